@@ -1,0 +1,3 @@
+//! `evenkeel`, the command.
+
+fn main() {}

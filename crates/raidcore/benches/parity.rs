@@ -1,0 +1,106 @@
+//! How fast the parity kernels are, in bytes of source data a second, for 8 data chunks.
+//!
+//! Criterion measures each set of kernels on its own. The ratios to the scalar set that are printed
+//! before are medians over runs of both in turn, which is what holds on a noisy machine.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use raidcore::parity::Kernels;
+
+const CHUNKS: usize = 8;
+const PAGE_BYTES: usize = 4096;
+/// Bytes of a chunk: all in L1, at its edge, in L2, and in RAM.
+const SIZES: [usize; 4] = [2 << 10, 4 << 10, 64 << 10, 16 << 20];
+
+#[derive(Clone, Copy)]
+enum Operation {
+    Xor,
+    Pq,
+}
+
+/// A stripe's memory: `CHUNKS` data chunks, P and Q, aligned to a page as I/O wants it.
+struct Memory {
+    bytes: Vec<u8>,
+    chunk_bytes: usize,
+}
+
+impl Memory {
+    fn new(chunk_bytes: usize) -> Self {
+        let mut bytes = vec![0; (CHUNKS + 2) * chunk_bytes + PAGE_BYTES];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = (i % 251) as u8;
+        }
+        Self { bytes, chunk_bytes }
+    }
+
+    fn run(&mut self, kernels: &Kernels, operation: Operation) {
+        let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
+        let (data, parity) = self.bytes[skip..].split_at_mut(CHUNKS * self.chunk_bytes);
+        let (p, q) = parity[..2 * self.chunk_bytes].split_at_mut(self.chunk_bytes);
+        let chunk = |i: usize| &data[i * self.chunk_bytes..][..self.chunk_bytes];
+        match operation {
+            Operation::Xor => {
+                let srcs: [_; CHUNKS] = std::array::from_fn(chunk);
+                kernels.xor(black_box(p), black_box(&srcs));
+            }
+            Operation::Pq => {
+                let srcs: [_; CHUNKS] = std::array::from_fn(|i| Some(chunk(i)));
+                kernels.pq(black_box(p), black_box(q), black_box(&srcs));
+            }
+        }
+    }
+
+    /// How long `times` runs take.
+    fn time(&mut self, kernels: &Kernels, operation: Operation, times: u32) -> Duration {
+        let start = Instant::now();
+        for _ in 0..times {
+            self.run(kernels, operation);
+        }
+        start.elapsed()
+    }
+}
+
+/// How many times as fast as the scalar set `kernels` is: the median of pairs of runs.
+fn ratio_to_scalar(memory: &mut Memory, kernels: &Kernels, operation: Operation) -> f64 {
+    const PAIRS: usize = 21;
+    let scalar = Kernels::available()
+        .next()
+        .expect("every CPU runs the scalar set");
+    let times = ((32 << 20) / (CHUNKS * memory.chunk_bytes)).max(1) as u32;
+    let mut ratios: Vec<f64> = (0..PAIRS)
+        .map(|_| {
+            let theirs = memory.time(scalar, operation, times);
+            theirs.as_secs_f64() / memory.time(kernels, operation, times).as_secs_f64()
+        })
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[PAIRS / 2]
+}
+
+fn bench(c: &mut Criterion) {
+    for (name, operation) in [("xor", Operation::Xor), ("pq", Operation::Pq)] {
+        for size in SIZES {
+            let mut memory = Memory::new(size);
+            for kernels in Kernels::available() {
+                let ratio = ratio_to_scalar(&mut memory, kernels, operation);
+                println!(
+                    "{name} {} KiB: {} is {ratio:.2} x scalar",
+                    size >> 10,
+                    kernels.name
+                );
+            }
+            let mut group = c.benchmark_group(name);
+            group.throughput(Throughput::BytesDecimal((CHUNKS * size) as u64));
+            for kernels in Kernels::available() {
+                let id = BenchmarkId::new(kernels.name, format_args!("{} KiB", size >> 10));
+                group.bench_function(id, |b| b.iter(|| memory.run(kernels, operation)));
+            }
+            group.finish();
+        }
+    }
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

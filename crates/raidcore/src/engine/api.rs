@@ -1,0 +1,441 @@
+//! What the host tells the engine, and what the engine answers.
+
+use core::time::Duration;
+
+use crate::meta::{ArrayId, DeviceUuid, MetaPage};
+use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Stripe, Tag};
+
+/// What a user asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The host's name for it. Its buffer (reads and writes) holds `blocks` blocks.
+    pub tag: Tag,
+    /// What to do.
+    pub op: Op,
+    /// The first block. Ignored for a flush.
+    pub lba: Lba,
+    /// How many blocks. Ignored for a flush.
+    pub blocks: u32,
+    /// Forced unit access: durable before it completes (writes, discards, write-zeroes).
+    pub fua: bool,
+}
+
+/// The kinds of request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// Read into the request's buffer.
+    Read,
+    /// Write from the request's buffer.
+    Write,
+    /// Make every write completed so far durable.
+    Flush,
+    /// The range is not needed; it reads as zeros afterwards.
+    Discard,
+    /// Make the range read as zeros.
+    WriteZeroes,
+}
+
+/// Why a request failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The range lies (partly) outside the array, or is empty.
+    #[error("the request reaches outside the array")]
+    OutOfRange,
+    /// More members failed than the redundancy makes up for.
+    #[error("more failed than the array's redundancy makes up for")]
+    Io,
+    /// The array is stopping or stopped.
+    #[error("the array is stopping")]
+    Stopping,
+}
+
+/// Names an I/O in flight; travels through the host's ring and comes back with its result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IoId(pub u64);
+
+/// One I/O on one device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Io {
+    /// Comes back in [`Input::IoDone`].
+    pub id: IoId,
+    /// Where.
+    pub device: DeviceId,
+    /// What.
+    pub op: IoOp,
+    /// The device's first block that is concerned (not for a flush).
+    pub at: Pba,
+    /// How many blocks (not for a flush).
+    pub blocks: u32,
+}
+
+/// What an I/O does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoOp {
+    /// Device to memory.
+    Read(Mem),
+    /// Memory to device.
+    Write {
+        /// The bytes.
+        from: Mem,
+        /// Durable when it completes.
+        fua: bool,
+    },
+    /// A metadata block, always one block and always with FUA: before its next call of
+    /// [`Engine::step`](super::Engine::step) the host calls [`Engine::encode`](super::Engine::encode)
+    /// into memory of its own, and writes that.
+    Store(MetaPage),
+    /// A journal entry, always with FUA: its header, then its payload. Before its next call of
+    /// `step` the host calls [`Engine::encode_journal`](super::Engine::encode_journal) for the
+    /// header blocks; the payload is where [`Engine::journal_payload`](super::Engine::journal_payload)
+    /// says, in that order.
+    Journal,
+    /// Everything written to the device so far becomes durable.
+    Flush,
+    /// The range is not needed; what it reads as afterwards does not matter. A device that can't
+    /// does nothing.
+    Discard,
+}
+
+/// Why an I/O failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoError {
+    /// These blocks can't be read (EIO, ENODATA, EILSEQ) or written, but the device answers.
+    Medium,
+    /// The device is full (ENOSPC on a sparse file).
+    NoSpace,
+    /// The device is gone, or has not answered in time.
+    Gone,
+}
+
+/// What the host tells the engine.
+#[derive(Clone, Copy, Debug)]
+pub enum Input {
+    /// A user's request. The tag must be free.
+    Request(Request),
+    /// An I/O has ended. After an error of [`IoError::Gone`] by timeout the host makes sure that
+    /// the device never touches the memory again.
+    IoDone {
+        /// Which.
+        id: IoId,
+        /// How.
+        result: Result<(), IoError>,
+    },
+    /// The arithmetic of [`Action::Compute`] is done.
+    Computed(super::JobId),
+    /// A device has gone without an I/O telling (hot-unplug).
+    DeviceGone(DeviceId),
+    /// An operator's command. The answer is an [`Action::Answer`] with the same number.
+    Command {
+        /// Chosen by the host.
+        number: u64,
+        /// What to do.
+        command: Command,
+    },
+    /// The time of [`Engine::deadline`](super::Engine::deadline) has come.
+    Tick,
+}
+
+/// What an operator can ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Take a member out of service, as if it had failed.
+    Fail(MemberId),
+    /// Use an opened, empty device as a spare; if a member is missing, a rebuild starts.
+    AddSpare {
+        /// The host's number for it.
+        device: DeviceId,
+        /// Its identity, chosen by the host.
+        uuid: DeviceUuid,
+        /// How large it is.
+        blocks: u64,
+    },
+    /// Forget a spare, or the device of a failed member. The host may close it when this is
+    /// answered.
+    Remove(DeviceId),
+    /// Put a spare in a member's place: the member is failed, if it has not yet, then rebuilt onto
+    /// the spare.
+    Replace {
+        /// Which member.
+        member: MemberId,
+        /// Onto which spare.
+        spare: DeviceId,
+    },
+    /// Stop a rebuild, resync or scrub where it is.
+    Pause,
+    /// Let it go on.
+    Resume,
+    /// Change the pace of background work.
+    SetPace(Pace),
+    /// Check every stripe; with `repair`, correct parity that does not match.
+    Scrub {
+        /// Whether to correct.
+        repair: bool,
+    },
+    /// End a scrub.
+    CancelScrub,
+    /// Finish what was begun, flush, record a clean stop. Requests that come after it fail.
+    Stop,
+}
+
+/// How fast background work goes, in bytes of each member per second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// Kept up even while users are busy.
+    pub min: u64,
+    /// Never exceeded; `u64::MAX` is unlimited.
+    pub max: u64,
+}
+
+impl Default for Pace {
+    /// 16 MiB/s under load, unlimited when idle.
+    fn default() -> Self {
+        Self {
+            min: 16 << 20,
+            max: u64::MAX,
+        }
+    }
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CommandError {
+    /// Another member can't be spared.
+    #[error("the array has no redundancy left to spare this member")]
+    NoRedundancy,
+    /// There is no such member, or it is not in a state for this.
+    #[error("no such member, or it has already failed")]
+    NoSuchMember,
+    /// There is no such device, or it is in use.
+    #[error("no such device, or it is in use as a member")]
+    NoSuchDevice,
+    /// The device is smaller than the array needs.
+    #[error("the device has {have} blocks of 4 KiB; the array needs {need}")]
+    TooSmall {
+        /// Blocks of the device.
+        have: u64,
+        /// Blocks needed.
+        need: u64,
+    },
+    /// The table of spares is full.
+    #[error("the array has as many spares as it can hold")]
+    TooManySpares,
+    /// The layout has no redundancy to check or rebuild from.
+    #[error("this layout has no redundancy")]
+    NotRedundant,
+    /// Nothing to pause, resume or cancel.
+    #[error("there is no such background work")]
+    NothingToDo,
+    /// Another background pass has to end first.
+    #[error("a rebuild, resync or scrub is under way")]
+    Busy,
+    /// The array is stopping.
+    #[error("the array is stopping")]
+    Stopping,
+    /// The change could not be made durable.
+    #[error("the members could not record the change")]
+    NotRecorded,
+}
+
+/// What the engine wants done.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    /// Carry out an I/O.
+    Io(Io),
+    /// Carry out the arithmetic of [`Engine::steps`](super::Engine::steps), then tell
+    /// [`Input::Computed`].
+    Compute(super::JobId),
+    /// A request has ended; its tag is free.
+    Complete {
+        /// Which.
+        tag: Tag,
+        /// How.
+        result: Result<(), RequestError>,
+    },
+    /// A command has ended.
+    Answer {
+        /// Which.
+        number: u64,
+        /// How.
+        result: Result<(), CommandError>,
+    },
+    /// Something that an operator may want to know.
+    Note(Note),
+    /// The engine no longer uses the device; the host may close it.
+    Release(DeviceId),
+}
+
+/// What an operator may want to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// A member was taken out of service.
+    MemberFailed {
+        /// Which.
+        member: MemberId,
+        /// Its device.
+        device: DeviceId,
+        /// Why; `None` if an operator asked for it.
+        why: Option<IoError>,
+    },
+    /// A write met an error that redundancy can't make up for; the array takes no more writes.
+    ArrayFailed,
+    /// A block could not be read and was rewritten from redundancy.
+    BlocksRepaired {
+        /// Whose.
+        member: MemberId,
+        /// The first.
+        at: Pba,
+        /// How many.
+        blocks: u32,
+    },
+    /// A background pass has begun.
+    PassStarted(PassKind),
+    /// A background pass has ended.
+    PassEnded(PassKind, PassEnd),
+    /// A stripe's redundancy does not match its data.
+    Mismatch(Stripe),
+    /// A spare takes a member's place.
+    SpareActivated {
+        /// Whose place.
+        member: MemberId,
+        /// The spare.
+        device: DeviceId,
+    },
+    /// Entries of the journal were carried out after an unclean stop.
+    JournalReplayed {
+        /// How many.
+        entries: u32,
+    },
+}
+
+/// The kinds of background pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PassKind {
+    /// Makes redundancy agree with data after an unclean stop or at creation.
+    Resync,
+    /// Fills a new device in a member's place.
+    Rebuild(MemberId),
+    /// Compares redundancy with data.
+    Scrub {
+        /// And corrects it.
+        repair: bool,
+    },
+}
+
+/// How a background pass ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PassEnd {
+    /// It reached the end.
+    Done,
+    /// Its target failed, or a member that it needs, or an operator cancelled it.
+    Cancelled,
+    /// A stripe could not be read from what is left; it waits at that stripe, paused.
+    Stuck(Stripe),
+}
+
+/// The engine's state, for people.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status {
+    /// Which array.
+    pub array: ArrayId,
+    /// Its health.
+    pub health: ArrayHealth,
+    /// Its members, in order.
+    pub members: alloc::vec::Vec<MemberStatus>,
+    /// Its spares.
+    pub spares: alloc::vec::Vec<DeviceId>,
+    /// The background pass under way.
+    pub pass: Option<PassStatus>,
+    /// How the last scrub ended: mismatched stripes and when, in seconds since 1970.
+    pub last_scrub: Option<ScrubResult>,
+    /// How many regions are marked in the write-intent bitmap, of how many.
+    pub dirty_regions: (u64, u64),
+    /// How many stripes are discarded, of how many.
+    pub zero_stripes: (u64, u64),
+    /// The pace of background work.
+    pub pace: Pace,
+    /// Counters since the start.
+    pub counters: Counters,
+}
+
+/// How well the array is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArrayHealth {
+    /// All members serve.
+    Online,
+    /// Members are missing or being rebuilt; the data is there.
+    Degraded,
+    /// More is missing than the redundancy makes up for.
+    Failed,
+}
+
+/// A member's state, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemberStatus {
+    /// Its place.
+    pub member: MemberId,
+    /// Its device, if there is one.
+    pub device: Option<DeviceId>,
+    /// The device's identity as the superblock has it.
+    pub uuid: DeviceUuid,
+    /// Its state.
+    pub state: crate::meta::SlotState,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+    /// Read errors since the start, whether corrected or not.
+    pub read_errors: u64,
+    /// Write errors since the start.
+    pub write_errors: u64,
+}
+
+/// A background pass, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PassStatus {
+    /// What it does.
+    pub kind: PassKind,
+    /// Stripes done.
+    pub done: u64,
+    /// Stripes in all.
+    pub total: u64,
+    /// Whether it is held.
+    pub paused: bool,
+    /// Where it can't go on, if so.
+    pub stuck: Option<Stripe>,
+    /// Stripes that did not match (scrub).
+    pub mismatches: u64,
+    /// How long it has run.
+    pub elapsed: Duration,
+}
+
+/// How a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScrubResult {
+    /// Stripes that did not match.
+    pub mismatches: u64,
+    /// Whether they were corrected.
+    pub repaired: bool,
+    /// When, in seconds since 1970.
+    pub at: u64,
+}
+
+/// What the engine has done since it started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Requests completed without error.
+    pub requests: u64,
+    /// Requests completed with an error.
+    pub errors: u64,
+    /// Stripe writes that needed no read.
+    pub full_stripe_writes: u64,
+    /// Stripe writes by read-modify-write.
+    pub delta_writes: u64,
+    /// Stripe writes by reconstruct-write.
+    pub reconstruct_writes: u64,
+    /// Writes that were carried out together with another of the same stripe.
+    pub merged_writes: u64,
+    /// Reads served by reconstruction.
+    pub reconstructed_reads: u64,
+    /// Journal entries written.
+    pub journal_entries: u64,
+    /// Metadata blocks stored.
+    pub meta_stores: u64,
+}

@@ -1,0 +1,528 @@
+//! Background passes: resync, rebuild and scrub walk over the stripes as jobs like any other.
+//!
+//! Invariants: one pass at a time, resync before rebuild before scrub; a stripe of a member being
+//! rebuilt counts as current exactly when its job has succeeded, and is told so before its lock is
+//! free; at most 64 stripes lie between the first that is not done and the last that was begun.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use det::Instant;
+
+use super::job::Work;
+use super::{
+    Action, CommandError, Engine, JobId, Note, Pace, PassEnd, PassKind, Phase, ScrubResult,
+};
+use crate::meta::{MapKind, SlotState};
+use crate::units::{BLOCK_BYTES, MemberId, Stripe};
+
+/// Stripes between the first that is not done and the last that was begun.
+const WINDOW: u64 = 64;
+
+/// For how long after a request the users count as busy.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// All background work.
+#[derive(Debug)]
+pub(super) struct Background {
+    pub(super) pace: Pace,
+    pub(super) pass: Option<Pass>,
+    pub(super) last_scrub: Option<ScrubResult>,
+    /// For each member, how far it is rebuilt.
+    rebuilt: Vec<Progress>,
+    scrub_wanted: Option<bool>,
+    settle_at: Option<Instant>,
+    settling: Option<u64>,
+    stopping: Stopping,
+    /// Something has changed that may call for a pass.
+    pub(super) look: bool,
+}
+
+/// Which stripes are done: all below `base`, and those after it whose bit is set.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    pub(super) base: u64,
+    ahead: u64,
+}
+
+impl Progress {
+    fn has(&self, stripe: u64) -> bool {
+        match stripe.checked_sub(self.base) {
+            None => true,
+            Some(ahead) => ahead < WINDOW && self.ahead >> ahead & 1 != 0,
+        }
+    }
+
+    fn add(&mut self, stripe: u64) {
+        self.ahead |= 1 << (stripe - self.base);
+        let done = self.ahead.trailing_ones();
+        self.base += u64::from(done);
+        self.ahead = self.ahead.checked_shr(done).unwrap_or(0);
+    }
+}
+
+/// A pass under way.
+#[derive(Debug)]
+pub(super) struct Pass {
+    pub(super) kind: PassKind,
+    pub(super) progress: Progress,
+    pub(super) total: u64,
+    pub(super) paused: bool,
+    pub(super) stuck: Option<Stripe>,
+    pub(super) mismatches: u64,
+    pub(super) started: Instant,
+    next: u64,
+    in_flight: u32,
+    next_at: Instant,
+    cancelled: bool,
+    closing: Closing,
+}
+
+/// The end of a rebuild: what is on the new member becomes durable, then it is a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Closing {
+    No,
+    Flushing(u64),
+    Storing,
+}
+
+/// How far a stop has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stopping {
+    Draining,
+    Flushing(u64),
+    Storing,
+}
+
+impl Background {
+    pub(super) fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            pass: None,
+            last_scrub: None,
+            rebuilt: vec![Progress::default(); crate::units::MEMBERS_MAX],
+            scrub_wanted: None,
+            settle_at: None,
+            settling: None,
+            stopping: Stopping::Draining,
+            look: true,
+        }
+    }
+
+    /// Whether a member being rebuilt is current in a stripe.
+    pub(super) fn is_rebuilt(&self, member: usize, stripe: Stripe) -> bool {
+        match &self.pass {
+            Some(pass) if pass.kind == PassKind::Rebuild(MemberId(member as u8)) => {
+                pass.progress.has(stripe.0)
+            }
+            Some(_) | None => self.rebuilt[member].has(stripe.0),
+        }
+    }
+
+    /// Up to which stripe each member is rebuilt without a gap.
+    pub(super) fn rebuilt_to(&self) -> impl Iterator<Item = u64> + '_ {
+        (0u8..)
+            .zip(&self.rebuilt)
+            .map(|(member, progress)| match &self.pass {
+                Some(pass) if pass.kind == PassKind::Rebuild(MemberId(member)) => {
+                    pass.progress.base
+                }
+                Some(_) | None => progress.base,
+            })
+    }
+
+    pub(super) fn restart(&mut self, member: MemberId, watermark: u64) {
+        self.rebuilt[member.index()] = Progress {
+            base: watermark,
+            ahead: 0,
+        };
+    }
+
+    /// A member left the service: what fills it is pointless.
+    pub(super) fn member_failed(&mut self, member: MemberId) {
+        self.restart(member, 0);
+        if let Some(pass) = &mut self.pass {
+            pass.cancelled |= pass.kind == PassKind::Rebuild(member)
+                || matches!(pass.kind, PassKind::Scrub { .. });
+        }
+    }
+
+    pub(super) fn pause(&mut self, paused: bool) -> Result<(), CommandError> {
+        let pass = self.pass.as_mut().ok_or(CommandError::NothingToDo)?;
+        pass.paused = paused;
+        if !paused {
+            // Where a pass got stuck it tries again, from the first stripe that is not done.
+            pass.stuck = None;
+            pass.next = pass.progress.base;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_pace(&mut self, pace: Pace, now: Instant) {
+        self.pace = pace;
+        if let Some(pass) = &mut self.pass {
+            pass.next_at = now;
+        }
+    }
+
+    pub(super) fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
+        if self.pass.is_some() || self.scrub_wanted.is_some() {
+            return Err(CommandError::Busy);
+        }
+        self.scrub_wanted = Some(repair);
+        Ok(())
+    }
+
+    pub(super) fn cancel_scrub(&mut self) -> Result<(), CommandError> {
+        match &mut self.pass {
+            Some(pass) if matches!(pass.kind, PassKind::Scrub { .. }) => pass.cancelled = true,
+            Some(_) | None => {
+                self.scrub_wanted.take().ok_or(CommandError::NothingToDo)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Sets passes and their stripes going, as far as room and pace allow.
+    pub(super) fn background(&mut self, out: &mut Vec<Action>) {
+        loop {
+            if self.background.look && self.phase == Phase::Serving {
+                self.background.look = false;
+                if self.background.pass.is_none() {
+                    self.begin_pass(out);
+                }
+            }
+            if self.background.pass.is_none() {
+                return;
+            }
+            self.begin_stripes();
+            if !self.close_pass(out) {
+                return;
+            }
+            self.background.look = true;
+        }
+    }
+
+    fn begin_stripes(&mut self) {
+        while let Some(stripe) = self.next_stripe() {
+            let Some(kind) = self.background.pass.as_ref().map(|p| p.kind) else {
+                return;
+            };
+            let Some(job) = self.new_job(Work::Sync(kind), stripe) else {
+                break;
+            };
+            let delay = self.stripe_delay();
+            let now = self.now;
+            if let Some(pass) = &mut self.background.pass {
+                pass.in_flight += 1;
+                pass.next = stripe.0 + 1;
+                pass.next_at = pass.next_at.max(now) + delay;
+            }
+            self.start_job(job);
+        }
+    }
+
+    fn begin_pass(&mut self, out: &mut Vec<Action>) {
+        let slots = &self.recorder.record.slots;
+        let rebuilding = slots.iter().zip(&self.members).position(|(slot, m)| {
+            matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
+        });
+        let failed = slots
+            .iter()
+            .position(|slot| slot.state == SlotState::Failed);
+        let kind = if self.regions.unsynced.count() > 0 && self.geo.redundancy() > 0 {
+            PassKind::Resync
+        } else if let Some(index) = rebuilding {
+            PassKind::Rebuild(MemberId(index as u8))
+        } else if let (Some(index), false) = (failed, self.spares.is_empty()) {
+            let member = MemberId(index as u8);
+            self.activate(member, 0, out);
+            PassKind::Rebuild(member)
+        } else if let Some(repair) = self.background.scrub_wanted.take() {
+            PassKind::Scrub { repair }
+        } else {
+            return;
+        };
+        let progress = match kind {
+            PassKind::Rebuild(member) => self.background.rebuilt[member.index()],
+            PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
+        };
+        self.background.pass = Some(Pass {
+            kind,
+            progress,
+            total: self.geo.stripes(),
+            paused: false,
+            stuck: None,
+            mismatches: 0,
+            started: self.now,
+            next: progress.base,
+            in_flight: 0,
+            next_at: self.now,
+            cancelled: false,
+            closing: Closing::No,
+        });
+        out.push(Action::Note(Note::PassStarted(kind)));
+    }
+
+    /// The stripe that the pass begins next, if it may begin one now.
+    fn next_stripe(&mut self) -> Option<Stripe> {
+        let (geo_total, serving) = (self.geo.stripes(), self.phase == Phase::Serving);
+        let window = u32::from(self.config.background_jobs).min(WINDOW as u32);
+        let pass = self.background.pass.as_mut()?;
+        let held = pass.paused || pass.stuck.is_some() || pass.cancelled || !serving;
+        if held || pass.in_flight >= window || pass.next_at > self.now {
+            return None;
+        }
+        while pass.next < geo_total && pass.progress.has(pass.next) {
+            pass.next += 1;
+        }
+        if pass.kind == PassKind::Resync {
+            let per_region = self.areas.region_stripes();
+            let region = pass.next / per_region;
+            let unsynced = self
+                .regions
+                .unsynced
+                .next_set(region.min(self.regions.unsynced.len()));
+            let next = unsynced.map_or(geo_total, |r| (r * per_region).max(pass.next));
+            if next != pass.next {
+                // Only a pass with nothing under way may leap.
+                if pass.in_flight > 0 {
+                    return None;
+                }
+                pass.next = next;
+                pass.progress = Progress {
+                    base: next,
+                    ahead: 0,
+                };
+            }
+        }
+        let ready = pass.next < geo_total && pass.next - pass.progress.base < WINDOW;
+        ready.then_some(Stripe(pass.next))
+    }
+
+    /// How long a stripe takes at the pace that holds now.
+    fn stripe_delay(&self) -> Duration {
+        let busy = self.now - self.last_foreground < BUSY || self.active_requests > 0;
+        let pace = self.background.pace;
+        let rate = if busy {
+            pace.min.min(pace.max)
+        } else {
+            pace.max
+        };
+        let bytes = u64::from(self.geo.chunk()) * BLOCK_BYTES as u64;
+        if rate == u64::MAX {
+            return Duration::ZERO;
+        }
+        let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn pace_deadline(&self) -> Option<Instant> {
+        let pass = self.background.pass.as_ref()?;
+        let held = pass.paused || pass.stuck.is_some() || pass.cancelled;
+        let more = pass.next < pass.total && pass.next_at > self.now;
+        (more && !held && self.phase == Phase::Serving).then_some(pass.next_at)
+    }
+
+    /// A stripe of the pass is done, or could not be.
+    pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
+        let job = &self.jobs[id];
+        let (stripe, error, mismatch) = (job.stripe, job.error.is_some(), job.mismatch);
+        let Some(pass) = self.background.pass.as_mut().filter(|p| p.kind == kind) else {
+            return;
+        };
+        pass.in_flight -= 1;
+        if error {
+            if !pass.cancelled && pass.stuck.is_none() {
+                pass.stuck = Some(stripe);
+                out.push(Action::Note(Note::PassEnded(kind, PassEnd::Stuck(stripe))));
+            }
+            return;
+        }
+        pass.mismatches += u64::from(mismatch);
+        let before = pass.progress.base;
+        pass.progress.add(stripe.0);
+        let after = pass.progress.base;
+        if kind == PassKind::Resync {
+            let per_region = self.areas.region_stripes();
+            for region in before / per_region..after.div_ceil(per_region) {
+                let end = ((region + 1) * per_region).min(self.geo.stripes());
+                if end <= after && self.regions.is_unsynced(region) {
+                    self.regions.synced(region);
+                }
+            }
+        }
+    }
+
+    /// Ends the pass when all of it is done, or it was cancelled; returns whether it has ended.
+    fn close_pass(&mut self, out: &mut Vec<Action>) -> bool {
+        let Some(pass) = &self.background.pass else {
+            return false;
+        };
+        let (kind, closing) = (pass.kind, pass.closing);
+        if pass.in_flight > 0 {
+            return false;
+        }
+        if pass.cancelled {
+            self.background.pass = None;
+            self.note_end(kind, PassEnd::Cancelled, out);
+            return true;
+        }
+        let all = match kind {
+            PassKind::Resync => self.regions.unsynced.count() == 0,
+            PassKind::Rebuild(_) | PassKind::Scrub { .. } => pass.progress.base >= pass.total,
+        };
+        if !all || self.phase != Phase::Serving {
+            return false;
+        }
+        match (kind, closing) {
+            (PassKind::Rebuild(_), Closing::No) => {
+                let ticket = self.flush(out);
+                self.set_closing(Closing::Flushing(ticket));
+            }
+            (PassKind::Rebuild(_), Closing::Flushing(ticket)) => {
+                if self.flusher.is_over(ticket) {
+                    self.store_all_pages(out);
+                    self.set_closing(Closing::Storing);
+                }
+            }
+            (PassKind::Rebuild(member), Closing::Storing) => {
+                if self.bitmap.is_idle() && self.zero.is_idle() {
+                    self.becomes_member(member, out);
+                    self.end_pass(kind, out);
+                }
+            }
+            (PassKind::Resync | PassKind::Scrub { .. }, _) => self.end_pass(kind, out),
+        }
+        self.background.pass.is_none()
+    }
+
+    fn set_closing(&mut self, closing: Closing) {
+        if let Some(pass) = &mut self.background.pass {
+            pass.closing = closing;
+        }
+    }
+
+    fn end_pass(&mut self, kind: PassKind, out: &mut Vec<Action>) {
+        let at = self.seconds();
+        let Some(pass) = self.background.pass.take() else {
+            return;
+        };
+        if let PassKind::Scrub { repair } = kind {
+            let mismatches = pass.mismatches;
+            self.background.last_scrub = Some(ScrubResult {
+                mismatches,
+                repaired: repair,
+                at,
+            });
+        }
+        self.note_end(kind, PassEnd::Done, out);
+    }
+
+    /// A new member has all maps, too, before it can be the only one to have them.
+    fn store_all_pages(&mut self, out: &mut Vec<Action>) {
+        for kind in [MapKind::Bitmap, MapKind::ZeroMap] {
+            for index in 0..self.map(kind).map.pages() {
+                self.store_page(kind, index, out);
+            }
+        }
+    }
+
+    fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {
+        let seconds = self.seconds();
+        let slot = &mut self.recorder.record.slots[member.index()];
+        slot.state = SlotState::Up;
+        slot.since = seconds;
+        self.look_at_members();
+        self.record_change(out);
+    }
+
+    /// When there will be something to settle.
+    pub(super) fn settle_deadline(&self) -> Option<Instant> {
+        self.background
+            .settle_at
+            .filter(|_| self.background.settling.is_none())
+    }
+
+    /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
+    /// the watermark of a rebuild is recorded.
+    pub(super) fn settle(&mut self, out: &mut Vec<Action>) {
+        if let Some(ticket) = self.background.settling {
+            if self.flusher.is_over(ticket) {
+                self.background.settling = None;
+                if !self.flusher.has_failed() {
+                    self.clear_rested(out);
+                    self.write_tails(out);
+                    self.record_watermark(out);
+                }
+            }
+            return;
+        }
+        let pass = self.background.pass.as_ref();
+        let rebuilds = pass.is_some_and(|p| matches!(p.kind, PassKind::Rebuild(_)) && !p.paused);
+        let wanted = self.phase == Phase::Serving
+            && (self.regions.is_touched() || self.journal.is_unsettled() || rebuilds);
+        match self.background.settle_at {
+            None if wanted => {
+                self.background.settle_at = Some(self.now + self.config.settle_delay);
+            }
+            Some(at) if at <= self.now => {
+                self.background.settle_at = None;
+                if wanted {
+                    self.regions.rest();
+                    self.background.settling = Some(self.flush(out));
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn record_watermark(&mut self, out: &mut Vec<Action>) {
+        let Some(PassKind::Rebuild(member)) = self.background.pass.as_ref().map(|p| p.kind) else {
+            return;
+        };
+        let flushed = self.flusher.rebuilt(member);
+        let slot = &mut self.recorder.record.slots[member.index()];
+        match &mut slot.state {
+            SlotState::Rebuilding { watermark } if *watermark < flushed => *watermark = flushed,
+            SlotState::Rebuilding { .. } | SlotState::Up | SlotState::Failed => return,
+        }
+        self.record_change(out);
+    }
+
+    /// Brings the array to rest: drain, flush, clear, and last of all record a clean stop.
+    pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
+        let Some(number) = self.stop_command else {
+            return;
+        };
+        match self.background.stopping {
+            Stopping::Draining => {
+                let quiet = self.jobs.occupied() == 0 && self.active_requests == 0;
+                if quiet && self.background.settling.is_none() {
+                    self.regions.rest();
+                    let ticket = self.flush(out);
+                    self.background.stopping = Stopping::Flushing(ticket);
+                }
+            }
+            Stopping::Flushing(ticket) if self.flusher.is_over(ticket) => {
+                if !self.flusher.has_failed() {
+                    self.clear_rested(out);
+                    self.record_watermark(out);
+                }
+                self.background.stopping = Stopping::Storing;
+            }
+            Stopping::Storing if self.bitmap.is_idle() && self.zero.is_idle() => {
+                if self.recorder.is_durable() || self.recorder.is_broken() {
+                    self.recorder.record.clean = !self.flusher.has_failed();
+                    self.stop_command = None;
+                    self.phase = Phase::Stopped;
+                    self.answer_when_recorded(number, out);
+                }
+            }
+            Stopping::Flushing(_) | Stopping::Storing => {}
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Members that fail, devices that go, and what operators ask for.
+//!
+//! Invariants: a member is taken out of service only while the others make up for it; whoever is
+//! out of service is never read or written again under its device's number.
+
+use alloc::vec::Vec;
+
+use super::{
+    Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
+};
+use crate::meta::{DeviceUuid, SPARES_MAX, SlotState};
+use crate::units::{DeviceId, MemberId};
+
+impl Engine {
+    /// Whether the others make up for a member.
+    pub(super) fn can_spare(&self, member: MemberId) -> bool {
+        if self.state(member) != SlotState::Up {
+            return true;
+        }
+        let slots = self
+            .recorder
+            .record
+            .slots
+            .iter()
+            .zip(&self.members)
+            .enumerate();
+        let serving = slots.filter(|(index, (slot, m))| {
+            *index != member.index()
+                && slot.state == SlotState::Up
+                && m.device.is_some()
+                && !m.unreadable
+                && !m.unwritable
+        });
+        serving.count() >= self.geo.members() - self.geo.redundancy()
+    }
+
+    /// A member can't be read at all.
+    pub(super) fn read_failed(&mut self, member: MemberId, why: IoError, out: &mut Vec<Action>) {
+        self.members[member.index()].read_errors += 1;
+        if self.can_spare(member) {
+            self.fail(member, Some(why), out);
+        } else {
+            self.members[member.index()].unreadable = true;
+            self.look_at_members();
+        }
+    }
+
+    /// A member did not take a write or a flush: it is no longer current. Returns whether the
+    /// others make up for it; if not, the array takes no more writes there.
+    pub(super) fn write_failed(
+        &mut self,
+        member: MemberId,
+        why: IoError,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        self.members[member.index()].write_errors += 1;
+        if self.can_spare(member) {
+            self.fail(member, Some(why), out);
+            return true;
+        }
+        let m = &mut self.members[member.index()];
+        m.unreadable |= why == IoError::Gone;
+        let broken = self.geo.redundancy() > 0 || why == IoError::Gone;
+        if broken && !core::mem::replace(&mut m.unwritable, true) {
+            out.push(Action::Note(Note::ArrayFailed));
+        }
+        self.look_at_members();
+        false
+    }
+
+    /// Takes a member out of service.
+    fn fail(&mut self, member: MemberId, why: Option<IoError>, out: &mut Vec<Action>) {
+        let seconds = self.seconds();
+        let slot = &mut self.recorder.record.slots[member.index()];
+        slot.state = SlotState::Failed;
+        slot.since = seconds;
+        let m = &mut self.members[member.index()];
+        (m.unreadable, m.unwritable) = (false, false);
+        let Some(device) = m.device.take() else {
+            return;
+        };
+        out.push(Action::Note(Note::MemberFailed {
+            member,
+            device,
+            why,
+        }));
+        out.push(Action::Release(device));
+        self.journal.drop_ring(member);
+        self.wake(|wait| *wait == super::job::Wait::Space);
+        self.look_at_members();
+        self.background.member_failed(member);
+        self.background.look = true;
+        self.record_failure(out);
+    }
+
+    pub(super) fn device_gone(&mut self, device: DeviceId, out: &mut Vec<Action>) {
+        let member = self.members.iter().position(|m| m.device == Some(device));
+        match member {
+            Some(index) => {
+                self.write_failed(MemberId(index as u8), IoError::Gone, out);
+            }
+            None => self.forget_spare(device, out),
+        }
+    }
+
+    pub(super) fn forget_spare(&mut self, device: DeviceId, out: &mut Vec<Action>) {
+        let Some(index) = self.spares.iter().position(|s| s.device == device) else {
+            return;
+        };
+        let spare = self.spares.remove(index);
+        self.recorder
+            .record
+            .spares
+            .retain(|&uuid| uuid != spare.uuid);
+        out.push(Action::Release(device));
+        self.record_change(out);
+    }
+
+    pub(super) fn command(&mut self, number: u64, command: Command, out: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::Stopping | Phase::Stopped) {
+            out.push(Action::Answer {
+                number,
+                result: Err(CommandError::Stopping),
+            });
+            return;
+        }
+        let result = match command {
+            Command::Fail(member) => self.fail_by_command(member, out).map(|()| true),
+            Command::AddSpare {
+                device,
+                uuid,
+                blocks,
+            } => self.add_spare(device, uuid, blocks).map(|()| true),
+            Command::Remove(device) => self.remove(device, out),
+            Command::Replace { member, spare } => self.replace(member, spare, out).map(|()| true),
+            Command::Pause => self.background.pause(true).map(|()| false),
+            Command::Resume => self.background.pause(false).map(|()| false),
+            Command::SetPace(pace) => {
+                self.background.set_pace(pace, self.now);
+                Ok(false)
+            }
+            Command::Scrub { repair } => self.want_scrub(repair).map(|()| false),
+            Command::CancelScrub => self.background.cancel_scrub().map(|()| false),
+            Command::Stop => {
+                self.phase = Phase::Stopping;
+                self.stop_command = Some(number);
+                return;
+            }
+        };
+        match result {
+            // A change of the record is answered when it is durable.
+            Ok(true) => self.answer_when_recorded(number, out),
+            Ok(false) => out.push(Action::Answer {
+                number,
+                result: Ok(()),
+            }),
+            Err(error) => out.push(Action::Answer {
+                number,
+                result: Err(error),
+            }),
+        }
+    }
+
+    fn fail_by_command(
+        &mut self,
+        member: MemberId,
+        out: &mut Vec<Action>,
+    ) -> Result<(), CommandError> {
+        let known = member.index() < self.members.len();
+        if !known || self.state(member) == SlotState::Failed {
+            return Err(CommandError::NoSuchMember);
+        }
+        if !self.can_spare(member) {
+            return Err(CommandError::NoRedundancy);
+        }
+        self.fail(member, None, out);
+        Ok(())
+    }
+
+    fn add_spare(
+        &mut self,
+        device: DeviceId,
+        uuid: DeviceUuid,
+        blocks: u64,
+    ) -> Result<(), CommandError> {
+        let need = self.areas.member_blocks();
+        if self.geo.redundancy() == 0 {
+            return Err(CommandError::NotRedundant);
+        }
+        if blocks < need {
+            return Err(CommandError::TooSmall { have: blocks, need });
+        }
+        if self.recorder.record.spares.len() >= SPARES_MAX {
+            return Err(CommandError::TooManySpares);
+        }
+        self.spares.push(Spare { device, uuid });
+        self.background.look = true;
+        self.recorder.record.spares.push(uuid);
+        Ok(())
+    }
+
+    fn remove(&mut self, device: DeviceId, out: &mut Vec<Action>) -> Result<bool, CommandError> {
+        if !self.spares.iter().any(|s| s.device == device) {
+            return Err(CommandError::NoSuchDevice);
+        }
+        self.forget_spare(device, out);
+        Ok(true)
+    }
+
+    fn replace(
+        &mut self,
+        member: MemberId,
+        spare: DeviceId,
+        out: &mut Vec<Action>,
+    ) -> Result<(), CommandError> {
+        if member.index() >= self.members.len() {
+            return Err(CommandError::NoSuchMember);
+        }
+        let spare = self.spares.iter().position(|s| s.device == spare);
+        let spare = spare.ok_or(CommandError::NoSuchDevice)?;
+        if self.state(member) != SlotState::Failed {
+            self.fail_by_command(member, out)?;
+        }
+        self.activate(member, spare, out);
+        Ok(())
+    }
+
+    /// Puts a spare in a failed member's place, to be rebuilt.
+    pub(super) fn activate(&mut self, member: MemberId, spare: usize, out: &mut Vec<Action>) {
+        let spare = self.spares.remove(spare);
+        let seconds = self.seconds();
+        let record = &mut self.recorder.record;
+        record.spares.retain(|&uuid| uuid != spare.uuid);
+        let slot = &mut record.slots[member.index()];
+        slot.device = spare.uuid;
+        slot.state = SlotState::Rebuilding { watermark: 0 };
+        slot.since = seconds;
+        let m = &mut self.members[member.index()];
+        *m = super::Member {
+            device: Some(spare.device),
+            in_flight: m.in_flight,
+            ..Default::default()
+        };
+        self.background.restart(member, 0);
+        self.background.look = true;
+        out.push(Action::Note(Note::SpareActivated {
+            member,
+            device: spare.device,
+        }));
+        self.look_at_members();
+        self.record_change(out);
+    }
+
+    fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
+        if self.geo.redundancy() == 0 {
+            return Err(CommandError::NotRedundant);
+        }
+        self.background.look = true;
+        self.background.want_scrub(repair)
+    }
+
+    /// Notes how a pass has ended.
+    pub(super) fn note_end(&self, kind: PassKind, end: PassEnd, out: &mut Vec<Action>) {
+        out.push(Action::Note(Note::PassEnded(kind, end)));
+    }
+}

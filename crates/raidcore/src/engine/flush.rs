@@ -1,0 +1,160 @@
+//! Flush rounds: all members are flushed together, for everyone who asked before the round began.
+//!
+//! Invariants: one round at a time; whoever asks during a round is served by the next one, which
+//! begins when this one ends.
+
+use alloc::vec::Vec;
+
+use super::job::{Op, Owner, Wait};
+use super::{Action, Engine, IoError, IoOp, RequestError};
+use crate::meta::SlotState;
+use crate::units::{DeviceId, MemberId, Pba, Tag};
+
+/// The rounds.
+#[derive(Debug, Default)]
+pub(super) struct Flusher {
+    started: u64,
+    pub(super) completed: u64,
+    outstanding: u32,
+    again: bool,
+    /// In the last round a member could not be flushed that can't be spared.
+    failed: bool,
+    users: Vec<(u64, Tag)>,
+    /// Users whose round has ended but for the record of a failure.
+    recording: Vec<(u64, Tag)>,
+    /// How many journal entries' blocks were at home when the round began.
+    journal_mark: u64,
+    /// Where rebuilds stood when the round began.
+    rebuilt: Vec<u64>,
+}
+
+impl Flusher {
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(super) fn is_over(&self, ticket: u64) -> bool {
+        self.completed >= ticket
+    }
+
+    /// Up to which stripe a member being rebuilt was filled when the last round began.
+    pub(super) fn rebuilt(&self, member: MemberId) -> u64 {
+        self.rebuilt.get(member.index()).copied().unwrap_or(0)
+    }
+}
+
+impl Engine {
+    /// Asks for a flush of all members; returns the round that will have done it.
+    pub(super) fn flush(&mut self, out: &mut Vec<Action>) -> u64 {
+        if self.flusher.outstanding > 0 {
+            self.flusher.again = true;
+            return self.flusher.started + 1;
+        }
+        self.start_flush(out);
+        self.flusher.started
+    }
+
+    pub(super) fn flush_for_user(&mut self, tag: Tag, out: &mut Vec<Action>) {
+        let ticket = self.flush(out);
+        self.flusher.users.push((ticket, tag));
+        if self.flusher.outstanding == 0 {
+            self.flush_ended(out);
+        }
+    }
+
+    /// A job waits for a flush round.
+    pub(super) fn wait_for_flush(&mut self, job: super::JobId, ticket: u64) {
+        if !self.flusher.is_over(ticket) {
+            self.wait(job, Wait::Flush(ticket));
+        }
+    }
+
+    fn start_flush(&mut self, out: &mut Vec<Action>) {
+        self.flusher.started += 1;
+        self.flusher.failed = false;
+        self.flusher.journal_mark = self.journal.homes_done();
+        let rebuilt = self.background.rebuilt_to();
+        self.flusher.rebuilt.clear();
+        self.flusher.rebuilt.extend(rebuilt);
+        for index in 0..self.members.len() {
+            let member = MemberId(index as u8);
+            let Some(device) = self.members[index].device else {
+                continue;
+            };
+            if self.state(member) == SlotState::Failed {
+                continue;
+            }
+            self.flusher.outstanding += 1;
+            let op = Op {
+                owner: Owner::Flush,
+                member: Some(member),
+                device,
+            };
+            self.issue(op, IoOp::Flush, Pba(0), 0, out);
+        }
+        if self.flusher.outstanding == 0 {
+            self.flusher.completed = self.flusher.started;
+        }
+    }
+
+    pub(super) fn flush_done(
+        &mut self,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+            // What the device had taken and not kept may be lost: it is no longer current.
+            self.flusher.failed |= !self.write_failed(member, why, out);
+        }
+        self.flusher.outstanding -= 1;
+        if self.flusher.outstanding == 0 {
+            self.flusher.completed = self.flusher.started;
+            self.flush_ended(out);
+        }
+    }
+
+    fn flush_ended(&mut self, out: &mut Vec<Action>) {
+        let completed = self.flusher.completed;
+        if !self.flusher.failed {
+            let mark = self.flusher.journal_mark;
+            self.retire_entries(mark, out);
+        }
+        self.wake(|wait| matches!(wait, Wait::Flush(ticket) if *ticket <= completed));
+        let failed = self.flusher.failed;
+        let mut index = 0;
+        while let Some(&(ticket, tag)) = self.flusher.users.get(index) {
+            if ticket > completed {
+                index += 1;
+                continue;
+            }
+            self.flusher.users.remove(index);
+            match self.recorder.unrecorded_failure() {
+                _ if failed => self.complete(tag, Some(RequestError::Io), out),
+                Some(record) => self.flusher.recording.push((record, tag)),
+                None => self.complete(tag, None, out),
+            }
+        }
+        if core::mem::take(&mut self.flusher.again) {
+            self.start_flush(out);
+        }
+    }
+
+    /// Completes the flushes that waited for the record of a failure.
+    pub(super) fn failures_recorded(
+        &mut self,
+        durable: u64,
+        error: Option<RequestError>,
+        out: &mut Vec<Action>,
+    ) {
+        while let Some(index) = self
+            .flusher
+            .recording
+            .iter()
+            .position(|(t, _)| *t <= durable)
+        {
+            let (_, tag) = self.flusher.recording.remove(index);
+            self.complete(tag, error, out);
+        }
+    }
+}

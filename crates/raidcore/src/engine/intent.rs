@@ -1,0 +1,313 @@
+//! What has to be durable before members change: region bits, zero-map bits, journal entries.
+//!
+//! Invariants: a page has one store in flight; a version of it is durable when all members that
+//! are kept current have it; a region's bit is set on disk while a write in it is under way, and is
+//! cleared only after a flush that began when no write was.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::job::{Op, Owner, Stage, Wait, Work};
+use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
+use crate::meta::{ArrayId, BitMap, Consistency, MapKind, MetaPage};
+use crate::units::{DeviceId, MemberId};
+
+/// A bitmap and how far its pages are durable.
+#[derive(Debug)]
+pub(super) struct MapStore {
+    pub(super) map: BitMap,
+    pages: Vec<Page>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    started: u64,
+    durable: u64,
+    outstanding: u32,
+    stored: u32,
+    again: bool,
+    /// The version that has the latest bit to be set.
+    set_in: u64,
+}
+
+impl MapStore {
+    pub(super) fn new(map: BitMap, versions: &[u64]) -> Self {
+        let page = |&version| Page {
+            started: version,
+            durable: version,
+            ..Page::default()
+        };
+        Self {
+            map,
+            pages: versions.iter().map(page).collect(),
+        }
+    }
+
+    pub(super) fn encode(&self, array: ArrayId, index: u32, into: &mut [u8]) {
+        self.map
+            .encode_page(array, index, self.pages[index as usize].started, into);
+    }
+
+    /// Whether no page is being stored.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pages.iter().all(|p| p.outstanding == 0 && !p.again)
+    }
+
+    fn page_of(&self, bit: u64) -> (u32, &Page) {
+        let index = self.map.page_of(bit);
+        (index, &self.pages[index as usize])
+    }
+}
+
+/// What is known of the regions of the write-intent bitmap.
+#[derive(Debug)]
+pub(super) struct Regions {
+    writes: Vec<u16>,
+    state: Vec<RegionState>,
+    /// Regions whose redundancy may not match since an unclean stop.
+    pub(super) unsynced: BitMap,
+    touched: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RegionState {
+    Idle,
+    /// Written since the last look.
+    Touched,
+    /// Not written since a flush was asked for.
+    Resting,
+}
+
+impl Regions {
+    pub(super) fn new(count: u64, bitmap: &BitMap, was_clean: bool) -> Self {
+        let count = count as usize;
+        let mut unsynced = BitMap::new(MapKind::Bitmap, bitmap.len());
+        let mut next = bitmap.next_set(0);
+        while let Some(region) = next {
+            unsynced.set(region);
+            next = bitmap.next_set(region + 1);
+        }
+        debug_assert!(was_clean || bitmap.len() > 0, "an array has regions");
+        Self {
+            writes: vec![0; count],
+            state: vec![RegionState::Idle; count],
+            unsynced,
+            touched: false,
+        }
+    }
+
+    pub(super) fn is_unsynced(&self, region: u64) -> bool {
+        !self.unsynced.is_empty() && self.unsynced.get(region)
+    }
+
+    /// Whether there is something to clear some time.
+    pub(super) fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    /// A region is in step again; its bit may be cleared.
+    pub(super) fn synced(&mut self, region: u64) {
+        self.unsynced.clear(region);
+        self.touch(region);
+    }
+
+    fn touch(&mut self, region: u64) {
+        self.state[region as usize] = RegionState::Touched;
+        self.touched = true;
+    }
+
+    /// Regions without writes under way come to rest, to be cleared after a flush.
+    pub(super) fn rest(&mut self) {
+        self.touched = false;
+        for (state, &writes) in self.state.iter_mut().zip(&self.writes) {
+            if *state == RegionState::Touched {
+                if writes == 0 {
+                    *state = RegionState::Resting;
+                } else {
+                    self.touched = true;
+                }
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Makes durable what must be before members change.
+    pub(super) fn intend(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let job = &self.jobs[id];
+        let stripe = job.stripe;
+        if matches!(job.work, Work::Zero { .. }) {
+            self.zero.map.set(stripe.0);
+            self.store_bit(id, MapKind::ZeroMap, stripe.0, out);
+            return Stage::Write;
+        }
+        let consistency = self.recorder.record.consistency;
+        let redundant = self.geo.redundancy() > 0;
+        if redundant && consistency != Consistency::Resync && !job.marked {
+            self.mark_region(id, out);
+        }
+        if self.needs_entry(id) && !self.write_entry(id, out) {
+            return Stage::Intend;
+        }
+        Stage::Write
+    }
+
+    fn mark_region(&mut self, id: JobId, out: &mut Vec<Action>) {
+        let region = self.areas.region(self.jobs[id].stripe);
+        self.jobs[id].marked = true;
+        self.regions.writes[region as usize] += 1;
+        self.regions.touch(region);
+        let (index, page) = self.bitmap.page_of(region);
+        let (set_in, durable) = (page.set_in, page.durable);
+        if !self.bitmap.map.get(region) {
+            self.bitmap.map.set(region);
+            self.store_bit(id, MapKind::Bitmap, region, out);
+        } else if set_in > durable {
+            self.wait(
+                id,
+                Wait::Page {
+                    kind: MapKind::Bitmap,
+                    index,
+                    version: set_in,
+                },
+            );
+        }
+    }
+
+    /// What a write had in hand is no longer under way.
+    pub(super) fn end_intent(&mut self, id: JobId, out: &mut Vec<Action>) {
+        let job = &mut self.jobs[id];
+        let (stripe, failed) = (job.stripe, job.error.is_some());
+        if core::mem::take(&mut job.marked) {
+            let region = self.areas.region(stripe);
+            self.regions.writes[region as usize] -= 1;
+            self.regions.touch(region);
+        }
+        if let Some((entry, holders)) = job.entry.take() {
+            if !failed {
+                self.entry_at_home(entry, holders, out);
+            }
+        }
+    }
+
+    /// A job waits until a bit that was just changed is durable.
+    pub(super) fn store_bit(&mut self, id: JobId, kind: MapKind, bit: u64, out: &mut Vec<Action>) {
+        let index = self.map(kind).page_of(bit).0;
+        let version = self.store_page(kind, index, out);
+        self.map(kind).pages[index as usize].set_in = version;
+        let page = self.map(kind).pages[index as usize];
+        if page.outstanding == 0 {
+            self.jobs[id].error = Some(RequestError::Io);
+        } else if page.durable < version {
+            self.wait(
+                id,
+                Wait::Page {
+                    kind,
+                    index,
+                    version,
+                },
+            );
+        }
+    }
+
+    /// Asks for a page to be stored as it is now; returns the version that will be.
+    pub(super) fn store_page(&mut self, kind: MapKind, index: u32, out: &mut Vec<Action>) -> u64 {
+        let page = &mut self.map(kind).pages[index as usize];
+        if page.outstanding > 0 {
+            page.again = true;
+            return page.started + 1;
+        }
+        self.start_page(kind, index, out)
+    }
+
+    fn start_page(&mut self, kind: MapKind, index: u32, out: &mut Vec<Action>) -> u64 {
+        let page = &mut self.map(kind).pages[index as usize];
+        page.started += 1;
+        page.stored = 0;
+        let version = page.started;
+        let at = self.areas.map_page(kind, index, version);
+        let what = match kind {
+            MapKind::Bitmap => MetaPage::Bitmap { index },
+            MapKind::ZeroMap => MetaPage::ZeroMap { index },
+        };
+        for member in (0..self.members.len() as u8).map(MemberId) {
+            let Some(device) = self.live_device(member) else {
+                continue;
+            };
+            self.map(kind).pages[index as usize].outstanding += 1;
+            self.counters.meta_stores += 1;
+            let op = Op {
+                owner: Owner::Page { kind, index },
+                member: Some(member),
+                device,
+            };
+            self.issue(op, IoOp::Store(what), at, 1, out);
+        }
+        version
+    }
+
+    /// A member's device, if the member is kept current.
+    pub(super) fn live_device(&self, member: MemberId) -> Option<DeviceId> {
+        let failed = self.state(member) == crate::meta::SlotState::Failed;
+        self.members[member.index()].device.filter(|_| !failed)
+    }
+
+    pub(super) fn page_done(
+        &mut self,
+        kind: MapKind,
+        index: u32,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        match (result, op.member) {
+            (Err(why), Some(member)) if self.is_current(&op) => {
+                self.write_failed(member, why, out);
+            }
+            (Ok(()), _) => self.map(kind).pages[index as usize].stored += 1,
+            (Err(_), _) => {}
+        }
+        let page = &mut self.map(kind).pages[index as usize];
+        page.outstanding -= 1;
+        if page.outstanding > 0 {
+            return;
+        }
+        let (stored, version) = (page.stored, page.started);
+        let again = core::mem::take(&mut page.again);
+        let over = |wait: &Wait| {
+            matches!(*wait, Wait::Page { kind: k, index: i, version: v }
+                if k == kind && i == index && v <= version)
+        };
+        if stored > 0 {
+            page.durable = version;
+            self.wake(over);
+        } else {
+            self.fail_waiting(over);
+        }
+        if again {
+            self.start_page(kind, index, out);
+        }
+    }
+
+    /// Clears the bits of regions that rested through a flush.
+    pub(super) fn clear_rested(&mut self, out: &mut Vec<Action>) {
+        let mut page = None;
+        for region in 0..self.regions.state.len() {
+            if self.regions.state[region] != RegionState::Resting {
+                continue;
+            }
+            self.regions.state[region] = RegionState::Idle;
+            let region = region as u64;
+            if self.regions.is_unsynced(region) || !self.bitmap.map.clear(region) {
+                continue;
+            }
+            let index = self.bitmap.map.page_of(region);
+            if let Some(before) = page.replace(index).filter(|&before| before != index) {
+                self.store_page(MapKind::Bitmap, before, out);
+            }
+        }
+        if let Some(index) = page {
+            self.store_page(MapKind::Bitmap, index, out);
+        }
+    }
+}

@@ -1,0 +1,517 @@
+//! The stripe journal: a redo log on the members that hold the stripe's parity, which closes the
+//! write hole.
+//!
+//! An entry holds all blocks that a write is about to change, parity included. Its copies lie on
+//! the parity members, one each: a stripe whose parity members are gone has no hole.
+//!
+//! Invariants:
+//! - A member's blocks change only when the entry is durable on all holders.
+//! - An entry may be overwritten only when its blocks are durable at home *and* a later entry on
+//!   disk says so through its tail: until then a replay after a crash would carry it out.
+//! - A stripe with an entry that a replay would carry out is written only through the journal, or
+//!   the replay would bring the past back.
+//! - The latest entry of a ring is never overwritten: it carries the tail.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::job::{Op, Owner, Wait, Work};
+use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
+use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, SlotState};
+use crate::plan::WriteKind;
+use crate::units::{Mem, MemberId, Pba, Set, Stripe};
+use det::Id;
+
+/// Blocks that entries leave free, so that a tail record finds room.
+const RESERVE: u64 = 2;
+
+const BUCKETS: usize = 4096;
+
+/// The rings, and what is left to be replayed.
+#[derive(Debug)]
+pub(super) struct Journal {
+    start: Pba,
+    len: u64,
+    rings: Vec<Ring>,
+    next_entry: u64,
+    homes_done: u64,
+    /// How many entries that a replay would carry out a stripe has, by a hash of the stripe.
+    live: Vec<u16>,
+    entries: u32,
+    /// Somebody waits for room.
+    starved: bool,
+    replay: Vec<Replay>,
+    replay_next: usize,
+    replaying: bool,
+    replay_flush: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Ring {
+    head: u64,
+    entries: VecDeque<Entry>,
+    tail: u64,
+    tail_in_flight: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: u64,
+    at: u64,
+    /// The stripe's bucket; none for a tail record.
+    bucket: Option<u16>,
+    /// The tail that it records.
+    tail: u64,
+    on_disk: bool,
+    /// Its number in the order in which entries came home.
+    home: Option<u64>,
+    retired: bool,
+}
+
+impl Ring {
+    /// Where `blocks` contiguous blocks are free.
+    fn room(&self, len: u64, blocks: u64) -> Option<u64> {
+        let Some(oldest) = self.entries.front().map(|e| e.at) else {
+            return (blocks <= len).then_some(if self.head + blocks <= len {
+                self.head
+            } else {
+                0
+            });
+        };
+        if self.head > oldest {
+            if self.head + blocks <= len {
+                Some(self.head)
+            } else {
+                (blocks < oldest).then_some(0)
+            }
+        } else {
+            (self.head + blocks < oldest).then_some(self.head)
+        }
+    }
+
+    /// The oldest entry that a replay has to carry out, as far as is known now.
+    fn tail_now(&self, next: u64) -> u64 {
+        self.entries
+            .iter()
+            .find(|e| !e.retired)
+            .map_or(next, |e| e.id)
+    }
+
+    fn push(&mut self, id: u64, at: u64, blocks: u64, bucket: Option<u16>) {
+        let tail = self.tail_now(id);
+        let retired = bucket.is_none();
+        self.head = at + blocks;
+        self.entries.push_back(Entry {
+            id,
+            at,
+            bucket,
+            tail,
+            on_disk: false,
+            home: None,
+            retired,
+        });
+    }
+}
+
+impl Journal {
+    pub(super) fn new(record: &ArrayRecord, replay: Vec<Replay>, next_entry: u64) -> Self {
+        let (start, len) = record.areas.journal();
+        let used = record.consistency == Consistency::Journal && record.geometry.parities() > 0;
+        Self {
+            start,
+            len: if used { len } else { 0 },
+            rings: vec![Ring::default(); record.geometry.members()],
+            next_entry,
+            homes_done: 0,
+            live: vec![0; BUCKETS],
+            entries: 0,
+            starved: false,
+            replay,
+            replay_next: 0,
+            replaying: false,
+            replay_flush: None,
+        }
+    }
+
+    pub(super) fn homes_done(&self) -> u64 {
+        self.homes_done
+    }
+
+    pub(super) fn replay(&self, index: usize) -> &Replay {
+        &self.replay[index]
+    }
+
+    /// The entry that was being replayed is at home.
+    pub(super) fn replayed(&mut self) {
+        self.replaying = false;
+        self.replay_next += 1;
+    }
+
+    fn bucket(stripe: Stripe) -> u16 {
+        (stripe.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as u16
+    }
+
+    fn is_live(&self, stripe: Stripe) -> bool {
+        self.live[usize::from(Self::bucket(stripe))] > 0
+    }
+
+    /// Whether a replay would carry out any entry, or a tail lags behind.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.entries > 0
+    }
+
+    /// A member is gone, and its ring with it.
+    pub(super) fn drop_ring(&mut self, member: MemberId) {
+        let ring = core::mem::take(&mut self.rings[member.index()]);
+        for entry in ring.entries {
+            self.forget(entry);
+        }
+    }
+
+    fn forget(&mut self, entry: Entry) {
+        if let Some(bucket) = entry.bucket {
+            self.live[usize::from(bucket)] -= 1;
+            self.entries -= 1;
+        }
+    }
+
+    /// An entry or tail record is durable in a ring: what it says is no longer live is free.
+    fn on_disk(&mut self, member: MemberId, id: u64) {
+        let ring = &mut self.rings[member.index()];
+        let Some(entry) = ring.entries.iter_mut().find(|e| e.id == id) else {
+            return;
+        };
+        entry.on_disk = true;
+        ring.tail = ring.tail.max(entry.tail);
+        let latest = ring
+            .entries
+            .iter()
+            .filter(|e| e.on_disk)
+            .map(|e| e.id)
+            .max()
+            .unwrap_or(0);
+        while let Some(&oldest) = self.rings[member.index()].entries.front() {
+            if oldest.id >= self.rings[member.index()].tail || oldest.id >= latest {
+                break;
+            }
+            self.rings[member.index()].entries.pop_front();
+            self.forget(oldest);
+        }
+    }
+}
+
+impl Engine {
+    /// Whether a write has to go through the journal: it leaves blocks alone that it could harm,
+    /// or the array is degraded, or a replay would overwrite it.
+    pub(super) fn needs_entry(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        let made_real = job.base == crate::plan::Base::Zeros;
+        let at_risk = !made_real
+            && (job.kind != WriteKind::Full || self.impaired || !self.recorder.is_durable());
+        self.journal.len > 0
+            && job.entry.is_none()
+            && job.error.is_none()
+            && !self.holders(id).is_empty()
+            && (at_risk || self.journal.is_live(job.stripe))
+    }
+
+    /// The members that hold the parity that a job writes.
+    fn holders(&self, id: JobId) -> Set {
+        let job = &self.jobs[id];
+        let parities = job
+            .plan
+            .writes
+            .iter()
+            .filter(|io| io.role.index() >= self.geo.data());
+        parities
+            .map(|io| self.geo.member(job.stripe, io.role))
+            .filter(|&member| self.live_device(member).is_some())
+            .fold(Set::EMPTY, |set, member| set.with(member.index()))
+    }
+
+    fn entry_blocks(&self, id: JobId) -> (u32, u32) {
+        let writes = &self.jobs[id].plan.writes;
+        let payload = writes.iter().map(|io| io.blocks).sum();
+        (
+            meta::journal_header_blocks(payload, writes.len() as u32),
+            payload,
+        )
+    }
+
+    /// Writes a job's entry to all holders; returns whether there was room. If not, the job waits.
+    pub(super) fn write_entry(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
+        let holders = self.holders(id);
+        let (header, payload) = self.entry_blocks(id);
+        let blocks = u64::from(header + payload);
+        let len = self.journal.len;
+        let fits = |ring: &Ring| ring.room(len, blocks + RESERVE).is_some();
+        if !holders
+            .into_iter()
+            .all(|member| fits(&self.journal.rings[member]))
+        {
+            self.journal.starved = true;
+            self.wait(id, Wait::Space);
+            self.flush(out);
+            return false;
+        }
+        let entry = self.journal.next_entry;
+        self.journal.next_entry += 1;
+        let bucket = Journal::bucket(self.jobs[id].stripe);
+        for index in holders {
+            let ring = &mut self.journal.rings[index];
+            let Some(at) = ring.room(len, blocks + RESERVE) else {
+                continue;
+            };
+            ring.push(entry, at, blocks, Some(bucket));
+            self.journal.live[usize::from(bucket)] += 1;
+            self.journal.entries += 1;
+            let member = MemberId(index as u8);
+            let Some(device) = self.live_device(member) else {
+                continue;
+            };
+            let op = Op {
+                owner: Owner::Entry { job: id },
+                member: Some(member),
+                device,
+            };
+            let place = Pba(self.journal.start.0 + at);
+            self.jobs[id].outstanding += 1;
+            self.issue(op, IoOp::Journal, place, blocks as u32, out);
+        }
+        self.jobs[id].entry = Some((entry, holders));
+        self.counters.journal_entries += 1;
+        true
+    }
+
+    pub(super) fn entry_done(
+        &mut self,
+        id: JobId,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        if let (Some(member), true) = (op.member, self.is_current(&op)) {
+            match result {
+                Ok(()) => {
+                    if let Some((entry, _)) = self.jobs[id].entry {
+                        self.ring_moved(member, entry);
+                    }
+                }
+                Err(why) => {
+                    if !self.write_failed(member, why, out) {
+                        self.jobs[id].error = Some(RequestError::Io);
+                    }
+                }
+            }
+        }
+        self.one_done(id);
+    }
+
+    fn ring_moved(&mut self, member: MemberId, entry: u64) {
+        let before = self.journal.rings[member.index()].entries.len();
+        self.journal.on_disk(member, entry);
+        if self.journal.rings[member.index()].entries.len() < before {
+            self.journal.starved = false;
+            self.wake(|wait| *wait == Wait::Space);
+        }
+    }
+
+    /// The blocks of an entry are written to where they belong (but may not be durable there).
+    pub(super) fn entry_at_home(&mut self, entry: u64, holders: Set, out: &mut Vec<Action>) {
+        self.journal.homes_done += 1;
+        let home = self.journal.homes_done;
+        for member in holders {
+            let entries = &mut self.journal.rings[member].entries;
+            if let Some(entry) = entries.iter_mut().rev().find(|e| e.id == entry) {
+                entry.home = Some(home);
+            }
+        }
+        if self.journal.starved {
+            self.flush(out);
+        }
+    }
+
+    /// What was home when a flush began needs no replay any more.
+    pub(super) fn retire_entries(&mut self, mark: u64, out: &mut Vec<Action>) {
+        for index in 0..self.journal.rings.len() {
+            let ring = &mut self.journal.rings[index];
+            for entry in &mut ring.entries {
+                entry.retired |= entry.home.is_some_and(|home| home <= mark);
+            }
+            let used = ring
+                .entries
+                .front()
+                .map_or(0, |e| match ring.head.checked_sub(e.at) {
+                    Some(used) => used,
+                    None => self.journal.len + ring.head - e.at,
+                });
+            if self.journal.starved || used > self.journal.len / 2 {
+                self.write_tail(MemberId(index as u8), out);
+            }
+        }
+    }
+
+    /// Writes how far a ring has become free, if it has.
+    pub(super) fn write_tail(&mut self, member: MemberId, out: &mut Vec<Action>) {
+        let len = self.journal.len;
+        let id = self.journal.next_entry;
+        let Some(device) = self.live_device(member) else {
+            return;
+        };
+        let ring = &mut self.journal.rings[member.index()];
+        let moved = ring.tail_now(id) > ring.tail.max(ring.entries.front().map_or(id, |e| e.id));
+        let Some(at) = ring.room(len, 1).filter(|_| moved && !ring.tail_in_flight) else {
+            return;
+        };
+        ring.push(id, at, 1, None);
+        ring.tail_in_flight = true;
+        self.journal.next_entry += 1;
+        let op = Op {
+            owner: Owner::Tail,
+            member: Some(member),
+            device,
+        };
+        self.issue(op, IoOp::Journal, Pba(self.journal.start.0 + at), 1, out);
+    }
+
+    pub(super) fn tail_done(&mut self, op: Op, result: Result<(), IoError>, out: &mut Vec<Action>) {
+        let Some(member) = op.member.filter(|_| self.is_current(&op)) else {
+            return;
+        };
+        let ring = &mut self.journal.rings[member.index()];
+        ring.tail_in_flight = false;
+        let id = ring
+            .entries
+            .iter()
+            .rev()
+            .find(|e| e.bucket.is_none() && !e.on_disk)
+            .map(|e| e.id);
+        match (result, id) {
+            (Ok(()), Some(id)) => self.ring_moved(member, id),
+            (Ok(()), None) => {}
+            (Err(why), _) => {
+                self.write_failed(member, why, out);
+            }
+        }
+    }
+
+    /// Writes the tails of all rings that lag behind.
+    pub(super) fn write_tails(&mut self, out: &mut Vec<Action>) {
+        for index in 0..self.journal.rings.len() {
+            self.write_tail(MemberId(index as u8), out);
+        }
+    }
+
+    /// How many header blocks the entry of an [`IoOp::Journal`] begins with.
+    #[must_use]
+    pub fn journal_header_blocks(&self, io: IoId) -> u32 {
+        match self.ops[Id::from_bits(io.0)].owner {
+            Owner::Entry { job } => self.entry_blocks(job).0,
+            _ => 1,
+        }
+    }
+
+    /// The payload of an [`IoOp::Journal`]: memory and how many blocks of it, in order.
+    pub fn journal_payload(&self, io: IoId, mut visit: impl FnMut(Mem, u32)) {
+        if let Owner::Entry { job } = self.ops[Id::from_bits(io.0)].owner {
+            let job = &self.jobs[job];
+            for io in &job.plan.writes {
+                visit(job.bind(io.mem), io.blocks);
+            }
+        }
+    }
+
+    /// Encodes the header blocks of an [`IoOp::Journal`]. `crc_of` gives the
+    /// [`checksum`](crate::meta::checksum) of one block of memory.
+    pub fn encode_journal(&self, io: IoId, mut crc_of: impl FnMut(Mem) -> u32, into: &mut [u8]) {
+        let op = self.ops[Id::from_bits(io.0)];
+        let Some(member) = op.member else { return };
+        let ring = &self.journal.rings[member.index()];
+        let (entry, holders, job) = match op.owner {
+            Owner::Entry { job } => {
+                let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
+                (
+                    ring.entries.iter().rev().find(|e| e.id == entry),
+                    holders,
+                    Some(job),
+                )
+            }
+            _ => {
+                let tail = ring
+                    .entries
+                    .iter()
+                    .rev()
+                    .find(|e| e.bucket.is_none() && !e.on_disk);
+                (tail, Set::one(member.index()), None)
+            }
+        };
+        let Some(entry) = entry else { return };
+        let writes = job.map_or(&[][..], |job| &self.jobs[job].plan.writes[..]);
+        let stripe = job.map_or(Stripe(0), |job| self.jobs[job].stripe);
+        let runs = writes.iter().map(|io| JournalRun {
+            member: self.geo.member(stripe, io.role),
+            row: io.row,
+            blocks: io.blocks,
+        });
+        let header = meta::JournalHeader {
+            array: self.recorder.record.array,
+            epoch: self.recorder.record.epoch,
+            entry: entry.id,
+            tail: entry.tail,
+            member,
+            at: entry.at,
+            holders,
+            stripe,
+        };
+        let blocks = writes
+            .iter()
+            .flat_map(|io| (0..io.blocks).map(|i| io.mem.plus(i)));
+        let crcs = blocks.map(|mem| crc_of(job.map_or(mem, |job| self.jobs[job].bind(mem))));
+        meta::encode_journal_header(&header, runs, crcs, into);
+    }
+
+    /// Carries out what an unclean stop has left in the journal, one entry after the other; then
+    /// records the start.
+    pub(super) fn replay(&mut self, out: &mut Vec<Action>) {
+        if self.journal.replaying {
+            return;
+        }
+        if let Some(entry) = self.journal.replay.get(self.journal.replay_next) {
+            let work = Work::Replay {
+                index: self.journal.replay_next,
+            };
+            if let Some(job) = self.new_job(work, entry.stripe) {
+                self.journal.replaying = true;
+                self.start_job(job);
+            }
+            return;
+        }
+        match self.journal.replay_flush {
+            None => self.journal.replay_flush = Some(self.flush(out)),
+            Some(ticket) if self.flusher.is_over(ticket) => self.record_start(out),
+            Some(_) => {}
+        }
+    }
+
+    /// Records that the array is in use, by which members; entries of earlier epochs are void.
+    fn record_start(&mut self, out: &mut Vec<Action>) {
+        if !self.journal.replay.is_empty() {
+            let entries = self.journal.replay.len() as u32;
+            out.push(Action::Note(Note::JournalReplayed { entries }));
+        }
+        self.journal.replay = Vec::new();
+        let seconds = self.seconds();
+        for (slot, member) in self.recorder.record.slots.iter_mut().zip(&self.members) {
+            if member.device.is_none() && slot.state != SlotState::Failed {
+                slot.state = SlotState::Failed;
+                slot.since = seconds;
+            }
+        }
+        self.recorder.record.epoch += 1;
+        self.recorder.record.clean = false;
+        self.look_at_members();
+        self.phase = Phase::Starting;
+        self.record_change(out);
+    }
+}

@@ -1,0 +1,444 @@
+//! The engine: a sans-IO machine that turns requests into I/O and arithmetic.
+//!
+//! Everything it does, for users or in the background, is a [job](job) on one stripe that walks
+//! the same stages: lock, plan, buffers, read, compute, intend, write, harden, settle, finish.
+//!
+//! Invariants:
+//! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for.
+//! - A stripe is changed only under its exclusive lock, and a plan is made under the lock.
+//! - Before a member changes, what makes the change repairable after a crash is durable: the
+//!   region's bit, and the journal entry where the write is partial or the array degraded.
+//! - Before a write is acknowledged, every member that missed it is recorded as failed on all
+//!   others.
+//! - Nothing is allocated per request once the tables have been used.
+
+mod api;
+mod background;
+mod fault;
+mod flush;
+mod intent;
+mod io;
+mod job;
+mod journal;
+mod record;
+mod request;
+mod status;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use det::{Id, Instant, Slots};
+
+pub use api::*;
+pub use job::Job;
+
+use crate::geometry::{Geometry, Role};
+use crate::locks::Locks;
+use crate::meta::{Areas, Assembled, BitMap, MapKind, MetaPage, SlotState};
+use crate::plan::{BoundStep, Plan};
+use crate::scratch::Scratch;
+use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
+use background::Background;
+use flush::Flusher;
+use intent::{MapStore, Regions};
+use job::Owner;
+use journal::Journal;
+use record::Recorder;
+use request::UserRequest;
+
+/// Names a job in its table.
+pub type JobId = Id<Job>;
+
+/// The sizes of the engine's tables, and its pace.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Requests that users can have in flight; their tags are below it.
+    pub tags: u16,
+    /// Stripes that can be worked on at once.
+    pub jobs: u16,
+    /// Stripes of these that are kept for background work.
+    pub background_jobs: u16,
+    /// Scratch memory in blocks, at least what one stripe needs is taken.
+    pub scratch_blocks: u32,
+    /// The pace of background work.
+    pub pace: Pace,
+    /// How long a region is left alone before its bit is cleared, and how often the watermark of a
+    /// rebuild is made durable.
+    pub settle_delay: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tags: 128,
+            jobs: 256,
+            background_jobs: 16,
+            scratch_blocks: 8192,
+            pace: Pace::default(),
+            settle_delay: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Why the engine wants to be called at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// Background work may go on.
+    Pace,
+    /// Regions that were left alone can be cleared, a watermark made durable.
+    Settle,
+}
+
+/// A member as the engine keeps it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Member {
+    /// Its device, if it has one that answers.
+    device: Option<DeviceId>,
+    /// Reads fail although no other member can stand in.
+    unreadable: bool,
+    /// Writes fail although no other member can stand in.
+    unwritable: bool,
+    read_errors: u64,
+    write_errors: u64,
+    in_flight: u32,
+}
+
+/// A spare.
+#[derive(Clone, Copy, Debug)]
+struct Spare {
+    device: DeviceId,
+    uuid: crate::meta::DeviceUuid,
+}
+
+/// What the engine does as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// The journal is carried out; users wait.
+    Replaying,
+    /// The start is being recorded; users wait.
+    Starting,
+    /// Users are served.
+    Serving,
+    /// What was begun is finished; users are refused.
+    Stopping,
+    /// All is recorded.
+    Stopped,
+}
+
+/// See the [module](self).
+pub struct Engine {
+    geo: Geometry,
+    areas: Areas,
+    config: Config,
+    now: Instant,
+    /// Seconds since 1970 at the origin of `now`.
+    epoch_seconds: u64,
+    phase: Phase,
+    members: Vec<Member>,
+    spares: Vec<Spare>,
+    /// Members are being rebuilt or missing somewhere: plans have to look.
+    impaired: bool,
+    recorder: Recorder,
+    jobs: Slots<Job>,
+    ops: Slots<job::Op>,
+    ready: VecDeque<JobId>,
+    waits: Vec<(job::Wait, JobId)>,
+    requests: Vec<UserRequest>,
+    uncut: VecDeque<Tag>,
+    active_requests: u16,
+    foreground_jobs: u16,
+    last_foreground: Instant,
+    locks: Locks,
+    scratch: Scratch<JobId>,
+    bitmap: MapStore,
+    zero: MapStore,
+    regions: Regions,
+    journal: Journal,
+    flusher: Flusher,
+    background: Background,
+    stop_command: Option<u64>,
+    counters: Counters,
+}
+
+impl Engine {
+    /// The engine of an assembled array. `devices` gives the device of each member (by slot) and
+    /// spare (after the members, in the record's order); `wall` is the time in seconds since 1970
+    /// at `now`. The host must call [`Engine::step`] with [`Input::Tick`] once to set it going.
+    ///
+    /// # Panics
+    /// If `devices` does not fit what was assembled.
+    #[must_use]
+    pub fn new(
+        config: Config,
+        assembled: Assembled,
+        devices: &[Option<DeviceId>],
+        now: Instant,
+        wall: u64,
+    ) -> Self {
+        let record = assembled.record;
+        let geo = record.geometry;
+        let n = geo.members();
+        assert_eq!(
+            devices.len(),
+            n + record.spares.len(),
+            "a device or a gap for each"
+        );
+        let members: Vec<Member> = devices[..n]
+            .iter()
+            .map(|&device| Member {
+                device,
+                ..Member::default()
+            })
+            .collect();
+        let spares = record.spares.iter().zip(&devices[n..]);
+        let spares = spares.filter_map(|(&uuid, &device)| {
+            Some(Spare {
+                device: device?,
+                uuid,
+            })
+        });
+        let jobs = usize::from(config.jobs);
+        let most = n + 2;
+        let chunk = geo.chunk();
+        let buffers = (config.scratch_blocks / chunk).clamp(2 * most as u32, 1 << 14) as u16;
+        let regions = assembled.bitmap.len();
+        let mut engine = Self {
+            geo,
+            areas: record.areas.clone(),
+            config,
+            now,
+            epoch_seconds: wall.saturating_sub(now.0 / 1_000_000_000),
+            phase: Phase::Replaying,
+            members,
+            spares: spares.collect(),
+            impaired: true,
+            jobs: Slots::new(jobs, || Job::new(&geo)),
+            ops: Slots::new(jobs * (4 * n + 4) + 64 * n, || job::Op::BLANK),
+            ready: VecDeque::with_capacity(jobs * 2),
+            waits: Vec::with_capacity(jobs * 2),
+            requests: (0..config.tags).map(|_| UserRequest::default()).collect(),
+            uncut: VecDeque::with_capacity(usize::from(config.tags)),
+            active_requests: 0,
+            foreground_jobs: 0,
+            last_foreground: now,
+            locks: Locks::new(jobs),
+            scratch: Scratch::new(buffers, jobs),
+            regions: Regions::new(regions, &assembled.bitmap, assembled.was_clean),
+            bitmap: MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
+            zero: MapStore::new(assembled.zero_map, &assembled.zero_versions),
+            journal: Journal::new(&record, assembled.replay, assembled.next_entry),
+            flusher: Flusher::default(),
+            background: Background::new(config.pace),
+            recorder: Recorder::new(record),
+            stop_command: None,
+            counters: Counters::default(),
+        };
+        engine.look_at_members();
+        engine
+    }
+
+    /// Tells the engine what happened at `now`; appends to `out` what is to be done. All of it
+    /// has to be begun before the next call.
+    pub fn step(&mut self, now: Instant, input: Input, out: &mut Vec<Action>) {
+        self.now = self.now.max(now);
+        match input {
+            Input::Request(request) => self.request(request, out),
+            Input::IoDone { id, result } => self.io_done(id, result, out),
+            Input::Computed(job) => self.computed(job),
+            Input::DeviceGone(device) => self.device_gone(device, out),
+            Input::Command { number, command } => self.command(number, command, out),
+            Input::Tick => {}
+        }
+        self.run(out);
+    }
+
+    /// When the engine wants an [`Input::Tick`], and why.
+    #[must_use]
+    pub fn deadline(&self) -> Option<(Instant, Why)> {
+        let settle = self.settle_deadline().map(|at| (at, Why::Settle));
+        let pace = self.pace_deadline().map(|at| (at, Why::Pace));
+        settle.into_iter().chain(pace).min_by_key(|&(at, _)| at)
+    }
+
+    /// The arithmetic of a job, in order, each with the blocks it goes over.
+    pub fn steps(&self, job: JobId, mut visit: impl FnMut(BoundStep<'_>, u32)) {
+        let job = &self.jobs[job];
+        let mut room = [Mem::Zero; MEMBERS_MAX + 2];
+        for &(step, blocks) in &job.plan.steps {
+            visit(step.bind(&job.plan, |mem| job.bind(mem), &mut room), blocks);
+        }
+    }
+
+    /// The host found that a [`Step::Compare`](crate::plan::Step::Compare) of the job differs.
+    pub fn mismatch(&mut self, job: JobId) {
+        self.jobs[job].mismatch = true;
+    }
+
+    /// Whether requests are served (not before the journal is replayed, not after a stop).
+    #[must_use]
+    pub fn is_serving(&self) -> bool {
+        self.phase == Phase::Serving
+    }
+
+    /// The shape of the array.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geo
+    }
+
+    /// How many scratch buffers of one chunk the host has to provide.
+    #[must_use]
+    pub fn scratch_buffers(&self) -> u16 {
+        self.scratch.total()
+    }
+
+    /// Does all that can be done now.
+    fn run(&mut self, out: &mut Vec<Action>) {
+        loop {
+            let worked = !self.ready.is_empty();
+            while let Some(job) = self.ready.pop_front() {
+                self.advance(job, out);
+            }
+            self.proceed(out);
+            self.cut_waiting(out);
+            self.background(out);
+            self.settle(out);
+            if self.ready.is_empty() && !worked {
+                return;
+            }
+        }
+    }
+
+    /// Moves the array as a whole on: from replaying to starting to serving, and to a stop.
+    fn proceed(&mut self, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Replaying => self.replay(out),
+            Phase::Starting if self.recorder.is_durable() => self.phase = Phase::Serving,
+            Phase::Stopping => self.stop(out),
+            Phase::Starting | Phase::Serving | Phase::Stopped => {}
+        }
+    }
+
+    /// The member and the place of rows of a role.
+    fn place(&self, stripe: Stripe, role: Role, row: u32) -> (MemberId, Pba) {
+        let start = self.geo.place(stripe, self.areas.data_start());
+        (self.geo.member(stripe, role), Pba(start.0 + u64::from(row)))
+    }
+
+    /// What can be read and what must be written in a stripe, by role.
+    fn health(&self, stripe: Stripe) -> (Set, Set) {
+        let all = Set::first(self.geo.members());
+        if !self.impaired {
+            return (all, all);
+        }
+        let (mut readable, mut writable) = (all, all);
+        for (index, member) in self.members.iter().enumerate() {
+            let role = self.geo.role(stripe, MemberId(index as u8)).index();
+            let current = member.device.is_some()
+                && match self.recorder.record.slots[index].state {
+                    SlotState::Up => true,
+                    SlotState::Rebuilding { .. } => self.background.is_rebuilt(index, stripe),
+                    SlotState::Failed => false,
+                };
+            if !current || member.unreadable {
+                readable = readable.without(role);
+            }
+            if !current || member.unwritable {
+                writable = writable.without(role);
+            }
+        }
+        (readable, writable)
+    }
+
+    /// Whether the redundancy of a stripe can be built upon: it was synced, or there is no choice.
+    fn parity_valid(&self, stripe: Stripe, readable: Set) -> bool {
+        !self.regions.is_unsynced(self.areas.region(stripe))
+            || readable != Set::first(self.geo.members())
+    }
+
+    fn state(&self, member: MemberId) -> SlotState {
+        self.recorder.record.slots[member.index()].state
+    }
+
+    /// Brings what is derived from the members' states up to date.
+    fn look_at_members(&mut self) {
+        let up = |(m, slot): (&Member, &crate::meta::SlotRecord)| {
+            m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
+        };
+        self.impaired = !self.members.iter().zip(&self.recorder.record.slots).all(up);
+    }
+
+    fn seconds(&self) -> u64 {
+        self.epoch_seconds + self.now.0 / 1_000_000_000
+    }
+
+    /// Begins an I/O of a member or spare.
+    fn issue(&mut self, op: job::Op, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
+        let id = self
+            .ops
+            .occupy()
+            .expect("there is an op for everything that a job can do");
+        self.ops[id] = op;
+        if let Some(member) = op.member {
+            self.members[member.index()].in_flight += 1;
+        }
+        let id = IoId(id.to_bits());
+        out.push(Action::Io(Io {
+            id,
+            device: op.device,
+            op: what,
+            at,
+            blocks,
+        }));
+    }
+
+    fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
+        let id = Id::from_bits(id.0);
+        let op = self.ops[id];
+        self.ops.vacate(id);
+        if let Some(member) = op.member {
+            self.members[member.index()].in_flight -= 1;
+        }
+        match op.owner {
+            Owner::Read { job, index } => self.read_done(job, index, op, result, out),
+            Owner::Write { job, index } => self.write_done(job, index, op, result, out),
+            Owner::Discard { job } => self.one_done(job),
+            Owner::Entry { job } => self.entry_done(job, op, result, out),
+            Owner::Tail => self.tail_done(op, result, out),
+            Owner::Page { kind, index } => self.page_done(kind, index, op, result, out),
+            Owner::Superblock => self.superblock_done(op, result, out),
+            Owner::Flush => self.flush_done(op, result, out),
+        }
+    }
+
+    /// The bytes of a metadata block for a device: what [`IoOp::Store`] writes.
+    pub fn encode(&self, page: MetaPage, device: DeviceId, into: &mut [u8]) {
+        let array = self.recorder.record.array;
+        match page {
+            MetaPage::Superblock { .. } => {
+                let uuid = self.uuid_of(device);
+                self.recorder.snapshot.encode(uuid, into);
+            }
+            MetaPage::Bitmap { index } => self.bitmap.encode(array, index, into),
+            MetaPage::ZeroMap { index } => self.zero.encode(array, index, into),
+        }
+    }
+
+    fn map(&mut self, kind: MapKind) -> &mut MapStore {
+        match kind {
+            MapKind::Bitmap => &mut self.bitmap,
+            MapKind::ZeroMap => &mut self.zero,
+        }
+    }
+
+    fn zero_map(&self) -> &BitMap {
+        &self.zero.map
+    }
+
+    /// How a job's plan is bound; for tests that look inside.
+    #[must_use]
+    pub fn plan_of(&self, job: JobId) -> &Plan {
+        &self.jobs[job].plan
+    }
+}

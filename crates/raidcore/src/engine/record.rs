@@ -1,0 +1,206 @@
+//! The array's record, made durable on every member and spare.
+//!
+//! Invariants: one version is written at a time, two copies and then the other two on each device,
+//! so that a quorum of the previous or of this version is there at any moment; a version is begun
+//! only when the one before is durable everywhere.
+
+use alloc::vec::Vec;
+
+use super::job::{Op, Owner, Wait};
+use super::{Action, CommandError, Engine, IoError, IoOp, RequestError};
+use crate::meta::{ArrayRecord, DeviceUuid, MetaPage, SlotState};
+use crate::units::{DeviceId, MemberId};
+
+/// The record, and how far it is durable.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    /// As it is to be.
+    pub(super) record: ArrayRecord,
+    /// As it is being written.
+    pub(super) snapshot: ArrayRecord,
+    wanted: u64,
+    started: u64,
+    durable: u64,
+    second_round: bool,
+    outstanding: u32,
+    stored: u32,
+    broken: bool,
+    failure: u64,
+    answers: Vec<(u64, u64)>,
+}
+
+impl Recorder {
+    pub(super) fn new(record: ArrayRecord) -> Self {
+        Self {
+            snapshot: record.clone(),
+            record,
+            wanted: 0,
+            started: 0,
+            durable: 0,
+            second_round: false,
+            outstanding: 0,
+            stored: 0,
+            broken: false,
+            failure: 0,
+            answers: Vec::new(),
+        }
+    }
+
+    /// Whether all changes are durable.
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable == self.wanted
+    }
+
+    /// The version that records a failure which is not yet durable.
+    pub(super) fn unrecorded_failure(&self) -> Option<u64> {
+        (self.failure > self.durable).then_some(self.failure)
+    }
+
+    /// Whether nothing could be recorded anywhere.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+}
+
+impl Engine {
+    /// The record has changed and is to be made durable; returns the version that will be.
+    pub(super) fn record_change(&mut self, out: &mut Vec<Action>) -> u64 {
+        self.recorder.wanted += 1;
+        let wanted = self.recorder.wanted;
+        if self.recorder.outstanding == 0 && !self.recorder.second_round {
+            self.start_record(out);
+        }
+        wanted
+    }
+
+    /// A member's failure is to be made durable before writes that it missed are acknowledged.
+    pub(super) fn record_failure(&mut self, out: &mut Vec<Action>) {
+        // Known to be needed before it is begun: beginning it may meet the next failure.
+        self.recorder.failure = self.recorder.wanted + 1;
+        self.record_change(out);
+    }
+
+    /// Answers a command when the record is durable.
+    pub(super) fn answer_when_recorded(&mut self, number: u64, out: &mut Vec<Action>) {
+        let version = self.record_change(out);
+        self.recorder.answers.push((version, number));
+    }
+
+    fn start_record(&mut self, out: &mut Vec<Action>) {
+        self.recorder.record.events += 1;
+        self.recorder.snapshot = self.recorder.record.clone();
+        self.recorder.started = self.recorder.wanted;
+        self.recorder.second_round = false;
+        self.store_copies([0, 1], out);
+    }
+
+    fn store_copies(&mut self, copies: [u8; 2], out: &mut Vec<Action>) {
+        self.recorder.stored = 0;
+        for index in 0..self.members.len() + self.spares.len() {
+            let (member, device) = match index.checked_sub(self.members.len()) {
+                None => (Some(MemberId(index as u8)), self.members[index].device),
+                Some(spare) => (None, Some(self.spares[spare].device)),
+            };
+            let failed = member.is_some_and(|m| self.state(m) == SlotState::Failed);
+            let Some(device) = device.filter(|_| !failed) else {
+                continue;
+            };
+            for copy in copies {
+                self.recorder.outstanding += 1;
+                self.counters.meta_stores += 1;
+                let op = Op {
+                    owner: Owner::Superblock,
+                    member,
+                    device,
+                };
+                let at = self.areas.superblock(copy);
+                self.issue(op, IoOp::Store(MetaPage::Superblock { copy }), at, 1, out);
+            }
+        }
+        if self.recorder.outstanding == 0 {
+            self.copies_stored(out);
+        }
+    }
+
+    pub(super) fn superblock_done(
+        &mut self,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        match (result, op.member) {
+            (Ok(()), Some(_)) => self.recorder.stored += 1,
+            (Ok(()), None) => {}
+            (Err(why), Some(member)) => {
+                if self.is_current(&op) {
+                    self.write_failed(member, why, out);
+                }
+            }
+            (Err(_), None) => self.forget_spare(op.device, out),
+        }
+        self.recorder.outstanding -= 1;
+        if self.recorder.outstanding == 0 {
+            self.copies_stored(out);
+        }
+    }
+
+    fn copies_stored(&mut self, out: &mut Vec<Action>) {
+        if self.recorder.stored == 0 {
+            // Nowhere to record it: nothing that waits for it may be acknowledged.
+            self.recorder.broken = true;
+        } else if !self.recorder.second_round {
+            self.recorder.second_round = true;
+            self.store_copies([2, 3], out);
+            return;
+        }
+        self.recorder.second_round = false;
+        self.recorder.durable = self.recorder.started;
+        let durable = self.recorder.durable;
+        let broken = self.recorder.broken;
+        if broken {
+            self.fail_waiting(|wait| matches!(wait, Wait::Record(_)));
+        } else {
+            self.wake(|wait| matches!(wait, Wait::Record(version) if *version <= durable));
+        }
+        self.failures_recorded(durable, broken.then_some(RequestError::Io), out);
+        while let Some(index) = self
+            .recorder
+            .answers
+            .iter()
+            .position(|(v, _)| *v <= durable)
+        {
+            let (_, number) = self.recorder.answers.remove(index);
+            let result = if broken {
+                Err(CommandError::NotRecorded)
+            } else {
+                Ok(())
+            };
+            out.push(Action::Answer { number, result });
+        }
+        if self.recorder.wanted > self.recorder.started && !broken {
+            self.start_record(out);
+        }
+    }
+
+    /// Ends the waits that `hopeless` finds, with an error for the jobs.
+    pub(super) fn fail_waiting(&mut self, hopeless: impl Fn(&Wait) -> bool) {
+        for index in 0..self.waits.len() {
+            let (wait, job) = self.waits[index];
+            if hopeless(&wait) {
+                self.jobs[job].error = Some(RequestError::Io);
+            }
+        }
+        self.wake(hopeless);
+    }
+
+    /// The identity of a device in use.
+    pub(super) fn uuid_of(&self, device: DeviceId) -> DeviceUuid {
+        let member = self.members.iter().position(|m| m.device == Some(device));
+        let spare = self.spares.iter().find(|s| s.device == device);
+        match (member, spare) {
+            (Some(member), _) => self.recorder.record.slots[member].device,
+            (None, Some(spare)) => spare.uuid,
+            (None, None) => DeviceUuid::default(),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Users' requests: cut into stripes, put together again.
+//!
+//! Invariants: a request is completed once, when it is cut to its end and no part is under way;
+//! requests are cut in the order in which they came.
+
+use alloc::vec::Vec;
+
+use super::job::Work;
+use super::{Action, Engine, JobId, Op, Phase, Request, RequestError};
+use crate::geometry::Role;
+use crate::plan::Piece;
+use crate::units::{Lba, Mem, Tag};
+
+/// A request under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UserRequest {
+    request: Option<Request>,
+    cut: u32,
+    parts: u32,
+    error: Option<RequestError>,
+}
+
+impl Engine {
+    pub(super) fn request(&mut self, request: Request, out: &mut Vec<Action>) {
+        let tag = request.tag;
+        let refusal = match self.phase {
+            Phase::Stopping | Phase::Stopped => Some(RequestError::Stopping),
+            Phase::Replaying | Phase::Starting | Phase::Serving => {
+                (!self.is_within(&request)).then_some(RequestError::OutOfRange)
+            }
+        };
+        if let Some(error) = refusal {
+            self.counters.errors += 1;
+            out.push(Action::Complete {
+                tag,
+                result: Err(error),
+            });
+            return;
+        }
+        let slot = &mut self.requests[usize::from(tag.0)];
+        assert!(slot.request.is_none(), "the tag of a request is free");
+        *slot = UserRequest {
+            request: Some(request),
+            ..UserRequest::default()
+        };
+        self.active_requests += 1;
+        self.last_foreground = self.now;
+        self.uncut.push_back(tag);
+        self.cut_waiting(out);
+    }
+
+    fn is_within(&self, request: &Request) -> bool {
+        let end = request.lba.0.checked_add(u64::from(request.blocks));
+        request.op == Op::Flush
+            || (request.blocks > 0 && end.is_some_and(|end| end <= self.geo.capacity()))
+    }
+
+    /// Cuts requests into jobs as far as there is room for jobs.
+    pub(super) fn cut_waiting(&mut self, out: &mut Vec<Action>) {
+        if !matches!(self.phase, Phase::Serving | Phase::Stopping) {
+            return;
+        }
+        while let Some(&tag) = self.uncut.front() {
+            if !self.cut(tag, out) {
+                return;
+            }
+            self.uncut.pop_front();
+        }
+    }
+
+    /// Cuts a request; returns whether all of it is cut.
+    fn cut(&mut self, tag: Tag, out: &mut Vec<Action>) -> bool {
+        let Some(request) = self.requests[usize::from(tag.0)].request else {
+            return true;
+        };
+        if request.op == Op::Flush {
+            self.flush_for_user(tag, out);
+            return true;
+        }
+        let mut cut = self.requests[usize::from(tag.0)].cut;
+        while cut < request.blocks {
+            let (stripe, offset) = self.geo.locate(Lba(request.lba.0 + u64::from(cut)));
+            let width = self.geo.stripe_blocks();
+            let blocks = (width - offset).min(request.blocks - cut);
+            let work = match request.op {
+                Op::Read => Work::Read,
+                Op::Discard | Op::WriteZeroes if blocks == width => Work::Zero {
+                    trim: request.op == Op::Discard,
+                },
+                Op::Write | Op::Discard | Op::WriteZeroes | Op::Flush => Work::Write,
+            };
+            let Some(job) = self.new_job(work, stripe) else {
+                return false;
+            };
+            self.fill(job, &request, cut, offset, blocks);
+            cut += blocks;
+            let slot = &mut self.requests[usize::from(tag.0)];
+            slot.cut = cut;
+            slot.parts += 1;
+            self.start_job(job);
+        }
+        true
+    }
+
+    /// Gives a job the pieces of a request that lie in its stripe.
+    fn fill(&mut self, job: JobId, request: &Request, cut: u32, offset: u32, blocks: u32) {
+        let chunk = self.geo.chunk();
+        let job = &mut self.jobs[job];
+        job.fua = request.fua;
+        job.tags.push(request.tag);
+        let mut at = offset;
+        while at < offset + blocks {
+            let row = at % chunk;
+            let count = (chunk - row).min(offset + blocks - at);
+            let mem = match request.op {
+                Op::Read | Op::Write => Mem::Payload {
+                    tag: request.tag,
+                    at: cut + (at - offset),
+                },
+                Op::Discard | Op::WriteZeroes | Op::Flush => Mem::Zero,
+            };
+            job.pieces.push(Piece {
+                role: Role((at / chunk) as u8),
+                row,
+                blocks: count,
+                mem,
+            });
+            at += count;
+        }
+    }
+
+    /// A part of a request has ended.
+    pub(super) fn part_done(
+        &mut self,
+        tag: Tag,
+        error: Option<RequestError>,
+        out: &mut Vec<Action>,
+    ) {
+        let slot = &mut self.requests[usize::from(tag.0)];
+        slot.parts -= 1;
+        slot.error = slot.error.or(error);
+        let cut_whole = slot.request.is_some_and(|r| r.blocks == slot.cut);
+        if slot.parts == 0 && cut_whole {
+            let error = slot.error;
+            self.complete(tag, error, out);
+        }
+    }
+
+    /// Ends a request.
+    pub(super) fn complete(
+        &mut self,
+        tag: Tag,
+        error: Option<RequestError>,
+        out: &mut Vec<Action>,
+    ) {
+        self.requests[usize::from(tag.0)] = UserRequest::default();
+        self.active_requests -= 1;
+        match error {
+            None => self.counters.requests += 1,
+            Some(_) => self.counters.errors += 1,
+        }
+        out.push(Action::Complete {
+            tag,
+            result: error.map_or(Ok(()), Err),
+        });
+    }
+}

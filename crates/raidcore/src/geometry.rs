@@ -1,0 +1,237 @@
+//! Where data and parity are: pure address arithmetic, without health or I/O.
+//!
+//! Placement is Linux md's default: left-symmetric for RAID5, left-symmetric-6 (P, then Q) for
+//! RAID6, the last member for RAID4 (md, `raid5_compute_sector`).
+
+use crate::units::{Lba, MEMBERS_MAX, MemberId, Pba, Stripe};
+
+/// The RAID levels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// Striping without redundancy.
+    Raid0,
+    /// Mirrors: every member holds everything.
+    Raid1,
+    /// Striping with parity on the last member.
+    Raid4,
+    /// Striping with rotating parity.
+    Raid5,
+    /// Striping with two rotating parities, P and Q.
+    Raid6,
+}
+
+/// What a member holds in a stripe: data chunk 0, 1, …, then P, then Q. A mirror has one data
+/// chunk; its roles are the copies of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Role(pub u8);
+
+impl Role {
+    /// As an index into a table of roles.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// An array's shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    level: Level,
+    members: u8,
+    chunk: u32,
+    stripes: u64,
+}
+
+/// Why a shape is impossible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum GeometryError {
+    /// Too few or too many members.
+    #[error("{level:?} takes {min} to 32 members, not {members}")]
+    Members {
+        /// The level.
+        level: Level,
+        /// The least that it takes.
+        min: u8,
+        /// What was asked for.
+        members: usize,
+    },
+    /// The chunk is not a power of two from 1 to 256 blocks.
+    #[error("the chunk must be a power of two from 4 KiB to 1 MiB, not {chunk} blocks of 4 KiB")]
+    Chunk {
+        /// What was asked for, in blocks.
+        chunk: u32,
+    },
+    /// There is no room for a stripe, or more than addresses reach.
+    #[error("{stripes} stripes are none, or more than an array can have")]
+    Stripes {
+        /// What was asked for.
+        stripes: u64,
+    },
+}
+
+impl Geometry {
+    /// An array of `members` members, `chunk` blocks a chunk and `stripes` stripes.
+    ///
+    /// # Errors
+    /// If there are too few or too many members for the level (2–32 for RAID0 and RAID1, 3–32 for
+    /// RAID4 and RAID5, 4–32 for RAID6), if the chunk is not a power of two from 1 to 256 blocks,
+    /// or if there are no stripes or too many to address.
+    pub fn new(
+        level: Level,
+        members: usize,
+        chunk: u32,
+        stripes: u64,
+    ) -> Result<Self, GeometryError> {
+        let min = match level {
+            Level::Raid0 | Level::Raid1 => 2,
+            Level::Raid4 | Level::Raid5 => 3,
+            Level::Raid6 => 4,
+        };
+        let count = match u8::try_from(members) {
+            Ok(count) if count >= min && members <= MEMBERS_MAX => count,
+            _ => {
+                return Err(GeometryError::Members {
+                    level,
+                    min,
+                    members,
+                });
+            }
+        };
+        if !chunk.is_power_of_two() || chunk > 256 {
+            return Err(GeometryError::Chunk { chunk });
+        }
+        if stripes == 0 || stripes > 1 << 42 {
+            return Err(GeometryError::Stripes { stripes });
+        }
+        Ok(Self {
+            level,
+            members: count,
+            chunk,
+            stripes,
+        })
+    }
+
+    /// The level.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        usize::from(self.members)
+    }
+
+    /// Blocks in a chunk.
+    #[must_use]
+    pub fn chunk(&self) -> u32 {
+        self.chunk
+    }
+
+    /// Stripes in the array.
+    #[must_use]
+    pub fn stripes(&self) -> u64 {
+        self.stripes
+    }
+
+    /// Data chunks in a stripe.
+    #[must_use]
+    pub fn data(&self) -> usize {
+        match self.level {
+            Level::Raid1 => 1,
+            Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+                self.members() - self.parities()
+            }
+        }
+    }
+
+    /// Parity chunks in a stripe: 0, 1 (P) or 2 (P and Q).
+    #[must_use]
+    pub fn parities(&self) -> usize {
+        match self.level {
+            Level::Raid0 | Level::Raid1 => 0,
+            Level::Raid4 | Level::Raid5 => 1,
+            Level::Raid6 => 2,
+        }
+    }
+
+    /// How many members may be missing.
+    #[must_use]
+    pub fn redundancy(&self) -> usize {
+        match self.level {
+            Level::Raid1 => self.members() - 1,
+            Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => self.parities(),
+        }
+    }
+
+    /// Data blocks in a stripe.
+    #[must_use]
+    pub fn stripe_blocks(&self) -> u32 {
+        self.chunk * self.data() as u32
+    }
+
+    /// Blocks of the whole array.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.stripes * u64::from(self.stripe_blocks())
+    }
+
+    /// The stripe of a block, and the block's offset in the stripe's data.
+    #[must_use]
+    pub fn locate(&self, lba: Lba) -> (Stripe, u32) {
+        let width = u64::from(self.stripe_blocks());
+        (Stripe(lba.0 / width), (lba.0 % width) as u32)
+    }
+
+    /// The member that holds `role` in `stripe`.
+    #[must_use]
+    pub fn member(&self, stripe: Stripe, role: Role) -> MemberId {
+        let n = u64::from(self.members);
+        let role = u64::from(role.0);
+        let member = match self.level {
+            Level::Raid0 | Level::Raid1 | Level::Raid4 => role,
+            Level::Raid5 | Level::Raid6 => (self.first(stripe) + role) % n,
+        };
+        MemberId(member as u8)
+    }
+
+    /// What `member` holds in `stripe`.
+    #[must_use]
+    pub fn role(&self, stripe: Stripe, member: MemberId) -> Role {
+        let n = u64::from(self.members);
+        let member = u64::from(member.0);
+        let role = match self.level {
+            Level::Raid0 | Level::Raid1 | Level::Raid4 => member,
+            Level::Raid5 | Level::Raid6 => (n + member - self.first(stripe)) % n,
+        };
+        Role(role as u8)
+    }
+
+    /// The member of data chunk 0. RAID5's parity walks from the last member down and data begins
+    /// right after it; RAID6's P likewise, with Q after it and data after Q. Counting roles from
+    /// data chunk 0, P and then Q come round last in both.
+    fn first(&self, stripe: Stripe) -> u64 {
+        let n = u64::from(self.members);
+        let parity = n - 1 - stripe.0 % n;
+        (parity + self.parities() as u64) % n
+    }
+
+    /// Where `stripe` begins on every member, given where the members' data begins.
+    #[must_use]
+    pub fn place(&self, stripe: Stripe, data_start: Pba) -> Pba {
+        Pba(data_start.0 + stripe.0 * u64::from(self.chunk))
+    }
+
+    /// The role of P, if there is one.
+    #[must_use]
+    pub fn p(&self) -> Option<Role> {
+        (self.parities() >= 1).then_some(Role(self.data() as u8))
+    }
+
+    /// The role of Q, if there is one.
+    #[must_use]
+    pub fn q(&self) -> Option<Role> {
+        (self.parities() == 2).then_some(Role(self.data() as u8 + 1))
+    }
+}

@@ -1,0 +1,205 @@
+//! Stripe locks: shared or exclusive, granted first come, first served.
+//!
+//! Invariants: a stripe has an entry exactly while somebody holds or awaits it; nobody waits on a
+//! stripe that nobody holds; an exclusive holder is alone; a job holds or awaits one stripe at a
+//! time. All memory is taken at the start: an entry and a place in a queue for every job.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::units::Stripe;
+
+const NONE: u32 = u32::MAX;
+
+/// A job, by its place in the table of jobs.
+pub type Holder = u32;
+
+/// The locks of all stripes.
+pub struct Locks {
+    buckets: Vec<u32>,
+    entries: Vec<Entry>,
+    free: u32,
+    waiters: Vec<Waiter>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    stripe: Stripe,
+    shared: u32,
+    exclusive: bool,
+    first: u32,
+    last: u32,
+    next: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Waiter {
+    exclusive: bool,
+    next: u32,
+}
+
+impl Locks {
+    /// Locks for holders numbered below `holders`.
+    #[must_use]
+    pub fn new(holders: usize) -> Self {
+        let count = u32::try_from(holders).unwrap_or(NONE);
+        let blank = Entry {
+            stripe: Stripe(0),
+            shared: 0,
+            exclusive: false,
+            first: NONE,
+            last: NONE,
+            next: NONE,
+        };
+        let mut entries = vec![blank; holders];
+        for (entry, next) in entries.iter_mut().zip(1..) {
+            entry.next = if next < count { next } else { NONE };
+        }
+        Self {
+            buckets: vec![NONE; (holders * 2).next_power_of_two()],
+            entries,
+            free: if count > 0 { 0 } else { NONE },
+            waiters: vec![
+                Waiter {
+                    exclusive: false,
+                    next: NONE
+                };
+                holders
+            ],
+        }
+    }
+
+    /// Takes the lock, or joins the queue for it; returns whether it was taken.
+    pub fn acquire(&mut self, holder: Holder, stripe: Stripe, exclusive: bool) -> bool {
+        let Some(index) = self.find(stripe) else {
+            self.insert(stripe, exclusive);
+            return true;
+        };
+        let entry = &mut self.entries[index as usize];
+        if !exclusive && !entry.exclusive && entry.first == NONE {
+            entry.shared += 1;
+            return true;
+        }
+        self.waiters[holder as usize] = Waiter {
+            exclusive,
+            next: NONE,
+        };
+        let last = core::mem::replace(&mut entry.last, holder);
+        if last == NONE {
+            entry.first = holder;
+        } else {
+            self.waiters[last as usize].next = holder;
+        }
+        false
+    }
+
+    /// Gives the lock back; `granted` is told who has it now.
+    ///
+    /// # Panics
+    /// If nobody holds it that way.
+    pub fn release(&mut self, stripe: Stripe, exclusive: bool, mut granted: impl FnMut(Holder)) {
+        let index = self.find(stripe).expect("a lock is released by its holder");
+        let entry = &mut self.entries[index as usize];
+        assert!(entry.exclusive == exclusive && (exclusive || entry.shared > 0));
+        if exclusive {
+            entry.exclusive = false;
+        } else {
+            entry.shared -= 1;
+        }
+        while entry.first != NONE && !entry.exclusive {
+            let first = entry.first;
+            let waiter = self.waiters[first as usize];
+            if waiter.exclusive && entry.shared > 0 {
+                break;
+            }
+            entry.exclusive = waiter.exclusive;
+            entry.shared += u32::from(!waiter.exclusive);
+            entry.pop_first(waiter.next);
+            granted(first);
+        }
+        if !entry.exclusive && entry.shared == 0 {
+            self.remove(stripe, index);
+        }
+    }
+
+    /// Who waits first for the stripe.
+    #[must_use]
+    pub fn first_waiter(&self, stripe: Stripe) -> Option<Holder> {
+        let first = self.entries[self.find(stripe)? as usize].first;
+        (first != NONE).then_some(first)
+    }
+
+    /// Takes the first waiter out of the queue: somebody else does its work along.
+    ///
+    /// # Panics
+    /// If nobody waits.
+    pub fn remove_first_waiter(&mut self, stripe: Stripe) {
+        let index = self.find(stripe).expect("somebody waits") as usize;
+        let first = self.entries[index].first;
+        let next = self.waiters[first as usize].next;
+        self.entries[index].pop_first(next);
+    }
+
+    /// Whether no stripe is held.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.buckets.iter().all(|&b| b == NONE)
+    }
+
+    fn bucket(&self, stripe: Stripe) -> usize {
+        (stripe.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.buckets.len() - 1)
+    }
+
+    fn find(&self, stripe: Stripe) -> Option<u32> {
+        let mut index = self.buckets[self.bucket(stripe)];
+        while index != NONE {
+            let entry = &self.entries[index as usize];
+            if entry.stripe == stripe {
+                return Some(index);
+            }
+            index = entry.next;
+        }
+        None
+    }
+
+    fn insert(&mut self, stripe: Stripe, exclusive: bool) {
+        let bucket = self.bucket(stripe);
+        let index = self.free;
+        assert!(index != NONE, "there is an entry for every job");
+        self.free = self.entries[index as usize].next;
+        self.entries[index as usize] = Entry {
+            stripe,
+            shared: u32::from(!exclusive),
+            exclusive,
+            first: NONE,
+            last: NONE,
+            next: self.buckets[bucket],
+        };
+        self.buckets[bucket] = index;
+    }
+
+    fn remove(&mut self, stripe: Stripe, index: u32) {
+        let bucket = self.bucket(stripe);
+        let after = self.entries[index as usize].next;
+        if self.buckets[bucket] == index {
+            self.buckets[bucket] = after;
+        } else {
+            let mut before = self.buckets[bucket];
+            while self.entries[before as usize].next != index {
+                before = self.entries[before as usize].next;
+            }
+            self.entries[before as usize].next = after;
+        }
+        self.entries[index as usize].next = self.free;
+        self.free = index;
+    }
+}
+
+impl Entry {
+    fn pop_first(&mut self, next: u32) {
+        self.first = next;
+        if next == NONE {
+            self.last = NONE;
+        }
+    }
+}

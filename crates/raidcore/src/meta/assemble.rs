@@ -1,0 +1,427 @@
+//! From what is on the devices to an array that can be started, or the reason why not. Pure, so
+//! that every image that a crash can leave behind can be a test.
+//!
+//! Invariants:
+//! - Nothing but superblocks is believed of a device until the newest record lists it as in
+//!   service and its own record lags by at most one change. A change is durable on all members
+//!   before the next one begins, so a lag of one is a crash amid a change; more is a member that
+//!   missed something.
+//! - A device that was out of service once never comes back under the same identity.
+//! - `slots` and `spares` of [`Assembled`] are as long as the record's.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::journal::Replay;
+use super::layout::SUPERBLOCKS;
+use super::page::{BitMap, MapKind};
+use super::problem::{AssembleError, MissingMember, Warning};
+use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
+use super::rings::Rings;
+use super::superblock::{SuperblockError, choose};
+use crate::units::{BLOCK_BYTES, MemberId, Pba};
+
+/// What was read from a device.
+#[derive(Clone, Debug)]
+pub struct MemberImage {
+    /// What to call it in messages: its path.
+    pub label: String,
+    /// The device's size in blocks.
+    pub blocks: u64,
+    /// Its first blocks, up to [`Areas::meta_blocks`](super::Areas::meta_blocks) if the superblock
+    /// could be read; what can't be read is zeros.
+    pub meta: Vec<u8>,
+    /// Which blocks of `meta` could not be read.
+    pub unreadable: Vec<Pba>,
+}
+
+/// What an operator accepts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AssembleOptions {
+    /// Start without members that were in service when the array stopped.
+    pub degraded: bool,
+    /// Start although blocks may be wrong.
+    pub force: bool,
+}
+
+/// An array that can be started.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// The newest record, as it is on disk: members that are missing since are as they were.
+    pub record: ArrayRecord,
+    /// The image of each member.
+    pub slots: Vec<Option<usize>>,
+    /// The image of each spare, in the record's order.
+    pub spares: Vec<Option<usize>>,
+    /// Images that are left out: stale, damaged, or too small a spare. `warnings` tells why.
+    pub stale: Vec<usize>,
+    /// The write-intent bitmap: regions that may be out of step.
+    pub bitmap: BitMap,
+    /// The latest version of each page of the bitmap.
+    pub bitmap_versions: Vec<u64>,
+    /// The zero map.
+    pub zero_map: BitMap,
+    /// The latest version of each page of the zero map.
+    pub zero_versions: Vec<u64>,
+    /// Journal entries to be carried out, in this order, before anything else.
+    pub replay: Vec<Replay>,
+    /// The number for the next journal entry.
+    pub next_entry: u64,
+    /// What an operator should know.
+    pub warnings: Vec<Warning>,
+    /// Whether the array was stopped cleanly.
+    pub was_clean: bool,
+}
+
+/// Assembles an array from its devices.
+///
+/// # Errors
+/// If the images are not those of one array, or too few, or something in them can't be had that
+/// the array can't be started without; see [`AssembleError`].
+pub fn assemble(
+    images: &[MemberImage],
+    options: AssembleOptions,
+) -> Result<Assembled, AssembleError> {
+    let mut warnings = Vec::new();
+    let superblocks = read_superblocks(images, &mut warnings)?;
+    let newest = newest(images, &superblocks, &warnings)?;
+    let roster = Roster::new(images, &superblocks, newest, &mut warnings)?;
+    roster.check_missing(newest, options, &warnings)?;
+    let members: Vec<Option<&MemberImage>> = roster
+        .slots
+        .iter()
+        .map(|slot| slot.map(|image| &images[image]))
+        .collect();
+    let degraded = roster.lost(newest) > 0;
+
+    let (mut bitmap, bitmap_versions, lost) = load_map(newest, &members, MapKind::Bitmap);
+    for page in lost {
+        bitmap.set_page(page);
+        warnings.push(Warning::BitmapPageLost { page });
+    }
+    let resync = newest.consistency == Consistency::Resync && newest.geometry.redundancy() > 0;
+    if resync && !newest.clean {
+        bitmap.set_all();
+    }
+    let (zero_map, zero_versions, lost) = load_map(newest, &members, MapKind::ZeroMap);
+    for page in lost {
+        accept(
+            options.force,
+            AssembleError::ZeroMapLost { page },
+            Warning::ZeroMapPageLost { page },
+            &mut warnings,
+        )?;
+    }
+    // Without a mark in the bitmap no write was under way, so there is no hole.
+    let hole = newest.geometry.parities() > 0
+        && newest.consistency != Consistency::Journal
+        && bitmap.count() > 0;
+    if !newest.clean && degraded && hole {
+        let warning = Warning::DirtyDegraded;
+        accept(
+            options.force,
+            AssembleError::DirtyDegraded,
+            warning,
+            &mut warnings,
+        )?;
+    }
+    let (mut replay, mut next_entry) = (Vec::new(), 1);
+    if !newest.clean && newest.consistency == Consistency::Journal {
+        check_journals(newest, &members, options.force || !degraded, &mut warnings)?;
+        let rings = Rings::read(newest, &members);
+        replay = rings.replay(&mut warnings);
+        next_entry = rings.next_entry();
+    }
+    Ok(Assembled {
+        record: newest.clone(),
+        slots: roster.slots,
+        spares: roster.spares,
+        stale: roster.left_out,
+        bitmap,
+        bitmap_versions,
+        zero_map,
+        zero_versions,
+        replay,
+        next_entry,
+        warnings,
+        was_clean: newest.clean,
+    })
+}
+
+/// Which image is what.
+struct Roster {
+    slots: Vec<Option<usize>>,
+    spares: Vec<Option<usize>>,
+    left_out: Vec<usize>,
+}
+
+impl Roster {
+    fn new(
+        images: &[MemberImage],
+        superblocks: &[Option<Superblock>],
+        newest: &ArrayRecord,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, AssembleError> {
+        let mut roster = Self {
+            slots: vec![None; newest.slots.len()],
+            spares: vec![None; newest.spares.len()],
+            left_out: Vec::new(),
+        };
+        let need = newest.areas.member_blocks();
+        for (index, (image, superblock)) in images.iter().zip(superblocks).enumerate() {
+            let Some(superblock) = superblock else {
+                roster.left_out.push(index);
+                continue;
+            };
+            let (label, have) = (image.label.clone(), image.blocks);
+            let device = superblock.device;
+            let events = superblock.record.events;
+            let in_service =
+                |slot: &super::SlotRecord| slot.device == device && slot.state != SlotState::Failed;
+            let slot = newest.slots.iter().position(in_service);
+            let spare = newest.spares.iter().position(|&spare| spare == device);
+            let warning = match (slot, spare) {
+                (Some(_), _) if events < newest.events.saturating_sub(1) => Warning::Behind {
+                    label,
+                    events,
+                    newest: newest.events,
+                },
+                (Some(_), _) if have < need => {
+                    return Err(AssembleError::Shrunk { label, have, need });
+                }
+                (Some(slot), _) => {
+                    roster.slots[slot] = Some(index);
+                    continue;
+                }
+                (None, Some(_)) if have < need => Warning::SpareTooSmall { label, have, need },
+                (None, Some(spare)) => {
+                    roster.spares[spare] = Some(index);
+                    continue;
+                }
+                (None, None) => Warning::OutOfService { label },
+            };
+            warnings.push(warning);
+            roster.left_out.push(index);
+        }
+        Ok(roster)
+    }
+
+    /// How many members are not (fully) there.
+    fn lost(&self, record: &ArrayRecord) -> usize {
+        let slots = self.slots.iter().zip(&record.slots);
+        slots
+            .filter(|(image, slot)| image.is_none() || slot.state != SlotState::Up)
+            .count()
+    }
+
+    fn check_missing(
+        &self,
+        record: &ArrayRecord,
+        options: AssembleOptions,
+        warnings: &[Warning],
+    ) -> Result<(), AssembleError> {
+        let missing: Vec<_> = (0u8..)
+            .zip(self.slots.iter().zip(&record.slots))
+            .filter(|(_, (image, slot))| image.is_none() && slot.state != SlotState::Failed)
+            .map(|(m, (_, slot))| MissingMember {
+                member: MemberId(m),
+                device: slot.device,
+            })
+            .collect();
+        let (lost, redundancy) = (self.lost(record), record.geometry.redundancy());
+        let left_out = warnings.to_vec();
+        if lost > redundancy {
+            return Err(AssembleError::TooManyMissing {
+                lost,
+                redundancy,
+                missing,
+                left_out,
+            });
+        }
+        if !missing.is_empty() && !options.degraded {
+            return Err(AssembleError::Incomplete { missing, left_out });
+        }
+        Ok(())
+    }
+}
+
+impl MemberImage {
+    /// A block of it, if it could be read.
+    pub(super) fn block(&self, at: Pba) -> Option<&[u8]> {
+        let start = usize::try_from(at.0).ok()?.checked_mul(BLOCK_BYTES)?;
+        let block = self.meta.get(start..start.checked_add(BLOCK_BYTES)?)?;
+        (!self.unreadable.contains(&at)).then_some(block)
+    }
+}
+
+/// The superblock of each image; none for those that are damaged.
+fn read_superblocks(
+    images: &[MemberImage],
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Option<Superblock>>, AssembleError> {
+    let mut superblocks = Vec::with_capacity(images.len());
+    for image in images {
+        let label = image.label.clone();
+        superblocks.push(match choose(&SUPERBLOCKS.map(|at| image.block(at))) {
+            Ok(superblock) => Some(superblock),
+            Err(SuperblockError::NotAMember) => return Err(AssembleError::NotAMember { label }),
+            Err(SuperblockError::Refused(why)) => {
+                return Err(AssembleError::Refused { label, why });
+            }
+            Err(SuperblockError::Damaged { valid }) => {
+                warnings.push(Warning::Damaged { label, valid });
+                None
+            }
+        });
+    }
+    Ok(superblocks)
+}
+
+/// The newest record, if all images are different devices of one array with one history.
+fn newest<'a>(
+    images: &[MemberImage],
+    superblocks: &'a [Option<Superblock>],
+    warnings: &[Warning],
+) -> Result<&'a ArrayRecord, AssembleError> {
+    let label = |index: usize| images[index].label.clone();
+    let known: Vec<(usize, &Superblock)> = superblocks
+        .iter()
+        .enumerate()
+        .filter_map(|(i, s)| Some((i, s.as_ref()?)))
+        .collect();
+    let Some(&(_, newest)) = known.iter().max_by_key(|(_, s)| s.record.events) else {
+        let left_out = warnings.to_vec();
+        return Err(if images.is_empty() {
+            AssembleError::NoImages
+        } else {
+            AssembleError::AllDamaged { left_out }
+        });
+    };
+    let pairs = || {
+        let later = |at: usize| known[at + 1..].iter();
+        known
+            .iter()
+            .enumerate()
+            .flat_map(move |(at, a)| later(at).map(move |b| (*a, *b)))
+    };
+    for ((a, first), (b, second)) in pairs() {
+        if first.record.array != second.record.array {
+            return Err(AssembleError::OtherArray {
+                label: label(b),
+                array: second.record.array,
+                first_label: label(a),
+                first: first.record.array,
+            });
+        }
+        if first.device == second.device {
+            let device = first.device;
+            return Err(AssembleError::Copies {
+                first: label(a),
+                second: label(b),
+                device,
+            });
+        }
+    }
+    for ((a, first), (b, second)) in pairs() {
+        if diverged(&first.record, &second.record) {
+            return Err(AssembleError::SplitBrain {
+                first: label(a),
+                second: label(b),
+            });
+        }
+    }
+    Ok(&newest.record)
+}
+
+/// Whether two records can't be of one history: they differ at the same count, or the older one
+/// has taken a device out of service that the newer one still uses.
+fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
+    let (old, new) = if a.events <= b.events { (a, b) } else { (b, a) };
+    let uses = |device| {
+        new.slots
+            .iter()
+            .any(|slot| slot.device == device && slot.state != SlotState::Failed)
+    };
+    let gone = |slot: &&super::SlotRecord| slot.state == SlotState::Failed;
+    (old.events == new.events && old != new)
+        || old.slots.iter().filter(gone).any(|slot| uses(slot.device))
+}
+
+/// A map, its pages' versions, and which pages have no intact copy.
+fn load_map(
+    record: &ArrayRecord,
+    members: &[Option<&MemberImage>],
+    kind: MapKind,
+) -> (BitMap, Vec<u64>, Vec<u32>) {
+    let stripes = record.geometry.stripes();
+    let bits = match kind {
+        MapKind::Bitmap => record.areas.regions(stripes),
+        MapKind::ZeroMap => stripes,
+    };
+    let mut map = BitMap::new(kind, bits);
+    let (mut versions, mut lost) = (Vec::new(), Vec::new());
+    for index in 0..map.pages() {
+        let copies = members.iter().flatten().flat_map(|image| {
+            [0, 1].map(|slot| (slot, image.block(record.areas.map_page(kind, index, slot))))
+        });
+        let pages = copies.filter_map(|(slot, block)| {
+            let page = map.decode_page(record.array, index, block?).ok()?;
+            (page.version % 2 == slot).then_some(page)
+        });
+        match pages.max_by_key(|page| page.version) {
+            Some(page) => {
+                map.load_page(index, &page);
+                versions.push(page.version);
+            }
+            None => {
+                versions.push(0);
+                lost.push(index);
+            }
+        }
+    }
+    (map, versions, lost)
+}
+
+/// Whether the journals can be read. `accepted`: if not, that is no reason not to start.
+fn check_journals(
+    record: &ArrayRecord,
+    members: &[Option<&MemberImage>],
+    accepted: bool,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), AssembleError> {
+    let (start, blocks) = record.areas.journal();
+    for image in members.iter().flatten() {
+        let there = image.meta.len() as u64 / BLOCK_BYTES as u64 >= start.0 + blocks;
+        let ring = start..Pba(start.0 + blocks);
+        if there && !image.unreadable.iter().any(|at| ring.contains(at)) {
+            continue;
+        }
+        let label = image.label.clone();
+        let error = AssembleError::JournalUnreadable {
+            label: label.clone(),
+        };
+        accept(
+            accepted,
+            error,
+            Warning::JournalUnreadable { label },
+            warnings,
+        )?;
+    }
+    Ok(())
+}
+
+/// An error, or if it is accepted, a warning.
+fn accept(
+    accepted: bool,
+    error: AssembleError,
+    warning: Warning,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), AssembleError> {
+    if accepted {
+        warnings.push(warning);
+        Ok(())
+    } else {
+        Err(error)
+    }
+}

@@ -1,0 +1,247 @@
+//! The stripe journal's entries: what a write is about to change, whole, before it does.
+//!
+//! Invariants:
+//! - An entry is contiguous: header blocks, then payload. One that does not fit before the ring's
+//!   end begins at the ring's start.
+//! - A header names its own place (member and block of the ring) and run (array and epoch).
+//! - An entry's blocks are overwritten, and its stripe written past the journal, only after a
+//!   durable header in the same ring has told a greater tail.
+//!
+//! Payload can't pass for an entry. Payload is what users wrote, which may be a copy of a header of
+//! this very array (an image of a member, say). The payload of an intact entry is stepped over, so
+//! only an entry whose header is gone or damaged, or whose write was torn, shows its payload to the
+//! scan. A copied header is taken only if it lies at the same place in the same member's ring, in
+//! the same epoch, as its original; and the original, being overwritten, was below a durable tail,
+//! so its copy is not live. A forger who knows all that could at most write blocks of the array,
+//! which one who writes payload can do anyway.
+
+use alloc::vec::Vec;
+
+use super::codec::{Field, PREFIX_BYTES, checksum, has_magic, open, seal};
+use super::record::ArrayId;
+use crate::units::{BLOCK_BYTES, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
+
+const MAGIC: [u8; 8] = *b"EKjnl\r\n\x1a";
+
+const EPOCH: Field<8> = Field { at: PREFIX_BYTES };
+const ENTRY: Field<8> = EPOCH.then();
+const TAIL: Field<8> = ENTRY.then();
+const STRIPE: Field<8> = TAIL.then();
+const HOLDERS: Field<8> = STRIPE.then();
+const AT: Field<8> = HOLDERS.then();
+const MEMBER: Field<4> = AT.then();
+const RUNS: Field<4> = MEMBER.then();
+const PAYLOAD: Field<4> = RUNS.then();
+const RESERVED: Field<4> = PAYLOAD.then();
+const HEADER_BYTES: usize = RESERVED.end();
+
+const RUN_MEMBER: Field<2> = Field { at: 0 };
+const RUN_ROW: Field<2> = RUN_MEMBER.then();
+const RUN_BLOCKS: Field<2> = RUN_ROW.then();
+const RUN_RESERVED: Field<2> = RUN_BLOCKS.then();
+const RUN_BYTES: usize = RUN_RESERVED.end();
+const CRC_BYTES: usize = 4;
+
+const _: () = assert!(HEADER_BYTES == 96 && RUN_BYTES == 8);
+
+/// The most payload blocks of an entry: a whole stripe of the largest shape.
+pub(super) const PAYLOAD_MAX: u32 = MEMBERS_MAX as u32 * 256;
+
+/// What an entry's header says, apart from its runs and checksums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalHeader {
+    /// Which array.
+    pub array: ArrayId,
+    /// In which run of the array it was written.
+    pub epoch: u64,
+    /// Its number; entries of an epoch count up, over all members.
+    pub entry: u64,
+    /// The oldest entry of this ring that a replay had to carry out when this was written; its own
+    /// number if none older.
+    pub tail: u64,
+    /// In whose ring it is.
+    pub member: MemberId,
+    /// At which block of the ring.
+    pub at: u64,
+    /// The members that got a copy.
+    pub holders: Set,
+    /// The stripe whose blocks it holds.
+    pub stripe: Stripe,
+}
+
+/// Consecutive blocks that an entry holds for a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalRun {
+    /// Whose blocks.
+    pub member: MemberId,
+    /// The first, counted from the start of the member's chunk.
+    pub row: u32,
+    /// How many.
+    pub blocks: u32,
+}
+
+/// An entry that was found intact.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JournalEntry {
+    /// What its header says.
+    pub header: JournalHeader,
+    /// What its payload is, in order. None: the entry only records the tail.
+    pub runs: Vec<JournalRun>,
+    /// The [`checksum`] of each payload block.
+    pub crcs: Vec<u32>,
+}
+
+/// An entry to be carried out before the array may be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replay {
+    /// Its number.
+    pub entry: u64,
+    /// The stripe that is written.
+    pub stripe: Stripe,
+    /// The member to read the payload from.
+    pub holder: MemberId,
+    /// Where the payload begins on that member.
+    pub at: Pba,
+    /// Where the payload's blocks belong, in order.
+    pub runs: Vec<JournalRun>,
+}
+
+/// How many header blocks an entry has.
+#[must_use]
+pub fn header_blocks(payload_blocks: u32, runs: u32) -> u32 {
+    let bytes = HEADER_BYTES + runs as usize * RUN_BYTES + payload_blocks as usize * CRC_BYTES;
+    bytes.div_ceil(BLOCK_BYTES) as u32
+}
+
+/// Writes an entry's header blocks. `crcs` gives the [`checksum`] of each payload block, in order.
+/// Does not allocate.
+///
+/// # Panics
+/// If `into` is not [`header_blocks`] blocks long, or a run reaches beyond block 65535 of a chunk.
+pub fn encode_header(
+    header: &JournalHeader,
+    runs: impl Iterator<Item = JournalRun> + Clone,
+    crcs: impl Iterator<Item = u32>,
+    into: &mut [u8],
+) {
+    let (count, payload) = runs
+        .clone()
+        .fold((0, 0), |(n, sum), run| (n + 1, sum + run.blocks));
+    assert_eq!(
+        into.len(),
+        header_blocks(payload, count) as usize * BLOCK_BYTES
+    );
+    into.fill(0);
+    EPOCH.put(into, header.epoch.to_le_bytes());
+    ENTRY.put(into, header.entry.to_le_bytes());
+    TAIL.put(into, header.tail.to_le_bytes());
+    STRIPE.put(into, header.stripe.0.to_le_bytes());
+    HOLDERS.put(into, header.holders.0.to_le_bytes());
+    AT.put(into, header.at.to_le_bytes());
+    MEMBER.put(into, u32::from(header.member.0).to_le_bytes());
+    RUNS.put(into, count.to_le_bytes());
+    PAYLOAD.put(into, payload.to_le_bytes());
+    let (table, sums) = into[HEADER_BYTES..].split_at_mut(count as usize * RUN_BYTES);
+    for (bytes, run) in table.chunks_exact_mut(RUN_BYTES).zip(runs) {
+        assert!(run.row + run.blocks <= u32::from(u16::MAX));
+        RUN_MEMBER.put(bytes, u16::from(run.member.0).to_le_bytes());
+        RUN_ROW.put(bytes, (run.row as u16).to_le_bytes());
+        RUN_BLOCKS.put(bytes, (run.blocks as u16).to_le_bytes());
+    }
+    for (bytes, crc) in sums
+        .chunks_exact_mut(CRC_BYTES)
+        .zip(crcs.take(payload as usize))
+    {
+        bytes.copy_from_slice(&crc.to_le_bytes());
+    }
+    seal(into, MAGIC, header.array);
+}
+
+/// The entries of an epoch in a member's ring whose header and payload are intact, by their number.
+#[must_use]
+pub fn scan(ring: &[u8], array: ArrayId, epoch: u64, member: MemberId) -> Vec<JournalEntry> {
+    let mut entries = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = ring
+        .get(at * BLOCK_BYTES..)
+        .filter(|rest| rest.len() >= BLOCK_BYTES)
+    {
+        let entry = decode(rest).filter(|entry| {
+            let found = &entry.header;
+            (found.array, found.epoch) == (array, epoch)
+                && (found.member, found.at) == (member, at as u64)
+        });
+        at += entry.as_ref().map_or(1, |entry| entry.blocks() as usize);
+        entries.extend(entry);
+    }
+    entries.sort_by_key(|entry: &JournalEntry| entry.header.entry);
+    entries.dedup_by_key(|entry| entry.header.entry);
+    entries
+}
+
+impl JournalEntry {
+    /// Blocks of its header.
+    pub(super) fn header_blocks(&self) -> u32 {
+        header_blocks(self.crcs.len() as u32, self.runs.len() as u32)
+    }
+
+    /// Blocks of it all.
+    fn blocks(&self) -> u32 {
+        self.header_blocks() + self.crcs.len() as u32
+    }
+}
+
+/// The entry that `ring` begins with, if it is intact.
+fn decode(ring: &[u8]) -> Option<JournalEntry> {
+    if !has_magic(ring, MAGIC) {
+        return None;
+    }
+    let (runs, payload) = (RUNS.u32(ring), PAYLOAD.u32(ring));
+    if payload > PAYLOAD_MAX || runs > payload {
+        return None;
+    }
+    let header_bytes = header_blocks(payload, runs) as usize * BLOCK_BYTES;
+    let block = ring.get(..header_bytes)?;
+    let array = open(block, MAGIC).ok()?;
+    let (table, sums) = block[HEADER_BYTES..].split_at(runs as usize * RUN_BYTES);
+    let runs: Vec<_> = table
+        .chunks_exact(RUN_BYTES)
+        .map(decode_run)
+        .collect::<Option<_>>()?;
+    let crc_of = |raw| Field::<CRC_BYTES> { at: 0 }.u32(raw);
+    let crcs: Vec<_> = sums
+        .chunks_exact(CRC_BYTES)
+        .take(payload as usize)
+        .map(crc_of)
+        .collect();
+    let header = JournalHeader {
+        array,
+        epoch: EPOCH.u64(block),
+        entry: ENTRY.u64(block),
+        tail: TAIL.u64(block),
+        member: MemberId(u8::try_from(MEMBER.u32(block)).ok()?),
+        at: AT.u64(block),
+        holders: Set(HOLDERS.u64(block)),
+        stripe: Stripe(STRIPE.u64(block)),
+    };
+    let blocks: u64 = runs.iter().map(|run| u64::from(run.blocks)).sum();
+    if blocks != u64::from(payload) || header.tail > header.entry {
+        return None;
+    }
+    let payload = ring.get(header_bytes..header_bytes + payload as usize * BLOCK_BYTES)?;
+    let intact = payload
+        .chunks_exact(BLOCK_BYTES)
+        .zip(&crcs)
+        .all(|(b, &crc)| checksum(b) == crc);
+    intact.then_some(JournalEntry { header, runs, crcs })
+}
+
+fn decode_run(bytes: &[u8]) -> Option<JournalRun> {
+    let member = MemberId(u8::try_from(RUN_MEMBER.u16(bytes)).ok()?);
+    let blocks = u32::from(RUN_BLOCKS.u16(bytes));
+    (blocks > 0).then(|| JournalRun {
+        member,
+        row: u32::from(RUN_ROW.u16(bytes)),
+        blocks,
+    })
+}

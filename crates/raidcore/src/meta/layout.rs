@@ -1,0 +1,274 @@
+//! Where things are on a member, in blocks of 4096 bytes.
+//!
+//! Invariants:
+//! - The areas follow one another: superblocks, write-intent bitmap, zero map, journal, data. None
+//!   overlaps the next, and the data is within the member.
+//! - The data begins at a multiple of 256 blocks (1 MiB).
+//! - A map has exactly the pages that its bits need, each with two slots. Version `v` of a page
+//!   goes to slot `v % 2`, so a torn write never destroys the version before it.
+//! - [`Areas`] that came from a disk have passed [`Areas::check`].
+
+use super::journal::{PAYLOAD_MAX, header_blocks};
+use super::page::{BITS_PER_PAGE, MapKind};
+use super::record::Consistency;
+use crate::geometry::{Geometry, GeometryError, Level};
+use crate::units::{Pba, Stripe};
+
+/// How many copies of the superblock a member holds.
+pub const SUPERBLOCK_COPIES: usize = 4;
+
+/// Where the copies of the superblock are on every member, whatever its layout: apart, so that a
+/// localised corruption leaves a quorum.
+pub const SUPERBLOCKS: [Pba; SUPERBLOCK_COPIES] = [Pba(0), Pba(64), Pba(128), Pba(192)];
+
+/// Where the maps begin.
+const MAPS_START: u64 = 256;
+const _: () = assert!(MAPS_START > SUPERBLOCKS[SUPERBLOCK_COPIES - 1].0);
+
+/// What the data's start is a multiple of.
+const ALIGNMENT: u64 = 256;
+
+/// The most bits of the write-intent bitmap.
+const REGIONS_MAX: u64 = 1 << 16;
+
+/// The journal's size, unless the largest entry wants more.
+const JOURNAL_BLOCKS: u64 = 2048;
+
+/// How many of the largest entries a journal has room for, at least.
+const JOURNAL_ENTRIES_MIN: u64 = 4;
+
+/// The most stripes, as [`Geometry::new`] has it.
+const STRIPES_MAX: u64 = 1 << 42;
+
+/// Why there is no such layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// There is no room for a single stripe.
+    #[error(
+        "the smallest member has {have} blocks of 4 KiB; this array needs at least {need} of each"
+    )]
+    TooSmall {
+        /// Blocks of the smallest member.
+        have: u64,
+        /// Blocks needed.
+        need: u64,
+    },
+    /// The shape is impossible.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// An area is out of place or too small.
+    #[error("the {0} is out of place or has the wrong size")]
+    Area(&'static str),
+}
+
+/// Where things are on each member of an array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Areas {
+    pub(super) region_stripes: u64,
+    pub(super) bitmap_start: u64,
+    pub(super) bitmap_pages: u32,
+    pub(super) zero_map_start: u64,
+    pub(super) zero_map_pages: u32,
+    pub(super) journal_start: u64,
+    pub(super) journal_blocks: u64,
+    pub(super) data_start: u64,
+    pub(super) member_blocks: u64,
+}
+
+impl Areas {
+    /// Lays out an array on members of which the smallest has `member_blocks` blocks, and tells how
+    /// many stripes fit.
+    ///
+    /// # Errors
+    /// If the shape is impossible ([`Geometry::new`]) or not a single stripe fits.
+    pub fn plan(
+        level: Level,
+        members: usize,
+        chunk: u32,
+        consistency: Consistency,
+        member_blocks: u64,
+    ) -> Result<(Self, u64), LayoutError> {
+        Geometry::new(level, members, chunk, 1)?;
+        let chunk_blocks = u64::from(chunk);
+        let areas = |stripes| Self::of(level, members, chunk, consistency, stripes);
+        let mut stripes = (member_blocks / chunk_blocks).min(STRIPES_MAX);
+        loop {
+            if stripes == 0 {
+                return Err(LayoutError::TooSmall {
+                    have: member_blocks,
+                    need: areas(1).member_blocks,
+                });
+            }
+            let candidate = areas(stripes);
+            let fit = member_blocks.saturating_sub(candidate.data_start) / chunk_blocks;
+            if fit >= stripes {
+                return Ok((candidate, stripes));
+            }
+            stripes = fit;
+        }
+    }
+
+    /// The layout for a given number of stripes.
+    fn of(
+        level: Level,
+        members: usize,
+        chunk: u32,
+        consistency: Consistency,
+        stripes: u64,
+    ) -> Self {
+        let mut region_stripes = 1;
+        while stripes.div_ceil(region_stripes) > REGIONS_MAX {
+            region_stripes *= 2;
+        }
+        let bitmap_pages = pages(stripes.div_ceil(region_stripes));
+        let zero_map_pages = pages(stripes);
+        let zero_map_start = MAPS_START + 2 * u64::from(bitmap_pages);
+        let journal_start = zero_map_start + 2 * u64::from(zero_map_pages);
+        let journal_blocks = match journal_least(level, members, chunk, consistency) {
+            0 => 0,
+            least => least.max(JOURNAL_BLOCKS),
+        };
+        let data_start = (journal_start + journal_blocks).next_multiple_of(ALIGNMENT);
+        Self {
+            region_stripes,
+            bitmap_start: MAPS_START,
+            bitmap_pages,
+            zero_map_start,
+            zero_map_pages,
+            journal_start,
+            journal_blocks,
+            data_start,
+            member_blocks: data_start + stripes * u64::from(chunk),
+        }
+    }
+
+    /// Checks areas that came from a disk against the shape that came with them.
+    pub(super) fn check(
+        &self,
+        geometry: &Geometry,
+        consistency: Consistency,
+    ) -> Result<(), LayoutError> {
+        let stripes = geometry.stripes();
+        let ensure = |holds: bool, area| {
+            if holds {
+                Ok(())
+            } else {
+                Err(LayoutError::Area(area))
+            }
+        };
+        let end = |start: u64, blocks: u64| start.checked_add(blocks);
+        let fits = |end: Option<u64>, next: u64| end.is_some_and(|end| end <= next);
+
+        ensure(self.region_stripes.is_power_of_two(), "region")?;
+        let regions = stripes.div_ceil(self.region_stripes);
+        ensure(self.bitmap_start >= MAPS_START, "write-intent bitmap")?;
+        ensure(self.bitmap_pages == pages(regions), "write-intent bitmap")?;
+        let bitmap_end = end(self.bitmap_start, 2 * u64::from(self.bitmap_pages));
+        ensure(fits(bitmap_end, self.zero_map_start), "zero map")?;
+        ensure(self.zero_map_pages == pages(stripes), "zero map")?;
+        let zero_map_end = end(self.zero_map_start, 2 * u64::from(self.zero_map_pages));
+        ensure(fits(zero_map_end, self.journal_start), "journal")?;
+        let (level, members) = (geometry.level(), geometry.members());
+        let least = journal_least(level, members, geometry.chunk(), consistency);
+        ensure(self.journal_blocks >= least, "journal")?;
+        let journal_end = end(self.journal_start, self.journal_blocks);
+        ensure(fits(journal_end, self.data_start), "data area")?;
+        ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
+        let data_end = end(self.data_start, stripes * u64::from(geometry.chunk()));
+        ensure(data_end == Some(self.member_blocks), "data area")
+    }
+
+    /// Where a copy of the superblock is; the same as [`SUPERBLOCKS`].
+    ///
+    /// # Panics
+    /// If `copy` is not below [`SUPERBLOCK_COPIES`].
+    #[must_use]
+    pub fn superblock(&self, copy: u8) -> Pba {
+        SUPERBLOCKS[usize::from(copy)]
+    }
+
+    /// Where a version of a map's page goes.
+    #[must_use]
+    pub fn map_page(&self, kind: MapKind, index: u32, version: u64) -> Pba {
+        let start = match kind {
+            MapKind::Bitmap => self.bitmap_start,
+            MapKind::ZeroMap => self.zero_map_start,
+        };
+        Pba(start + 2 * u64::from(index) + version % 2)
+    }
+
+    /// Where the journal's ring is, and how many blocks it has; none if there is no journal.
+    #[must_use]
+    pub fn journal(&self) -> (Pba, u64) {
+        (Pba(self.journal_start), self.journal_blocks)
+    }
+
+    /// Where the stripes begin.
+    #[must_use]
+    pub fn data_start(&self) -> Pba {
+        Pba(self.data_start)
+    }
+
+    /// How many blocks metadata takes: all those before the data.
+    #[must_use]
+    pub fn meta_blocks(&self) -> u64 {
+        self.data_start
+    }
+
+    /// How many blocks a member must have.
+    #[must_use]
+    pub fn member_blocks(&self) -> u64 {
+        self.member_blocks
+    }
+
+    /// How many stripes a bit of the write-intent bitmap stands for; a power of two.
+    #[must_use]
+    pub fn region_stripes(&self) -> u64 {
+        self.region_stripes
+    }
+
+    /// The region that a stripe is in: its bit in the write-intent bitmap.
+    #[must_use]
+    pub fn region(&self, stripe: Stripe) -> u64 {
+        stripe.0 / self.region_stripes
+    }
+
+    /// How many regions `stripes` stripes make.
+    #[must_use]
+    pub fn regions(&self, stripes: u64) -> u64 {
+        stripes.div_ceil(self.region_stripes)
+    }
+
+    /// Pages of the write-intent bitmap.
+    #[must_use]
+    pub fn bitmap_pages(&self) -> u32 {
+        self.bitmap_pages
+    }
+
+    /// Pages of the zero map.
+    #[must_use]
+    pub fn zero_map_pages(&self) -> u32 {
+        self.zero_map_pages
+    }
+}
+
+/// The pages that so many bits need.
+fn pages(bits: u64) -> u32 {
+    bits.div_ceil(BITS_PER_PAGE) as u32
+}
+
+/// The least blocks that the journal needs. An entry can be a whole stripe, at worst with a run for
+/// every block.
+fn journal_least(level: Level, members: usize, chunk: u32, consistency: Consistency) -> u64 {
+    let parity = match level {
+        Level::Raid0 | Level::Raid1 => false,
+        Level::Raid4 | Level::Raid5 | Level::Raid6 => true,
+    };
+    match consistency {
+        Consistency::Journal if parity => {
+            let payload = (members as u32 * chunk).min(PAYLOAD_MAX);
+            JOURNAL_ENTRIES_MIN * u64::from(header_blocks(payload, payload) + payload)
+        }
+        Consistency::Journal | Consistency::Bitmap | Consistency::Resync => 0,
+    }
+}

@@ -1,0 +1,28 @@
+//! Every byte on disk that is not user data or parity: layout, superblock, write-intent bitmap,
+//! zero map, stripe journal, and their assembly. Pure: bytes in, values out. The format is
+//! described in `docs/on-disk-format.md`.
+
+mod assemble;
+mod codec;
+mod journal;
+mod layout;
+mod page;
+mod problem;
+mod record;
+mod rings;
+mod superblock;
+
+pub use assemble::{AssembleOptions, Assembled, MemberImage, assemble};
+pub use codec::{CodecError, FORMAT, checksum};
+pub use journal::{
+    JournalEntry, JournalHeader, JournalRun, Replay, encode_header as encode_journal_header,
+    header_blocks as journal_header_blocks, scan as scan_journal,
+};
+pub use layout::{Areas, LayoutError, SUPERBLOCK_COPIES, SUPERBLOCKS};
+pub use page::{BITS_PER_PAGE, BitMap, MapKind};
+pub use problem::{AssembleError, MissingMember, Warning};
+pub use record::{
+    ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
+    SlotState, Superblock,
+};
+pub use superblock::{SuperblockError, choose as choose_superblock};

@@ -1,0 +1,177 @@
+//! What the superblock records, as values.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::geometry::Geometry;
+use crate::meta::Areas;
+use crate::units::MemberId;
+
+/// The most spares that a superblock can record.
+pub const SPARES_MAX: usize = 16;
+
+/// An array's identity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ArrayId(pub [u8; 16]);
+
+/// A device's identity within an array; new for every device that joins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DeviceUuid(pub [u8; 16]);
+
+impl fmt::Display for ArrayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_uuid(&self.0, f)
+    }
+}
+
+impl fmt::Debug for ArrayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_uuid(&self.0, f)
+    }
+}
+
+impl fmt::Display for DeviceUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_uuid(&self.0, f)
+    }
+}
+
+impl fmt::Debug for DeviceUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_uuid(&self.0, f)
+    }
+}
+
+/// One block of metadata, by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetaPage {
+    /// A copy of the superblock.
+    Superblock {
+        /// Which copy, below [`SUPERBLOCK_COPIES`](super::SUPERBLOCK_COPIES).
+        copy: u8,
+    },
+    /// A page of the write-intent bitmap.
+    Bitmap {
+        /// Which page.
+        index: u32,
+    },
+    /// A page of the zero map.
+    ZeroMap {
+        /// Which page.
+        index: u32,
+    },
+}
+
+/// What survives an unclean stop (md's names where md has them).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Consistency {
+    /// No bitmap, no journal: everything is resynced.
+    Resync,
+    /// A write-intent bitmap: only marked regions are resynced. The write hole is open when the
+    /// array is degraded.
+    Bitmap,
+    /// The bitmap and a journal of every stripe write that is partial or degraded: the write hole
+    /// is closed.
+    Journal,
+}
+
+/// Feature bits. An unknown `compatible` bit is ignored, an unknown `read_only` bit forbids
+/// writing, an unknown `incompatible` bit forbids everything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Features {
+    /// Harmless if unknown.
+    pub compatible: u64,
+    /// Harmless to read if unknown.
+    pub read_only: u64,
+    /// Harmful if unknown.
+    pub incompatible: u64,
+}
+
+/// What a member is to the array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlotState {
+    /// In service: everything it holds is current.
+    Up,
+    /// Being filled: current below the watermark, counted in stripes.
+    Rebuilding {
+        /// Stripes that are durable on it.
+        watermark: u64,
+    },
+    /// Out of service, or never there.
+    Failed,
+}
+
+/// What the superblock says of a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotRecord {
+    /// The device in this place; for a failed member, the device that was.
+    pub device: DeviceUuid,
+    /// Its state.
+    pub state: SlotState,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+}
+
+/// What all superblocks of an array agree on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArrayRecord {
+    /// Which array.
+    pub array: ArrayId,
+    /// Its name, at most 63 bytes, `[A-Za-z0-9_.-]+`.
+    pub name: String,
+    /// When it was created, in seconds since 1970.
+    pub created: u64,
+    /// Feature bits.
+    pub features: Features,
+    /// Level, chunk, members, stripes.
+    pub geometry: Geometry,
+    /// Where things are on each member.
+    pub areas: Areas,
+    /// What survives an unclean stop.
+    pub consistency: Consistency,
+    /// Counts the changes of this record. A member whose count lags by more than one missed
+    /// something and is stale.
+    pub events: u64,
+    /// Counts the starts of the array; journal entries of earlier epochs are void.
+    pub epoch: u64,
+    /// Whether the array was stopped cleanly.
+    pub clean: bool,
+    /// The members, `geometry.members` of them.
+    pub slots: Vec<SlotRecord>,
+    /// The spares, at most [`SPARES_MAX`].
+    pub spares: Vec<DeviceUuid>,
+}
+
+impl ArrayRecord {
+    /// The member that `device` is, if it is one.
+    #[must_use]
+    pub fn member_of(&self, device: DeviceUuid) -> Option<MemberId> {
+        (0u8..)
+            .zip(&self.slots)
+            .find(|(_, slot)| slot.device == device)
+            .map(|(m, _)| MemberId(m))
+    }
+}
+
+/// One member's superblock: the record, and which device this is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Superblock {
+    /// What all agree on.
+    pub record: ArrayRecord,
+    /// Whose superblock this is.
+    pub device: DeviceUuid,
+}
+
+/// In the usual form, 8-4-4-4-12 (RFC 9562, section 4).
+fn write_uuid(bytes: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (index, byte) in bytes.iter().enumerate() {
+        let dash = if matches!(index, 4 | 6 | 8 | 10) {
+            "-"
+        } else {
+            ""
+        };
+        write!(f, "{dash}{byte:02x}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,365 @@
+//! The superblock: the array's record and which of its devices this is, in one block.
+//!
+//! Invariants:
+//! - A [`Superblock`] that came from a disk has passed every check of [`Superblock::decode`]; no
+//!   number in it is out of bounds.
+//! - A device's copies are identical, and are written in two rounds of two with a flush between:
+//!   at any moment one version has two intact copies.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
+use super::layout::{Areas, SUPERBLOCK_COPIES};
+use super::record::{
+    ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
+    Superblock,
+};
+use crate::geometry::{Geometry, Level};
+use crate::units::{BLOCK_BYTES, MEMBERS_MAX};
+
+const MAGIC: [u8; 8] = *b"Evenkeel";
+
+const DEVICE: Field<16> = Field { at: PREFIX_BYTES };
+const COMPATIBLE: Field<8> = DEVICE.then();
+const READ_ONLY: Field<8> = COMPATIBLE.then();
+const INCOMPATIBLE: Field<8> = READ_ONLY.then();
+const EVENTS: Field<8> = INCOMPATIBLE.then();
+const EPOCH: Field<8> = EVENTS.then();
+const CREATED: Field<8> = EPOCH.then();
+const LEVEL: Field<1> = CREATED.then();
+const CONSISTENCY: Field<1> = LEVEL.then();
+const CLEAN: Field<1> = CONSISTENCY.then();
+const MEMBERS: Field<1> = CLEAN.then();
+const CHUNK: Field<4> = MEMBERS.then();
+const STRIPES: Field<8> = CHUNK.then();
+const REGION_STRIPES: Field<8> = STRIPES.then();
+const BITMAP_START: Field<8> = REGION_STRIPES.then();
+const ZERO_MAP_START: Field<8> = BITMAP_START.then();
+const BITMAP_PAGES: Field<4> = ZERO_MAP_START.then();
+const ZERO_MAP_PAGES: Field<4> = BITMAP_PAGES.then();
+const JOURNAL_START: Field<8> = ZERO_MAP_PAGES.then();
+const JOURNAL_BLOCKS: Field<8> = JOURNAL_START.then();
+const DATA_START: Field<8> = JOURNAL_BLOCKS.then();
+const MEMBER_BLOCKS: Field<8> = DATA_START.then();
+const NAME_LENGTH: Field<1> = MEMBER_BLOCKS.then();
+const NAME: Field<63> = NAME_LENGTH.then();
+const SPARES: Field<8> = NAME.then();
+
+const SLOT_DEVICE: Field<16> = Field { at: 0 };
+const SLOT_STATE: Field<8> = SLOT_DEVICE.then();
+const SLOT_WATERMARK: Field<8> = SLOT_STATE.then();
+const SLOT_SINCE: Field<8> = SLOT_WATERMARK.then();
+const SLOT_BYTES: usize = SLOT_SINCE.end();
+
+const SLOT_TABLE: Field<{ SLOT_BYTES * MEMBERS_MAX }> = Field { at: 256 };
+const SPARE_TABLE: Field<{ 16 * SPARES_MAX }> = SLOT_TABLE.then();
+
+const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
+const _: () = assert!(SPARE_TABLE.end() == 1792 && SPARE_TABLE.end() <= BLOCK_BYTES);
+
+/// How many intact copies of a superblock are a quorum.
+const QUORUM: usize = 2;
+
+/// The feature bits that this build knows.
+const KNOWN: Features = Features {
+    compatible: 0,
+    read_only: 0,
+    incompatible: 0,
+};
+
+/// Why a device's superblock can't be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SuperblockError {
+    /// No copy bears the mark of one.
+    #[error("it is not a member of an Evenkeel array: there is no superblock")]
+    NotAMember,
+    /// It was a member, but no quorum of copies is intact.
+    #[error("only {valid} of {SUPERBLOCK_COPIES} copies of its superblock are intact; 2 must be")]
+    Damaged {
+        /// Intact copies that agree on the array and the device.
+        valid: usize,
+    },
+    /// It is intact, but this release must not use it.
+    #[error(transparent)]
+    Refused(CodecError),
+}
+
+impl ArrayRecord {
+    /// Writes the superblock of `device` into one block. Does not allocate.
+    ///
+    /// # Panics
+    /// If `into` is not one block, the name is longer than 63 bytes, there is not one slot for each
+    /// member, or there are more than [`SPARES_MAX`] spares.
+    pub fn encode(&self, device: DeviceUuid, into: &mut [u8]) {
+        assert!(into.len() == BLOCK_BYTES && self.slots.len() == self.geometry.members());
+        assert!(self.name.len() <= 63 && self.spares.len() <= SPARES_MAX);
+        into.fill(0);
+        DEVICE.put(into, device.0);
+        COMPATIBLE.put(into, self.features.compatible.to_le_bytes());
+        READ_ONLY.put(into, self.features.read_only.to_le_bytes());
+        INCOMPATIBLE.put(into, self.features.incompatible.to_le_bytes());
+        EVENTS.put(into, self.events.to_le_bytes());
+        EPOCH.put(into, self.epoch.to_le_bytes());
+        CREATED.put(into, self.created.to_le_bytes());
+        LEVEL.put(into, [level_number(self.geometry.level())]);
+        CONSISTENCY.put(into, [consistency_number(self.consistency)]);
+        CLEAN.put(into, [u8::from(self.clean)]);
+        MEMBERS.put(into, [self.slots.len() as u8]);
+        CHUNK.put(into, self.geometry.chunk().to_le_bytes());
+        STRIPES.put(into, self.geometry.stripes().to_le_bytes());
+        encode_areas(&self.areas, into);
+        NAME_LENGTH.put(into, [self.name.len() as u8]);
+        into[NAME.at..NAME.at + self.name.len()].copy_from_slice(self.name.as_bytes());
+        SPARES.put(into, (self.spares.len() as u64).to_le_bytes());
+        let slots = into[SLOT_TABLE.at..SLOT_TABLE.end()].chunks_exact_mut(SLOT_BYTES);
+        for (bytes, slot) in slots.zip(&self.slots) {
+            encode_slot(slot, bytes);
+        }
+        let spares = into[SPARE_TABLE.at..SPARE_TABLE.end()].chunks_exact_mut(16);
+        for (bytes, spare) in spares.zip(&self.spares) {
+            bytes.copy_from_slice(&spare.0);
+        }
+        seal(into, MAGIC, self.array);
+    }
+}
+
+impl Superblock {
+    /// The superblock in a block.
+    ///
+    /// # Errors
+    /// If the block is none, is damaged, is of a later format, uses features that this build does
+    /// not know, or says anything that can't be.
+    pub fn decode(block: &[u8]) -> Result<Self, CodecError> {
+        if block.len() != BLOCK_BYTES {
+            return Err(CodecError::Length { have: block.len() });
+        }
+        let array = open(block, MAGIC)?;
+        let features = decode_features(block)?;
+        let level = decode_level(LEVEL.u8(block))?;
+        let consistency = decode_consistency(CONSISTENCY.u8(block))?;
+        let members = usize::from(MEMBERS.u8(block));
+        let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?;
+        let areas = decode_areas(block);
+        areas.check(&geometry, consistency)?;
+        let clean = match CLEAN.u8(block) {
+            0 => false,
+            1 => true,
+            _ => return Err(CodecError::Invalid("clean")),
+        };
+        let slots = block[SLOT_TABLE.at..SLOT_TABLE.end()].chunks_exact(SLOT_BYTES);
+        let slots: Result<Vec<_>, _> = slots
+            .take(members)
+            .map(|bytes| decode_slot(bytes, geometry.stripes()))
+            .collect();
+        let spares = match usize::try_from(SPARES.u64(block)) {
+            Ok(count) if count <= SPARES_MAX => count,
+            Ok(_) | Err(_) => return Err(CodecError::Invalid("spares")),
+        };
+        let table = SPARE_TABLE.get(block);
+        let spares = table
+            .chunks_exact(16)
+            .take(spares)
+            .map(|uuid| DeviceUuid(bytes16(uuid)));
+        let record = ArrayRecord {
+            array,
+            name: decode_name(block)?,
+            created: CREATED.u64(block),
+            features,
+            geometry,
+            areas,
+            consistency,
+            events: EVENTS.u64(block),
+            epoch: EPOCH.u64(block),
+            clean,
+            slots: slots?,
+            spares: spares.collect(),
+        };
+        distinct(&record)?;
+        Ok(Self {
+            record,
+            device: DeviceUuid(DEVICE.get(block)),
+        })
+    }
+}
+
+/// The superblock of a device, from its copies; `None` is a copy that can't be read.
+///
+/// # Errors
+/// If no copy bears the mark of one, if fewer than two copies that agree on the array and the
+/// device are intact, or if an intact one is of a later release.
+pub fn choose(copies: &[Option<&[u8]>; SUPERBLOCK_COPIES]) -> Result<Superblock, SuperblockError> {
+    let mut valid: Vec<Superblock> = Vec::new();
+    for copy in copies.iter().flatten() {
+        match Superblock::decode(copy) {
+            Ok(superblock) => valid.push(superblock),
+            Err(
+                why @ (CodecError::Format { .. }
+                | CodecError::UnknownFeature { .. }
+                | CodecError::ReadOnlyFeature { .. }),
+            ) => return Err(SuperblockError::Refused(why)),
+            Err(_) => {}
+        }
+    }
+    let marked = |copy: &Option<&[u8]>| copy.is_none_or(|bytes| has_magic(bytes, MAGIC));
+    if !copies.iter().any(marked) {
+        return Err(SuperblockError::NotAMember);
+    }
+    let identity = |s: &Superblock| -> (ArrayId, DeviceUuid) { (s.record.array, s.device) };
+    let agreeing = |s: &Superblock| valid.iter().filter(|t| identity(t) == identity(s)).count();
+    let most = valid.iter().map(agreeing).max().unwrap_or(0);
+    let rivals = valid.iter().filter(|s| agreeing(s) == most).count() != most;
+    if most < QUORUM || rivals {
+        return Err(SuperblockError::Damaged { valid: most });
+    }
+    let newest = valid
+        .iter()
+        .filter(|s| agreeing(s) == most)
+        .max_by_key(|s| s.record.events);
+    newest.cloned().ok_or(SuperblockError::NotAMember)
+}
+
+fn encode_areas(areas: &Areas, into: &mut [u8]) {
+    REGION_STRIPES.put(into, areas.region_stripes.to_le_bytes());
+    BITMAP_START.put(into, areas.bitmap_start.to_le_bytes());
+    ZERO_MAP_START.put(into, areas.zero_map_start.to_le_bytes());
+    BITMAP_PAGES.put(into, areas.bitmap_pages.to_le_bytes());
+    ZERO_MAP_PAGES.put(into, areas.zero_map_pages.to_le_bytes());
+    JOURNAL_START.put(into, areas.journal_start.to_le_bytes());
+    JOURNAL_BLOCKS.put(into, areas.journal_blocks.to_le_bytes());
+    DATA_START.put(into, areas.data_start.to_le_bytes());
+    MEMBER_BLOCKS.put(into, areas.member_blocks.to_le_bytes());
+}
+
+fn decode_areas(block: &[u8]) -> Areas {
+    Areas {
+        region_stripes: REGION_STRIPES.u64(block),
+        bitmap_start: BITMAP_START.u64(block),
+        bitmap_pages: BITMAP_PAGES.u32(block),
+        zero_map_start: ZERO_MAP_START.u64(block),
+        zero_map_pages: ZERO_MAP_PAGES.u32(block),
+        journal_start: JOURNAL_START.u64(block),
+        journal_blocks: JOURNAL_BLOCKS.u64(block),
+        data_start: DATA_START.u64(block),
+        member_blocks: MEMBER_BLOCKS.u64(block),
+    }
+}
+
+fn encode_slot(slot: &SlotRecord, into: &mut [u8]) {
+    let (state, watermark) = match slot.state {
+        SlotState::Up => (1u64, 0),
+        SlotState::Rebuilding { watermark } => (2, watermark),
+        SlotState::Failed => (3, 0),
+    };
+    SLOT_DEVICE.put(into, slot.device.0);
+    SLOT_STATE.put(into, state.to_le_bytes());
+    SLOT_WATERMARK.put(into, watermark.to_le_bytes());
+    SLOT_SINCE.put(into, slot.since.to_le_bytes());
+}
+
+fn decode_slot(bytes: &[u8], stripes: u64) -> Result<SlotRecord, CodecError> {
+    let state = match (SLOT_STATE.u64(bytes), SLOT_WATERMARK.u64(bytes)) {
+        (1, _) => SlotState::Up,
+        (2, watermark) if watermark <= stripes => SlotState::Rebuilding { watermark },
+        (2, _) => return Err(CodecError::Invalid("watermark")),
+        (3, _) => SlotState::Failed,
+        _ => return Err(CodecError::Invalid("state")),
+    };
+    let device = DeviceUuid(SLOT_DEVICE.get(bytes));
+    Ok(SlotRecord {
+        device,
+        state,
+        since: SLOT_SINCE.u64(bytes),
+    })
+}
+
+fn decode_features(block: &[u8]) -> Result<Features, CodecError> {
+    let features = Features {
+        compatible: COMPATIBLE.u64(block),
+        read_only: READ_ONLY.u64(block),
+        incompatible: INCOMPATIBLE.u64(block),
+    };
+    match (
+        features.incompatible & !KNOWN.incompatible,
+        features.read_only & !KNOWN.read_only,
+    ) {
+        (0, 0) => Ok(features),
+        (0, bits) => Err(CodecError::ReadOnlyFeature { bits }),
+        (bits, _) => Err(CodecError::UnknownFeature { bits }),
+    }
+}
+
+fn decode_name(block: &[u8]) -> Result<String, CodecError> {
+    let name = NAME.get(block);
+    let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"_.-".contains(b);
+    name.get(..usize::from(NAME_LENGTH.u8(block)))
+        .filter(|name| !name.is_empty() && name.iter().all(allowed))
+        .and_then(|name| core::str::from_utf8(name).ok())
+        .map(String::from)
+        .ok_or(CodecError::Invalid("name"))
+}
+
+/// The devices in use are different ones.
+fn distinct(record: &ArrayRecord) -> Result<(), CodecError> {
+    let slots = record
+        .slots
+        .iter()
+        .filter(|slot| slot.state != SlotState::Failed);
+    let mut used: Vec<_> = slots
+        .map(|s| s.device)
+        .chain(record.spares.iter().copied())
+        .collect();
+    used.sort_unstable();
+    if used.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(CodecError::Invalid("device"));
+    }
+    Ok(())
+}
+
+fn level_number(level: Level) -> u8 {
+    match level {
+        Level::Raid0 => 0,
+        Level::Raid1 => 1,
+        Level::Raid4 => 4,
+        Level::Raid5 => 5,
+        Level::Raid6 => 6,
+    }
+}
+
+fn decode_level(number: u8) -> Result<Level, CodecError> {
+    let levels = [
+        Level::Raid0,
+        Level::Raid1,
+        Level::Raid4,
+        Level::Raid5,
+        Level::Raid6,
+    ];
+    let level = levels
+        .into_iter()
+        .find(|&level| level_number(level) == number);
+    level.ok_or(CodecError::Invalid("level"))
+}
+
+fn consistency_number(consistency: Consistency) -> u8 {
+    match consistency {
+        Consistency::Resync => 1,
+        Consistency::Bitmap => 2,
+        Consistency::Journal => 3,
+    }
+}
+
+fn decode_consistency(number: u8) -> Result<Consistency, CodecError> {
+    let all = [
+        Consistency::Resync,
+        Consistency::Bitmap,
+        Consistency::Journal,
+    ];
+    let consistency = all.into_iter().find(|&c| consistency_number(c) == number);
+    consistency.ok_or(CodecError::Invalid("consistency"))
+}
+
+fn bytes16(bytes: &[u8]) -> [u8; 16] {
+    let mut array = [0; 16];
+    array.copy_from_slice(bytes);
+    array
+}

@@ -1,0 +1,346 @@
+//! Plans: what to read, compute and write so that a stripe does what was asked.
+//!
+//! Planning is pure: pieces of a request, geometry and health go in, a [`Plan`] comes out, and
+//! nothing else is looked at. A stripe is cut by rows into *bands* in which every role is either
+//! wholly concerned or not at all; each band is planned on its own, and neighbouring I/Os of one
+//! role are joined.
+//!
+//! Invariants of a plan: a read or a write names a role once per row; the scratch buffer of a role
+//! holds that role's rows and nothing else; steps use only what was read, given or computed
+//! before.
+
+mod band;
+mod read;
+mod recover;
+mod sync;
+mod write;
+
+use alloc::vec::Vec;
+
+pub use read::read;
+pub use sync::{Goal, sync};
+pub use write::{Base, write};
+
+use crate::geometry::{Geometry, Role};
+use crate::units::{MEMBERS_MAX, Mem, Set};
+
+/// A part of a request: rows of one data chunk, and where their bytes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Which data chunk.
+    pub role: Role,
+    /// The first row.
+    pub row: u32,
+    /// How many rows.
+    pub blocks: u32,
+    /// The user's memory, or [`Mem::Zero`] for write-zeroes.
+    pub mem: Mem,
+}
+
+impl Piece {
+    fn end(&self) -> u32 {
+        self.row + self.blocks
+    }
+
+    /// Whether the two have a block in common.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.role == other.role && self.row < other.end() && other.row < self.end()
+    }
+}
+
+/// Rows of a role that turned out to be unreadable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bad {
+    /// Whose.
+    pub role: Role,
+    /// The first row.
+    pub row: u32,
+    /// How many rows.
+    pub blocks: u32,
+}
+
+/// What can be used in a stripe, by role.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Health<'a> {
+    /// Roles whose member holds current data here.
+    pub readable: Set,
+    /// Roles whose member must be kept current here.
+    pub writable: Set,
+    /// Whether parity agrees with the data, so that it may be built upon.
+    pub parity_valid: bool,
+    /// Rows that can't be read although their role can.
+    pub bad: &'a [Bad],
+}
+
+/// Rows of one role, and the memory they go from or to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SubIo {
+    /// Whose rows.
+    pub role: Role,
+    /// The first row.
+    pub row: u32,
+    /// How many rows.
+    pub blocks: u32,
+    /// The memory. A scratch buffer's number is the role whose it is.
+    pub mem: Mem,
+}
+
+/// A run of operands in [`Plan::operands`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operands {
+    start: u16,
+    count: u16,
+}
+
+/// One piece of arithmetic. In a plan, memory is as in [`SubIo`] and operands are a run of the
+/// plan's; in [`BoundStep`] memory is the host's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step<S = Operands> {
+    /// `dst` becomes the sum of the operands.
+    Xor {
+        /// The sum.
+        dst: Mem,
+        /// What is summed.
+        srcs: S,
+    },
+    /// `p` and `q` become the parities of the operands, data chunk by data chunk.
+    Pq {
+        /// The sum.
+        p: Mem,
+        /// The weighted sum.
+        q: Mem,
+        /// The data chunks.
+        srcs: S,
+    },
+    /// `q` becomes the weighted sum of the operands.
+    Q {
+        /// The weighted sum.
+        q: Mem,
+        /// The data chunks.
+        srcs: S,
+    },
+    /// `dst` is increased by `src`.
+    Add {
+        /// The sum.
+        dst: Mem,
+        /// The increase.
+        src: Mem,
+    },
+    /// The parities follow a data chunk's change.
+    Delta {
+        /// P, if kept.
+        p: Option<Mem>,
+        /// Q, if kept.
+        q: Option<Mem>,
+        /// The data chunk's index.
+        index: u8,
+        /// Its old content.
+        old: Mem,
+        /// Its new content.
+        new: Mem,
+    },
+    /// What `dst` holds of `g^index · D` becomes D.
+    Unscale {
+        /// The weighted chunk.
+        dst: Mem,
+        /// The data chunk's index.
+        index: u8,
+    },
+    /// `a` = D_x + D_y and `b` = g^x·D_x + g^y·D_y become D_x and D_y.
+    Solve {
+        /// First the sum, then D_x.
+        a: Mem,
+        /// First the weighted sum, then D_y.
+        b: Mem,
+        /// The lesser index.
+        x: u8,
+        /// The greater index.
+        y: u8,
+    },
+    /// `dst` becomes zero.
+    Clear {
+        /// What becomes zero.
+        dst: Mem,
+    },
+    /// The two are compared; the host tells the engine if they differ.
+    Compare {
+        /// One.
+        a: Mem,
+        /// The other.
+        b: Mem,
+    },
+}
+
+/// A step whose scratch buffers are numbered as the host has them.
+pub type BoundStep<'a> = Step<&'a [Mem]>;
+
+impl Step {
+    /// The same step over the memory that `bind` gives; `room` takes its operands.
+    pub fn bind<'a>(
+        self,
+        plan: &Plan,
+        bind: impl Fn(Mem) -> Mem,
+        room: &'a mut [Mem; MEMBERS_MAX + 2],
+    ) -> BoundStep<'a> {
+        let operands = |run: Operands, room: &'a mut [Mem; MEMBERS_MAX + 2]| {
+            let mems = plan.operands(run);
+            for (to, &from) in room.iter_mut().zip(mems) {
+                *to = bind(from);
+            }
+            &room[..mems.len()]
+        };
+        match self {
+            Self::Xor { dst, srcs } => Step::Xor {
+                dst: bind(dst),
+                srcs: operands(srcs, room),
+            },
+            Self::Pq { p, q, srcs } => Step::Pq {
+                p: bind(p),
+                q: bind(q),
+                srcs: operands(srcs, room),
+            },
+            Self::Q { q, srcs } => Step::Q {
+                q: bind(q),
+                srcs: operands(srcs, room),
+            },
+            Self::Add { dst, src } => Step::Add {
+                dst: bind(dst),
+                src: bind(src),
+            },
+            Self::Delta {
+                p,
+                q,
+                index,
+                old,
+                new,
+            } => Step::Delta {
+                p: p.map(&bind),
+                q: q.map(&bind),
+                index,
+                old: bind(old),
+                new: bind(new),
+            },
+            Self::Unscale { dst, index } => Step::Unscale {
+                dst: bind(dst),
+                index,
+            },
+            Self::Solve { a, b, x, y } => Step::Solve {
+                a: bind(a),
+                b: bind(b),
+                x,
+                y,
+            },
+            Self::Clear { dst } => Step::Clear { dst: bind(dst) },
+            Self::Compare { a, b } => Step::Compare {
+                a: bind(a),
+                b: bind(b),
+            },
+        }
+    }
+}
+
+/// How a stripe is written; the greater, the more was read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum WriteKind {
+    /// Nothing is read.
+    Full,
+    /// The rest of the stripe is read (reconstruct-write).
+    Rest,
+    /// Old data and old parity are read (read-modify-write).
+    Delta,
+    /// Whatever survives is read, to recover what can't be.
+    Survivors,
+}
+
+/// What is lost can't be recovered from what is left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("more is lost than the redundancy makes up for")]
+pub struct Lost;
+
+/// What to read, compute and write. Filled in place; what it has allocated stays.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// First, in any order.
+    pub reads: Vec<SubIo>,
+    /// Then, in this order: the arithmetic and over how many blocks.
+    pub steps: Vec<(Step, u32)>,
+    /// The operands of the steps.
+    pub operands: Vec<Mem>,
+    /// Last, in any order.
+    pub writes: Vec<SubIo>,
+    /// The roles that need a scratch buffer.
+    pub scratch: Set,
+    cuts: Vec<u32>,
+}
+
+impl Plan {
+    /// An empty plan with room for any that `geometry` needs in ordinary service.
+    #[must_use]
+    pub fn with_room_for(geometry: &Geometry) -> Self {
+        let roles = geometry.members() + 2;
+        Self {
+            reads: Vec::with_capacity(roles * 4),
+            steps: Vec::with_capacity(roles * 4),
+            operands: Vec::with_capacity(roles * 8),
+            writes: Vec::with_capacity(roles * 4),
+            scratch: Set::EMPTY,
+            cuts: Vec::with_capacity(64),
+        }
+    }
+
+    /// Makes it empty.
+    pub fn clear(&mut self) {
+        self.reads.clear();
+        self.steps.clear();
+        self.operands.clear();
+        self.writes.clear();
+        self.scratch = Set::EMPTY;
+        self.cuts.clear();
+    }
+
+    /// The operands of a step.
+    #[must_use]
+    pub fn operands(&self, run: Operands) -> &[Mem] {
+        &self.operands[usize::from(run.start)..usize::from(run.start + run.count)]
+    }
+
+    fn read(&mut self, io: SubIo) {
+        push_joined(&mut self.reads, io);
+    }
+
+    fn write(&mut self, io: SubIo) {
+        push_joined(&mut self.writes, io);
+    }
+
+    fn step(&mut self, step: Step, blocks: u32) {
+        self.steps.push((step, blocks));
+    }
+
+    /// The scratch rows of a role.
+    fn scratch(&mut self, role: Role, row: u32) -> Mem {
+        self.scratch = self.scratch.with(role.index());
+        Mem::Scratch {
+            buffer: u16::from(role.0),
+            at: row,
+        }
+    }
+
+    fn operands_since(&self, start: usize) -> Operands {
+        Operands {
+            start: start as u16,
+            count: (self.operands.len() - start) as u16,
+        }
+    }
+}
+
+/// Adds an I/O, joined to an earlier one that it continues on the device and in memory.
+fn push_joined(list: &mut Vec<SubIo>, io: SubIo) {
+    let earlier = list.iter_mut().rev().find(|e| e.role == io.role);
+    match earlier {
+        Some(e) if e.row + e.blocks == io.row && e.mem.plus(e.blocks) == io.mem => {
+            e.blocks += io.blocks;
+        }
+        Some(_) | None => list.push(io),
+    }
+}

@@ -1,0 +1,79 @@
+use super::band::{self, Band};
+use super::recover::{read_survivors, recover};
+use super::{Base, Health, Lost, Piece, Plan, Step, SubIo};
+use crate::geometry::{Geometry, Level, Role};
+use crate::units::{Mem, Set};
+
+/// Plans a read of `pieces` into their memory. A mirror is read from the first readable of its
+/// copies in the order that begins with `prefer`.
+///
+/// # Errors
+/// If a piece can't be read or recovered.
+pub fn read(
+    plan: &mut Plan,
+    geo: &Geometry,
+    health: &Health<'_>,
+    pieces: &[Piece],
+    base: Base,
+    prefer: usize,
+) -> Result<(), Lost> {
+    plan.clear();
+    if base == Base::Zeros {
+        for piece in pieces {
+            plan.step(Step::Clear { dst: piece.mem }, piece.blocks);
+        }
+        return Ok(());
+    }
+    let cuts = band::cut(plan, pieces, health, None);
+    let result = band::bands(&cuts, pieces, health)
+        .filter(|band| !band.covered.is_empty())
+        .try_for_each(|band| read_band(plan, geo, health, pieces, &band, prefer));
+    band::restore(plan, cuts);
+    result
+}
+
+fn read_band(
+    plan: &mut Plan,
+    geo: &Geometry,
+    health: &Health<'_>,
+    pieces: &[Piece],
+    band: &Band,
+    prefer: usize,
+) -> Result<(), Lost> {
+    let (row, blocks) = (band.row, band.blocks);
+    let mut at = |plan: &mut Plan, role: Role| match band::payload(pieces, band, role) {
+        Some(mem) => mem,
+        None => plan.scratch(role, row),
+    };
+    if geo.level() == Level::Raid1 {
+        let mem = at(plan, Role(0));
+        let n = geo.members();
+        let copy = (0..n)
+            .map(|i| (prefer + i) % n)
+            .find(|&i| band.readable.has(i))
+            .ok_or(Lost)?;
+        plan.read(SubIo {
+            role: Role(copy as u8),
+            row,
+            blocks,
+            mem,
+        });
+        return Ok(());
+    }
+    if band.covered.minus(band.readable).is_empty() {
+        for role in band.covered.map(|r| Role(r as u8)) {
+            let mem: Mem = at(plan, role);
+            plan.read(SubIo {
+                role,
+                row,
+                blocks,
+                mem,
+            });
+        }
+        return Ok(());
+    }
+    let (lost, helpers): (Set, Set) =
+        read_survivors(plan, geo, band, health.parity_valid, &mut at)?;
+    recover(plan, geo, blocks, lost, helpers, &mut at);
+    Ok(())
+}

@@ -1,0 +1,142 @@
+use super::band::{self, Band};
+use super::recover::{generate, read_survivors, recover};
+use super::{Health, Lost, Plan, Step, SubIo};
+use crate::geometry::{Geometry, Level, Role};
+use crate::units::Set;
+
+/// What rebuild, resync, scrub and repair want of a stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Goal {
+    /// Roles to write anew from what the others tell.
+    pub write: Set,
+    /// Roles to compare with what the others tell.
+    pub compare: Set,
+}
+
+/// Plans the making anew or the comparison of roles, for `blocks` rows from `row` on.
+///
+/// A role that is to be written is taken for unreadable, whatever `health` says. What a parity is
+/// compared with stands in the scratch buffers numbered after the last role.
+///
+/// # Errors
+/// If what is wanted can't be recovered from what can be read.
+pub fn sync(
+    plan: &mut Plan,
+    geo: &Geometry,
+    health: &Health<'_>,
+    goal: Goal,
+    row: u32,
+    blocks: u32,
+) -> Result<(), Lost> {
+    plan.clear();
+    let health = Health {
+        readable: health.readable.minus(goal.write.minus(goal.compare)),
+        ..*health
+    };
+    let cuts = band::cut(plan, &[], &health, Some((row, row + blocks)));
+    let result = band::bands(&cuts, &[], &health).try_for_each(|band| {
+        if geo.level() == Level::Raid1 {
+            mirror(plan, geo, goal, &band)
+        } else {
+            parity(plan, geo, &health, goal, &band)
+        }
+    });
+    band::restore(plan, cuts);
+    result
+}
+
+fn mirror(plan: &mut Plan, geo: &Geometry, goal: Goal, band: &Band) -> Result<(), Lost> {
+    let source = band
+        .readable
+        .minus(goal.write.minus(goal.compare))
+        .least()
+        .ok_or(Lost)?;
+    let (row, blocks) = (band.row, band.blocks);
+    let from = plan.scratch(Role(source as u8), row);
+    plan.read(SubIo {
+        role: Role(source as u8),
+        row,
+        blocks,
+        mem: from,
+    });
+    debug_assert!(source < geo.members(), "a copy is a member");
+    for role in goal
+        .compare
+        .and(band.readable)
+        .without(source)
+        .map(|r| Role(r as u8))
+    {
+        let mem = plan.scratch(role, row);
+        plan.read(SubIo {
+            role,
+            row,
+            blocks,
+            mem,
+        });
+        plan.step(Step::Compare { a: from, b: mem }, blocks);
+    }
+    for role in goal.write.without(source).map(|r| Role(r as u8)) {
+        plan.write(SubIo {
+            role,
+            row,
+            blocks,
+            mem: from,
+        });
+    }
+    Ok(())
+}
+
+fn parity(
+    plan: &mut Plan,
+    geo: &Geometry,
+    health: &Health<'_>,
+    goal: Goal,
+    band: &Band,
+) -> Result<(), Lost> {
+    let (row, blocks) = (band.row, band.blocks);
+    let data = Set::first(geo.data());
+    let mut at = |plan: &mut Plan, role: Role| plan.scratch(role, row);
+    let (lost, helpers) = read_survivors(plan, geo, band, health.parity_valid, &mut at)?;
+    recover(plan, geo, blocks, lost, helpers, &mut at);
+
+    let compared = goal.compare.and(band.readable).minus(data).minus(helpers);
+    for role in compared.map(|r| Role(r as u8)) {
+        let mem = plan.scratch(role, row);
+        plan.read(SubIo {
+            role,
+            row,
+            blocks,
+            mem,
+        });
+    }
+    let written = goal.write.minus(data);
+    let shadow = geo.parities() as u8;
+    let mut into = |plan: &mut Plan, role: Role| {
+        plan.scratch(
+            if compared.has(role.index()) {
+                Role(role.0 + shadow)
+            } else {
+                role
+            },
+            row,
+        )
+    };
+    generate(plan, geo, blocks, compared.or(written), &mut at, &mut into);
+    for role in compared.map(|r| Role(r as u8)) {
+        let (a, b) = (
+            plan.scratch(role, row),
+            plan.scratch(Role(role.0 + shadow), row),
+        );
+        plan.step(Step::Compare { a, b }, blocks);
+    }
+    for role in goal.write.map(|r| Role(r as u8)) {
+        let mem = into(plan, role);
+        plan.write(SubIo {
+            role,
+            row,
+            blocks,
+            mem,
+        });
+    }
+    Ok(())
+}

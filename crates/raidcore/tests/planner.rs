@@ -1,0 +1,600 @@
+//! The planner against brute force: every extent of a stripe × rotation × member count × health,
+//! compared byte for byte with parity computed here, independently of the crate's kernels.
+
+use raidcore::geometry::{Geometry, Level, Role};
+use raidcore::plan::{self, Bad, Base, Goal, Health, Lost, Piece, Plan, Step, WriteKind};
+use raidcore::units::{Mem, Set, Stripe, Tag};
+
+type Block = [u8; 8];
+
+/// Multiplication in GF(2^8) modulo 0x11d, by the definition.
+fn mul(mut a: u8, mut b: u8) -> u8 {
+    let mut product = 0;
+    while b != 0 {
+        if b & 1 != 0 {
+            product ^= a;
+        }
+        a = (a << 1) ^ if a & 0x80 != 0 { 0x1d } else { 0 };
+        b >>= 1;
+    }
+    product
+}
+
+fn pow(index: usize) -> u8 {
+    (0..index).fold(1, |g, _| mul(g, 2))
+}
+
+fn inverse(a: u8) -> u8 {
+    (1..=255)
+        .find(|&b| mul(a, b) == 1)
+        .expect("every element but zero has an inverse")
+}
+
+fn scaled(c: u8, block: Block) -> Block {
+    block.map(|b| mul(c, b))
+}
+
+fn sum(a: Block, b: Block) -> Block {
+    std::array::from_fn(|i| a[i] ^ b[i])
+}
+
+/// One stripe on its members, by member and row.
+#[derive(Clone)]
+struct StripeImage {
+    geo: Geometry,
+    stripe: Stripe,
+    members: Vec<Vec<Block>>,
+}
+
+impl StripeImage {
+    /// The stripe whose data blocks are `data`, with right parity or copies.
+    fn of(geo: Geometry, stripe: Stripe, data: &[Block]) -> Self {
+        let chunk = geo.chunk() as usize;
+        let mut image = Self {
+            geo,
+            stripe,
+            members: vec![vec![[0; 8]; chunk]; geo.members()],
+        };
+        for row in 0..chunk {
+            let at = |d: usize| data[d * chunk + row];
+            let mirror = geo.level() == Level::Raid1;
+            for role in 0..if mirror { geo.members() } else { geo.data() } {
+                *image.block(role, row) = at(if mirror { 0 } else { role });
+            }
+            if let Some(p) = geo.p() {
+                *image.block(p.index(), row) = (0..geo.data()).map(at).fold([0; 8], sum);
+            }
+            if let Some(q) = geo.q() {
+                *image.block(q.index(), row) = (0..geo.data())
+                    .map(|d| scaled(pow(d), at(d)))
+                    .fold([0; 8], sum);
+            }
+        }
+        image
+    }
+
+    fn block(&mut self, role: usize, row: usize) -> &mut Block {
+        let member = self.geo.member(self.stripe, Role(role as u8));
+        &mut self.members[member.index()][row]
+    }
+
+    /// Makes what `trouble` takes away unlike anything that was ever stored.
+    fn suffer(&mut self, trouble: &Trouble) {
+        for role in trouble.down {
+            for row in 0..self.geo.chunk() as usize {
+                *self.block(role, row) = [0xee; 8];
+            }
+        }
+        for bad in &trouble.bad {
+            for row in bad.row..bad.row + bad.blocks {
+                *self.block(bad.role.index(), row as usize) = [0xdd; 8];
+            }
+        }
+    }
+}
+
+/// Memory as a host would keep it: poisoned, so that what was never filled can't look right.
+struct Memory {
+    payload: Vec<Block>,
+    scratch: Vec<Vec<Block>>,
+}
+
+impl Memory {
+    fn new(geo: &Geometry, payload: Vec<Block>) -> Self {
+        let poison = vec![[0xa5; 8]; geo.chunk() as usize];
+        Self {
+            payload,
+            scratch: vec![poison; geo.members() + 2],
+        }
+    }
+
+    fn get(&self, mem: Mem, i: u32) -> Block {
+        match mem.plus(i) {
+            Mem::Payload { at, .. } => self.payload[at as usize],
+            Mem::Scratch { buffer, at } => self.scratch[usize::from(buffer)][at as usize],
+            Mem::Zero => [0; 8],
+        }
+    }
+
+    fn set(&mut self, mem: Mem, i: u32, block: Block) {
+        match mem.plus(i) {
+            Mem::Payload { at, .. } => self.payload[at as usize] = block,
+            Mem::Scratch { buffer, at } => self.scratch[usize::from(buffer)][at as usize] = block,
+            Mem::Zero => panic!("zeros were written to"),
+        }
+    }
+
+    /// Carries out a plan's steps; returns whether all comparisons were equal.
+    fn compute(&mut self, plan: &Plan) -> bool {
+        let mut equal = true;
+        for &(step, blocks) in &plan.steps {
+            for i in 0..blocks {
+                equal &= self.compute_block(plan, step, i);
+            }
+        }
+        equal
+    }
+
+    fn compute_block(&mut self, plan: &Plan, step: Step, i: u32) -> bool {
+        let all = |m: &Self, srcs| -> Vec<Block> {
+            plan.operands(srcs)
+                .iter()
+                .map(|&mem| m.get(mem, i))
+                .collect()
+        };
+        let weighted = |blocks: Vec<Block>| {
+            blocks
+                .into_iter()
+                .enumerate()
+                .map(|(d, b)| scaled(pow(d), b))
+                .fold([0; 8], sum)
+        };
+        match step {
+            Step::Xor { dst, srcs } => {
+                let total = all(self, srcs).into_iter().fold([0; 8], sum);
+                self.set(dst, i, total);
+            }
+            Step::Pq { p, q, srcs } => {
+                let blocks = all(self, srcs);
+                self.set(p, i, blocks.iter().copied().fold([0; 8], sum));
+                self.set(q, i, weighted(blocks));
+            }
+            Step::Q { q, srcs } => {
+                let blocks = all(self, srcs);
+                self.set(q, i, weighted(blocks));
+            }
+            Step::Add { dst, src } => self.set(dst, i, sum(self.get(dst, i), self.get(src, i))),
+            Step::Delta {
+                p,
+                q,
+                index,
+                old,
+                new,
+            } => {
+                let change = sum(self.get(old, i), self.get(new, i));
+                if let Some(p) = p {
+                    self.set(p, i, sum(self.get(p, i), change));
+                }
+                if let Some(q) = q {
+                    let change = scaled(pow(usize::from(index)), change);
+                    self.set(q, i, sum(self.get(q, i), change));
+                }
+            }
+            Step::Unscale { dst, index } => {
+                let c = inverse(pow(usize::from(index)));
+                self.set(dst, i, scaled(c, self.get(dst, i)));
+            }
+            Step::Solve { a, b, x, y } => {
+                let (gx, gy) = (pow(usize::from(x)), pow(usize::from(y)));
+                let (s, w) = (self.get(a, i), self.get(b, i));
+                let dx = scaled(inverse(gx ^ gy), sum(w, scaled(gy, s)));
+                self.set(a, i, dx);
+                self.set(b, i, sum(s, dx));
+            }
+            Step::Clear { dst } => self.set(dst, i, [0; 8]),
+            Step::Compare { a, b } => return self.get(a, i) == self.get(b, i),
+        }
+        true
+    }
+}
+
+/// Carries out a plan on an image; returns whether all comparisons were equal.
+fn carry_out(plan: &Plan, image: &mut StripeImage, memory: &mut Memory) -> bool {
+    for io in &plan.reads {
+        for i in 0..io.blocks {
+            let block = *image.block(io.role.index(), (io.row + i) as usize);
+            memory.set(io.mem, i, block);
+        }
+    }
+    let equal = memory.compute(plan);
+    for io in &plan.writes {
+        for i in 0..io.blocks {
+            *image.block(io.role.index(), (io.row + i) as usize) = memory.get(io.mem, i);
+        }
+    }
+    equal
+}
+
+/// A different value for every block and version.
+fn content(version: u64, block: usize) -> Block {
+    let n = version * 1_000_003 + block as u64 * 7919 + 1;
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
+}
+
+/// The pieces of data blocks `from..to`, whose memory begins at payload block `from`.
+fn pieces_of(geo: &Geometry, from: u32, to: u32) -> Vec<Piece> {
+    let chunk = geo.chunk();
+    let piece = |d: u32| {
+        let (low, high) = (from.max(d * chunk), to.min((d + 1) * chunk));
+        (low < high).then(|| Piece {
+            role: Role(d as u8),
+            row: low - d * chunk,
+            blocks: high - low,
+            mem: Mem::Payload {
+                tag: Tag(0),
+                at: low,
+            },
+        })
+    };
+    (0..geo.data() as u32).filter_map(piece).collect()
+}
+
+/// What is wrong with the members: some are down, some have rows that can't be read.
+#[derive(Clone, Debug)]
+struct Trouble {
+    down: Set,
+    bad: Vec<Bad>,
+}
+
+impl Trouble {
+    fn health(&self, geo: &Geometry) -> Health<'_> {
+        let up = Set::first(geo.members()).minus(self.down);
+        Health {
+            readable: up,
+            writable: up,
+            parity_valid: true,
+            bad: &self.bad,
+        }
+    }
+
+    /// How many roles a row lacks at most.
+    fn worst(&self, geo: &Geometry) -> usize {
+        let lacks = |row| {
+            let bad = self
+                .bad
+                .iter()
+                .filter(|b| b.row <= row && row < b.row + b.blocks);
+            bad.fold(self.down, |set, b| set.with(b.role.index())).len()
+        };
+        (0..geo.chunk()).map(lacks).max().unwrap_or(0)
+    }
+}
+
+/// Nothing, each one, and each two of: a member down, a whole chunk unreadable, a row unreadable.
+fn troubles(geo: &Geometry) -> Vec<Trouble> {
+    let n = geo.members();
+    let add = |t: &Trouble, kind: usize| {
+        let (role, mut t) = (kind % n, t.clone());
+        let bad = |row, blocks| Bad {
+            role: Role(role as u8),
+            row,
+            blocks,
+        };
+        match kind / n {
+            0 => t.down = t.down.with(role),
+            1 => t.bad.push(bad(0, geo.chunk())),
+            _ => t.bad.push(bad(geo.chunk() - 1, 1)),
+        }
+        t
+    };
+    let none = Trouble {
+        down: Set::EMPTY,
+        bad: Vec::new(),
+    };
+    let mut all = vec![none.clone()];
+    for first in 0..3 * n {
+        let one = add(&none, first);
+        all.push(one.clone());
+        all.extend((0..first).map(|second| add(&one, second)));
+    }
+    all
+}
+
+fn geometries() -> Vec<Geometry> {
+    let make = |level, n, chunk| Geometry::new(level, n, chunk, 64).expect("a valid shape");
+    let mut all = vec![make(Level::Raid5, 4, 4)];
+    for n in 2..=6 {
+        all.extend([make(Level::Raid0, n, 2), make(Level::Raid1, n.min(4), 4)]);
+    }
+    for n in 3..=6 {
+        all.extend([make(Level::Raid4, n, 2), make(Level::Raid5, n, 2)]);
+    }
+    all.extend((4..=6).map(|n| make(Level::Raid6, n, 2)));
+    all
+}
+
+/// Calls `check` for every geometry, rotation and trouble.
+fn for_each_case(mut check: impl FnMut(Geometry, Stripe, &Trouble, &[Block])) {
+    for geo in geometries() {
+        let old: Vec<Block> = (0..geo.stripe_blocks() as usize)
+            .map(|b| content(1, b))
+            .collect();
+        for trouble in troubles(&geo) {
+            let rotations = if trouble.bad.len() == 2 {
+                1
+            } else {
+                geo.members() as u64
+            };
+            for stripe in 0..rotations {
+                check(geo, Stripe(stripe), &trouble, &old);
+            }
+        }
+    }
+}
+
+fn extents(geo: &Geometry) -> impl Iterator<Item = (u32, u32)> + use<> {
+    let blocks = geo.stripe_blocks();
+    (0..blocks).flat_map(move |from| (from + 1..=blocks).map(move |to| (from, to)))
+}
+
+#[test]
+fn reads_return_what_was_stored_or_fail_beyond_redundancy() {
+    let mut plan = Plan::default();
+    let (mut served, mut refused) = (0, 0);
+    for_each_case(|geo, stripe, trouble, old| {
+        for (from, to) in extents(&geo) {
+            let mut image = StripeImage::of(geo, stripe, old);
+            image.suffer(trouble);
+            let pieces = pieces_of(&geo, from, to);
+            let health = trouble.health(&geo);
+            match plan::read(
+                &mut plan,
+                &geo,
+                &health,
+                &pieces,
+                Base::Stored,
+                from as usize,
+            ) {
+                Ok(()) => {
+                    let mut memory = Memory::new(&geo, vec![[0; 8]; old.len()]);
+                    carry_out(&plan, &mut image, &mut memory);
+                    let range = from as usize..to as usize;
+                    assert_eq!(
+                        memory.payload[range.clone()],
+                        old[range],
+                        "{geo:?} {trouble:?}"
+                    );
+                    served += 1;
+                }
+                Err(Lost) => {
+                    assert!(
+                        trouble.worst(&geo) > geo.redundancy(),
+                        "{geo:?} {trouble:?}"
+                    );
+                    refused += 1;
+                }
+            }
+        }
+    });
+    assert!(
+        served > 10_000 && refused > 1000,
+        "{served} served, {refused} refused"
+    );
+}
+
+/// Every member but those `down` is as if `data` had been written whole.
+fn assert_holds(image: &StripeImage, down: Set, data: &[Block]) {
+    let geo = image.geo;
+    let right = StripeImage::of(geo, image.stripe, data);
+    for role in Set::first(geo.members()).minus(down) {
+        let member = geo.member(image.stripe, Role(role as u8)).index();
+        assert_eq!(
+            image.members[member], right.members[member],
+            "{geo:?} role {role} {down:?}"
+        );
+    }
+}
+
+#[test]
+fn writes_leave_every_member_as_if_the_stripe_was_written_whole() {
+    let mut plan = Plan::default();
+    let mut kinds = [0; 4];
+    for_each_case(|geo, stripe, trouble, old| {
+        for (base, (from, to)) in extents(&geo).flat_map(|e| [(Base::Stored, e), (Base::Zeros, e)])
+        {
+            let pieces = pieces_of(&geo, from, to);
+            let health = trouble.health(&geo);
+            let Ok(kind) = plan::write(&mut plan, &geo, &health, &pieces, base) else {
+                assert!(
+                    trouble.worst(&geo) > geo.redundancy(),
+                    "{geo:?} {trouble:?}"
+                );
+                continue;
+            };
+            kinds[kind as usize] += 1;
+            let mut image = StripeImage::of(geo, stripe, old);
+            let mut new = old.to_vec();
+            if base == Base::Zeros {
+                new.fill([0; 8]);
+            }
+            for block in from..to {
+                new[block as usize] = content(2, block as usize);
+            }
+            let mut memory = Memory::new(&geo, new.clone());
+            // What a trouble hides may be overwritten; where it is not, it stays as it was.
+            let mut suffering = image.clone();
+            suffering.suffer(trouble);
+            carry_out(&plan, &mut suffering, &mut memory);
+            let written = Set::first(geo.members()).minus(trouble.down);
+            for io in &plan.writes {
+                assert!(
+                    written.has(io.role.index()),
+                    "a member that is down was written to"
+                );
+                for row in io.row as usize..(io.row + io.blocks) as usize {
+                    *image.block(io.role.index(), row) = *suffering.block(io.role.index(), row);
+                }
+            }
+            assert_holds(&image, trouble.down, &new);
+        }
+    });
+    assert!(
+        kinds.iter().all(|&k| k > 100),
+        "every way of writing was taken: {kinds:?}"
+    );
+}
+
+#[test]
+fn the_way_that_reads_least_is_taken() {
+    let geo = Geometry::new(Level::Raid5, 8, 4, 64).expect("a valid shape");
+    let all = Set::first(8);
+    let health = Health {
+        readable: all,
+        writable: all,
+        parity_valid: true,
+        bad: &[],
+    };
+    let mut plan = Plan::default();
+    let mut kind_and_reads = |chunks: u32| {
+        let pieces = pieces_of(&geo, 0, chunks * 4);
+        let kind = plan::write(&mut plan, &geo, &health, &pieces, Base::Stored).expect("feasible");
+        (kind, plan.reads.len())
+    };
+    assert_eq!(kind_and_reads(1), (WriteKind::Delta, 2));
+    assert_eq!(kind_and_reads(2), (WriteKind::Delta, 3));
+    assert_eq!(
+        kind_and_reads(3),
+        (WriteKind::Rest, 4),
+        "a tie heals parity"
+    );
+    assert_eq!(kind_and_reads(6), (WriteKind::Rest, 1));
+    assert_eq!(kind_and_reads(7), (WriteKind::Full, 0));
+}
+
+#[test]
+fn parity_that_may_be_wrong_is_not_built_upon() {
+    let geo = Geometry::new(Level::Raid5, 5, 2, 64).expect("a valid shape");
+    let all = Set::first(5);
+    let mut plan = Plan::default();
+    let pieces = pieces_of(&geo, 0, 1);
+    let stale = Health {
+        readable: all,
+        writable: all,
+        parity_valid: false,
+        bad: &[],
+    };
+    let kind = plan::write(&mut plan, &geo, &stale, &pieces, Base::Stored);
+    assert_eq!(kind, Ok(WriteKind::Rest));
+    let lost = Health {
+        readable: all.without(0),
+        ..stale
+    };
+    assert_eq!(
+        plan::read(&mut plan, &geo, &lost, &pieces, Base::Stored, 0),
+        Err(Lost)
+    );
+}
+
+#[test]
+fn any_members_that_redundancy_allows_are_made_anew() {
+    let mut plan = Plan::default();
+    let mut remade = 0;
+    for_each_case(|geo, stripe, trouble, old| {
+        if trouble.down.is_empty() || geo.redundancy() == 0 {
+            return;
+        }
+        let goal = Goal {
+            write: trouble.down,
+            compare: Set::EMPTY,
+        };
+        let health = trouble.health(&geo);
+        let Ok(()) = plan::sync(&mut plan, &geo, &health, goal, 0, geo.chunk()) else {
+            assert!(
+                trouble.worst(&geo) > geo.redundancy(),
+                "{geo:?} {trouble:?}"
+            );
+            return;
+        };
+        let mut image = StripeImage::of(geo, stripe, old);
+        image.suffer(&Trouble {
+            down: trouble.down,
+            bad: Vec::new(),
+        });
+        carry_out(&plan, &mut image, &mut Memory::new(&geo, Vec::new()));
+        assert_holds(&image, Set::EMPTY, old);
+        remade += 1;
+    });
+    assert!(remade > 500, "{remade}");
+}
+
+#[test]
+fn a_comparison_finds_every_wrong_block() {
+    let mut plan = Plan::default();
+    for geo in geometries().into_iter().filter(|g| g.redundancy() > 0) {
+        let old: Vec<Block> = (0..geo.stripe_blocks() as usize)
+            .map(|b| content(1, b))
+            .collect();
+        let all = Set::first(geo.members());
+        let mirror = geo.level() == Level::Raid1;
+        let compare = if mirror {
+            all
+        } else {
+            all.minus(Set::first(geo.data()))
+        };
+        let health = Health {
+            readable: all,
+            writable: all,
+            parity_valid: true,
+            bad: &[],
+        };
+        let goal = Goal {
+            write: Set::EMPTY,
+            compare,
+        };
+        plan::sync(&mut plan, &geo, &health, goal, 0, geo.chunk()).expect("all is there");
+        let right = StripeImage::of(geo, Stripe(1), &old);
+        let mut memory = Memory::new(&geo, Vec::new());
+        assert!(
+            carry_out(&plan, &mut right.clone(), &mut memory),
+            "{geo:?}: right, found wrong"
+        );
+        for member in 0..geo.members() {
+            for row in 0..geo.chunk() as usize {
+                let mut wrong = right.clone();
+                wrong.members[member][row][3] ^= 0x40;
+                let equal = carry_out(&plan, &mut wrong, &mut memory);
+                assert!(!equal, "{geo:?}: member {member} row {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn placement_is_a_bijection_and_parity_rotates_as_in_md() {
+    for geo in geometries() {
+        for stripe in (0..20).map(Stripe) {
+            let mut seen = Set::EMPTY;
+            for role in 0..geo.members() {
+                let member = geo.member(stripe, Role(role as u8));
+                assert_eq!(geo.role(stripe, member), Role(role as u8));
+                seen = seen.with(member.index());
+            }
+            assert_eq!(seen, Set::first(geo.members()));
+        }
+    }
+    let members = |geo: &Geometry, stripe| -> Vec<usize> {
+        let member = |role| geo.member(Stripe(stripe), Role(role as u8)).index();
+        (0..geo.members()).map(member).collect()
+    };
+    let raid5 = Geometry::new(Level::Raid5, 5, 2, 64).expect("a valid shape");
+    assert_eq!(members(&raid5, 0), [0, 1, 2, 3, 4]);
+    assert_eq!(members(&raid5, 1), [4, 0, 1, 2, 3]);
+    assert_eq!(members(&raid5, 4), [1, 2, 3, 4, 0]);
+    let raid6 = Geometry::new(Level::Raid6, 5, 2, 64).expect("a valid shape");
+    assert_eq!(
+        members(&raid6, 0),
+        [1, 2, 3, 4, 0],
+        "P on the last member, Q on the first"
+    );
+    assert_eq!(members(&raid6, 1), [0, 1, 2, 3, 4]);
+}

@@ -1,0 +1,517 @@
+//! Memory that the kernel reads and writes: mapped, zeroed, aligned to blocks, owned by us.
+//!
+//! It is cut into *pieces*: one for each tag and each scratch buffer, one of zeros, and pages for
+//! metadata.
+//!
+//! Invariants:
+//! - A piece that an I/O in flight touches keeps its place and is not given to anyone else until
+//!   that I/O has really ended: a piece whose I/O was given up (an *orphan*) is replaced at once in
+//!   its tag or scratch buffer, and set aside until the kernel lets go of it.
+//! - Memory that I/O in flight may touch is never unmapped, not even in a panic: it is leaked.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr::NonNull;
+
+use raidcore::units::{BLOCK_BYTES, Mem, Tag};
+
+use crate::volume::PayloadMemory;
+
+/// How much one registered buffer can span, by the kernel's rules.
+const REGISTERED_BYTES_MAX: usize = 1 << 30;
+
+/// Metadata pages that are mapped at once.
+const PAGES_AT_ONCE: usize = 64;
+
+/// Memory mapped from the kernel: zeroed, aligned to a page, populated when first touched, unmapped
+/// when dropped. It hands out pointers only; who may touch which part when is its user's affair.
+pub(crate) struct Region {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a region is an address range that nothing else owns; it has no thread affinity.
+unsafe impl Send for Region {}
+// SAFETY: a shared region gives out nothing but its address and its size.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Maps `bytes` bytes.
+    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+        let bytes = bytes.max(1);
+        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing of ours.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, bytes })
+    }
+
+    /// The address of byte `offset`.
+    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
+        assert!(
+            offset < self.bytes,
+            "byte {offset} of a region of {}",
+            self.bytes
+        );
+        // SAFETY: the offset is inside the mapping.
+        unsafe { self.base.as_ptr().add(offset) }
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, whole, and its users are gone with their owner.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Names a piece.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PieceId(u32);
+
+impl PieceId {
+    /// The piece of zeros.
+    const ZERO: Self = Self(0);
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a piece returns to when it is no longer in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Class {
+    Zero,
+    Payload,
+    Scratch,
+    /// Metadata: `1 << order` blocks.
+    Pages {
+        order: u8,
+    },
+}
+
+#[derive(Clone, Copy)]
+struct Piece {
+    base: *mut u8,
+    bytes: usize,
+    class: Class,
+    /// The registered buffer that it lies in.
+    registered: Option<u16>,
+    /// I/Os that the kernel has not let go of.
+    busy: u32,
+    /// Set aside until then.
+    orphan: bool,
+}
+
+/// An address range to register with the kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) base: *mut u8,
+    pub(crate) bytes: usize,
+}
+
+/// See the [module](self).
+pub(crate) struct Arena {
+    payload: PayloadMemory,
+    pieces: Vec<Piece>,
+    tags: Vec<PieceId>,
+    scratch: Vec<PieceId>,
+    /// Pieces to replace orphans with: former orphans.
+    spare_payload: Vec<PieceId>,
+    spare_scratch: Vec<PieceId>,
+    /// Free metadata pages, by order.
+    pages: Vec<Vec<PieceId>>,
+    regions: Vec<Region>,
+    spans: Vec<Span>,
+    busy: u32,
+}
+
+impl Arena {
+    /// The memory of all tags, and `count` scratch buffers of `chunk_blocks` blocks.
+    pub(crate) fn new(payload: PayloadMemory, count: u16, chunk_blocks: u32) -> io::Result<Self> {
+        let chunk_bytes = chunk_blocks as usize * BLOCK_BYTES;
+        let (base, bytes) = payload.initial();
+        let tags = bytes / payload.slot_bytes();
+        let mut arena = Self {
+            pieces: Vec::with_capacity(tags + usize::from(count) + PAGES_AT_ONCE + 1),
+            tags: Vec::with_capacity(tags),
+            scratch: Vec::with_capacity(count.into()),
+            spare_payload: Vec::new(),
+            spare_scratch: Vec::new(),
+            pages: Vec::new(),
+            regions: Vec::new(),
+            spans: Vec::new(),
+            busy: 0,
+            payload,
+        };
+        let zero = Region::new(chunk_bytes)?;
+        arena.cut(zero.at(0), chunk_bytes, 1, Class::Zero, true);
+        arena.regions.push(zero);
+        arena.tags = arena.cut(base, arena.payload.slot_bytes(), tags, Class::Payload, true);
+        if count > 0 {
+            let scratch = Region::new(chunk_bytes * usize::from(count))?;
+            arena.scratch = arena.cut(
+                scratch.at(0),
+                chunk_bytes,
+                count.into(),
+                Class::Scratch,
+                true,
+            );
+            arena.regions.push(scratch);
+        }
+        arena.add_pages(0)?;
+        Ok(arena)
+    }
+
+    /// What to register with the kernel, in this order.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Nothing could be registered.
+    pub(crate) fn forget_registration(&mut self) {
+        for piece in &mut self.pieces {
+            piece.registered = None;
+        }
+    }
+
+    /// Where `blocks` blocks at `mem` are now, and in which piece.
+    pub(crate) fn resolve(&self, mem: Mem, blocks: u32) -> (*mut u8, PieceId) {
+        let (id, at) = match mem {
+            Mem::Payload { tag, at } => (self.tags[usize::from(tag.0)], at),
+            Mem::Scratch { buffer, at } => (self.scratch[usize::from(buffer)], at),
+            Mem::Zero => (PieceId::ZERO, 0),
+        };
+        let piece = &self.pieces[id.index()];
+        let offset = at as usize * BLOCK_BYTES;
+        let end = offset + blocks as usize * BLOCK_BYTES;
+        assert!(
+            end <= piece.bytes,
+            "{mem:?} of {blocks} blocks in {} bytes",
+            piece.bytes
+        );
+        // SAFETY: the offset is inside the piece, or at its end if there are no blocks.
+        (unsafe { piece.base.add(offset) }, id)
+    }
+
+    /// One block, to look at. Nobody may write it meanwhile.
+    pub(crate) fn block(&self, mem: Mem) -> &[u8] {
+        let (base, _) = self.resolve(mem, 1);
+        // SAFETY: `resolve` has checked the range; the engine asks for checksums of a journal
+        // entry's payload only after all that fills it is done.
+        unsafe { std::slice::from_raw_parts(base, BLOCK_BYTES) }
+    }
+
+    /// Pages for metadata, at least `blocks` of them. They belong to the caller until its I/O ends.
+    pub(crate) fn take_pages(&mut self, blocks: u32) -> PieceId {
+        let order = blocks.max(1).next_power_of_two().trailing_zeros() as u8;
+        let free = |arena: &mut Self| arena.pages.get_mut(usize::from(order))?.pop();
+        if let Some(piece) = free(self) {
+            return piece;
+        }
+        self.add_pages(order).expect("memory for metadata pages");
+        free(self).expect("pages were just added")
+    }
+
+    /// Lets `fill` write the first `blocks` blocks of pages that the caller has taken and not yet
+    /// used.
+    pub(crate) fn fill_pages(
+        &mut self,
+        id: PieceId,
+        blocks: u32,
+        fill: impl FnOnce(&Self, &mut [u8]),
+    ) {
+        let piece = &self.pieces[id.index()];
+        let bytes = blocks as usize * BLOCK_BYTES;
+        let ours = matches!(piece.class, Class::Pages { .. }) && piece.busy == 0;
+        assert!(
+            ours && bytes <= piece.bytes,
+            "{blocks} blocks of pages that are not ours"
+        );
+        // SAFETY: the range is inside the piece, which was taken off the free list and has no I/O;
+        // nothing that `fill` can do with the arena reaches pages.
+        let pages = unsafe { std::slice::from_raw_parts_mut(piece.base, bytes) };
+        fill(self, pages);
+    }
+
+    /// Pages that the caller has taken and will not use.
+    pub(crate) fn give_back(&mut self, id: PieceId) {
+        self.begin(id);
+        self.end(id);
+    }
+
+    /// Where a piece begins.
+    pub(crate) fn base(&self, id: PieceId) -> *mut u8 {
+        self.pieces[id.index()].base
+    }
+
+    /// The registered buffer that a piece lies in.
+    pub(crate) fn registered(&self, id: PieceId) -> Option<u16> {
+        self.pieces[id.index()].registered
+    }
+
+    /// An I/O that touches the piece begins.
+    pub(crate) fn begin(&mut self, id: PieceId) {
+        self.pieces[id.index()].busy += 1;
+        self.busy += 1;
+    }
+
+    /// The kernel has let go of an I/O.
+    pub(crate) fn end(&mut self, id: PieceId) {
+        self.busy -= 1;
+        let piece = &mut self.pieces[id.index()];
+        piece.busy -= 1;
+        if piece.busy > 0 {
+            return;
+        }
+        let was_orphan = std::mem::take(&mut piece.orphan);
+        match piece.class {
+            Class::Pages { order } => self.pages[usize::from(order)].push(id),
+            Class::Payload if was_orphan => self.spare_payload.push(id),
+            Class::Scratch if was_orphan => self.spare_scratch.push(id),
+            Class::Zero | Class::Payload | Class::Scratch => {}
+        }
+    }
+
+    /// An I/O that touches the piece was given up: sets it aside, and puts another with the same
+    /// content in its place.
+    pub(crate) fn orphan(&mut self, id: PieceId) {
+        let Piece { class, orphan, .. } = self.pieces[id.index()];
+        if orphan {
+            return;
+        }
+        let place = match class {
+            // Nobody writes zeros, and pages return to their list when the kernel lets go anyway.
+            Class::Zero | Class::Pages { .. } => return,
+            Class::Payload => self.tags.iter().position(|&p| p == id),
+            Class::Scratch => self.scratch.iter().position(|&p| p == id),
+        };
+        let place = place.expect("a piece with I/O that is no orphan is in its place");
+        let fresh = self
+            .spare(class)
+            .expect("memory to replace what a device may still touch");
+        self.pieces[id.index()].orphan = true;
+        let (old, new) = (self.pieces[id.index()], self.pieces[fresh.index()]);
+        // SAFETY: both are pieces of one class, hence of one size, and don't overlap. The kernel may
+        // be writing to the old one: what it writes there is settled when that I/O ends, or void.
+        unsafe { std::ptr::copy_nonoverlapping(old.base, new.base, old.bytes) };
+        if class == Class::Payload {
+            self.tags[place] = fresh;
+            self.payload.exchange(Tag(place as u16), new.base);
+        } else {
+            self.scratch[place] = fresh;
+        }
+    }
+
+    /// A read into `mem` has put `bytes` bytes at `base`. If the memory was exchanged meanwhile,
+    /// they are not where `mem` is now, and have to follow.
+    pub(crate) fn settle(&self, mem: Mem, base: *mut u8, bytes: usize) {
+        let (now, _) = self.resolve(mem, (bytes / BLOCK_BYTES) as u32);
+        if now != base {
+            // SAFETY: both ranges are inside pieces, which are different and so don't overlap.
+            unsafe { std::ptr::copy_nonoverlapping(base, now, bytes) };
+        }
+    }
+
+    fn spare(&mut self, class: Class) -> io::Result<PieceId> {
+        let payload = class == Class::Payload;
+        let spares = if payload {
+            &mut self.spare_payload
+        } else {
+            &mut self.spare_scratch
+        };
+        if let Some(spare) = spares.pop() {
+            return Ok(spare);
+        }
+        let bytes = if payload {
+            self.payload.slot_bytes()
+        } else {
+            self.pieces[PieceId::ZERO.index()].bytes
+        };
+        let region = Region::new(bytes)?;
+        let piece = self.cut(region.at(0), bytes, 1, class, false)[0];
+        if payload {
+            self.payload.keep(region);
+        } else {
+            self.regions.push(region);
+        }
+        Ok(piece)
+    }
+
+    fn add_pages(&mut self, order: u8) -> io::Result<()> {
+        let bytes = BLOCK_BYTES << order;
+        let count = (PAGES_AT_ONCE >> order).max(1);
+        let region = Region::new(bytes * count)?;
+        let pieces = self.cut(region.at(0), bytes, count, Class::Pages { order }, false);
+        self.regions.push(region);
+        let lists = self.pages.len().max(usize::from(order) + 1);
+        self.pages.resize_with(lists, Vec::new);
+        self.pages[usize::from(order)].extend(pieces);
+        Ok(())
+    }
+
+    /// Cuts `count` pieces of `bytes` bytes from memory at `base`.
+    fn cut(
+        &mut self,
+        base: *mut u8,
+        bytes: usize,
+        count: usize,
+        class: Class,
+        register: bool,
+    ) -> Vec<PieceId> {
+        let in_a_span = (REGISTERED_BYTES_MAX / bytes).max(1);
+        let mut ids = Vec::with_capacity(count);
+        for i in 0..count {
+            // SAFETY: the caller's memory holds `count` pieces.
+            let base = unsafe { base.add(i * bytes) };
+            if register && i % in_a_span == 0 {
+                self.spans.push(Span {
+                    base,
+                    bytes: bytes * in_a_span.min(count - i),
+                });
+            }
+            let registered = register.then(|| (self.spans.len() - 1) as u16);
+            ids.push(PieceId(self.pieces.len() as u32));
+            self.pieces.push(Piece {
+                base,
+                bytes,
+                class,
+                registered,
+                busy: 0,
+                orphan: false,
+            });
+        }
+        ids
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if self.busy > 0 {
+            std::mem::take(&mut self.regions)
+                .into_iter()
+                .for_each(std::mem::forget);
+            self.payload.leak();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::{Submissions, Volume, VolumeConfig};
+
+    fn arena() -> (Arena, Volume, Submissions) {
+        let (volume, submissions) = Volume::channel(VolumeConfig {
+            name: "test".into(),
+            blocks: 1000,
+            chunk_blocks: 2,
+            stripe_blocks: 4,
+            max_request_blocks: 4,
+            tags: 3,
+        });
+        let arena = Arena::new(submissions.payload_memory(), 2, 2).unwrap();
+        (arena, volume, submissions)
+    }
+
+    fn fill(arena: &Arena, mem: Mem, byte: u8) {
+        let (base, _) = arena.resolve(mem, 1);
+        // SAFETY: the memory is the arena's and nobody else has it in this test.
+        unsafe { base.write_bytes(byte, BLOCK_BYTES) };
+    }
+
+    #[test]
+    fn an_orphans_content_moves_and_its_memory_waits_for_the_kernel() {
+        let (mut arena, volume, _submissions) = arena();
+        let mut buffer = volume.try_buffer().unwrap();
+        buffer[BLOCK_BYTES] = 7;
+        let mem = Mem::Payload {
+            tag: buffer.tag(),
+            at: 1,
+        };
+        let (before, piece) = arena.resolve(mem, 1);
+        arena.begin(piece);
+        arena.orphan(piece);
+        let (after, fresh) = arena.resolve(mem, 1);
+        assert!(before != after && piece != fresh);
+        assert_eq!(arena.block(mem)[0], 7, "the content follows");
+        assert_eq!(buffer[BLOCK_BYTES], 7, "the front end sees the same memory");
+        // SAFETY: what a late device would do.
+        unsafe { before.write(9) };
+        assert_eq!(buffer[BLOCK_BYTES], 7, "a late write goes nowhere");
+
+        // While the kernel has it nobody else gets it; afterwards it is a spare.
+        let (_, other) = arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1);
+        arena.begin(other);
+        arena.orphan(other);
+        assert_ne!(
+            arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1).1,
+            piece
+        );
+        arena.end(piece);
+        arena.begin(fresh);
+        arena.orphan(fresh);
+        assert_eq!(arena.resolve(mem, 1).1, piece);
+        arena.end(other);
+        arena.end(fresh);
+    }
+
+    #[test]
+    fn a_read_that_was_under_way_follows_the_exchange() {
+        let (mut arena, _volume, _submissions) = arena();
+        let mem = Mem::Scratch { buffer: 1, at: 1 };
+        let (base, piece) = arena.resolve(mem, 1);
+        arena.begin(piece);
+        arena.begin(piece);
+        arena.orphan(piece);
+        // SAFETY: what the device of the second read does.
+        unsafe { base.write_bytes(3, BLOCK_BYTES) };
+        arena.settle(mem, base, BLOCK_BYTES);
+        assert_eq!(arena.block(mem), [3; BLOCK_BYTES]);
+        arena.end(piece);
+        arena.end(piece);
+    }
+
+    #[test]
+    fn pages_come_back_when_their_io_ends() {
+        let (mut arena, _volume, _submissions) = arena();
+        let pages = arena.take_pages(3);
+        arena.fill_pages(pages, 3, |_, bytes| bytes.fill(1));
+        assert_ne!(arena.take_pages(4), pages);
+        arena.begin(pages);
+        arena.orphan(pages);
+        arena.end(pages);
+        assert_eq!(arena.take_pages(4), pages);
+    }
+
+    #[test]
+    fn everything_lies_apart() {
+        let (arena, _volume, _submissions) = arena();
+        let payload = (0..3).flat_map(|t| (0..4).map(move |at| Mem::Payload { tag: Tag(t), at }));
+        let scratch = (0..2).flat_map(|b| (0..2).map(move |at| Mem::Scratch { buffer: b, at }));
+        let all: Vec<Mem> = payload.chain(scratch).collect();
+        for (i, &mem) in (0u8..).zip(&all) {
+            fill(&arena, mem, i + 1);
+        }
+        for (i, &mem) in (0u8..).zip(&all) {
+            assert_eq!(arena.block(mem), [i + 1; BLOCK_BYTES]);
+        }
+        assert_eq!(arena.block(Mem::Zero), [0; BLOCK_BYTES]);
+    }
+}

@@ -1,0 +1,517 @@
+//! The file system: a directory that never changes, with one file in it.
+//!
+//! Invariants:
+//! - The file behaves like a block device of 4 KiB blocks: what is not aligned fails with EINVAL, a
+//!   read past the end is short, a write past the end fails with ENOSPC, the size never changes.
+//! - A write is done whole or fails: a loop device takes a short one for success.
+//! - What the kernel cuts off a larger request fits into a buffer of the volume, by negotiation.
+//! - What the kernel sends is checked here; past this module there are only extents inside the
+//!   volume.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
+    WriteFlags,
+};
+use raidcore::engine::Op;
+use raidcore::units::BLOCK_BYTES;
+use rustix::process::{getegid, geteuid};
+
+use super::FuseOptions;
+use super::transfer::{Extent, Transfers};
+use crate::volume::Volume;
+
+const ROOT: INodeNo = INodeNo::ROOT;
+const FILE: INodeNo = INodeNo(2);
+
+/// Names and attributes never change while the mount lives.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+
+/// The most bytes of one FUSE request: what the kernel allows without a sysctl.
+const MESSAGE_BYTES_MAX: u32 = 1 << 20;
+
+/// The most asynchronous requests (a loop device's, libaio's, io_uring's) that the kernel sends
+/// before it waits for answers. Its default of 16 would be the file's queue depth.
+const BACKGROUND_MAX: u16 = 256;
+
+/// The file system of one volume.
+pub(super) struct Files {
+    transfers: Transfers,
+    name: OsString,
+    blocks: u64,
+    message_bytes: u32,
+    file: FileAttr,
+    root: FileAttr,
+}
+
+impl Files {
+    pub(super) fn new(volume: Volume, options: FuseOptions) -> Self {
+        let blocks = volume.blocks();
+        let request_bytes = volume
+            .max_request_blocks()
+            .saturating_mul(BLOCK_BYTES as u32);
+        let now = SystemTime::now();
+        let file = FileAttr {
+            ino: FILE,
+            size: blocks.saturating_mul(BLOCK),
+            blocks: blocks.saturating_mul(BLOCK / 512),
+            atime: now,
+            mtime: now,
+            ctime: now,
+            crtime: now,
+            kind: FileType::RegularFile,
+            perm: if options.allow_other { 0o660 } else { 0o600 },
+            nlink: 1,
+            uid: geteuid().as_raw(),
+            gid: getegid().as_raw(),
+            rdev: 0,
+            blksize: BLOCK_BYTES as u32,
+            flags: 0,
+        };
+        let perm = if options.allow_other { 0o550 } else { 0o500 };
+        let root = FileAttr {
+            ino: ROOT,
+            size: 0,
+            blocks: 0,
+            kind: FileType::Directory,
+            perm,
+            ..file
+        };
+        Self {
+            name: volume.name().into(),
+            blocks,
+            message_bytes: request_bytes.min(MESSAGE_BYTES_MAX),
+            file,
+            root,
+            transfers: Transfers::new(volume),
+        }
+    }
+
+    fn attributes(&self, ino: INodeNo) -> Option<&FileAttr> {
+        match ino {
+            ROOT => Some(&self.root),
+            FILE => Some(&self.file),
+            _ => None,
+        }
+    }
+
+    fn size(&self) -> u64 {
+        self.file.size
+    }
+}
+
+/// The blocks of a byte range.
+fn extent(offset: u64, length: u64) -> Result<Extent, Errno> {
+    if !offset.is_multiple_of(BLOCK) || !length.is_multiple_of(BLOCK) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(Extent {
+        lba: offset / BLOCK,
+        blocks: length / BLOCK,
+    })
+}
+
+/// The blocks of a read, cut at the end of the file.
+fn readable(blocks: u64, offset: u64, length: u64) -> Result<Extent, Errno> {
+    let Extent {
+        lba,
+        blocks: wanted,
+    } = extent(offset, length)?;
+    Ok(Extent {
+        lba,
+        blocks: wanted.min(blocks.saturating_sub(lba)),
+    })
+}
+
+/// The blocks of a write, which must lie within the file.
+fn writable(blocks: u64, offset: u64, length: u64) -> Result<Extent, Errno> {
+    let wanted = extent(offset, length)?;
+    match wanted.lba.checked_add(wanted.blocks) {
+        Some(end) if end <= blocks => Ok(wanted),
+        Some(_) | None => Err(Errno::ENOSPC),
+    }
+}
+
+/// What a `fallocate` asks for: as a block device does it, holes may reach past the end.
+fn allocation(blocks: u64, offset: u64, length: u64, mode: i32) -> Result<(Op, Extent), Errno> {
+    let keep_size = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
+    let op = match mode & !libc::FALLOC_FL_KEEP_SIZE {
+        libc::FALLOC_FL_PUNCH_HOLE if keep_size => Op::Discard,
+        libc::FALLOC_FL_ZERO_RANGE => Op::WriteZeroes,
+        _ => return Err(Errno::EOPNOTSUPP),
+    };
+    let inside = if keep_size {
+        readable(blocks, offset, length)?
+    } else {
+        writable(blocks, offset, length)?
+    };
+    Ok((op, inside))
+}
+
+/// The answer to SEEK_DATA and SEEK_HOLE: all of the file counts as data.
+fn seek(size: u64, offset: i64, whence: i32) -> Result<i64, Errno> {
+    let from = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+    match whence {
+        libc::SEEK_DATA | libc::SEEK_HOLE if from >= size => Err(Errno::ENXIO),
+        libc::SEEK_DATA => Ok(offset),
+        libc::SEEK_HOLE => i64::try_from(size).map_err(|_| Errno::EOVERFLOW),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+impl Filesystem for Files {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_PARALLEL_DIROPS] {
+            if config.add_capabilities(wish).is_err() {
+                tracing::debug!(?wish, "this kernel's FUSE can't");
+            }
+        }
+        // Each of these answers an error with the nearest value that it takes.
+        let bytes = self.message_bytes.max(BLOCK_BYTES as u32);
+        if let Err(nearest) = config.set_max_write(bytes) {
+            config.set_max_write(nearest).ok();
+        }
+        if let Err(nearest) = config.set_max_readahead(bytes) {
+            config.set_max_readahead(nearest).ok();
+        }
+        config.set_max_background(BACKGROUND_MAX).ok();
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == ROOT && name == self.name {
+            reply.entry(&FOREVER, &self.file, Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(ino) {
+            Some(attributes) => reply.attr(&FOREVER, attributes),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    /// Times, modes and owners are accepted and forgotten, as tools that copy files set them; the
+    /// size can't change.
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        if size.is_some_and(|size| size != self.size()) {
+            return reply.error(Errno::EPERM);
+        }
+        self.getattr(request, ino, handle, reply);
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if ino != FILE {
+            return reply.error(Errno::EISDIR);
+        }
+        let mut how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        if flags.acc_mode() == OpenAccMode::O_RDONLY {
+            how |= FopenFlags::FOPEN_NOFLUSH;
+        }
+        reply.opened(FileHandle(0), how);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match readable(self.blocks, offset, u64::from(size)) {
+            Ok(Extent { blocks: 0, .. }) => reply.data(&[]),
+            Ok(extent) => self.transfers.read(extent, reply),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let durable = flags.0 & (libc::O_DSYNC | libc::O_SYNC) != 0;
+        match writable(self.blocks, offset, data.len() as u64) {
+            Ok(Extent { blocks: 0, .. }) => reply.written(0),
+            Ok(extent) => self.transfers.write(extent, data, durable, reply),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// At each close of who may have written.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        self.transfers
+            .command(Op::Flush, Extent { lba: 0, blocks: 0 }, reply);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        self.transfers
+            .command(Op::Flush, Extent { lba: 0, blocks: 0 }, reply);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        match allocation(self.blocks, offset, length, mode) {
+            Ok((_, Extent { blocks: 0, .. })) => reply.ok(),
+            Ok((op, extent)) => self.transfers.command(op, extent, reply),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        match seek(self.size(), offset, whence) {
+            Ok(offset) => reply.offset(offset),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if ino != ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let entries = [
+            (ROOT, FileType::Directory, OsStr::new(".")),
+            (ROOT, FileType::Directory, OsStr::new("..")),
+            (FILE, FileType::RegularFile, self.name.as_os_str()),
+        ];
+        for ((ino, kind, name), next) in entries.into_iter().zip(1..) {
+            if next > offset && reply.add(ino, next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    /// A full file system of one file. A loop device takes the block size for the granularity of
+    /// its discards.
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let block = BLOCK_BYTES as u32;
+        reply.statfs(self.blocks, 0, 0, 1, 0, block, 255, block);
+    }
+
+    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _command: u32,
+        _input: &[u8],
+        _output_size: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+
+    /// ENOSYS tells the kernel not to ask again.
+    fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn mknod(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EPERM);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCKS: u64 = 100;
+
+    fn at(lba: u64, blocks: u64) -> Extent {
+        Extent { lba, blocks }
+    }
+
+    #[test]
+    fn what_is_not_aligned_is_invalid() {
+        for (offset, length) in [(1, 4096), (512, 4096), (0, 1), (4096, 512), (0, 4095)] {
+            for result in [
+                readable(BLOCKS, offset, length),
+                writable(BLOCKS, offset, length),
+            ] {
+                assert_eq!(
+                    result.map_err(i32::from),
+                    Err(libc::EINVAL),
+                    "{offset} {length}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn reads_end_with_the_file_and_writes_must_fit() {
+        let end = BLOCKS * BLOCK;
+        assert_eq!(
+            readable(BLOCKS, end - BLOCK, 4 * BLOCK).ok(),
+            Some(at(99, 1))
+        );
+        assert_eq!(
+            readable(BLOCKS, end, BLOCK).map(|read| read.blocks).ok(),
+            Some(0)
+        );
+        let far = u64::MAX - u64::MAX % BLOCK;
+        assert_eq!(
+            readable(BLOCKS, far, BLOCK).map(|read| read.blocks).ok(),
+            Some(0)
+        );
+        assert_eq!(writable(BLOCKS, end - BLOCK, BLOCK).ok(), Some(at(99, 1)));
+        for offset in [end - BLOCK, end, far] {
+            let result = writable(BLOCKS, offset, 2 * BLOCK).map_err(i32::from);
+            assert_eq!(result, Err(libc::ENOSPC), "{offset}");
+        }
+    }
+
+    #[test]
+    fn holes_are_discards_and_zero_ranges_are_zeroes() {
+        let keep = libc::FALLOC_FL_KEEP_SIZE;
+        let punch = libc::FALLOC_FL_PUNCH_HOLE | keep;
+        let zero = libc::FALLOC_FL_ZERO_RANGE;
+        let ask =
+            |mode, blocks| allocation(BLOCKS, 98 * BLOCK, blocks * BLOCK, mode).map_err(i32::from);
+        assert_eq!(ask(punch, 2), Ok((Op::Discard, at(98, 2))));
+        assert_eq!(ask(punch, 9), Ok((Op::Discard, at(98, 2))));
+        assert_eq!(ask(zero, 2), Ok((Op::WriteZeroes, at(98, 2))));
+        assert_eq!(ask(zero | keep, 9), Ok((Op::WriteZeroes, at(98, 2))));
+        assert_eq!(ask(zero, 9), Err(libc::ENOSPC));
+        for mode in [
+            0,
+            keep,
+            libc::FALLOC_FL_COLLAPSE_RANGE,
+            libc::FALLOC_FL_PUNCH_HOLE,
+        ] {
+            assert_eq!(ask(mode, 1), Err(libc::EOPNOTSUPP), "{mode}");
+        }
+    }
+
+    #[test]
+    fn all_of_the_file_is_data() {
+        let ask = |offset, whence| seek(8192, offset, whence).map_err(i32::from);
+        assert_eq!(ask(5, libc::SEEK_DATA), Ok(5));
+        assert_eq!(ask(5, libc::SEEK_HOLE), Ok(8192));
+        assert_eq!(ask(8192, libc::SEEK_DATA), Err(libc::ENXIO));
+        assert_eq!(ask(8192, libc::SEEK_HOLE), Err(libc::ENXIO));
+        assert_eq!(ask(-1, libc::SEEK_DATA), Err(libc::EINVAL));
+        assert_eq!(ask(0, libc::SEEK_END), Err(libc::EINVAL));
+    }
+}

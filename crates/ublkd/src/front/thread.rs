@@ -1,0 +1,27 @@
+//! What a thread asks of the kernel before it serves storage.
+
+/// `PR_SET_IO_FLUSHER` of prctl(2), Linux 5.6.
+const PR_SET_IO_FLUSHER: libc::c_int = 57;
+
+/// Memory that this thread allocates is never reclaimed by writing to the storage it serves: the
+/// write would wait for this very thread. New threads inherit it. Without CAP_SYS_RESOURCE it
+/// stays as it is.
+pub(super) fn become_io_flusher() {
+    #[allow(unsafe_code)]
+    // SAFETY: prctl with an option that takes numbers only; it touches no memory.
+    let result = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
+    if result != 0 {
+        tracing::debug!("PR_SET_IO_FLUSHER: {}", std::io::Error::last_os_error());
+    }
+}
+
+/// Keeps signals for the threads that handle them, so that none interrupts the serving.
+pub(super) fn mask_signals() {
+    #[allow(unsafe_code)]
+    // SAFETY: sigset_t is plain data that sigfillset initialises before it is read.
+    unsafe {
+        let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}

@@ -1,0 +1,18 @@
+//! The array on real devices: members over io_uring, front ends, creating, attaching, control.
+//!
+//! One thread per array owns the engine and carries out what it says ([`host`]); front ends give
+//! it requests through a [`volume`].
+
+mod arena;
+pub mod attach;
+mod compute;
+pub mod control;
+pub mod create;
+pub mod daemon;
+pub mod front;
+pub mod host;
+pub mod members;
+mod ops;
+mod ring;
+pub mod signature;
+pub mod volume;

@@ -1,0 +1,485 @@
+//! Opening files and block devices so that nobody else uses them, and reading and writing them
+//! where there is no ring: when an array is created, attached or examined.
+//!
+//! Invariants:
+//! - An opened device is ours alone: a block device is opened with O_EXCL, a file is locked. The
+//!   kernel ends that when the last I/O on it is over, not before.
+//! - With direct I/O every access is aligned to blocks in memory, on the device and in length.
+#![allow(unsafe_code)]
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use raidcore::units::{BLOCK_BYTES, Pba};
+
+use crate::arena::Region;
+
+/// How much is moved at once through memory that is aligned, for who comes with memory that isn't.
+const BOUNCE_BYTES: usize = 1 << 20;
+
+/// How to open a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenOptions {
+    /// Go past the page cache, where the filesystem can.
+    pub direct: bool,
+    /// Only to look at it: not locked, and can't be written.
+    pub read_only: bool,
+}
+
+impl Default for OpenOptions {
+    /// Direct, to read and write.
+    fn default() -> Self {
+        Self {
+            direct: true,
+            read_only: false,
+        }
+    }
+}
+
+/// Why a device could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The kernel refused.
+    #[error("{path}: {source}")]
+    Refused {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another process has it, or it was given twice.
+    #[error(
+        "{path} is in use: mounted, part of another array, opened by another process, or given \
+         twice"
+    )]
+    InUse {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// A directory, socket, character device or the like.
+    #[error("{path} is neither a regular file nor a block device")]
+    WrongKind {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// Its blocks are larger than ours.
+    #[error("{path} has logical blocks of {bytes} bytes; at most 4096 are supported")]
+    BlockSize {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Its logical block size.
+        bytes: u32,
+    },
+}
+
+/// The kinds of device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A block device.
+    Block,
+}
+
+/// An opened file or block device.
+#[derive(Debug)]
+pub struct Device {
+    path: PathBuf,
+    file: File,
+    blocks: u64,
+    direct: bool,
+    kind: Kind,
+    identity: Identity,
+}
+
+/// What tells two devices apart, however they are called.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Identity(u64, u64);
+
+impl Device {
+    /// Opens and, unless it is only to be looked at, locks a file or block device.
+    ///
+    /// # Errors
+    /// If it can't be opened, is in use, or is nothing that an array can be built on.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, OpenError> {
+        let path = path.as_ref().to_path_buf();
+        let refused = |source| OpenError::Refused {
+            path: path.clone(),
+            source,
+        };
+        let meta = std::fs::metadata(&path).map_err(refused)?;
+        let kind = if meta.file_type().is_block_device() {
+            Kind::Block
+        } else if meta.is_file() {
+            Kind::File
+        } else {
+            return Err(OpenError::WrongKind { path });
+        };
+        let exclusive = if kind == Kind::Block && !options.read_only {
+            libc::O_EXCL
+        } else {
+            0
+        };
+        let open = |flags| {
+            let mut open = File::options();
+            open.read(true)
+                .write(!options.read_only)
+                .custom_flags(exclusive | flags)
+                .open(&path)
+        };
+        let opened = match open(if options.direct { libc::O_DIRECT } else { 0 }) {
+            Ok(file) if options.direct && can_read_directly(&file) => Ok((file, true)),
+            Ok(file) if !options.direct => Ok((file, false)),
+            Err(e) if e.raw_os_error() != Some(libc::EINVAL) => Err(e),
+            // The filesystem has no direct I/O, or not in blocks of ours.
+            Ok(_) | Err(_) => open(0).map(|file| (file, false)),
+        };
+        let (file, direct) = match opened {
+            Ok(opened) => opened,
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+                return Err(OpenError::InUse { path });
+            }
+            Err(e) => return Err(refused(e)),
+        };
+        if kind == Kind::File && !options.read_only {
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path }),
+                Err(TryLockError::Error(e)) => return Err(refused(e)),
+            }
+        }
+        let bytes = size(&file).map_err(refused)?;
+        // Of the descriptor, not of the path: it may have been exchanged in between.
+        let meta = file.metadata().map_err(refused)?;
+        let identity = match kind {
+            Kind::File => Identity(meta.dev(), meta.ino()),
+            Kind::Block => Identity(u64::MAX, meta.rdev()),
+        };
+        if let Some(bytes) = logical_block(&file, kind).filter(|&b| b as usize > BLOCK_BYTES) {
+            return Err(OpenError::BlockSize { path, bytes });
+        }
+        let blocks = bytes / BLOCK_BYTES as u64;
+        Ok(Self {
+            path,
+            file,
+            blocks,
+            direct,
+            kind,
+            identity,
+        })
+    }
+
+    /// As it was given to [`Device::open`].
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its size in blocks, rounded down.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Whether I/O goes past the page cache.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Equal for two devices that are the same file or the same block device.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Reads whole blocks from `at` on.
+    ///
+    /// # Errors
+    /// As from the kernel; `UnexpectedEof` if the device ends before.
+    pub fn read_at(&self, at: Pba, into: &mut [u8]) -> io::Result<()> {
+        let offset = byte(at, into.len())?;
+        if !self.direct || is_aligned(into) {
+            return self.file.read_exact_at(into, offset);
+        }
+        let mut bounce = BlockBuffer::new(into.len().min(BOUNCE_BYTES))?;
+        for (part, offset) in into
+            .chunks_mut(BOUNCE_BYTES)
+            .zip((offset..).step_by(BOUNCE_BYTES))
+        {
+            let bounce = &mut bounce[..part.len()];
+            self.file.read_exact_at(bounce, offset)?;
+            part.copy_from_slice(bounce);
+        }
+        Ok(())
+    }
+
+    /// Writes whole blocks from `at` on. They are durable after [`Device::sync`].
+    ///
+    /// # Errors
+    /// As from the kernel.
+    pub fn write_at(&self, at: Pba, from: &[u8]) -> io::Result<()> {
+        let offset = byte(at, from.len())?;
+        if !self.direct || is_aligned(from) {
+            return self.file.write_all_at(from, offset);
+        }
+        let mut bounce = BlockBuffer::new(from.len().min(BOUNCE_BYTES))?;
+        for (part, offset) in from
+            .chunks(BOUNCE_BYTES)
+            .zip((offset..).step_by(BOUNCE_BYTES))
+        {
+            let bounce = &mut bounce[..part.len()];
+            bounce.copy_from_slice(part);
+            self.file.write_all_at(bounce, offset)?;
+        }
+        Ok(())
+    }
+
+    /// Makes all that was written durable.
+    ///
+    /// # Errors
+    /// As from the kernel.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Makes sure that the first `blocks` blocks of a file can be written without running out of
+    /// space. Nothing happens on block devices and where the filesystem can't.
+    ///
+    /// # Errors
+    /// If there is no space.
+    pub fn preallocate(&self, blocks: u64) -> io::Result<()> {
+        match self.kind {
+            Kind::File => self.fallocate(libc::FALLOC_FL_KEEP_SIZE, Pba(0), blocks),
+            Kind::Block => Ok(()),
+        }
+    }
+
+    /// Gives the space of a range back to the filesystem or device. Nothing happens where it can't;
+    /// what the range reads as afterwards does not matter to who calls this.
+    ///
+    /// # Errors
+    /// As from the kernel.
+    pub fn punch(&self, at: Pba, blocks: u64) -> io::Result<()> {
+        self.fallocate(
+            libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+            at,
+            blocks,
+        )
+    }
+
+    /// Lets others have a file even while the kernel still keeps it open for us.
+    pub(crate) fn unlock(&self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(path = %self.path.display(), %error, "could not unlock");
+        }
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    fn fallocate(&self, mode: i32, at: Pba, blocks: u64) -> io::Result<()> {
+        if blocks == 0 {
+            return Ok(());
+        }
+        let end =
+            at.0.checked_add(blocks)
+                .and_then(|end| end.checked_mul(BLOCK_BYTES as u64));
+        let end = end.and_then(|end| i64::try_from(end).ok());
+        let end = end.ok_or(io::ErrorKind::InvalidInput)?;
+        let offset = (at.0 * BLOCK_BYTES as u64) as i64;
+        loop {
+            // SAFETY: takes no pointers.
+            if unsafe { libc::fallocate(self.fd(), mode, offset, end - offset) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EOPNOTSUPP | libc::ENOSYS) => return Ok(()),
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// A device of which only the I/O matters: to test with pipes, which a device can hang like.
+    #[cfg(test)]
+    pub(crate) fn from_file(file: File, blocks: u64) -> Self {
+        let identity = Identity(0, file.as_raw_fd() as u64);
+        Self {
+            path: "test".into(),
+            file,
+            blocks,
+            direct: false,
+            kind: Kind::File,
+            identity,
+        }
+    }
+}
+
+/// Memory aligned to blocks, zeroed, as direct I/O needs it.
+pub struct BlockBuffer {
+    region: Region,
+    len: usize,
+}
+
+impl BlockBuffer {
+    /// `len` bytes.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn new(len: usize) -> io::Result<Self> {
+        Ok(Self {
+            region: Region::new(len)?,
+            len,
+        })
+    }
+}
+
+impl std::ops::Deref for BlockBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the region is at least `len` long and only we give out its address.
+        unsafe { std::slice::from_raw_parts(self.region.at(0), self.len) }
+    }
+}
+
+impl std::ops::DerefMut for BlockBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes this the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.region.at(0), self.len) }
+    }
+}
+
+/// Some filesystems accept O_DIRECT and then refuse I/O in blocks of ours.
+fn can_read_directly(file: &File) -> bool {
+    let Ok(mut block) = BlockBuffer::new(BLOCK_BYTES) else {
+        return false;
+    };
+    !matches!(file.read_at(&mut block, 0), Err(e) if e.raw_os_error() == Some(libc::EINVAL))
+}
+
+fn size(mut file: &File) -> io::Result<u64> {
+    io::Seek::seek(&mut file, io::SeekFrom::End(0))
+}
+
+fn logical_block(file: &File, kind: Kind) -> Option<u32> {
+    if kind == Kind::File {
+        return None;
+    }
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: BLKSSZGET writes an int to the address given.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::BLKSSZGET as _, &raw mut bytes) };
+    (done == 0).then(|| u32::try_from(bytes).ok()).flatten()
+}
+
+fn is_aligned(bytes: &[u8]) -> bool {
+    bytes.as_ptr().addr().is_multiple_of(BLOCK_BYTES)
+}
+
+/// The byte at which a block begins, if `len` is whole blocks.
+fn byte(at: Pba, len: usize) -> io::Result<u64> {
+    assert!(
+        len.is_multiple_of(BLOCK_BYTES),
+        "{len} bytes are not whole blocks"
+    );
+    at.0.checked_mul(BLOCK_BYTES as u64)
+        .ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(dir: &tempfile::TempDir, name: &str, blocks: u64) -> PathBuf {
+        let path = dir.path().join(name);
+        File::create(&path)
+            .unwrap()
+            .set_len(blocks * BLOCK_BYTES as u64 + 100)
+            .unwrap();
+        path
+    }
+
+    #[test]
+    fn a_file_is_opened_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = file(&dir, "a", 8);
+        let link = dir.path().join("b");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let device = Device::open(&path, OpenOptions::default()).unwrap();
+        assert_eq!((device.blocks(), device.kind()), (8, Kind::File));
+        let again = Device::open(&link, OpenOptions::default());
+        assert!(matches!(again, Err(OpenError::InUse { .. })), "{again:?}");
+        let look = OpenOptions {
+            read_only: true,
+            ..OpenOptions::default()
+        };
+        let looked = Device::open(&link, look).unwrap();
+        assert_eq!(looked.identity(), device.identity());
+        assert!(looked.write_at(Pba(0), &[0; BLOCK_BYTES]).is_err());
+        drop((device, looked));
+        Device::open(&link, OpenOptions::default()).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_device_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |path: &Path| Device::open(path, OpenOptions::default());
+        assert!(matches!(open(dir.path()), Err(OpenError::WrongKind { .. })));
+        assert!(matches!(
+            open(Path::new("/dev/zero")),
+            Err(OpenError::WrongKind { .. })
+        ));
+        assert!(matches!(
+            open(&dir.path().join("none")),
+            Err(OpenError::Refused { .. })
+        ));
+    }
+
+    #[test]
+    fn unaligned_memory_is_read_and_written() {
+        let dir = tempfile::tempdir().unwrap();
+        for direct in [false, true] {
+            let path = file(&dir, "a", 600);
+            let options = OpenOptions {
+                direct,
+                read_only: false,
+            };
+            let device = Device::open(&path, options).unwrap();
+            let bytes: Vec<u8> = (0..300 * BLOCK_BYTES + 1).map(|i| (i / 7) as u8).collect();
+            device.write_at(Pba(2), &bytes[1..]).unwrap();
+            device.sync().unwrap();
+            let mut read = vec![0; bytes.len()];
+            device.read_at(Pba(2), &mut read[1..]).unwrap();
+            assert!(read[1..] == bytes[1..]);
+            let end = device.read_at(Pba(599), &mut read[..2 * BLOCK_BYTES]);
+            assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
+
+    #[test]
+    fn space_is_taken_and_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = file(&dir, "a", 64);
+        let device = Device::open(&path, OpenOptions::default()).unwrap();
+        let used = || std::fs::metadata(&path).unwrap().blocks();
+        assert_eq!(used(), 0);
+        device.preallocate(32).unwrap();
+        let taken = used();
+        assert!(taken >= 32 * 8);
+        device.punch(Pba(0), 16).unwrap();
+        assert!(used() < taken);
+        assert_eq!(device.blocks(), 64);
+    }
+}

@@ -1,0 +1,354 @@
+//! The table of I/Os that are with the kernel, and what becomes of their results.
+//!
+//! Invariants:
+//! - An op has one entry with the kernel (or on its way there) at a time, and its slot is free only
+//!   after that entry's completion: a completion always finds its op.
+//! - The engine is told of an op once: at its end, or when it is given up (an *orphan*), whose late
+//!   completion only frees it.
+
+use det::Instant;
+use raidcore::engine::{IoError, IoId};
+use raidcore::units::Mem;
+
+use crate::arena::PieceId;
+use crate::ring::MemberIndex;
+
+/// What an op does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OpKind {
+    /// Device to memory.
+    Read(Mem),
+    /// Memory to device.
+    Write {
+        /// Durable when it completes.
+        durable: bool,
+    },
+    /// Memory to device, from several places.
+    Gather,
+    /// What was written becomes durable.
+    Flush,
+    /// A range is given back.
+    Discard,
+}
+
+/// An I/O that is with the kernel.
+pub(crate) struct Op {
+    generation: u32,
+    state: State,
+    pub(crate) io: IoId,
+    pub(crate) member: MemberIndex,
+    pub(crate) kind: OpKind,
+    /// The memory of a read or write.
+    pub(crate) base: *mut u8,
+    /// Where on the device, in bytes.
+    pub(crate) offset: u64,
+    /// How much in all, in bytes.
+    pub(crate) bytes: usize,
+    /// How much of it is done.
+    pub(crate) done: usize,
+    pub(crate) deadline: Instant,
+    /// The pieces of memory that it touches.
+    pub(crate) pieces: Vec<PieceId>,
+    /// What is left of a gather, in bytes from `done` on. `iovecs[first..]` are in use.
+    pub(crate) iovecs: Vec<libc::iovec>,
+    pub(crate) first: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Free,
+    Flying,
+    Orphan,
+}
+
+/// What to do after a completion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// Ask the kernel for the rest.
+    Again,
+    /// It has ended.
+    Done(Result<(), IoError>),
+}
+
+impl Op {
+    /// Takes the kernel's result: bytes done, or a negative errno.
+    pub(crate) fn progress(&mut self, result: i32) -> Next {
+        let Ok(bytes) = usize::try_from(result) else {
+            return match result.unsigned_abs() as i32 {
+                // A lack of memory passes; if it doesn't, the time limit ends it.
+                libc::EAGAIN | libc::EINTR | libc::ENOMEM => Next::Again,
+                errno => Next::Done(Err(error(errno))),
+            };
+        };
+        match self.kind {
+            OpKind::Flush | OpKind::Discard => return Next::Done(Ok(())),
+            OpKind::Read(_) | OpKind::Write { .. } | OpKind::Gather => {}
+        }
+        if bytes == 0 {
+            // A read at the end of what was large enough when it was opened: the file has shrunk.
+            return Next::Done(Err(IoError::Gone));
+        }
+        self.done = (self.done + bytes).min(self.bytes);
+        if self.done == self.bytes {
+            return Next::Done(Ok(()));
+        }
+        if self.kind == OpKind::Gather {
+            self.skip(bytes);
+        }
+        Next::Again
+    }
+
+    /// Takes `bytes` bytes off the front of the gather.
+    fn skip(&mut self, mut bytes: usize) {
+        while let Some(iovec) = self.iovecs.get_mut(self.first) {
+            let taken = bytes.min(iovec.iov_len);
+            iovec.iov_base = iovec.iov_base.wrapping_byte_add(taken);
+            iovec.iov_len -= taken;
+            bytes -= taken;
+            if iovec.iov_len > 0 {
+                return;
+            }
+            self.first += 1;
+        }
+    }
+}
+
+/// What an errno says of a device.
+pub(crate) fn error(errno: i32) -> IoError {
+    match errno {
+        libc::EIO | libc::ENODATA | libc::EILSEQ | libc::EREMOTEIO => IoError::Medium,
+        libc::ENOSPC | libc::EDQUOT | libc::EFBIG => IoError::NoSpace,
+        // ENODEV, ENXIO, EBADF, ESHUTDOWN, ETIMEDOUT; and whatever it is that makes a device refuse
+        // what every device can.
+        _ => IoError::Gone,
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Ops {
+    slots: Vec<Op>,
+    free: Vec<u32>,
+    flying: usize,
+}
+
+/// Names an op.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OpId {
+    index: u32,
+    generation: u32,
+}
+
+impl OpId {
+    /// To travel through the kernel. Leaves numbers from 2⁶³ on for others.
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// What [`OpId::to_bits`] gave.
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self {
+            index: bits as u32,
+            generation: (bits >> 32) as u32,
+        }
+    }
+}
+
+impl Ops {
+    /// A table with room for `room` ops; it grows if it must.
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            slots: Vec::with_capacity(room),
+            free: Vec::with_capacity(room),
+            flying: 0,
+        }
+    }
+
+    /// A new op. Its lists are empty.
+    pub(crate) fn add(
+        &mut self,
+        io: IoId,
+        member: MemberIndex,
+        kind: OpKind,
+        deadline: Instant,
+    ) -> OpId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Op {
+                generation: 0,
+                state: State::Free,
+                io,
+                member,
+                kind,
+                base: std::ptr::null_mut(),
+                offset: 0,
+                bytes: 0,
+                done: 0,
+                deadline,
+                pieces: Vec::new(),
+                iovecs: Vec::new(),
+                first: 0,
+            });
+            (self.slots.len() - 1) as u32
+        });
+        let op = &mut self.slots[index as usize];
+        assert!(
+            op.state == State::Free,
+            "the free list held an op in flight"
+        );
+        op.state = State::Flying;
+        (op.io, op.member, op.kind, op.deadline) = (io, member, kind, deadline);
+        (op.base, op.offset, op.bytes, op.done) = (std::ptr::null_mut(), 0, 0, 0);
+        op.pieces.clear();
+        op.iovecs.clear();
+        op.first = 0;
+        self.flying += 1;
+        OpId {
+            index,
+            generation: op.generation,
+        }
+    }
+
+    /// The op of that name.
+    ///
+    /// # Panics
+    /// If it has been freed.
+    pub(crate) fn get(&mut self, id: OpId) -> &mut Op {
+        let op = &mut self.slots[id.index as usize];
+        assert!(
+            op.generation == id.generation && op.state != State::Free,
+            "a stale op {id:?}"
+        );
+        op
+    }
+
+    /// Whether it was given up.
+    pub(crate) fn is_orphan(&mut self, id: OpId) -> bool {
+        self.get(id).state == State::Orphan
+    }
+
+    /// The kernel has let go of it.
+    pub(crate) fn free(&mut self, id: OpId) {
+        let op = self.get(id);
+        let flying = op.state == State::Flying;
+        op.state = State::Free;
+        op.generation = (op.generation + 1) & (u32::MAX >> 1);
+        self.flying -= usize::from(flying);
+        self.free.push(id.index);
+    }
+
+    /// Gives up an op that is past its deadline, if there is one; it becomes an orphan.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<OpId> {
+        let due = |op: &Op| op.state == State::Flying && op.deadline <= now;
+        let index = self.slots.iter().position(due)?;
+        let op = &mut self.slots[index];
+        op.state = State::Orphan;
+        self.flying -= 1;
+        Some(OpId {
+            index: index as u32,
+            generation: op.generation,
+        })
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let flying = self.slots.iter().filter(|op| op.state == State::Flying);
+        flying.map(|op| op.deadline).min()
+    }
+
+    /// How many ops the engine waits for.
+    pub(crate) fn flying(&self) -> usize {
+        self.flying
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: Instant = Instant(100);
+
+    fn op(ops: &mut Ops, kind: OpKind, bytes: usize) -> OpId {
+        let id = ops.add(IoId(1), MemberIndex(0), kind, END);
+        ops.get(id).bytes = bytes;
+        id
+    }
+
+    #[test]
+    fn short_transfers_go_on_and_an_early_end_is_a_lost_device() {
+        let mut ops = Ops::new(1);
+        let id = op(&mut ops, OpKind::Read(Mem::Zero), 8192);
+        let op = ops.get(id);
+        assert_eq!(op.progress(4096), Next::Again);
+        assert_eq!(op.progress(-libc::EINTR), Next::Again);
+        assert_eq!(op.done, 4096);
+        assert_eq!(op.progress(0), Next::Done(Err(IoError::Gone)));
+        assert_eq!(op.progress(4096), Next::Done(Ok(())));
+    }
+
+    #[test]
+    fn errors_have_their_meaning() {
+        let mut ops = Ops::new(1);
+        let id = op(&mut ops, OpKind::Write { durable: false }, 4096);
+        let op = ops.get(id);
+        for (errno, meaning) in [
+            (libc::EIO, IoError::Medium),
+            (libc::EILSEQ, IoError::Medium),
+            (libc::ENOSPC, IoError::NoSpace),
+            (libc::ENODEV, IoError::Gone),
+            (libc::ESHUTDOWN, IoError::Gone),
+        ] {
+            assert_eq!(op.progress(-errno), Next::Done(Err(meaning)));
+        }
+    }
+
+    #[test]
+    fn a_gather_goes_on_in_the_middle_of_a_part() {
+        let mut ops = Ops::new(1);
+        let id = op(&mut ops, OpKind::Gather, 30);
+        let op = ops.get(id);
+        let iovec = |at: usize, len| libc::iovec {
+            iov_base: std::ptr::without_provenance_mut(at),
+            iov_len: len,
+        };
+        op.iovecs
+            .extend([iovec(100, 10), iovec(200, 10), iovec(300, 10)]);
+        assert_eq!(op.progress(14), Next::Again);
+        let left: Vec<_> = op.iovecs[op.first..]
+            .iter()
+            .map(|v| (v.iov_base.addr(), v.iov_len))
+            .collect();
+        assert_eq!(left, [(204, 6), (300, 10)]);
+        assert_eq!(op.progress(6), Next::Again);
+        assert_eq!(op.iovecs[op.first].iov_base.addr(), 300);
+        assert_eq!(op.progress(10), Next::Done(Ok(())));
+    }
+
+    #[test]
+    fn an_orphan_is_told_once_and_keeps_its_slot() {
+        let mut ops = Ops::new(1);
+        let id = op(&mut ops, OpKind::Flush, 0);
+        assert_eq!(ops.deadline(), Some(END));
+        assert_eq!(ops.expire(Instant(99)), None);
+        assert_eq!(ops.expire(END), Some(id));
+        assert_eq!(ops.expire(END), None);
+        assert_eq!((ops.flying(), ops.deadline()), (0, None));
+        assert!(ops.is_orphan(id));
+        let other = op(&mut ops, OpKind::Flush, 0);
+        assert_ne!(other.index, id.index);
+        ops.free(id);
+        let reused = op(&mut ops, OpKind::Flush, 0);
+        assert_eq!(reused.index, id.index);
+        assert_ne!(reused, id);
+        assert_eq!(OpId::from_bits(reused.to_bits()), reused);
+        assert_eq!(ops.flying(), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "a stale op")]
+    fn a_completion_of_a_former_op_is_noticed() {
+        let mut ops = Ops::new(1);
+        let id = op(&mut ops, OpKind::Flush, 0);
+        ops.free(id);
+        op(&mut ops, OpKind::Flush, 0);
+        ops.get(id);
+    }
+}

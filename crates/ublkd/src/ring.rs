@@ -1,0 +1,567 @@
+//! Member I/O through an io_uring that belongs to one thread.
+//!
+//! Invariants:
+//! - Entries reach the kernel in the order in which they were made; none is dropped when the queue
+//!   is full.
+//! - A member's number is given to another only when the kernel has let go of all I/O on it, orphans
+//!   included: an entry that waits can't meet a stranger.
+//! - Nothing of the ring's own memory is with the kernel, so the ring can go at any time; the
+//!   memory of I/O is the arena's, which knows what is in flight.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use det::Instant;
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use raidcore::engine::{IoError, IoId};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
+
+use crate::arena::{Arena, PieceId};
+use crate::members::Device;
+use crate::ops::{Next, Op, OpId, OpKind, Ops};
+
+/// Completions that are nobody's I/O.
+const BELL: u64 = u64::MAX;
+const CANCELLED: u64 = u64::MAX - 1;
+
+/// Members that can be open at once: the most members and spares, and as many that linger.
+const MEMBERS: u32 = 128;
+
+/// A member's place among those that are open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MemberIndex(pub(crate) u16);
+
+struct Member {
+    id: DeviceId,
+    device: Device,
+    /// I/Os that the kernel has not let go of.
+    in_flight: u32,
+    /// To be closed when there are none.
+    released: bool,
+    /// It has said that it can't discard.
+    keeps_everything: bool,
+}
+
+/// How to make a ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingConfig {
+    /// Entries that are handed over at once.
+    pub(crate) entries: u32,
+    /// How long an I/O may take.
+    pub(crate) io_timeout: Duration,
+    /// Whether to register the memory of I/O with the kernel.
+    pub(crate) register_memory: bool,
+}
+
+/// The memory of an I/O's data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    /// The engine's memory.
+    Mem(Mem),
+    /// Metadata pages.
+    Pages(PieceId),
+}
+
+/// See the [module](self).
+pub(crate) struct Ring {
+    uring: IoUring,
+    config: RingConfig,
+    ops: Ops,
+    /// By [`MemberIndex`].
+    members: Vec<Option<Member>>,
+    registered_files: bool,
+    /// Entries that have not found room in the submission queue.
+    backlog: VecDeque<squeue::Entry>,
+    /// What the engine has not been told.
+    done: VecDeque<(IoId, Result<(), IoError>)>,
+    /// The earliest time at which an op can expire, or earlier.
+    expiry: Option<Instant>,
+    bell: RawFd,
+}
+
+impl Ring {
+    /// A ring for the calling thread, which is woken when `bell`, an eventfd, is written.
+    pub(crate) fn new(config: RingConfig, arena: &mut Arena, bell: RawFd) -> io::Result<Self> {
+        let uring = build(config.entries)?;
+        let registered_files = uring.submitter().register_files_sparse(MEMBERS).is_ok();
+        if config.register_memory {
+            register_memory(&uring, arena);
+        } else {
+            arena.forget_registration();
+        }
+        let room = config.entries as usize * 2;
+        let mut ring = Self {
+            uring,
+            config,
+            ops: Ops::new(room),
+            members: (0..MEMBERS).map(|_| None).collect(),
+            registered_files,
+            backlog: VecDeque::with_capacity(room),
+            done: VecDeque::with_capacity(room),
+            expiry: None,
+            bell,
+        };
+        ring.listen();
+        Ok(ring)
+    }
+
+    /// Takes a device in.
+    pub(crate) fn open(&mut self, id: DeviceId, device: Device) -> io::Result<()> {
+        assert!(self.find(id).is_none(), "{id:?} is open");
+        let Some(index) = self.members.iter().position(Option::is_none) else {
+            return Err(io::Error::other("too many devices are open"));
+        };
+        if self.registered_files {
+            self.uring
+                .submitter()
+                .register_files_update(index as u32, &[device.fd()])?;
+        }
+        let member = Member {
+            id,
+            device,
+            in_flight: 0,
+            released: false,
+            keeps_everything: false,
+        };
+        self.members[index] = Some(member);
+        Ok(())
+    }
+
+    /// Closes a device when the kernel has let go of all I/O on it.
+    pub(crate) fn close(&mut self, id: DeviceId) {
+        let Some(index) = self.find(id) else { return };
+        if let Some(member) = &mut self.members[usize::from(index.0)] {
+            member.released = true;
+        }
+        self.close_if_idle(index);
+    }
+
+    /// Closes all devices that the kernel has let go of.
+    pub(crate) fn close_all(&mut self) {
+        for index in 0..self.members.len() {
+            if let Some(member) = &mut self.members[index] {
+                member.released = true;
+            }
+            self.close_if_idle(MemberIndex(index as u16));
+        }
+    }
+
+    /// Begins a read.
+    pub(crate) fn read(
+        &mut self,
+        now: Instant,
+        arena: &mut Arena,
+        io: (IoId, DeviceId),
+        to: Mem,
+        range: (Pba, u32),
+    ) {
+        let Some(id) = self.begin(now, io, OpKind::Read(to), range) else {
+            return;
+        };
+        let (base, piece) = arena.resolve(to, range.1);
+        self.attach(arena, id, base, piece);
+        self.go(id, arena);
+    }
+
+    /// Begins a write.
+    pub(crate) fn write(
+        &mut self,
+        now: Instant,
+        arena: &mut Arena,
+        io: (IoId, DeviceId),
+        from: Source,
+        durable: bool,
+        range: (Pba, u32),
+    ) {
+        let Some(id) = self.begin(now, io, OpKind::Write { durable }, range) else {
+            if let Source::Pages(pages) = from {
+                arena.give_back(pages);
+            }
+            return;
+        };
+        let (base, piece) = match from {
+            Source::Mem(mem) => arena.resolve(mem, range.1),
+            Source::Pages(piece) => (arena.base(piece), piece),
+        };
+        self.attach(arena, id, base, piece);
+        self.go(id, arena);
+    }
+
+    /// Begins a durable write of pages and then the memory that `payload` visits.
+    pub(crate) fn gather(
+        &mut self,
+        now: Instant,
+        arena: &mut Arena,
+        io: (IoId, DeviceId),
+        (pages, page_blocks): (PieceId, u32),
+        at: Pba,
+        payload: impl FnOnce(&mut dyn FnMut(Mem, u32)),
+    ) {
+        let Some(id) = self.begin(now, io, OpKind::Gather, (at, 0)) else {
+            arena.give_back(pages);
+            return;
+        };
+        let op = self.ops.get(id);
+        let mut part = |arena: &mut Arena, base: *mut u8, piece, blocks| {
+            let iov_len = blocks as usize * BLOCK_BYTES;
+            op.iovecs.push(libc::iovec {
+                iov_base: base.cast(),
+                iov_len,
+            });
+            op.bytes += iov_len;
+            if !op.pieces.contains(&piece) {
+                arena.begin(piece);
+                op.pieces.push(piece);
+            }
+        };
+        let base = arena.base(pages);
+        part(arena, base, pages, page_blocks);
+        payload(&mut |mem, blocks| {
+            let (base, piece) = arena.resolve(mem, blocks);
+            part(arena, base, piece, blocks);
+        });
+        self.go(id, arena);
+    }
+
+    /// Begins a flush.
+    pub(crate) fn flush(&mut self, now: Instant, arena: &Arena, io: (IoId, DeviceId)) {
+        let Some(id) = self.begin(now, io, OpKind::Flush, (Pba(0), 0)) else {
+            return;
+        };
+        self.go(id, arena);
+    }
+
+    /// Begins to give a range back.
+    pub(crate) fn discard(
+        &mut self,
+        now: Instant,
+        arena: &Arena,
+        io: (IoId, DeviceId),
+        range: (Pba, u32),
+    ) {
+        let member = self
+            .find(io.1)
+            .and_then(|index| self.members[usize::from(index.0)].as_ref());
+        if member.is_some_and(|member| member.keeps_everything) {
+            self.done.push_back((io.0, Ok(())));
+            return;
+        }
+        let Some(id) = self.begin(now, io, OpKind::Discard, range) else {
+            return;
+        };
+        self.go(id, arena);
+    }
+
+    /// An I/O that has ended; every I/O that was begun comes out here once.
+    pub(crate) fn next_done(&mut self) -> Option<(IoId, Result<(), IoError>)> {
+        self.done.pop_front()
+    }
+
+    /// Takes in what the kernel has completed, and gives up what takes too long.
+    pub(crate) fn reap(&mut self, now: Instant, arena: &mut Arena) {
+        while let Some(entry) = self.uring.completion().next() {
+            match entry.user_data() {
+                CANCELLED => {}
+                BELL if cqueue::more(entry.flags()) => {}
+                BELL => self.listen(),
+                bits => self.completed(OpId::from_bits(bits), entry.result(), arena),
+            }
+        }
+        if self.expiry.is_some_and(|expiry| expiry <= now) {
+            while let Some(id) = self.ops.expire(now) {
+                self.give_up(id, arena);
+            }
+            self.expiry = self.ops.deadline();
+        }
+    }
+
+    /// When [`Ring::reap`] wants to be called at the latest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.expiry
+    }
+
+    /// How many I/Os have not been told as done.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.ops.flying() + self.done.len()
+    }
+
+    /// Whether an I/O that has ended waits to be told.
+    pub(crate) fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// Hands the kernel what was begun, without waiting.
+    pub(crate) fn submit(&mut self) -> io::Result<()> {
+        loop {
+            self.refill();
+            passing(self.uring.submit())?;
+            if self.backlog.is_empty() || self.uring.submission().is_full() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hands the kernel what was begun, and sleeps until something completes, the bell is rung, or
+    /// `limit` is over.
+    pub(crate) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        self.refill();
+        if !self.backlog.is_empty() {
+            return self.submit();
+        }
+        match limit {
+            None => passing(self.uring.submitter().submit_and_wait(1)),
+            Some(limit) => {
+                let limit = types::Timespec::from(limit);
+                let args = types::SubmitArgs::new().timespec(&limit);
+                passing(self.uring.submitter().submit_with_args(1, &args))
+            }
+        }
+    }
+
+    fn find(&self, id: DeviceId) -> Option<MemberIndex> {
+        let here = |m: &Option<Member>| m.as_ref().is_some_and(|m| m.id == id && !m.released);
+        self.members
+            .iter()
+            .position(here)
+            .map(|index| MemberIndex(index as u16))
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        (io, device): (IoId, DeviceId),
+        kind: OpKind,
+        (at, blocks): (Pba, u32),
+    ) -> Option<OpId> {
+        let Some(index) = self.find(device) else {
+            self.done.push_back((io, Err(IoError::Gone)));
+            return None;
+        };
+        if let Some(member) = &mut self.members[usize::from(index.0)] {
+            member.in_flight += 1;
+        }
+        let deadline = now + self.config.io_timeout;
+        self.expiry = Some(self.expiry.map_or(deadline, |expiry| expiry.min(deadline)));
+        let id = self.ops.add(io, index, kind, deadline);
+        let op = self.ops.get(id);
+        op.offset = at.0 * BLOCK_BYTES as u64;
+        op.bytes = blocks as usize * BLOCK_BYTES;
+        Some(id)
+    }
+
+    fn attach(&mut self, arena: &mut Arena, id: OpId, base: *mut u8, piece: PieceId) {
+        arena.begin(piece);
+        let op = self.ops.get(id);
+        op.base = base;
+        op.pieces.push(piece);
+    }
+
+    /// Asks the kernel for what is left of an op.
+    fn go(&mut self, id: OpId, arena: &Arena) {
+        let op = self.ops.get(id);
+        let index = op.member;
+        let Some(member) = &self.members[usize::from(index.0)] else {
+            unreachable!("a member stays while there is I/O on it");
+        };
+        let target = if self.registered_files {
+            i32::from(index.0)
+        } else {
+            member.device.fd()
+        };
+        let mut entry = entry(op, types::Fd(target), arena).user_data(id.to_bits());
+        if self.registered_files {
+            entry = entry.flags(squeue::Flags::FIXED_FILE);
+        }
+        self.push(entry);
+    }
+
+    fn completed(&mut self, id: OpId, result: i32, arena: &mut Arena) {
+        if self.ops.is_orphan(id) {
+            self.retire(id, arena);
+            return;
+        }
+        let op = self.ops.get(id);
+        let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS);
+        let next = if op.kind == OpKind::Discard && cannot {
+            if let Some(member) = &mut self.members[usize::from(op.member.0)] {
+                member.keeps_everything = true;
+            }
+            Next::Done(Ok(()))
+        } else {
+            op.progress(result)
+        };
+        let Next::Done(result) = next else {
+            self.go(id, arena);
+            return;
+        };
+        if let (OpKind::Read(mem), Ok(())) = (op.kind, result) {
+            arena.settle(mem, op.base, op.bytes);
+        }
+        self.done.push_back((op.io, result));
+        self.retire(id, arena);
+    }
+
+    /// Gives up an op that has become an orphan.
+    fn give_up(&mut self, id: OpId, arena: &mut Arena) {
+        let op = self.ops.get(id);
+        for &piece in &op.pieces {
+            arena.orphan(piece);
+        }
+        self.done.push_back((op.io, Err(IoError::Gone)));
+        self.push(
+            opcode::AsyncCancel::new(id.to_bits())
+                .build()
+                .user_data(CANCELLED),
+        );
+    }
+
+    /// The kernel has let go of an op.
+    fn retire(&mut self, id: OpId, arena: &mut Arena) {
+        let op = self.ops.get(id);
+        for &piece in &op.pieces {
+            arena.end(piece);
+        }
+        let index = op.member;
+        self.ops.free(id);
+        if let Some(member) = &mut self.members[usize::from(index.0)] {
+            member.in_flight -= 1;
+        }
+        self.close_if_idle(index);
+    }
+
+    fn close_if_idle(&mut self, index: MemberIndex) {
+        let member = &mut self.members[usize::from(index.0)];
+        let idle = |member: &mut Member| member.released && member.in_flight == 0;
+        if let Some(member) = member.take_if(idle) {
+            // The kernel may drop its own reference later than we ours.
+            member.device.unlock();
+            if self.registered_files {
+                // Can only fail for a number out of range; then the file would stay open.
+                let gone = self
+                    .uring
+                    .submitter()
+                    .register_files_update(index.0.into(), &[-1]);
+                assert!(
+                    gone.is_ok(),
+                    "a registered file could not be let go: {gone:?}"
+                );
+            }
+        }
+    }
+
+    fn listen(&mut self) {
+        let poll = opcode::PollAdd::new(types::Fd(self.bell), libc::POLLIN as u32).multi(true);
+        self.push(poll.build().user_data(BELL));
+    }
+
+    fn push(&mut self, entry: squeue::Entry) {
+        if !self.backlog.is_empty() || !self.try_push(&entry) {
+            self.backlog.push_back(entry);
+        }
+    }
+
+    fn try_push(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: the memory that an entry names is the arena's, or the op's own list of parts, which
+        // isn't touched while the op is in flight; both stay until the completion.
+        unsafe { self.uring.submission().push(entry) }.is_ok()
+    }
+
+    /// Moves entries from the backlog to the queue.
+    fn refill(&mut self) {
+        while let Some(entry) = self.backlog.pop_front() {
+            if !self.try_push(&entry) {
+                self.backlog.push_front(entry);
+                return;
+            }
+        }
+    }
+}
+
+fn build(entries: u32) -> io::Result<IoUring> {
+    let mut common = IoUring::builder();
+    common
+        .setup_clamp()
+        .setup_submit_all()
+        .setup_cqsize(entries.saturating_mul(8));
+    let mut best = common.clone();
+    best.setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag();
+    best.build(entries)
+        .or_else(|_| common.setup_coop_taskrun().build(entries))
+}
+
+/// Registers the arena's memory, or goes without.
+fn register_memory(uring: &IoUring, arena: &mut Arena) {
+    let iovecs: Vec<_> = arena
+        .spans()
+        .iter()
+        .map(|span| libc::iovec {
+            iov_base: span.base.cast(),
+            iov_len: span.bytes,
+        })
+        .collect();
+    // SAFETY: the spans are mapped; unmapping them while they are registered leaves the kernel with
+    // pages of its own, not with ours.
+    if let Err(error) = unsafe { uring.submitter().register_buffers(&iovecs) } {
+        tracing::warn!(
+            %error,
+            "I/O memory can't be registered with the kernel and is a little slower; raise the \
+             limit of locked memory (LimitMEMLOCK) to change that"
+        );
+        arena.forget_registration();
+    }
+}
+
+/// The submission entry for what is left of an op.
+fn entry(op: &Op, fd: types::Fd, arena: &Arena) -> squeue::Entry {
+    let base = op.base.wrapping_add(op.done);
+    let left = (op.bytes - op.done) as u32;
+    let at = op.offset + op.done as u64;
+    let registered = op.pieces.first().and_then(|&piece| arena.registered(piece));
+    match (op.kind, registered) {
+        (OpKind::Read(_), Some(buffer)) => opcode::ReadFixed::new(fd, base, left, buffer)
+            .offset(at)
+            .build(),
+        (OpKind::Read(_), None) => opcode::Read::new(fd, base, left).offset(at).build(),
+        (OpKind::Write { durable }, Some(buffer)) => {
+            let write = opcode::WriteFixed::new(fd, base, left, buffer);
+            write.offset(at).rw_flags(flags(durable)).build()
+        }
+        (OpKind::Write { durable }, None) => opcode::Write::new(fd, base, left)
+            .offset(at)
+            .rw_flags(flags(durable))
+            .build(),
+        (OpKind::Gather, _) => {
+            let parts = &op.iovecs[op.first..];
+            let write = opcode::Writev::new(fd, parts.as_ptr(), parts.len() as u32);
+            write.offset(at).rw_flags(flags(true)).build()
+        }
+        (OpKind::Flush, _) => opcode::Fsync::new(fd)
+            .flags(types::FsyncFlags::DATASYNC)
+            .build(),
+        (OpKind::Discard, _) => opcode::Fallocate::new(fd, op.bytes as u64)
+            .offset(at)
+            .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+            .build(),
+    }
+}
+
+fn flags(durable: bool) -> i32 {
+    if durable { libc::RWF_DSYNC } else { 0 }
+}
+
+/// Errors of handing over that pass by themselves: the time is over, a signal came, or completions
+/// have to be taken in first.
+fn passing(result: io::Result<usize>) -> io::Result<()> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(e) => match e.raw_os_error() {
+            Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
+            _ => Err(e),
+        },
+    }
+}

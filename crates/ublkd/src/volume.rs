@@ -1,0 +1,489 @@
+//! The array as its front ends see it: buffers, submission, completion.
+//!
+//! Invariants:
+//! - A tag is on the free list, or held by exactly one [`Buffer`].
+//! - The memory of a tag is touched only by the holder of its buffer: the front end before it
+//!   submits and after completion, the data thread in between. Only the data thread exchanges the
+//!   memory, and only in between.
+//! - Every submission is completed exactly once, also when the data thread is gone: whoever closes
+//!   drains the queue afterwards, whoever submits looks for the closure afterwards, so one of the
+//!   two finds it.
+//! - The bell is rung only when the data thread has said that it parks, after the queue was filled;
+//!   the data thread looks at the queue once more after saying so.
+#![allow(unsafe_code)]
+
+use std::future::Future;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use crossbeam_queue::ArrayQueue;
+use raidcore::engine::{Op, RequestError};
+use raidcore::units::{BLOCK_BYTES, Lba, Tag};
+use tokio::sync::Semaphore;
+
+use crate::arena::Region;
+
+/// What a volume is, besides its content.
+#[derive(Clone, Debug)]
+pub struct VolumeConfig {
+    /// The array's name.
+    pub name: String,
+    /// Its capacity in blocks.
+    pub blocks: u64,
+    /// Blocks in a chunk: I/O that stays within one is served by one member.
+    pub chunk_blocks: u32,
+    /// Blocks of data in a stripe: aligned writes of this size are the cheapest.
+    pub stripe_blocks: u32,
+    /// The most blocks that a read or write moves: the size of a buffer.
+    pub max_request_blocks: u32,
+    /// How many buffers there are: the most requests in flight.
+    pub tags: u16,
+}
+
+/// A request of a front end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Submit {
+    /// What to do.
+    pub op: Op,
+    /// The first block. Ignored for a flush.
+    pub lba: Lba,
+    /// How many blocks; at most [`Volume::max_request_blocks`] for reads and writes, ignored for a
+    /// flush.
+    pub blocks: u32,
+    /// Durable before it completes (writes, discards, write-zeroes).
+    pub fua: bool,
+}
+
+/// Where a front end is told of completions.
+pub trait Port: Send + Sync {
+    /// The request submitted with `cookie` has ended; after a read without error the buffer begins
+    /// with the blocks read. Called on the data thread, which serves nobody else meanwhile, or from
+    /// within [`Volume::submit`] if the request is refused at once: must not block or submit.
+    fn completed(&self, cookie: u64, buffer: Buffer, result: Result<(), RequestError>);
+}
+
+/// An array that can be read and written. Clones are handles to the same array.
+#[derive(Clone)]
+pub struct Volume {
+    handle: Arc<Handle>,
+}
+
+impl Volume {
+    /// A volume with nobody behind it yet, and the receiving end for who will be.
+    ///
+    /// # Panics
+    /// If the kernel refuses memory or an eventfd.
+    #[must_use]
+    pub fn channel(config: VolumeConfig) -> (Self, Submissions) {
+        Self::try_channel(config).expect("memory and an eventfd for a volume")
+    }
+
+    /// The same, for who can do something about a refusal.
+    pub(crate) fn try_channel(config: VolumeConfig) -> io::Result<(Self, Submissions)> {
+        let slot_bytes = config.max_request_blocks as usize * BLOCK_BYTES;
+        let tags = usize::from(config.tags.max(1));
+        let region = Region::new(slot_bytes * tags)?;
+        let memory = (0..tags)
+            .map(|tag| AtomicPtr::new(region.at(tag * slot_bytes)))
+            .collect();
+        let free = ArrayQueue::new(tags);
+        for tag in 0..config.tags.max(1) {
+            let pushed = free.push(tag);
+            assert!(pushed.is_ok(), "the free list has room for all tags");
+        }
+        let shared = Arc::new(Shared {
+            config,
+            slot_bytes,
+            memory,
+            regions: Mutex::new(vec![region]),
+            free,
+            vacancies: Semaphore::new(tags),
+            queue: ArrayQueue::new(tags),
+            closed: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
+            bell: Arc::new(Bell::new()?),
+        });
+        let handle = Arc::new(Handle {
+            shared: Arc::clone(&shared),
+        });
+        Ok((Self { handle }, Submissions { shared }))
+    }
+
+    /// The array's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared().config.name
+    }
+
+    /// Its capacity in blocks.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.shared().config.blocks
+    }
+
+    /// Blocks in a chunk.
+    #[must_use]
+    pub fn chunk_blocks(&self) -> u32 {
+        self.shared().config.chunk_blocks
+    }
+
+    /// Blocks of data in a stripe.
+    #[must_use]
+    pub fn stripe_blocks(&self) -> u32 {
+        self.shared().config.stripe_blocks
+    }
+
+    /// The most blocks that a read or write moves.
+    #[must_use]
+    pub fn max_request_blocks(&self) -> u32 {
+        self.shared().config.max_request_blocks
+    }
+
+    /// A buffer, as soon as one is free. In the order of asking.
+    pub async fn buffer(&self) -> Buffer {
+        let shared = self.shared();
+        if let Ok(permit) = shared.vacancies.acquire().await {
+            permit.forget();
+        }
+        shared.take_buffer()
+    }
+
+    /// A buffer, as soon as one is free; the thread sleeps until then.
+    #[must_use]
+    pub fn buffer_blocking(&self) -> Buffer {
+        self.try_buffer().unwrap_or_else(|| block_on(self.buffer()))
+    }
+
+    /// A buffer, if one is free.
+    #[must_use]
+    pub fn try_buffer(&self) -> Option<Buffer> {
+        let shared = self.shared();
+        shared.vacancies.try_acquire().ok()?.forget();
+        Some(shared.take_buffer())
+    }
+
+    /// Asks for `request`; `port` is told `cookie`, the buffer and the result when it has ended.
+    /// The buffer holds what to write, or receives what is read; every request needs one. A request
+    /// that is larger than the buffer, or that comes after the end, completes before this returns.
+    pub fn submit(&self, port: &Arc<dyn Port>, cookie: u64, request: Submit, buffer: Buffer) {
+        let shared = self.shared();
+        assert!(
+            Arc::ptr_eq(&buffer.shared, shared),
+            "a buffer of another volume"
+        );
+        let submission = Submission {
+            port: Arc::clone(port),
+            cookie,
+            request,
+            buffer,
+        };
+        let moves_bytes = matches!(request.op, Op::Read | Op::Write);
+        if moves_bytes && request.blocks > shared.config.max_request_blocks {
+            submission.complete(Err(RequestError::OutOfRange));
+            return;
+        }
+        if let Err(submission) = shared.queue.push(submission) {
+            unreachable!("more submissions than buffers: {:?}", submission.request);
+        }
+        fence(Ordering::SeqCst);
+        if shared.closed.load(Ordering::SeqCst) {
+            shared.refuse_queued();
+        } else {
+            shared.bell.ring();
+        }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+}
+
+/// A request's place in the array, and its memory: `max_request_blocks` blocks. The content is
+/// what its last user left. Dropping it frees the place.
+pub struct Buffer {
+    shared: Arc<Shared>,
+    tag: Tag,
+}
+
+impl Buffer {
+    pub(crate) fn tag(&self) -> Tag {
+        self.tag
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let base = self.shared.memory[usize::from(self.tag.0)].load(Ordering::Relaxed);
+        // SAFETY: the memory of a tag is `slot_bytes` long, lives as long as `shared`, and belongs
+        // to the holder of the tag's only buffer; giving the buffer to the data thread and back
+        // orders its accesses after and before ours.
+        unsafe { std::slice::from_raw_parts(base, self.shared.slot_bytes) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let base = self.shared.memory[usize::from(self.tag.0)].load(Ordering::Relaxed);
+        // SAFETY: as in `deref`, and `&mut self` makes this the only reference.
+        unsafe { std::slice::from_raw_parts_mut(base, self.shared.slot_bytes) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let pushed = self.shared.free.push(self.tag.0);
+        assert!(pushed.is_ok(), "a tag was freed twice");
+        self.shared.vacancies.add_permits(1);
+    }
+}
+
+/// A request on its way.
+pub struct Submission {
+    /// Who asked.
+    pub port: Arc<dyn Port>,
+    /// The asker's name for it.
+    pub cookie: u64,
+    /// What is asked.
+    pub request: Submit,
+    /// Its memory.
+    pub buffer: Buffer,
+}
+
+impl Submission {
+    /// Tells the asker that it has ended.
+    pub fn complete(self, result: Result<(), RequestError>) {
+        self.port.completed(self.cookie, self.buffer, result);
+    }
+}
+
+/// The receiving end of a volume. When it is dropped, what is queued and whatever is submitted
+/// later completes with [`RequestError::Stopping`].
+pub struct Submissions {
+    shared: Arc<Shared>,
+}
+
+impl Submissions {
+    /// The next request, if there is one.
+    pub fn pop(&mut self) -> Option<Submission> {
+        self.shared.queue.pop()
+    }
+
+    /// The next request, as soon as there is one; `None` when the last [`Volume`] is gone.
+    pub fn recv(&mut self) -> Option<Submission> {
+        loop {
+            if let Some(submission) = self.pop() {
+                return Some(submission);
+            }
+            if self.shared.abandoned.load(Ordering::SeqCst) {
+                return self.pop();
+            }
+            let bell = &self.shared.bell;
+            if bell.park(|| self.has_work() || self.shared.abandoned.load(Ordering::SeqCst)) {
+                bell.listen();
+                bell.unpark();
+            }
+        }
+    }
+
+    /// Whether a request is waiting.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.shared.queue.is_empty()
+    }
+
+    /// What wakes the receiver.
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.shared.bell
+    }
+
+    /// How the volume was configured.
+    pub(crate) fn config(&self) -> &VolumeConfig {
+        &self.shared.config
+    }
+
+    /// The memory of the tags.
+    pub(crate) fn payload_memory(&self) -> PayloadMemory {
+        PayloadMemory {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl Drop for Submissions {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.shared.refuse_queued();
+    }
+}
+
+/// The memory of all tags, as the data thread manages it.
+pub(crate) struct PayloadMemory {
+    shared: Arc<Shared>,
+}
+
+impl PayloadMemory {
+    /// The address and size of what all tags have at first, one after the other.
+    pub(crate) fn initial(&self) -> (*mut u8, usize) {
+        let regions = self.regions();
+        (regions[0].at(0), regions[0].bytes())
+    }
+
+    /// The size of a tag's memory.
+    pub(crate) fn slot_bytes(&self) -> usize {
+        self.shared.slot_bytes
+    }
+
+    /// Gives a tag other memory of the same size, which is kept. Its buffer must be with the data
+    /// thread.
+    pub(crate) fn exchange(&self, tag: Tag, memory: *mut u8) {
+        self.shared.memory[usize::from(tag.0)].store(memory, Ordering::Relaxed);
+    }
+
+    /// Keeps memory mapped for as long as a buffer may lie in it.
+    pub(crate) fn keep(&self, region: Region) {
+        self.regions().push(region);
+    }
+
+    /// Keeps all of it mapped for ever, because a device may still write into it.
+    pub(crate) fn leak(&self) {
+        std::mem::forget(Arc::clone(&self.shared));
+    }
+
+    fn regions(&self) -> MutexGuard<'_, Vec<Region>> {
+        self.shared
+            .regions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes a thread that may be parked in its ring, at the price of a system call only if it is.
+pub(crate) struct Bell {
+    parked: AtomicBool,
+    event: OwnedFd,
+}
+
+impl Bell {
+    fn new() -> io::Result<Self> {
+        // SAFETY: takes no pointers.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and ours.
+        Ok(Self {
+            parked: AtomicBool::new(false),
+            event: unsafe { OwnedFd::from_raw_fd(fd) },
+        })
+    }
+
+    /// Wakes the thread if it is parked. What it shall find must have been put there before.
+    pub(crate) fn ring(&self) {
+        fence(Ordering::SeqCst);
+        if self.parked.load(Ordering::Relaxed) && self.parked.swap(false, Ordering::SeqCst) {
+            let one = 1u64.to_ne_bytes();
+            // SAFETY: writes 8 bytes from a live array. It can't fail: the counter can't overflow,
+            // for there is one ring a park.
+            unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        }
+    }
+
+    /// Says that the thread is about to sleep; false, and it must not, if `has_work` finds some.
+    pub(crate) fn park(&self, has_work: impl FnOnce() -> bool) -> bool {
+        self.parked.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let sleep = !has_work();
+        if !sleep {
+            self.unpark();
+        }
+        sleep
+    }
+
+    /// Says that the thread is awake.
+    pub(crate) fn unpark(&self) {
+        self.parked.store(false, Ordering::Relaxed);
+    }
+
+    /// The eventfd: its 8-byte counter becomes readable when the bell is rung.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.event.as_raw_fd()
+    }
+
+    /// Sleeps until the bell is rung.
+    fn listen(&self) {
+        let mut count = [0u8; 8];
+        // SAFETY: reads 8 bytes into a live array.
+        unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
+    }
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.abandoned.store(true, Ordering::SeqCst);
+        self.shared.bell.ring();
+    }
+}
+
+struct Shared {
+    config: VolumeConfig,
+    slot_bytes: usize,
+    /// Where each tag's memory is.
+    memory: Box<[AtomicPtr<u8>]>,
+    /// Owns that memory, and what it was before.
+    regions: Mutex<Vec<Region>>,
+    free: ArrayQueue<u16>,
+    /// Counts the free tags, so that one can be waited for.
+    vacancies: Semaphore,
+    queue: ArrayQueue<Submission>,
+    closed: AtomicBool,
+    abandoned: AtomicBool,
+    bell: Arc<Bell>,
+}
+
+impl Shared {
+    fn take_buffer(self: &Arc<Self>) -> Buffer {
+        let Some(tag) = self.free.pop() else {
+            unreachable!("a tag is pushed before its vacancy is counted");
+        };
+        Buffer {
+            shared: Arc::clone(self),
+            tag: Tag(tag),
+        }
+    }
+
+    fn refuse_queued(&self) {
+        while let Some(submission) = self.queue.pop() {
+            submission.complete(Err(RequestError::Stopping));
+        }
+    }
+}
+
+/// Runs a future that only waits for a semaphore, without a runtime.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
