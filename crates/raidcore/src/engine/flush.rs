@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::job::{Op, Owner, Wait};
 use super::{Action, Engine, IoError, IoOp, RequestError};
 use crate::meta::SlotState;
-use crate::units::{DeviceId, MemberId, Pba, Tag};
+use crate::units::{MemberId, Pba, Tag};
 
 /// The rounds.
 #[derive(Debug, Default)]
