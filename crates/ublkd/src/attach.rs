@@ -1,1 +1,257 @@
-//! attach.
+//! From paths to an array that can be started: opens and locks the members, reads their metadata,
+//! and lets [`raidcore::meta::assemble`] judge.
+//!
+//! Invariants:
+//! - What is on a device decides nothing here: sizes that it claims are bounded by the device's own
+//!   before memory is taken for them.
+//! - An attached array's devices are locked, those that were left out are closed again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use raidcore::meta::{
+    ArrayId, AssembleError, AssembleOptions, Assembled, MemberImage, SUPERBLOCK_COPIES,
+    SUPERBLOCKS, Superblock, SuperblockError, assemble, choose_superblock,
+};
+use raidcore::units::{BLOCK_BYTES, Pba};
+
+use crate::members::{Device, OpenError, OpenOptions};
+
+/// The blocks that hold all copies of the superblock.
+const HEAD_BLOCKS: u64 = SUPERBLOCKS[SUPERBLOCK_COPIES - 1].0 + 1;
+
+/// How much is read at once; where that fails, block by block.
+const READ_BLOCKS: usize = 256;
+
+/// An array, its members open and locked.
+#[derive(Debug)]
+pub struct Attached {
+    /// What the metadata says, for the engine.
+    pub assembled: Assembled,
+    /// The device of each member (by slot), then of each spare (in the record's order).
+    pub devices: Vec<Option<Device>>,
+}
+
+/// Why an array can't be attached.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// A member can't be opened or is in use.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The members don't make an array that can be started.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// There is no memory for a device's metadata.
+    #[error("{path}: there is no memory for its {blocks} blocks of metadata")]
+    Memory {
+        /// The device.
+        path: PathBuf,
+        /// Blocks of 4 KiB.
+        blocks: u64,
+    },
+    /// No member of the array was found.
+    #[error("no member of the array \"{name}\" was found in {places}")]
+    NotFound {
+        /// The array's name.
+        name: String,
+        /// Where it was looked for.
+        places: String,
+    },
+    /// Two arrays bear the name.
+    #[error(
+        "there are two arrays named \"{name}\" ({first} and {second}); give the paths of the \
+         members of one"
+    )]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// One.
+        first: ArrayId,
+        /// The other.
+        second: ArrayId,
+    },
+    /// A directory can't be listed.
+    #[error("{path}: {source}")]
+    Scan {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Opens and locks `paths` and assembles the array that they make.
+///
+/// # Errors
+/// If a device can't be opened or the devices don't make an array, see [`AttachError`].
+pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, AttachError> {
+    let mut opened = Vec::with_capacity(paths.len());
+    let mut images = Vec::with_capacity(paths.len());
+    for path in paths {
+        let device = Device::open(path, OpenOptions::default())?;
+        images.push(read_image(&device)?);
+        opened.push(Some(device));
+    }
+    let assembled = assemble(&images, options)?;
+    let wanted = assembled.slots.iter().chain(&assembled.spares);
+    let devices = wanted
+        .map(|image| image.and_then(|index| opened.get_mut(index)?.take()))
+        .collect();
+    Ok(Attached { assembled, devices })
+}
+
+/// What a device says that it is.
+#[derive(Debug)]
+pub struct Examined {
+    /// The device.
+    pub path: PathBuf,
+    /// Its size in blocks.
+    pub blocks: u64,
+    /// Its superblock, or why it has none.
+    pub superblock: Result<Superblock, SuperblockError>,
+    /// How many copies of the superblock are intact, of
+    /// [`SUPERBLOCK_COPIES`](raidcore::meta::SUPERBLOCK_COPIES).
+    pub intact_copies: usize,
+}
+
+/// Looks at a device without locking or changing it.
+///
+/// # Errors
+/// If it can't be opened.
+pub fn examine(path: &Path) -> Result<Examined, OpenError> {
+    let look = OpenOptions {
+        read_only: true,
+        ..OpenOptions::default()
+    };
+    let device = Device::open(path, look)?;
+    let (head, unreadable) = read(&device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
+    let copies = copies(&head, &unreadable);
+    Ok(Examined {
+        path: path.to_path_buf(),
+        blocks: device.blocks(),
+        superblock: choose_superblock(&copies),
+        intact_copies: copies
+            .into_iter()
+            .flatten()
+            .filter(|copy| Superblock::decode(copy).is_ok())
+            .count(),
+    })
+}
+
+/// Finds the members of the array called `name` in `places`: directories, of which all files and
+/// block devices are looked at, or such themselves. What can't be opened or read is passed over.
+///
+/// # Errors
+/// If there is none, or members of two arrays of that name, or a directory can't be listed.
+pub fn find(name: &str, places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
+    let mut found: Vec<(PathBuf, Superblock)> = Vec::new();
+    for path in candidates(places)? {
+        let Ok(examined) = examine(&path) else {
+            continue;
+        };
+        match examined.superblock {
+            Ok(superblock) if superblock.record.name == name => found.push((path, superblock)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let list = || {
+        let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+        places.join(", ")
+    };
+    let Some(first) = found.first().map(|(_, superblock)| superblock.record.array) else {
+        return Err(AttachError::NotFound {
+            name: name.to_owned(),
+            places: list(),
+        });
+    };
+    if let Some((_, other)) = found.iter().find(|(_, s)| s.record.array != first) {
+        return Err(AttachError::Ambiguous {
+            name: name.to_owned(),
+            first,
+            second: other.record.array,
+        });
+    }
+    Ok(found.into_iter().map(|(path, _)| path).collect())
+}
+
+fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
+    let mut paths = Vec::new();
+    for place in places {
+        if !place.is_dir() {
+            paths.push(place.clone());
+            continue;
+        }
+        let scan = |source| AttachError::Scan {
+            path: place.clone(),
+            source,
+        };
+        for entry in std::fs::read_dir(place).map_err(scan)? {
+            let path = entry.map_err(scan)?.path();
+            if !path.is_dir() {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
+}
+
+/// What the assembly has to see of a device.
+fn read_image(device: &Device) -> Result<MemberImage, AttachError> {
+    let (head, unreadable) = read(device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
+    let blocks = match choose_superblock(&copies(&head, &unreadable)) {
+        Ok(superblock) => superblock.record.areas.meta_blocks().min(device.blocks()),
+        Err(_) => head.len() as u64 / BLOCK_BYTES as u64,
+    };
+    let mut meta = Vec::new();
+    let bytes = usize::try_from(blocks)
+        .ok()
+        .and_then(|b| b.checked_mul(BLOCK_BYTES));
+    let room = bytes.map(|bytes| meta.try_reserve_exact(bytes));
+    if !matches!(room, Some(Ok(()))) {
+        return Err(AttachError::Memory {
+            path: device.path().to_path_buf(),
+            blocks,
+        });
+    }
+    let (meta, unreadable) = read(device, blocks, meta);
+    Ok(MemberImage {
+        label: device.path().display().to_string(),
+        blocks: device.blocks(),
+        meta,
+        unreadable,
+    })
+}
+
+/// The first `blocks` blocks of a device into `bytes`; those that can't be read are zeros and are
+/// listed.
+fn read(device: &Device, blocks: u64, mut bytes: Vec<u8>) -> (Vec<u8>, Vec<Pba>) {
+    bytes.resize(blocks as usize * BLOCK_BYTES, 0);
+    let mut unreadable = Vec::new();
+    let parts = bytes.chunks_mut(READ_BLOCKS * BLOCK_BYTES);
+    for (part, at) in parts.zip((0..).step_by(READ_BLOCKS)) {
+        if device.read_at(Pba(at), part).is_ok() {
+            continue;
+        }
+        for (block, at) in part.chunks_mut(BLOCK_BYTES).zip(at..) {
+            if let Err(error) = device.read_at(Pba(at), block) {
+                tracing::warn!(path = %device.path().display(), block = at, %error, "can't read");
+                block.fill(0);
+                unreadable.push(Pba(at));
+            }
+        }
+    }
+    (bytes, unreadable)
+}
+
+/// The copies of the superblock, as far as they are there and can be read.
+fn copies<'a>(head: &'a [u8], unreadable: &[Pba]) -> [Option<&'a [u8]>; SUPERBLOCK_COPIES] {
+    SUPERBLOCKS.map(|at| {
+        let start = at.0 as usize * BLOCK_BYTES;
+        let block = head.get(start..start + BLOCK_BYTES);
+        // Past the end of a device that is too small there is no mark, which is not unreadable.
+        let block = block.unwrap_or(&[]);
+        (!unreadable.contains(&at)).then_some(block)
+    })
+}

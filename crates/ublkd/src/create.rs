@@ -1,1 +1,565 @@
-//! create.
+//! Making an array out of files and block devices.
+//!
+//! Invariants:
+//! - Nothing on any device changes before every check has passed.
+//! - First what was there is made unrecognisable, then the maps are written, and only when all that
+//!   is durable on every member come the superblocks, in two rounds of two copies. A crash leaves
+//!   either no array, or one that is whole (at worst short of members that can be added again):
+//!   a device with a quorum of superblocks has everything else.
+//! - The array starts without a resync only if every member's data area is known to read as zeros,
+//!   which are their own parity.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use raidcore::geometry::{Geometry, Level};
+use raidcore::meta::{
+    Areas, ArrayId, ArrayRecord, BitMap, Consistency, DeviceUuid, Features, LayoutError, MapKind,
+    SUPERBLOCKS, SlotRecord, SlotState,
+};
+use raidcore::units::{BLOCK_BYTES, Pba};
+
+use crate::members::{Device, OpenError, OpenOptions};
+use crate::signature::{EDGE_BLOCKS, Signature};
+
+/// The longest name of an array, in bytes: what the superblock has room for.
+const NAME_MAX: usize = 63;
+
+/// How much is zeroed with one write.
+const ZEROS_BYTES: usize = 1 << 20;
+
+/// The chunk, unless asked for otherwise, in blocks: 64 KiB, as large as most random requests get.
+pub const DEFAULT_CHUNK: u32 = 16;
+
+/// What to create.
+#[derive(Clone, Debug)]
+pub struct CreateConfig {
+    /// The array's name: 1 to 63 of `A-Z a-z 0-9 _ . -`, beginning with a letter or digit.
+    pub name: String,
+    /// The level.
+    pub level: Level,
+    /// The chunk in blocks: a power of two from 1 to 256.
+    pub chunk: u32,
+    /// The members, in order.
+    pub paths: Vec<PathBuf>,
+    /// What survives an unclean stop.
+    pub consistency: Consistency,
+    /// How much of each member to use at most, in blocks; all of the smallest if not given.
+    pub member_blocks: Option<u64>,
+    /// Make members that do not exist, as sparse files of so many blocks.
+    pub file_blocks: Option<u64>,
+    /// Overwrite what the members carry.
+    pub force: bool,
+    /// Reserve the space of members that are files, so that they can't run out of it later.
+    pub preallocate: bool,
+}
+
+impl CreateConfig {
+    /// An array with the default chunk and a journal.
+    #[must_use]
+    pub fn new(name: impl Into<String>, level: Level, paths: Vec<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            level,
+            chunk: DEFAULT_CHUNK,
+            paths,
+            consistency: Consistency::Journal,
+            member_blocks: None,
+            file_blocks: None,
+            force: false,
+            preallocate: false,
+        }
+    }
+}
+
+/// An array that was created.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// As it is in the superblocks.
+    pub record: ArrayRecord,
+    /// Whether its first start begins with a resync.
+    pub needs_resync: bool,
+    /// What the operator should know.
+    pub notes: Vec<CreateNote>,
+}
+
+/// What the operator should know of what was created.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CreateNote {
+    /// Larger members are used in part only.
+    SmallestRules {
+        /// The smallest member.
+        path: PathBuf,
+        /// Its blocks.
+        blocks: u64,
+        /// Blocks that are left unused on all others together.
+        unused: u64,
+    },
+    /// Something was overwritten, by force.
+    Overwritten {
+        /// The member.
+        path: PathBuf,
+        /// What it carried.
+        signature: Signature,
+    },
+    /// A member that can't zero itself makes a resync necessary.
+    NotZeroed {
+        /// The member.
+        path: PathBuf,
+    },
+}
+
+impl std::fmt::Display for CreateNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mib = |blocks: u64| blocks * BLOCK_BYTES as u64 >> 20;
+        match self {
+            Self::SmallestRules {
+                path,
+                blocks,
+                unused,
+            } => write!(
+                f,
+                "the members differ in size: {} is the smallest ({} MiB) and rules, {} MiB of the \
+                 others stay unused",
+                path.display(),
+                mib(*blocks),
+                mib(*unused)
+            ),
+            Self::Overwritten { path, signature } => {
+                write!(f, "{}: overwrote {signature}", path.display())
+            }
+            Self::NotZeroed { path } => write!(
+                f,
+                "{} can't zero its space quickly, so parity is computed in the background after \
+                 the first start",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// Why there is no array. Unless it is [`CreateError::Io`], nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// The name is not one.
+    #[error(
+        "\"{0}\" can't be an array's name: 1 to 63 of A-Z a-z 0-9 _ . -, beginning with a letter \
+         or digit"
+    )]
+    Name(String),
+    /// A member can't be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A member does not exist.
+    #[error("{path} does not exist; give --file-size to make sparse files of that size as members")]
+    Missing {
+        /// The member.
+        path: PathBuf,
+    },
+    /// Two paths lead to one device.
+    #[error("{first} and {second} are the same device")]
+    Duplicate {
+        /// One path.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// The shape is impossible, or the members are too small for it.
+    #[error("{0}")]
+    Layout(#[from] LayoutError),
+    /// A member carries something.
+    #[error("{path} carries {signature}; --force overwrites it")]
+    Occupied {
+        /// The member.
+        path: PathBuf,
+        /// What it carries.
+        signature: Signature,
+    },
+    /// A member can't be read, so nobody knows what it carries.
+    #[error("{path} can't be read: {source}")]
+    Unreadable {
+        /// The member.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A member could not be written; some members may be overwritten already, but there is no
+    /// array.
+    #[error("{path}: {source}; the array was not created")]
+    Io {
+        /// The member.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel gave no random numbers for identities.
+    #[error("no random numbers for the array's identity: {0}")]
+    Random(io::Error),
+}
+
+/// Creates an array.
+///
+/// # Errors
+/// If it can't be, see [`CreateError`].
+pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
+    check_name(&config.name)?;
+    Geometry::new(config.level, config.paths.len(), config.chunk, 1).map_err(LayoutError::from)?;
+    let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        config.paths.iter().partition(|path| !path.exists());
+    if let (Some(path), None) = (missing.first(), config.file_blocks) {
+        let path = (*path).clone();
+        return Err(CreateError::Missing { path });
+    }
+    check_distinct(&config.paths)?;
+    let opened = there.iter().map(|path| open(path));
+    let mut opened: Vec<Device> = opened.collect::<Result<_, _>>()?;
+    let mut notes = Vec::new();
+    check_content(config, &opened, &mut notes)?;
+    let (areas, stripes) = lay_out(config, &opened, &mut notes)?;
+    let record = record(config, areas, stripes)?;
+
+    let files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;
+    let mut devices = Vec::with_capacity(config.paths.len());
+    for path in &config.paths {
+        let at = opened.iter().position(|device| device.path() == path);
+        devices.push(match at {
+            Some(at) => opened.swap_remove(at),
+            None => open(path)?,
+        });
+    }
+    let zeroed = write(&record, &devices, config)?;
+    files.keep();
+    notes.extend(
+        zeroed
+            .iter()
+            .zip(&config.paths)
+            .filter_map(|(zeroed, path)| {
+                let needed = !zeroed && record.geometry.redundancy() > 0;
+                needed.then(|| CreateNote::NotZeroed { path: path.clone() })
+            }),
+    );
+    let needs_resync = needs_resync(&record, &zeroed);
+    Ok(Created {
+        record,
+        needs_resync,
+        notes,
+    })
+}
+
+/// 16 random bytes in the form of a UUID, version 4 (RFC 9562, section 5.4).
+///
+/// # Errors
+/// If the kernel gives none.
+pub fn random_uuid() -> io::Result<[u8; 16]> {
+    let mut uuid = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut uuid)?;
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    Ok(uuid)
+}
+
+/// The time in seconds since 1970.
+#[must_use]
+pub fn wall_clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+fn open(path: impl AsRef<Path>) -> Result<Device, OpenError> {
+    Device::open(path, OpenOptions::default())
+}
+
+fn check_name(name: &str) -> Result<(), CreateError> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
+    let first = name
+        .bytes()
+        .next()
+        .is_some_and(|b| b.is_ascii_alphanumeric());
+    if first && name.len() <= NAME_MAX && name.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(CreateError::Name(name.to_owned()))
+    }
+}
+
+/// That no path is given twice, also by another name. Where the file does not exist yet, its
+/// directory does.
+fn check_distinct(paths: &[PathBuf]) -> Result<(), CreateError> {
+    let canonical = |path: &PathBuf| {
+        let whole = path.canonicalize();
+        whole.unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+            (Some(dir), Some(name)) => {
+                let dir = if dir.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    dir
+                };
+                dir.canonicalize().unwrap_or_else(|_| dir.into()).join(name)
+            }
+            _ => path.clone(),
+        })
+    };
+    let names: Vec<PathBuf> = paths.iter().map(canonical).collect();
+    for (at, name) in names.iter().enumerate() {
+        if let Some(other) = names[..at].iter().position(|other| other == name) {
+            return Err(CreateError::Duplicate {
+                first: paths[other].clone(),
+                second: paths[at].clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_content(
+    config: &CreateConfig,
+    devices: &[Device],
+    notes: &mut Vec<CreateNote>,
+) -> Result<(), CreateError> {
+    for device in devices {
+        let path = device.path().to_path_buf();
+        match Signature::find(device) {
+            Ok(None) => {}
+            Ok(Some(signature)) if config.force => {
+                notes.push(CreateNote::Overwritten { path, signature });
+            }
+            Ok(Some(signature)) => return Err(CreateError::Occupied { path, signature }),
+            Err(source) => return Err(CreateError::Unreadable { path, source }),
+        }
+    }
+    Ok(())
+}
+
+/// Where things will be, and how many stripes there are.
+fn lay_out(
+    config: &CreateConfig,
+    devices: &[Device],
+    notes: &mut Vec<CreateNote>,
+) -> Result<(Areas, u64), CreateError> {
+    let size = |path: &PathBuf| {
+        let device = devices.iter().find(|device| device.path() == path);
+        device.map(Device::blocks).or(config.file_blocks)
+    };
+    let sizes = config
+        .paths
+        .iter()
+        .map(|path| (path, size(path).unwrap_or(0)));
+    let sizes: Vec<(&PathBuf, u64)> = sizes.collect();
+    let smallest = sizes.iter().min_by_key(|(_, blocks)| *blocks);
+    let (path, smallest) = smallest.map_or((PathBuf::new(), 0), |(p, b)| ((*p).clone(), *b));
+    let used = config
+        .member_blocks
+        .map_or(smallest, |most| most.min(smallest));
+    let (areas, stripes) = Areas::plan(
+        config.level,
+        config.paths.len(),
+        config.chunk,
+        config.consistency,
+        used,
+    )?;
+    let unused: u64 = sizes.iter().map(|(_, blocks)| blocks - smallest).sum();
+    if unused > 0 && config.member_blocks.is_none() {
+        notes.push(CreateNote::SmallestRules {
+            path,
+            blocks: smallest,
+            unused,
+        });
+    }
+    Ok((areas, stripes))
+}
+
+fn record(config: &CreateConfig, areas: Areas, stripes: u64) -> Result<ArrayRecord, CreateError> {
+    let members = config.paths.len();
+    let geometry = Geometry::new(config.level, members, config.chunk, stripes);
+    let geometry = geometry.map_err(LayoutError::from)?;
+    let now = wall_clock();
+    let slot = |_| {
+        Ok(SlotRecord {
+            device: DeviceUuid(random_uuid().map_err(CreateError::Random)?),
+            state: SlotState::Up,
+            since: now,
+        })
+    };
+    Ok(ArrayRecord {
+        array: ArrayId(random_uuid().map_err(CreateError::Random)?),
+        name: config.name.clone(),
+        created: now,
+        features: Features::default(),
+        geometry,
+        areas,
+        consistency: config.consistency,
+        events: 1,
+        epoch: 1,
+        clean: true,
+        slots: (0..members).map(slot).collect::<Result<_, CreateError>>()?,
+        spares: Vec::new(),
+    })
+}
+
+/// Writes everything; tells of which members the data area reads as zeros.
+fn write(
+    record: &ArrayRecord,
+    devices: &[Device],
+    config: &CreateConfig,
+) -> Result<Vec<bool>, CreateError> {
+    each(devices, |_, device| wipe(device))?;
+    let mut zeroed = Vec::with_capacity(devices.len());
+    each(devices, |_, device| {
+        zeroed.push(prepare(record, device, config.preallocate)?);
+        Ok(())
+    })?;
+    let mut bitmap = BitMap::new(
+        MapKind::Bitmap,
+        record.areas.regions(record.geometry.stripes()),
+    );
+    if needs_resync(record, &zeroed) {
+        bitmap.set_all();
+    }
+    let zero_map = BitMap::new(MapKind::ZeroMap, record.geometry.stripes());
+    each(devices, |_, device| {
+        write_map(record, device, &bitmap)?;
+        write_map(record, device, &zero_map)?;
+        device.sync()
+    })?;
+    for round in SUPERBLOCKS.chunks(2) {
+        each(devices, |index, device| {
+            let mut block = vec![0; BLOCK_BYTES];
+            record.encode(record.slots[index].device, &mut block);
+            for &at in round {
+                device.write_at(at, &block)?;
+            }
+            Ok(())
+        })?;
+        each(devices, |_, device| device.sync())?;
+    }
+    Ok(zeroed)
+}
+
+fn needs_resync(record: &ArrayRecord, zeroed: &[bool]) -> bool {
+    record.geometry.redundancy() > 0 && !zeroed.iter().all(|zeroed| *zeroed)
+}
+
+/// Does something with each member; an error names the member.
+fn each(
+    devices: &[Device],
+    mut work: impl FnMut(usize, &Device) -> io::Result<()>,
+) -> Result<(), CreateError> {
+    for (index, device) in devices.iter().enumerate() {
+        work(index, device).map_err(|source| CreateError::Io {
+            path: device.path().to_path_buf(),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+/// Makes what the device carries unrecognisable, both ends of it.
+fn wipe(device: &Device) -> io::Result<()> {
+    let edge = device.blocks().min(EDGE_BLOCKS);
+    write_zeros(device, Pba(0), edge)?;
+    write_zeros(device, Pba(device.blocks() - edge), edge)?;
+    device.sync()
+}
+
+/// Zeroes the metadata area, and the data area if that is cheap: tells whether it was.
+fn prepare(record: &ArrayRecord, device: &Device, preallocate: bool) -> io::Result<bool> {
+    let (start, end) = (record.areas.data_start(), record.areas.member_blocks());
+    write_zeros(device, Pba(0), start.0)?;
+    let zeroed = zero_quickly(device, start, end - start.0)?;
+    if preallocate {
+        device.preallocate(end)?;
+    }
+    Ok(zeroed)
+}
+
+fn write_zeros(device: &Device, at: Pba, blocks: u64) -> io::Result<()> {
+    let zeros = crate::members::BlockBuffer::new(ZEROS_BYTES)?;
+    let step = (ZEROS_BYTES / BLOCK_BYTES) as u64;
+    for part in (0..blocks).step_by(step as usize) {
+        let bytes = step.min(blocks - part) as usize * BLOCK_BYTES;
+        device.write_at(Pba(at.0 + part), &zeros[..bytes])?;
+    }
+    Ok(())
+}
+
+/// Zeroes a range without writing it, where that is possible. A hole of a file reads as zeros; a
+/// block device is asked to zero itself, and refuses if it would have to be written to for that.
+fn zero_quickly(device: &Device, at: Pba, blocks: u64) -> io::Result<bool> {
+    let byte = |blocks: u64| {
+        let bytes = blocks.checked_mul(BLOCK_BYTES as u64);
+        bytes.and_then(|bytes| i64::try_from(bytes).ok())
+    };
+    let (Some(offset), Some(length)) = (byte(at.0), byte(blocks)) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    loop {
+        // SAFETY: takes no pointers, and the descriptor is open as long as the device.
+        if unsafe { libc::fallocate(device.fd(), mode, offset, length) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV) => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
+fn write_map(record: &ArrayRecord, device: &Device, map: &BitMap) -> io::Result<()> {
+    let mut block = vec![0; BLOCK_BYTES];
+    for index in 0..map.pages() {
+        map.encode_page(record.array, index, 0, &mut block);
+        device.write_at(record.areas.map_page(map.kind(), index, 0), &block)?;
+    }
+    Ok(())
+}
+
+/// Files that were made for the array; removed again if it fails.
+struct NewFiles {
+    paths: Vec<PathBuf>,
+}
+
+impl NewFiles {
+    fn make(paths: &[&PathBuf], blocks: u64) -> Result<Self, CreateError> {
+        let mut made = Self { paths: Vec::new() };
+        for path in paths {
+            let mut make = || {
+                let file = File::options().write(true).create_new(true).open(path)?;
+                made.paths.push((*path).clone());
+                file.set_len(blocks * BLOCK_BYTES as u64)?;
+                file.sync_all()?;
+                sync_directory(path)
+            };
+            make().map_err(|source| CreateError::Io {
+                path: (*path).clone(),
+                source,
+            })?;
+        }
+        Ok(made)
+    }
+
+    fn keep(mut self) {
+        self.paths.clear();
+    }
+}
+
+impl Drop for NewFiles {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            if let Err(error) = std::fs::remove_file(path) {
+                tracing::warn!(path = %path.display(), %error, "could not remove");
+            }
+        }
+    }
+}
+
+/// Makes a new file's name durable.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+}

@@ -262,7 +262,9 @@ impl Ring {
 
     /// Takes in what the kernel has completed, and gives up what takes too long.
     pub(crate) fn reap(&mut self, now: Instant, arena: &mut Arena) {
-        while let Some(entry) = self.uring.completion().next() {
+        loop {
+            let entry = self.uring.completion().next();
+            let Some(entry) = entry else { break };
             match entry.user_data() {
                 CANCELLED => {}
                 BELL if cqueue::more(entry.flags()) => {}

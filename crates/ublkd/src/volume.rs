@@ -469,8 +469,8 @@ impl Shared {
     }
 }
 
-/// Runs a future that only waits for a semaphore, without a runtime.
-fn block_on<F: Future>(future: F) -> F::Output {
+/// Runs a future that waits for nothing but other threads, without a runtime.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

@@ -54,7 +54,11 @@ impl Progress {
         }
     }
 
+    /// A stripe is done, perhaps once more.
     fn add(&mut self, stripe: u64) {
+        if self.has(stripe) {
+            return;
+        }
         self.ahead |= 1 << (stripe - self.base);
         let done = self.ahead.trailing_ones();
         self.base += u64::from(done);
@@ -151,9 +155,8 @@ impl Background {
     pub(super) fn pause(&mut self, paused: bool) -> Result<(), CommandError> {
         let pass = self.pass.as_mut().ok_or(CommandError::NothingToDo)?;
         pass.paused = paused;
-        if !paused {
-            // Where a pass got stuck it tries again, from the first stripe that is not done.
-            pass.stuck = None;
+        if !paused && pass.stuck.take().is_some() {
+            // It tries again, from the first stripe that is not done.
             pass.next = pass.progress.base;
         }
         Ok(())
@@ -390,7 +393,7 @@ impl Engine {
                 }
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
-                if self.bitmap.is_idle() && self.zero.is_idle() {
+                if self.maps_are_stored() {
                     self.becomes_member(member, out);
                     self.end_pass(kind, out);
                 }
@@ -422,8 +425,8 @@ impl Engine {
         self.note_end(kind, PassEnd::Done, out);
     }
 
-    /// A new member has all maps, too, before it can be the only one to have them.
-    fn store_all_pages(&mut self, out: &mut Vec<Action>) {
+    /// Stores all maps, so that every member has them and can be the only one to have them.
+    pub(super) fn store_all_pages(&mut self, out: &mut Vec<Action>) {
         for kind in [MapKind::Bitmap, MapKind::ZeroMap] {
             for index in 0..self.map(kind).map.pages() {
                 self.store_page(kind, index, out);
@@ -453,10 +456,12 @@ impl Engine {
         if let Some(ticket) = self.background.settling {
             if self.flusher.is_over(ticket) {
                 self.background.settling = None;
-                if !self.flusher.has_failed() {
+                if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.write_tails(out);
                     self.record_watermark(out);
+                } else {
+                    self.regions.rest_no_more();
                 }
             }
             return;
@@ -514,7 +519,7 @@ impl Engine {
                 }
                 self.background.stopping = Stopping::Storing;
             }
-            Stopping::Storing if self.bitmap.is_idle() && self.zero.is_idle() => {
+            Stopping::Storing if self.maps_are_stored() => {
                 if self.recorder.is_durable() || self.recorder.is_broken() {
                     self.recorder.record.clean = !self.flusher.has_failed();
                     self.stop_command = None;

@@ -116,7 +116,7 @@ impl Engine {
 
     fn flush_ended(&mut self, out: &mut Vec<Action>) {
         let completed = self.flusher.completed;
-        if !self.flusher.failed {
+        if self.flushed_for_good() {
             let mark = self.flusher.journal_mark;
             self.retire_entries(mark, out);
         }
@@ -138,6 +138,12 @@ impl Engine {
         if core::mem::take(&mut self.flusher.again) {
             self.start_flush(out);
         }
+    }
+
+    /// Whether the last round made everything durable on every member that assembly would take for
+    /// current: a member whose failure is not on record yet could come back without it.
+    pub(super) fn flushed_for_good(&self) -> bool {
+        !self.flusher.failed && self.recorder.unrecorded_failure().is_none()
     }
 
     /// Completes the flushes that waited for the record of a failure.

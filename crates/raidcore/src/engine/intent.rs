@@ -116,6 +116,16 @@ impl Regions {
         self.touched = true;
     }
 
+    /// The flush for the regions at rest did not do: they will need another.
+    pub(super) fn rest_no_more(&mut self) {
+        for state in &mut self.state {
+            if *state == RegionState::Resting {
+                *state = RegionState::Touched;
+                self.touched = true;
+            }
+        }
+    }
+
     /// Regions without writes under way come to rest, to be cleared after a flush.
     pub(super) fn rest(&mut self) {
         self.touched = false;

@@ -445,6 +445,11 @@ impl Engine {
             self.jobs[id].error = Some(RequestError::Io);
             return Stage::Settle;
         }
+        // A member that failed and came back would show what it held before the discard.
+        if let Some(ticket) = self.recorder.unrecorded_failure() {
+            self.wait(id, Wait::Record(ticket));
+            return Stage::Unzero;
+        }
         let stripe = self.jobs[id].stripe;
         self.zero.map.clear(stripe.0);
         self.store_bit(id, MapKind::ZeroMap, stripe.0, out);

@@ -327,6 +327,11 @@ impl Engine {
                 entry.home = Some(home);
             }
         }
+        self.feed_starved(out);
+    }
+
+    /// Somebody waits for room in the journal, which a flush can make.
+    pub(super) fn feed_starved(&mut self, out: &mut Vec<Action>) {
         if self.journal.starved {
             self.flush(out);
         }
@@ -512,6 +517,8 @@ impl Engine {
         self.recorder.record.clean = false;
         self.look_at_members();
         self.phase = Phase::Starting;
+        // After a crash some members may lack the latest pages; those that have them may fail.
+        self.store_all_pages(out);
         self.record_change(out);
     }
 }

@@ -314,7 +314,9 @@ impl Engine {
     fn proceed(&mut self, out: &mut Vec<Action>) {
         match self.phase {
             Phase::Replaying => self.replay(out),
-            Phase::Starting if self.recorder.is_durable() => self.phase = Phase::Serving,
+            Phase::Starting if self.recorder.is_durable() && self.maps_are_stored() => {
+                self.phase = Phase::Serving;
+            }
             Phase::Stopping => self.stop(out),
             Phase::Starting | Phase::Serving | Phase::Stopped => {}
         }
@@ -423,6 +425,11 @@ impl Engine {
             MetaPage::Bitmap { index } => self.bitmap.encode(array, index, into),
             MetaPage::ZeroMap { index } => self.zero.encode(array, index, into),
         }
+    }
+
+    /// Whether no page of a map is being stored.
+    fn maps_are_stored(&self) -> bool {
+        self.bitmap.is_idle() && self.zero.is_idle()
     }
 
     fn map(&mut self, kind: MapKind) -> &mut MapStore {

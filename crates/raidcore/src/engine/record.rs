@@ -177,6 +177,7 @@ impl Engine {
             };
             out.push(Action::Answer { number, result });
         }
+        self.feed_starved(out);
         if self.recorder.wanted > self.recorder.started && !broken {
             self.start_record(out);
         }

@@ -95,7 +95,14 @@ pub fn assemble(
         .collect();
     let degraded = roster.lost(newest) > 0;
 
-    let (mut bitmap, bitmap_versions, lost) = load_map(newest, &members, MapKind::Bitmap);
+    // A member that is being filled may hold maps of another time.
+    let whole: Vec<Option<&MemberImage>> = members
+        .iter()
+        .zip(&newest.slots)
+        .map(|(image, slot)| image.filter(|_| slot.state == SlotState::Up))
+        .collect();
+
+    let (mut bitmap, bitmap_versions, lost) = load_map(newest, &whole, MapKind::Bitmap);
     for page in lost {
         bitmap.set_page(page);
         warnings.push(Warning::BitmapPageLost { page });
@@ -104,7 +111,7 @@ pub fn assemble(
     if resync && !newest.clean {
         bitmap.set_all();
     }
-    let (zero_map, zero_versions, lost) = load_map(newest, &members, MapKind::ZeroMap);
+    let (zero_map, zero_versions, lost) = load_map(newest, &whole, MapKind::ZeroMap);
     for page in lost {
         accept(
             options.force,

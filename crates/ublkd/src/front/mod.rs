@@ -5,3 +5,7 @@ pub mod fuse;
 pub mod nbd;
 mod thread;
 pub mod ublk;
+
+/// The most blocks of a discard or write-zeroes that go to the volume at once (1 GiB), so that
+/// other requests get their turn.
+const RANGE_BLOCKS_MAX: u32 = 1 << 18;

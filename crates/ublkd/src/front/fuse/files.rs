@@ -3,6 +3,8 @@
 //! Invariants:
 //! - The file behaves like a block device of 4 KiB blocks: what is not aligned fails with EINVAL, a
 //!   read past the end is short, a write past the end fails with ENOSPC, the size never changes.
+//! - What a directory of one file needs is answered; all else is ENOSYS, for which the kernel has
+//!   its own ways (seeking for data and holes, for example).
 //! - A write is done whole or fails: a loop device takes a short one for success.
 //! - What the kernel cuts off a larger request fits into a buffer of the volume, by negotiation.
 //! - What the kernel sends is checked here; past this module there are only extents inside the
@@ -13,17 +15,14 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
-    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
-    WriteFlags,
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use raidcore::engine::Op;
 use raidcore::units::BLOCK_BYTES;
 use rustix::process::{getegid, geteuid};
 
-use super::FuseOptions;
 use super::transfer::{Extent, Transfers};
 use crate::volume::Volume;
 
@@ -53,7 +52,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(volume: Volume, options: FuseOptions) -> Self {
+    pub(super) fn new(volume: Volume) -> Self {
         let blocks = volume.blocks();
         let request_bytes = volume
             .max_request_blocks()
@@ -68,7 +67,7 @@ impl Files {
             ctime: now,
             crtime: now,
             kind: FileType::RegularFile,
-            perm: if options.allow_other { 0o660 } else { 0o600 },
+            perm: 0o600,
             nlink: 1,
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
@@ -76,19 +75,18 @@ impl Files {
             blksize: BLOCK_BYTES as u32,
             flags: 0,
         };
-        let perm = if options.allow_other { 0o550 } else { 0o500 };
         let root = FileAttr {
             ino: ROOT,
             size: 0,
             blocks: 0,
             kind: FileType::Directory,
-            perm,
+            perm: 0o500,
             ..file
         };
         Self {
             name: volume.name().into(),
             blocks,
-            message_bytes: request_bytes.min(MESSAGE_BYTES_MAX),
+            message_bytes: request_bytes.clamp(BLOCK_BYTES as u32, MESSAGE_BYTES_MAX),
             file,
             root,
             transfers: Transfers::new(volume),
@@ -103,8 +101,13 @@ impl Files {
         }
     }
 
-    fn size(&self) -> u64 {
-        self.file.size
+    /// How much of a read is answered. The kernel cuts a large one where the user's memory has page
+    /// boundaries; what ends inside a block for that reason is answered short, so the user goes on
+    /// from there.
+    fn answered(&self, size: u32) -> u32 {
+        let block = BLOCK_BYTES as u32;
+        let is_cut = size > block && size > self.message_bytes - block;
+        if is_cut { size - size % block } else { size }
     }
 }
 
@@ -156,17 +159,6 @@ fn allocation(blocks: u64, offset: u64, length: u64, mode: i32) -> Result<(Op, E
     Ok((op, inside))
 }
 
-/// The answer to SEEK_DATA and SEEK_HOLE: all of the file counts as data.
-fn seek(size: u64, offset: i64, whence: i32) -> Result<i64, Errno> {
-    let from = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-    match whence {
-        libc::SEEK_DATA | libc::SEEK_HOLE if from >= size => Err(Errno::ENXIO),
-        libc::SEEK_DATA => Ok(offset),
-        libc::SEEK_HOLE => i64::try_from(size).map_err(|_| Errno::EOVERFLOW),
-        _ => Err(Errno::EINVAL),
-    }
-}
-
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_PARALLEL_DIROPS] {
@@ -175,7 +167,7 @@ impl Filesystem for Files {
             }
         }
         // Each of these answers an error with the nearest value that it takes.
-        let bytes = self.message_bytes.max(BLOCK_BYTES as u32);
+        let bytes = self.message_bytes;
         if let Err(nearest) = config.set_max_write(bytes) {
             config.set_max_write(nearest).ok();
         }
@@ -221,20 +213,17 @@ impl Filesystem for Files {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        if size.is_some_and(|size| size != self.size()) {
+        if size.is_some_and(|size| size != self.file.size) {
             return reply.error(Errno::EPERM);
         }
         self.getattr(request, ino, handle, reply);
     }
 
-    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         if ino != FILE {
             return reply.error(Errno::EISDIR);
         }
-        let mut how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
-        if flags.acc_mode() == OpenAccMode::O_RDONLY {
-            how |= FopenFlags::FOPEN_NOFLUSH;
-        }
+        let how = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         reply.opened(FileHandle(0), how);
     }
 
@@ -249,7 +238,7 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match readable(self.blocks, offset, u64::from(size)) {
+        match readable(self.blocks, offset, u64::from(self.answered(size))) {
             Ok(Extent { blocks: 0, .. }) => reply.data(&[]),
             Ok(extent) => self.transfers.read(extent, reply),
             Err(errno) => reply.error(errno),
@@ -276,12 +265,6 @@ impl Filesystem for Files {
         }
     }
 
-    /// At each close of who may have written.
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        self.transfers
-            .command(Op::Flush, Extent { lba: 0, blocks: 0 }, reply);
-    }
-
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
         self.transfers
             .command(Op::Flush, Extent { lba: 0, blocks: 0 }, reply);
@@ -300,21 +283,6 @@ impl Filesystem for Files {
         match allocation(self.blocks, offset, length, mode) {
             Ok((_, Extent { blocks: 0, .. })) => reply.ok(),
             Ok((op, extent)) => self.transfers.command(op, extent, reply),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    fn lseek(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: i64,
-        whence: i32,
-        reply: ReplyLseek,
-    ) {
-        match seek(self.size(), offset, whence) {
-            Ok(offset) => reply.offset(offset),
             Err(errno) => reply.error(errno),
         }
     }
@@ -343,93 +311,11 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        reply.ok();
-    }
-
     /// A full file system of one file. A loop device takes the block size for the granularity of
     /// its discards.
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         let block = BLOCK_BYTES as u32;
         reply.statfs(self.blocks, 0, 0, 1, 0, block, 255, block);
-    }
-
-    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
-        reply.ok();
-    }
-
-    fn ioctl(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: IoctlFlags,
-        _command: u32,
-        _input: &[u8],
-        _output_size: u32,
-        reply: ReplyIoctl,
-    ) {
-        reply.error(Errno::ENOTTY);
-    }
-
-    /// ENOSYS tells the kernel not to ask again.
-    fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn create(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _mode: u32,
-        _umask: u32,
-        _flags: i32,
-        reply: ReplyCreate,
-    ) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn mknod(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _mode: u32,
-        _umask: u32,
-        _rdev: u32,
-        reply: ReplyEntry,
-    ) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn rename(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: INodeNo,
-        _: &OsStr,
-        _: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EPERM);
     }
 }
 
@@ -502,16 +388,5 @@ mod tests {
         ] {
             assert_eq!(ask(mode, 1), Err(libc::EOPNOTSUPP), "{mode}");
         }
-    }
-
-    #[test]
-    fn all_of_the_file_is_data() {
-        let ask = |offset, whence| seek(8192, offset, whence).map_err(i32::from);
-        assert_eq!(ask(5, libc::SEEK_DATA), Ok(5));
-        assert_eq!(ask(5, libc::SEEK_HOLE), Ok(8192));
-        assert_eq!(ask(8192, libc::SEEK_DATA), Err(libc::ENXIO));
-        assert_eq!(ask(8192, libc::SEEK_HOLE), Err(libc::ENXIO));
-        assert_eq!(ask(-1, libc::SEEK_DATA), Err(libc::EINVAL));
-        assert_eq!(ask(0, libc::SEEK_END), Err(libc::EINVAL));
     }
 }

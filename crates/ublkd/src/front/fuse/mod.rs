@@ -19,9 +19,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use fuser::{Config, MountOption, Session, SessionUnmounter};
 use rustix::fs::statfs;
-use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::thread::become_io_flusher;
@@ -72,7 +71,7 @@ pub enum FuseError {
     },
     /// What a killed server left can't be removed.
     #[error(
-        "can't remove the dead mount on {}: {source}; try `umount --lazy` on it as root",
+        "can't remove the dead mount on {}: {source}; try `fusermount3 -uz` on it, or `umount --lazy` as root",
         .dir.display()
     )]
     Stale {
@@ -105,14 +104,6 @@ pub enum FuseError {
     },
 }
 
-/// How a file system is mounted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct FuseOptions {
-    /// Let others in, within the file's mode, which then is 0660 instead of 0600. Without it only
-    /// the user who runs the server gets in: not even root, if that is someone else.
-    pub allow_other: bool,
-}
-
 /// How an unmount ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unmounted {
@@ -133,23 +124,15 @@ pub struct FuseServer {
 }
 
 impl FuseServer {
-    /// Serves `volume` as `<dir>/<name>`, for this user only.
+    /// Serves `volume` as `<dir>/<name>`, readable and writable for this user only.
     ///
     /// # Errors
     /// When the directory is not there or taken, or mounting is not allowed.
     pub fn mount(dir: &Path, volume: Volume) -> Result<Self, FuseError> {
-        Self::mount_with(dir, volume, FuseOptions::default())
-    }
-
-    /// Serves `volume` as `<dir>/<name>`.
-    ///
-    /// # Errors
-    /// When the directory is not there or taken, or mounting is not allowed.
-    pub fn mount_with(dir: &Path, volume: Volume, options: FuseOptions) -> Result<Self, FuseError> {
         check_name(volume.name())?;
         remove_stale_mounts(dir)?;
         let dir = mount_point(dir)?;
-        let files = Files::new(volume, options);
+        let files = Files::new(volume);
         let mount = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => FuseError::NoFuse,
             _ => FuseError::Mount {
@@ -157,7 +140,7 @@ impl FuseServer {
                 source,
             },
         };
-        let mut session = Session::new(files, &dir, &config(options)).map_err(mount)?;
+        let mut session = Session::new(files, &dir, &config()).map_err(mount)?;
         let unmounter = session.unmount_callable();
         let (end, ended) = mpsc::channel();
         let session = thread::Builder::new()
@@ -227,7 +210,7 @@ impl Drop for FuseServer {
     }
 }
 
-fn config(options: FuseOptions) -> Config {
+fn config() -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("evenkeel".to_owned()),
@@ -236,11 +219,6 @@ fn config(options: FuseOptions) -> Config {
         MountOption::NoExec,
         MountOption::NoAtime,
     ];
-    config.acl = if options.allow_other {
-        SessionACL::All
-    } else {
-        SessionACL::Owner
-    };
     config
 }
 
@@ -261,34 +239,12 @@ fn remove_stale_mounts(dir: &Path) -> Result<(), FuseError> {
             Ok(_) | Err(_) => break,
         }
         tracing::warn!(dir = %dir.display(), "removing the mount that a dead server left");
-        unmount(dir, UnmountFlags::DETACH).or_else(|error| match error {
-            Errno::PERM => unmount_by_helper(dir),
-            error => Err(FuseError::Stale {
-                dir: dir.to_owned(),
-                source: error.into(),
-            }),
+        unmount(dir, UnmountFlags::DETACH).map_err(|error| FuseError::Stale {
+            dir: dir.to_owned(),
+            source: error.into(),
         })?;
     }
     Ok(())
-}
-
-/// Who is not root asks fuse3's set-uid helper.
-fn unmount_by_helper(dir: &Path) -> Result<(), FuseError> {
-    let stale = |source| FuseError::Stale {
-        dir: dir.to_owned(),
-        source,
-    };
-    let helper = std::process::Command::new("fusermount3")
-        .arg("-uz")
-        .arg("--")
-        .arg(dir)
-        .output();
-    let output = helper.map_err(stale)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(stale(io::Error::other(text)))
 }
 
 /// The absolute path of the directory, if it can be mounted on.

@@ -13,11 +13,8 @@ use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use raidcore::engine::{Op, RequestError};
 use raidcore::units::{BLOCK_BYTES, Lba};
 
+use crate::front::RANGE_BLOCKS_MAX;
 use crate::volume::{Buffer, Port, Submit, Volume};
-
-/// The most blocks of a discard or write-zeroes that go to the volume at once (1 GiB), so that
-/// other requests get their turn.
-const RANGE_BLOCKS_MAX: u32 = 1 << 18;
 
 /// Whom to answer.
 #[derive(Debug)]

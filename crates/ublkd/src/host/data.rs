@@ -1,0 +1,419 @@
+//! The data thread: what has happened goes into the engine, what it says is carried out.
+//!
+//! Invariants:
+//! - A tag is in `in_flight` from before the engine hears of its request until the engine completes
+//!   it.
+//! - All actions of a step are begun before the next step; arithmetic is carried out when it is
+//!   asked for, and reported after the last action of that step.
+//! - The thread sleeps only when there is nothing to take in, and everything begun is with the
+//!   kernel.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, SystemTime};
+
+use det::Instant;
+use raidcore::engine::{
+    Action, Command, CommandError, Engine, Input, Io, IoOp, JobId, Note, Request, RequestError,
+};
+use raidcore::meta::{Assembled, DeviceUuid, checksum};
+use raidcore::parity::Kernels;
+use raidcore::units::{DeviceId, Tag};
+
+use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
+use super::{Event, HostConfig};
+use crate::arena::Arena;
+use crate::compute;
+use crate::members::Device;
+use crate::ring::{Ring, RingConfig, Source};
+use crate::volume::{Submission, Submissions};
+
+/// What the data thread begins with.
+pub(super) struct Setup {
+    pub(super) config: HostConfig,
+    pub(super) assembled: Assembled,
+    pub(super) devices: Vec<Option<Device>>,
+    pub(super) submissions: Submissions,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// The data thread from its start, of which it tells `ready`, to its end.
+pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
+    let shared = Arc::clone(&setup.shared);
+    let array = setup.assembled.record.name.clone();
+    let mut data = match Data::new(setup) {
+        Ok(data) => data,
+        Err(error) => {
+            shared.close(End::Died);
+            // Whoever waits for it is there: it is what spawned us.
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let _ = ready.send(Ok(()));
+    let end = match catch_unwind(AssertUnwindSafe(|| data.run())) {
+        Ok(Ok(result)) => End::Stopped(result),
+        Ok(Err(error)) => {
+            tracing::error!(array, %error, "the kernel no longer takes I/O; the array is down");
+            End::Died
+        }
+        Err(_) => {
+            tracing::error!(array, "the data thread panicked; the array is down");
+            End::Died
+        }
+    };
+    let waiting = std::mem::take(&mut data.waiting);
+    data.fail_requests();
+    drop(data);
+    shared.close(end);
+    for answer in waiting {
+        reply(answer, end.answer());
+    }
+}
+
+/// Who waits for the engine's answer to a command.
+enum Asker {
+    Command(Reply<()>),
+    Add(DeviceId, Reply<DeviceId>),
+    Stop,
+}
+
+struct Data {
+    engine: Engine,
+    kernels: &'static Kernels,
+    // The ring goes before the memory that it may use.
+    ring: Ring,
+    arena: Arena,
+    submissions: Submissions,
+    shared: Arc<Shared>,
+    clock: Clock,
+    now: Instant,
+    /// By tag.
+    in_flight: Vec<Option<Submission>>,
+    /// Scratch space.
+    actions: Vec<Action>,
+    orders: Vec<Order>,
+    /// Arithmetic that was carried out in this step.
+    computed: VecDeque<JobId>,
+    /// Who is to be answered, by the command's number.
+    askers: BTreeMap<u64, Asker>,
+    next_number: u64,
+    next_device: u32,
+    stopping: bool,
+    /// The engine has stopped.
+    stopped: Option<Result<(), CommandError>>,
+    /// Who waits for the end.
+    waiting: Vec<Reply<()>>,
+}
+
+impl Data {
+    fn new(setup: Setup) -> io::Result<Self> {
+        let Setup {
+            config,
+            assembled,
+            devices,
+            submissions,
+            shared,
+        } = setup;
+        let numbered = (0u32..).map(DeviceId).zip(devices);
+        let devices: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
+        let ids: Vec<_> = devices.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
+        let clock = Clock::start();
+        let now = clock.now();
+        let engine = Engine::new(config.engine, assembled, &ids, now, wall_seconds());
+        let mut arena = Arena::new(
+            submissions.payload_memory(),
+            engine.scratch_buffers(),
+            engine.geometry().chunk(),
+        )?;
+        let ring_config = RingConfig {
+            entries: config.ring_entries,
+            io_timeout: config.io_timeout,
+            register_memory: config.register_memory,
+        };
+        let mut ring = Ring::new(ring_config, &mut arena, submissions.bell().fd())?;
+        for (id, device) in devices.into_iter().flatten() {
+            ring.open(id, device)?;
+        }
+        Ok(Self {
+            engine,
+            kernels: Kernels::best(),
+            ring,
+            arena,
+            in_flight: (0..submissions.config().tags).map(|_| None).collect(),
+            submissions,
+            shared,
+            clock,
+            now,
+            actions: Vec::new(),
+            orders: Vec::new(),
+            computed: VecDeque::new(),
+            askers: BTreeMap::new(),
+            next_number: 0,
+            next_device: ids.len() as u32,
+            stopping: false,
+            stopped: None,
+            waiting: Vec::new(),
+        })
+    }
+
+    /// Serves until the array is stopped; returns what came of recording that.
+    fn run(&mut self) -> io::Result<Result<(), CommandError>> {
+        self.feed(Input::Tick);
+        loop {
+            self.take_in();
+            if let Some(result) = self.stopped
+                && self.ring.outstanding() == 0
+            {
+                self.ring.close_all();
+                return Ok(result);
+            }
+            self.rest()?;
+        }
+    }
+
+    /// Takes in all that has happened.
+    fn take_in(&mut self) {
+        self.now = self.clock.now();
+        self.ring.reap(self.now, &mut self.arena);
+        while let Some((id, result)) = self.ring.next_done() {
+            self.feed(Input::IoDone { id, result });
+        }
+        while let Some(submission) = self.submissions.pop() {
+            self.request(submission);
+        }
+        let mut orders = std::mem::take(&mut self.orders);
+        self.shared.take_orders(&mut orders);
+        for order in orders.drain(..) {
+            self.order(order);
+        }
+        self.orders = orders;
+        if self.engine.deadline().is_some_and(|(at, _)| at <= self.now) {
+            self.feed(Input::Tick);
+        }
+    }
+
+    /// Hands over what was begun, and sleeps if there is nothing else to do.
+    fn rest(&mut self) -> io::Result<()> {
+        let wake = self.engine.deadline().map(|(at, _)| at);
+        let wake = wake.into_iter().chain(self.ring.deadline()).min();
+        let limit = wake.map(|at| at.since(self.now));
+        if self.ring.has_done() || limit == Some(Duration::ZERO) {
+            return self.ring.submit();
+        }
+        let bell = self.submissions.bell();
+        if !bell.park(|| self.submissions.has_work() || self.shared.has_orders()) {
+            return self.ring.submit();
+        }
+        let result = self.ring.submit_and_sleep(limit);
+        bell.unpark();
+        result
+    }
+
+    fn request(&mut self, submission: Submission) {
+        let tag = submission.buffer.tag();
+        let asked = submission.request;
+        let before = self.in_flight[usize::from(tag.0)].replace(submission);
+        assert!(before.is_none(), "{tag:?} is in flight twice");
+        self.feed(Input::Request(Request {
+            tag,
+            op: asked.op,
+            lba: asked.lba,
+            blocks: asked.blocks,
+            fua: asked.fua,
+        }));
+    }
+
+    fn order(&mut self, order: Order) {
+        match order {
+            Order::Command(command, answer) => self.command(command, Asker::Command(answer)),
+            Order::Status(answer) => reply(answer, Ok(self.engine.status())),
+            Order::Add {
+                device,
+                uuid,
+                answer,
+            } => self.add(device, uuid, answer),
+            Order::Gone(device) => self.feed(Input::DeviceGone(device)),
+            Order::Join(answer) => self.waiting.push(answer),
+            Order::Stop(answer) => {
+                self.waiting.extend(answer);
+                if !std::mem::replace(&mut self.stopping, true) {
+                    self.command(Command::Stop, Asker::Stop);
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, command: Command, asker: Asker) {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.askers.insert(number, asker);
+        self.feed(Input::Command { number, command });
+    }
+
+    fn add(&mut self, opened: Device, uuid: DeviceUuid, answer: Reply<DeviceId>) {
+        let device = DeviceId(self.next_device);
+        self.next_device += 1;
+        let (blocks, path) = (opened.blocks(), opened.path().to_path_buf());
+        if let Err(error) = self.ring.open(device, opened) {
+            reply(answer, Err(HostError::Device(error)));
+            return;
+        }
+        self.shared.name_device(device, path);
+        let command = Command::AddSpare {
+            device,
+            uuid,
+            blocks,
+        };
+        self.command(command, Asker::Add(device, answer));
+    }
+
+    fn answer(&mut self, number: u64, result: Result<(), CommandError>) {
+        match self.askers.remove(&number) {
+            Some(Asker::Command(answer)) => reply(answer, result.map_err(HostError::from)),
+            Some(Asker::Add(device, answer)) => {
+                if result.is_err() {
+                    self.ring.close(device);
+                }
+                reply(answer, result.map(|()| device).map_err(HostError::from));
+            }
+            Some(Asker::Stop) => self.stopped = Some(result),
+            None => unreachable!("command {number} was answered twice"),
+        }
+    }
+
+    /// Tells the engine, and carries out what it says until it says nothing more.
+    fn feed(&mut self, input: Input) {
+        self.step(input);
+        while let Some(job) = self.computed.pop_front() {
+            self.step(Input::Computed(job));
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.engine.step(self.now, input, &mut actions);
+        if cfg!(debug_assertions) {
+            self.engine.check();
+        }
+        for action in actions.drain(..) {
+            self.carry_out(action);
+        }
+        self.actions = actions;
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Io(io) => self.begin(io),
+            Action::Compute(job) => self.compute(job),
+            Action::Complete { tag, result } => self.complete(tag, result),
+            Action::Answer { number, result } => self.answer(number, result),
+            Action::Note(note) => self.note(note),
+            Action::Release(device) => self.ring.close(device),
+        }
+    }
+
+    fn begin(&mut self, io: Io) {
+        let (now, who, range) = (self.now, (io.id, io.device), (io.at, io.blocks));
+        let (ring, arena) = (&mut self.ring, &mut self.arena);
+        match io.op {
+            IoOp::Read(to) => ring.read(now, arena, who, to, range),
+            IoOp::Write { from, fua } => {
+                ring.write(now, arena, who, Source::Mem(from), fua, range);
+            }
+            IoOp::Store(page) => {
+                let pages = arena.take_pages(1);
+                arena.fill_pages(pages, 1, |_, into| {
+                    self.engine.encode(page, io.device, into);
+                });
+                ring.write(now, arena, who, Source::Pages(pages), true, range);
+            }
+            IoOp::Journal => {
+                let header = self.engine.journal_header_blocks(io.id);
+                let pages = arena.take_pages(header);
+                arena.fill_pages(pages, header, |arena, into| {
+                    // A ring that was dropped meanwhile has no header to encode: what the pages
+                    // held before must not be taken for one.
+                    into.fill(0);
+                    let crc_of = |mem| checksum(arena.block(mem));
+                    self.engine.encode_journal(io.id, crc_of, into);
+                });
+                ring.gather(now, arena, who, (pages, header), io.at, |visit| {
+                    self.engine.journal_payload(io.id, visit);
+                });
+            }
+            IoOp::Flush => ring.flush(now, arena, who),
+            IoOp::Discard => ring.discard(now, arena, who, range),
+        }
+    }
+
+    fn compute(&mut self, job: JobId) {
+        let mut agrees = true;
+        self.engine.steps(job, |step, blocks| {
+            agrees &= compute::run(self.kernels, &mut self.arena, step, blocks);
+        });
+        if !agrees {
+            self.engine.mismatch(job);
+        }
+        self.computed.push_back(job);
+    }
+
+    fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
+        match self.in_flight[usize::from(tag.0)].take() {
+            Some(submission) => submission.complete(result),
+            None => unreachable!("{tag:?} was completed twice"),
+        }
+    }
+
+    fn note(&self, note: Note) {
+        let array = &self.submissions.config().name;
+        match note {
+            Note::ArrayFailed => tracing::error!(array, ?note),
+            Note::MemberFailed { .. } | Note::Mismatch(_) => tracing::warn!(array, ?note),
+            Note::BlocksRepaired { .. }
+            | Note::PassStarted(_)
+            | Note::PassEnded(..)
+            | Note::SpareActivated { .. }
+            | Note::JournalReplayed { .. } => tracing::info!(array, ?note),
+        }
+        let at = wall_seconds();
+        lock(&self.shared.log).push(Event { at, note });
+    }
+
+    /// Ends the requests that the engine will never complete.
+    fn fail_requests(&mut self) {
+        for submission in self.in_flight.iter_mut().filter_map(Option::take) {
+            // A port that panics must not keep the others from hearing.
+            let told = AssertUnwindSafe(|| submission.complete(Err(RequestError::Io)));
+            if catch_unwind(told).is_err() {
+                tracing::error!("a front end panicked as it was told of a completion");
+            }
+        }
+    }
+}
+
+/// The system's monotonic clock, from its start on.
+struct Clock {
+    start: std::time::Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self {
+            start: std::time::Instant::now(),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ORIGIN + self.start.elapsed()
+    }
+}
+
+/// The time in seconds since 1970.
+fn wall_seconds() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,267 @@
+//! How others talk to the data thread: orders through a mailbox, answers through one-shot channels.
+//!
+//! Invariant: an order is in the mailbox, with the data thread, or answered. The mailbox is closed
+//! under its lock, after the end is known, so no order is left in it.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+
+use raidcore::engine::{Command, CommandError, Status};
+use raidcore::meta::DeviceUuid;
+use raidcore::units::DeviceId;
+use tokio::sync::oneshot;
+
+use super::notes::{Log, Notes};
+use crate::members::Device;
+use crate::volume::{Bell, block_on};
+
+/// Why an array did not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// It can't.
+    #[error(transparent)]
+    Refused(#[from] CommandError),
+    /// The device could not be taken in.
+    #[error("the device can't be used: {0}")]
+    Device(#[source] io::Error),
+    /// It is stopped.
+    #[error("the array is stopped")]
+    Ended,
+    /// Its data thread has failed. What was acknowledged is on the members; the array was not
+    /// stopped cleanly.
+    #[error("the array's data thread has failed; attach the array again, and see the log for why")]
+    Died,
+}
+
+/// What will be answered: a future, or to be waited for.
+#[must_use = "the order is given, but whether it was carried out is in the answer"]
+#[derive(Debug)]
+pub struct Answer<T> {
+    receiver: oneshot::Receiver<Result<T, HostError>>,
+}
+
+impl<T> Answer<T> {
+    /// The answer; the thread sleeps until it is there.
+    ///
+    /// # Errors
+    /// As the order's.
+    pub fn wait(self) -> Result<T, HostError> {
+        block_on(self)
+    }
+}
+
+impl<T> Future for Answer<T> {
+    type Output = Result<T, HostError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let receiver = Pin::new(&mut self.receiver);
+        receiver
+            .poll(context)
+            .map(|answer| answer.unwrap_or(Err(HostError::Ended)))
+    }
+}
+
+/// Commands a running array. Clones command the same array; when the last one is dropped, the array
+/// stops as if told to.
+#[derive(Clone)]
+pub struct HostHandle {
+    pub(super) client: Arc<Client>,
+}
+
+impl HostHandle {
+    /// Gives a command to the engine; answered when it is carried out and, if it changes the
+    /// array's record, durable. To stop the array, use [`HostHandle::stop`].
+    pub fn command(&self, command: Command) -> Answer<()> {
+        match command {
+            Command::Stop => self.stop(),
+            command => self.order(|answer| Order::Command(command, answer)),
+        }
+    }
+
+    /// The engine's state.
+    pub fn status(&self) -> Answer<Status> {
+        self.order(Order::Status)
+    }
+
+    /// Gives the array an opened device as a spare, under an identity that no device has had; if a
+    /// member is missing, a rebuild onto it starts. Answered with the device's number when the
+    /// spare is recorded. A device that is refused is closed.
+    pub fn add_device(&self, device: Device, uuid: DeviceUuid) -> Answer<DeviceId> {
+        self.order(|answer| Order::Add {
+            device,
+            uuid,
+            answer,
+        })
+    }
+
+    /// Tells the array that a device is no longer there. Nothing happens if it doesn't use it.
+    pub fn report_gone(&self, device: DeviceId) {
+        self.client.shared.post(Order::Gone(device));
+    }
+
+    /// What a device is called, also if the array no longer uses it.
+    #[must_use]
+    pub fn device_path(&self, device: DeviceId) -> Option<PathBuf> {
+        lock(&self.client.shared.paths).get(&device).cloned()
+    }
+
+    /// The array's events.
+    #[must_use]
+    pub fn notes(&self) -> Notes {
+        lock(&self.client.shared.log).subscribe()
+    }
+
+    /// Finishes what was begun, flushes, records a clean stop, closes all devices. Requests that
+    /// come later are refused. Answered when all of that is done, as for everybody who asks for it.
+    pub fn stop(&self) -> Answer<()> {
+        self.order(|answer| Order::Stop(Some(answer)))
+    }
+
+    /// Answered when the array has ended, for whatever reason, as [`HostHandle::stop`] would be.
+    pub fn join(&self) -> Answer<()> {
+        self.order(Order::Join)
+    }
+
+    fn order<T>(
+        &self,
+        order: impl FnOnce(oneshot::Sender<Result<T, HostError>>) -> Order,
+    ) -> Answer<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.client.shared.post(order(sender));
+        Answer { receiver }
+    }
+}
+
+/// All handles of an array.
+pub(super) struct Client {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.shared.post(Order::Stop(None));
+    }
+}
+
+/// Where an answer goes. That nobody waits for it any more is no error.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, HostError>>;
+
+/// What the data thread is told.
+pub(super) enum Order {
+    Command(Command, Reply<()>),
+    Status(Reply<Status>),
+    Add {
+        device: Device,
+        uuid: DeviceUuid,
+        answer: Reply<DeviceId>,
+    },
+    Gone(DeviceId),
+    Stop(Option<Reply<()>>),
+    Join(Reply<()>),
+}
+
+/// How the data thread has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// It was told to; what came of recording that.
+    Stopped(Result<(), CommandError>),
+    /// By a panic, or because the kernel refused its ring.
+    Died,
+}
+
+impl End {
+    pub(super) fn answer(self) -> Result<(), HostError> {
+        match self {
+            Self::Stopped(result) => Ok(result?),
+            Self::Died => Err(HostError::Died),
+        }
+    }
+}
+
+/// What the data thread and the handles share.
+pub(super) struct Shared {
+    /// None when the data thread takes no more.
+    mailbox: Mutex<Option<Vec<Order>>>,
+    bell: Arc<Bell>,
+    /// Of all devices that there ever were.
+    paths: Mutex<BTreeMap<DeviceId, PathBuf>>,
+    pub(super) log: Mutex<Log>,
+    end: OnceLock<End>,
+}
+
+impl Shared {
+    pub(super) fn new(bell: Arc<Bell>, paths: impl Iterator<Item = (DeviceId, PathBuf)>) -> Self {
+        Self {
+            mailbox: Mutex::new(Some(Vec::new())),
+            bell,
+            paths: Mutex::new(paths.collect()),
+            log: Mutex::new(Log::new()),
+            end: OnceLock::new(),
+        }
+    }
+
+    fn post(&self, order: Order) {
+        let mut mailbox = lock(&self.mailbox);
+        match &mut *mailbox {
+            Some(orders) => orders.push(order),
+            None => self.refuse(order),
+        }
+        drop(mailbox);
+        self.bell.ring();
+    }
+
+    pub(super) fn has_orders(&self) -> bool {
+        lock(&self.mailbox).as_ref().is_some_and(|m| !m.is_empty())
+    }
+
+    /// Moves what is in the mailbox to `into`.
+    pub(super) fn take_orders(&self, into: &mut Vec<Order>) {
+        if let Some(orders) = &mut *lock(&self.mailbox) {
+            into.append(orders);
+        }
+    }
+
+    pub(super) fn name_device(&self, id: DeviceId, path: PathBuf) {
+        lock(&self.paths).insert(id, path);
+    }
+
+    /// The data thread has ended.
+    pub(super) fn close(&self, end: End) {
+        // Nobody else sets it.
+        let _ = self.end.set(end);
+        lock(&self.log).end();
+        for order in lock(&self.mailbox).take().into_iter().flatten() {
+            self.refuse(order);
+        }
+    }
+
+    fn refuse(&self, order: Order) {
+        let end = self.end.get().copied().unwrap_or(End::Died);
+        let why = || match end {
+            End::Stopped(_) => HostError::Ended,
+            End::Died => HostError::Died,
+        };
+        match order {
+            Order::Command(_, answer) => reply(answer, Err(why())),
+            Order::Status(answer) => reply(answer, Err(why())),
+            Order::Add { answer, .. } => reply(answer, Err(why())),
+            Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),
+            Order::Gone(_) | Order::Stop(None) => {}
+        }
+    }
+}
+
+/// Answers. Who asked may have lost interest.
+pub(super) fn reply<T>(to: Reply<T>, answer: Result<T, HostError>) {
+    let _ = to.send(answer);
+}
+
+/// What is behind the locks is whole whenever somebody may panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

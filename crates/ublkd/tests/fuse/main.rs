@@ -1,0 +1,7 @@
+//! The FUSE front end as the kernel and its users see it, over a back end in memory. Mounting needs
+//! root and /dev/fuse.
+
+mod file;
+mod mounts;
+mod tools;
+mod world;
