@@ -35,7 +35,7 @@ pub use job::Job;
 
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;
-use crate::meta::{Areas, Assembled, BitMap, MapKind, MetaPage, SlotState};
+use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage, SlotState};
 use crate::plan::{BoundStep, Plan};
 use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
@@ -353,9 +353,11 @@ impl Engine {
         (readable, writable)
     }
 
-    /// Whether the redundancy of a stripe can be built upon: it was synced, or there is no choice.
+    /// Whether the redundancy of a stripe can be built upon: it was synced, or the journal has seen
+    /// to all but whole stripes that were being overwritten, or there is no choice.
     fn parity_valid(&self, stripe: Stripe, readable: Set) -> bool {
-        !self.regions.is_unsynced(self.areas.region(stripe))
+        self.recorder.record.consistency == Consistency::Journal
+            || !self.regions.is_unsynced(self.areas.region(stripe))
             || readable != Set::first(self.geo.members())
     }
 

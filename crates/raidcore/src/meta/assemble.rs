@@ -120,11 +120,12 @@ pub fn assemble(
             &mut warnings,
         )?;
     }
-    // Without a mark in the bitmap no write was under way, so there is no hole.
+    // Without a mark in the bitmap no write was under way, so there is no hole. A clean stop leaves
+    // marks where a resync was not finished, and there the parity is as little to be relied on.
     let hole = newest.geometry.parities() > 0
         && newest.consistency != Consistency::Journal
         && bitmap.count() > 0;
-    if !newest.clean && degraded && hole {
+    if degraded && hole {
         let warning = Warning::DirtyDegraded;
         accept(
             options.force,
@@ -270,7 +271,9 @@ fn read_superblocks(
     let mut superblocks = Vec::with_capacity(images.len());
     for image in images {
         let label = image.label.clone();
-        superblocks.push(match choose(&SUPERBLOCKS.map(|at| image.block(at))) {
+        // What is too short to hold a copy has none, which is not the same as an unreadable one.
+        let copy = |at| (!image.unreadable.contains(&at)).then(|| image.block(at).unwrap_or(&[]));
+        superblocks.push(match choose(&SUPERBLOCKS.map(copy)) {
             Ok(superblock) => Some(superblock),
             Err(SuperblockError::NotAMember) => return Err(AssembleError::NotAMember { label }),
             Err(SuperblockError::Refused(why)) => {

@@ -19,6 +19,10 @@ const VERSION: Field<4> = MAGIC.then();
 const CHECKSUM: Field<4> = VERSION.then();
 const ARRAY: Field<16> = CHECKSUM.then();
 
+/// The greatest count of changes, starts, versions or entries that is taken for real: nothing counts
+/// so far, and whoever goes on counting from here does not overflow.
+pub(super) const COUNT_MAX: u64 = 1 << 62;
+
 /// The bytes that every metadata block begins with.
 pub(super) const PREFIX_BYTES: usize = ARRAY.end();
 
@@ -138,6 +142,15 @@ impl Field<4> {
 impl Field<8> {
     pub(super) fn u64(self, block: &[u8]) -> u64 {
         u64::from_le_bytes(self.get(block))
+    }
+
+    /// A number that is counted up.
+    pub(super) fn count(self, block: &[u8], name: &'static str) -> Result<u64, CodecError> {
+        let count = self.u64(block);
+        if count > COUNT_MAX {
+            return Err(CodecError::Invalid(name));
+        }
+        Ok(count)
     }
 }
 

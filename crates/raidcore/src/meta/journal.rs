@@ -217,7 +217,7 @@ fn decode(ring: &[u8]) -> Option<JournalEntry> {
     let header = JournalHeader {
         array,
         epoch: EPOCH.u64(block),
-        entry: ENTRY.u64(block),
+        entry: ENTRY.count(block, "entry").ok()?,
         tail: TAIL.u64(block),
         member: MemberId(u8::try_from(MEMBER.u32(block)).ok()?),
         at: AT.u64(block),

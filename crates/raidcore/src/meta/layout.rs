@@ -34,6 +34,12 @@ const REGIONS_MAX: u64 = 1 << 16;
 /// The journal's size, unless the largest entry wants more.
 const JOURNAL_BLOCKS: u64 = 2048;
 
+/// The most blocks of a journal that is taken for real (1 GiB).
+const JOURNAL_MAX: u64 = 1 << 18;
+
+/// The most blocks that may lie unused between all areas together.
+const SLACK_MAX: u64 = 1 << 12;
+
 /// How many of the largest entries a journal has room for, at least.
 const JOURNAL_ENTRIES_MIN: u64 = 4;
 
@@ -161,6 +167,7 @@ impl Areas {
 
         ensure(self.region_stripes.is_power_of_two(), "region")?;
         let regions = stripes.div_ceil(self.region_stripes);
+        ensure(regions <= REGIONS_MAX, "region")?;
         ensure(self.bitmap_start >= MAPS_START, "write-intent bitmap")?;
         ensure(self.bitmap_pages == pages(regions), "write-intent bitmap")?;
         let bitmap_end = end(self.bitmap_start, 2 * u64::from(self.bitmap_pages));
@@ -170,10 +177,15 @@ impl Areas {
         ensure(fits(zero_map_end, self.journal_start), "journal")?;
         let (level, members) = (geometry.level(), geometry.members());
         let least = journal_least(level, members, geometry.chunk(), consistency);
-        ensure(self.journal_blocks >= least, "journal")?;
+        let journal = least..=JOURNAL_MAX;
+        ensure(journal.contains(&self.journal_blocks), "journal")?;
         let journal_end = end(self.journal_start, self.journal_blocks);
         ensure(fits(journal_end, self.data_start), "data area")?;
         ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
+        // Whoever reads the metadata takes memory for all that is before the data.
+        let maps = 2 * (u64::from(self.bitmap_pages) + u64::from(self.zero_map_pages));
+        let used = MAPS_START + maps + self.journal_blocks;
+        ensure(self.data_start - used <= SLACK_MAX, "data area")?;
         let data_end = end(self.data_start, stripes * u64::from(geometry.chunk()));
         ensure(data_end == Some(self.member_blocks), "data area")
     }

@@ -207,7 +207,7 @@ impl BitMap {
             return Err(CodecError::Invalid("length"));
         }
         Ok(Page {
-            version: VERSION.u64(block),
+            version: VERSION.count(block, "version")?,
             bits: &block[HEADER_BYTES..],
         })
     }

@@ -127,11 +127,12 @@ pub enum AssembleError {
         /// Images that were given but can't be used.
         left_out: Vec<Warning>,
     },
-    /// The write hole: stopped uncleanly, degraded, and without a journal.
+    /// The write hole: after an unclean stop, not (wholly) resynced, degraded, and without a
+    /// journal.
     #[error(
-        "the array was not stopped cleanly and is degraded, so blocks that were being written, and \
-         their neighbours on the missing member, may be wrong; connect the missing members, or \
-         accept that by --force"
+        "the array is degraded and was not resynced since an unclean stop, so blocks that were \
+         being written then, and their neighbours on the missing member, may be wrong; connect the \
+         missing members, or accept that by --force"
     )]
     DirtyDegraded,
     /// The journal is needed, and part of it can't be read.
@@ -197,7 +198,7 @@ pub enum Warning {
         /// Which page.
         page: u32,
     },
-    /// Unclean, degraded and without a journal, by force.
+    /// Degraded, not resynced since an unclean stop, and without a journal, by force.
     DirtyDegraded,
     /// Part of the journal can't be read.
     JournalUnreadable {
@@ -247,7 +248,8 @@ impl fmt::Display for Warning {
                 "page {page} of the zero map is lost; blocks discarded there may read as anything"
             ),
             Self::DirtyDegraded => f.write_str(
-                "started although unclean and degraded: check the contents (fsck) before use",
+                "started degraded although not resynced since an unclean stop: check the contents \
+                 (fsck) before use",
             ),
             Self::JournalUnreadable { label } => {
                 write!(

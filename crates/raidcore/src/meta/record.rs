@@ -118,7 +118,7 @@ pub struct SlotRecord {
 pub struct ArrayRecord {
     /// Which array.
     pub array: ArrayId,
-    /// Its name, at most 63 bytes, `[A-Za-z0-9_.-]+`.
+    /// Its name, at most 63 bytes, `[A-Za-z0-9][A-Za-z0-9_.-]*`.
     pub name: String,
     /// When it was created, in seconds since 1970.
     pub created: u64,

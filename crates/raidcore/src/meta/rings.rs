@@ -1,9 +1,12 @@
 //! What an unclean stop has left in the journal and has to be carried out.
 //!
-//! A write goes home only after its entry is durable on all of its holders. So an entry that a
-//! present holder lacks was never begun at home, or has been retired there; only one that every
-//! present holder has, live, is carried out. Carrying out an entry that never went home is
-//! harmless: its write was not acknowledged, and the entry holds it whole.
+//! An entry is carried out if a present holder has it, live, and no present holder has retired it
+//! (by a tail beyond it). It need not be on all of them: the write may have gone home although a
+//! holder failed to take the entry, or a spare has taken a holder's place since. An entry that
+//! never went home does no harm: its write was not acknowledged, the entry holds it whole, and as
+//! long as an entry is live its stripe is changed only by later entries, which come after it. The
+//! tails of the others matter where a holder had failed, unrecorded: its ring stands still, and
+//! what they have retired since is not to be undone.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -19,6 +22,7 @@ pub(super) struct Rings<'a> {
     record: &'a ArrayRecord,
     present: Set,
     live: Vec<BTreeMap<u64, JournalEntry>>,
+    tails: Vec<u64>,
     next_entry: u64,
 }
 
@@ -29,21 +33,24 @@ impl<'a> Rings<'a> {
             record,
             present: Set::EMPTY,
             live: Vec::new(),
+            tails: Vec::new(),
             next_entry: 1,
         };
         for (index, image) in images.iter().enumerate() {
-            let mut live = BTreeMap::new();
+            let (mut live, mut tail) = (BTreeMap::new(), 0);
             if let Some(image) = image {
                 rings.present = rings.present.with(index);
                 let ring = ring_of(record, image);
                 let entries = scan(ring, record.array, record.epoch, MemberId(index as u8));
                 if let Some(last) = entries.last().map(|entry| entry.header) {
-                    rings.next_entry = rings.next_entry.max(last.entry.saturating_add(1));
+                    rings.next_entry = rings.next_entry.max(last.entry + 1);
+                    tail = last.tail;
                     let entries = entries.into_iter().map(|entry| (entry.header.entry, entry));
-                    live.extend(entries.filter(|&(number, _)| number >= last.tail));
+                    live.extend(entries.filter(|&(number, _)| number >= tail));
                 }
             }
             rings.live.push(live);
+            rings.tails.push(tail);
         }
         rings
     }
@@ -58,7 +65,7 @@ impl<'a> Rings<'a> {
         let numbers: BTreeSet<u64> = self.live.iter().flat_map(BTreeMap::keys).copied().collect();
         let mut replays = Vec::new();
         for number in numbers {
-            let Some((holder, entry)) = self.complete(number) else {
+            let Some((holder, entry)) = self.due(number) else {
                 continue;
             };
             if !self.is_possible(entry) {
@@ -79,33 +86,43 @@ impl<'a> Rings<'a> {
         replays
     }
 
-    /// The entry and one of its holders, if it has payload and all holders that are there have it.
-    fn complete(&self, number: u64) -> Option<(MemberId, &JournalEntry)> {
-        let (finder, entry) = self
+    /// The entry and one of its holders, if it has payload, is not retired, and all copies agree.
+    fn due(&self, number: u64) -> Option<(MemberId, &JournalEntry)> {
+        let mut copies = self
             .live
             .iter()
             .enumerate()
-            .find_map(|(m, live)| Some((m, live.get(&number)?)))?;
+            .filter_map(|(member, live)| Some((member, live.get(&number)?)));
+        let (holder, entry) = copies.clone().next()?;
         let holders = entry.header.holders;
-        let same = |other: &JournalEntry| {
-            other.header.holders == holders
+        let agrees = |(member, other): (usize, &JournalEntry)| {
+            holders.has(member)
+                && other.header.holders == holders
                 && other.header.stripe == entry.header.stripe
                 && other.runs == entry.runs
                 && other.crcs == entry.crcs
         };
-        let has = |member: usize| self.live[member].get(&number).is_some_and(same);
-        let complete = !entry.runs.is_empty()
-            && holders.has(finder)
-            && holders.and(self.present).into_iter().all(has);
-        complete.then_some((MemberId(finder as u8), entry))
+        let retired = |member: usize| self.tails[member] > number;
+        let due = !entry.runs.is_empty()
+            && copies.all(agrees)
+            && !holders.and(self.present).into_iter().any(retired);
+        due.then_some((MemberId(holder as u8), entry))
     }
 
-    /// Whether the array has the blocks that an entry would write.
+    /// Whether the array has the blocks that an entry would write, and each is written once.
     fn is_possible(&self, entry: &JournalEntry) -> bool {
         let geometry = &self.record.geometry;
+        let mut places: Vec<_> = entry
+            .runs
+            .iter()
+            .map(|run| (run.member, run.row, run.row + run.blocks))
+            .collect();
+        places.sort_unstable();
+        let apart = |pair: &[(MemberId, u32, u32)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
         entry.header.stripe.0 < geometry.stripes()
-            && entry.runs.iter().all(|run| {
-                run.member.index() < geometry.members() && run.row + run.blocks <= geometry.chunk()
+            && places.windows(2).all(apart)
+            && places.iter().all(|&(member, _, end)| {
+                member.index() < geometry.members() && end <= geometry.chunk()
             })
     }
 }

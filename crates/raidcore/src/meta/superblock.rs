@@ -169,8 +169,8 @@ impl Superblock {
             geometry,
             areas,
             consistency,
-            events: EVENTS.u64(block),
-            epoch: EPOCH.u64(block),
+            events: EVENTS.count(block, "events")?,
+            epoch: EPOCH.count(block, "epoch")?,
             clean,
             slots: slots?,
             spares: spares.collect(),
@@ -292,8 +292,12 @@ fn decode_features(block: &[u8]) -> Result<Features, CodecError> {
 fn decode_name(block: &[u8]) -> Result<String, CodecError> {
     let name = NAME.get(block);
     let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"_.-".contains(b);
+    // Hosts make paths of it, which `..` must not become.
+    let good = |name: &&[u8]| {
+        name.first().is_some_and(u8::is_ascii_alphanumeric) && name.iter().all(allowed)
+    };
     name.get(..usize::from(NAME_LENGTH.u8(block)))
-        .filter(|name| !name.is_empty() && name.iter().all(allowed))
+        .filter(good)
         .and_then(|name| core::str::from_utf8(name).ok())
         .map(String::from)
         .ok_or(CodecError::Invalid("name"))

@@ -555,7 +555,17 @@ impl World {
             version,
             before,
         } = done;
-        assert_eq!(result, Ok(()), "{request:?}: redundancy was never exceeded");
+        assert_eq!(
+            result,
+            Ok(()),
+            "{request:?}: redundancy was never exceeded; {:?}; {:?}; bad: {:?}",
+            self.notes,
+            self.engine.status(),
+            self.disks
+                .iter()
+                .map(|d| (d.gone, &d.bad))
+                .collect::<Vec<_>>()
+        );
         let lbas = request.lba.0..request.lba.0 + u64::from(request.blocks);
         match request.op {
             Op::Read => {

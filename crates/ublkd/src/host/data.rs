@@ -65,8 +65,10 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
             End::Died
         }
     };
+    if matches!(end, End::Died) {
+        data.fail_requests();
+    }
     let waiting = std::mem::take(&mut data.waiting);
-    data.fail_requests();
     drop(data);
     shared.close(end);
     for answer in waiting {
@@ -385,6 +387,11 @@ impl Data {
 
     /// Ends the requests that the engine will never complete.
     fn fail_requests(&mut self) {
+        // Gives up all I/O, so that no device touches memory that a front end gets back.
+        let given_up = AssertUnwindSafe(|| self.ring.reap(Instant(u64::MAX), &mut self.arena));
+        if catch_unwind(given_up).is_err() {
+            tracing::error!("I/O could not be given up");
+        }
         for submission in self.in_flight.iter_mut().filter_map(Option::take) {
             // A port that panics must not keep the others from hearing.
             let told = AssertUnwindSafe(|| submission.complete(Err(RequestError::Io)));

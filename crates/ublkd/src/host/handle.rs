@@ -60,9 +60,10 @@ impl<T> Future for Answer<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let receiver = Pin::new(&mut self.receiver);
+        // Only a panic of the data thread loses an order.
         receiver
             .poll(context)
-            .map(|answer| answer.unwrap_or(Err(HostError::Ended)))
+            .map(|answer| answer.unwrap_or(Err(HostError::Died)))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::world::{BLOCK, World, back_end, check_for_fuse, config, errno, patter
 
 #[test]
 fn a_back_end_that_is_gone_answers_with_errors() {
+    check_for_fuse();
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (volume, submissions) = Volume::channel(config(100));
     drop(submissions);

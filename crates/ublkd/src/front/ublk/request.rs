@@ -1,0 +1,160 @@
+//! Requests of the driver as requests of the volume.
+
+use raidcore::engine::{Op, RequestError};
+use raidcore::units::{BLOCK_BYTES, Lba};
+
+use super::abi::{Descriptor, Params, SECTOR_BYTES};
+use crate::front::RANGE_BLOCKS_MAX;
+use crate::volume::{Submit, Volume};
+
+const BLOCK_SECTORS: u32 = BLOCK_BYTES as u32 / SECTOR_BYTES;
+
+/// What is asked of the volume, and what the driver is told when it was done: the bytes of a read or
+/// write, since it issues again what is missing of them.
+///
+/// # Errors
+/// The negative errno for what the device never said it could do.
+pub(super) fn translate(descriptor: Descriptor) -> Result<(Submit, i32), i32> {
+    let op = match descriptor.op() {
+        Descriptor::READ => Op::Read,
+        Descriptor::WRITE => Op::Write,
+        Descriptor::FLUSH => Op::Flush,
+        Descriptor::DISCARD => Op::Discard,
+        Descriptor::WRITE_ZEROES => Op::WriteZeroes,
+        _ => return Err(-libc::EOPNOTSUPP),
+    };
+    let Descriptor { start, sectors, .. } = descriptor;
+    let aligned = start.is_multiple_of(BLOCK_SECTORS.into()) && sectors.is_multiple_of(BLOCK_SECTORS);
+    if !aligned && op != Op::Flush {
+        return Err(-libc::EINVAL);
+    }
+    let request = Submit {
+        op,
+        lba: Lba(start / u64::from(BLOCK_SECTORS)),
+        blocks: sectors / BLOCK_SECTORS,
+        fua: descriptor.fua(),
+    };
+    let moved = match op {
+        Op::Read | Op::Write => i32::try_from(u64::from(sectors) * u64::from(SECTOR_BYTES)),
+        Op::Flush | Op::Discard | Op::WriteZeroes => Ok(0),
+    };
+    Ok((request, moved.map_err(|_| -libc::EINVAL)?))
+}
+
+/// The negative errno for a request that failed.
+pub(super) fn errno(error: RequestError) -> i32 {
+    match error {
+        RequestError::OutOfRange => -libc::EINVAL,
+        RequestError::Io | RequestError::Stopping => -libc::EIO,
+    }
+}
+
+/// What the driver shall know of the volume, for requests of at most `request_bytes`.
+///
+/// The driver takes the best size of I/O as a power of two only. Where a stripe is none, it is told
+/// the largest that divides one, and cuts requests at stripes anyway.
+pub(super) fn params(volume: &Volume, request_bytes: u32) -> Params {
+    let block_shift = BLOCK_BYTES.trailing_zeros() as u8;
+    let shift = |blocks: u32| block_shift + blocks.max(1).trailing_zeros() as u8;
+    let stripe = volume.stripe_blocks().max(1);
+    Params {
+        block_shift,
+        io_min_shift: shift(volume.chunk_blocks()).min(shift(stripe)),
+        io_opt_shift: shift(stripe),
+        max: request_bytes / SECTOR_BYTES,
+        boundary: stripe.saturating_mul(BLOCK_SECTORS),
+        capacity: capacity(volume),
+        discard_granularity: stripe.saturating_mul(BLOCK_BYTES as u32),
+        max_range: RANGE_BLOCKS_MAX * BLOCK_SECTORS,
+    }
+}
+
+/// The volume's size in sectors.
+pub(super) fn capacity(volume: &Volume) -> u64 {
+    volume.blocks().saturating_mul(BLOCK_SECTORS.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::VolumeConfig;
+
+    fn descriptor(op_and_flags: u32, sectors: u32, start: u64) -> Descriptor {
+        let mut bytes = [0; Descriptor::BYTES];
+        bytes[..4].copy_from_slice(&op_and_flags.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&sectors.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&start.to_ne_bytes());
+        Descriptor::decode(&bytes)
+    }
+
+    #[test]
+    fn each_request_has_its_counterpart() {
+        let fua = 1 << 13;
+        let cases = [
+            (0, Op::Read, false, 16 * 512),
+            (1, Op::Write, false, 16 * 512),
+            (1 | fua, Op::Write, true, 16 * 512),
+            (3, Op::Discard, false, 0),
+            (5 | fua, Op::WriteZeroes, true, 0),
+            (5 | 1 << 15, Op::WriteZeroes, false, 0),
+        ];
+        for (word, op, fua, result) in cases {
+            let request = Submit {
+                op,
+                lba: Lba(3),
+                blocks: 2,
+                fua,
+            };
+            assert_eq!(translate(descriptor(word, 16, 24)), Ok((request, result)));
+        }
+        let (flush, result) = translate(descriptor(2, 0, 0)).expect("a flush");
+        assert_eq!((flush.op, result), (Op::Flush, 0));
+    }
+
+    #[test]
+    fn what_the_device_never_offered_is_refused() {
+        for op in [4, 10, 15, 18, 255] {
+            assert_eq!(translate(descriptor(op, 8, 0)), Err(-libc::EOPNOTSUPP));
+        }
+        for (sectors, start) in [(7, 0), (8, 1), (1, 8)] {
+            for op in [0, 1, 3, 5] {
+                assert_eq!(translate(descriptor(op, sectors, start)), Err(-libc::EINVAL));
+            }
+        }
+        assert_eq!(translate(descriptor(1, 1 << 22, 0)), Err(-libc::EINVAL));
+    }
+
+    fn volume(chunk_blocks: u32, stripe_blocks: u32) -> Volume {
+        let config = VolumeConfig {
+            name: "tank".to_owned(),
+            blocks: 1000,
+            chunk_blocks,
+            stripe_blocks,
+            max_request_blocks: 256,
+            tags: 1,
+        };
+        Volume::channel(config).0
+    }
+
+    #[test]
+    fn the_disk_is_told_the_arrays_geometry() {
+        let expected = Params {
+            block_shift: 12,
+            io_min_shift: 16,
+            io_opt_shift: 18,
+            max: 2048,
+            boundary: 512,
+            capacity: 8000,
+            discard_granularity: 256 << 10,
+            max_range: 1 << 21,
+        };
+        assert_eq!(params(&volume(16, 64), 1 << 20), expected);
+    }
+
+    #[test]
+    fn a_stripe_that_is_no_power_of_two_is_a_boundary() {
+        let five = params(&volume(16, 80), 1 << 20);
+        assert_eq!((five.io_min_shift, five.io_opt_shift), (16, 16));
+        assert_eq!((five.boundary, five.discard_granularity), (640, 320 << 10));
+    }
+}

@@ -1,0 +1,313 @@
+//! Arrays on files in a temporary directory, and a client that knows what they should hold.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use det::Prng;
+use raidcore::engine::{Op, RequestError};
+use raidcore::geometry::{Geometry, Level};
+use raidcore::meta::{
+    Areas, ArrayId, ArrayRecord, AssembleOptions, Assembled, BitMap, Consistency, DeviceUuid,
+    Features, MapKind, MemberImage, SUPERBLOCKS, SlotRecord, SlotState, assemble,
+};
+use raidcore::units::{BLOCK_BYTES, Lba, Pba};
+use tempfile::TempDir;
+use ublkd::host::{Host, HostConfig, HostHandle};
+use ublkd::members::{Device, OpenOptions};
+use ublkd::volume::{Buffer, Port, Submit, Volume};
+
+/// Blocks of a member's file.
+pub const MEMBER_BLOCKS: u64 = 4096;
+
+/// An array's files.
+pub struct Files {
+    pub dir: TempDir,
+    pub members: Vec<PathBuf>,
+}
+
+pub fn uuid(number: usize) -> DeviceUuid {
+    DeviceUuid([number as u8 + 1; 16])
+}
+
+impl Files {
+    /// Formats a fresh array of members with 16 KiB chunks, all zeros.
+    pub fn create(level: Level, members: usize, consistency: Consistency) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = (0..members).map(|m| dir.path().join(format!("member{m}")));
+        let files = Self {
+            members: paths.collect(),
+            dir,
+        };
+        for path in &files.members {
+            empty(path);
+        }
+        files.format(level, consistency);
+        files
+    }
+
+    /// Writes the metadata of a fresh array onto the members.
+    pub fn format(&self, level: Level, consistency: Consistency) {
+        let members = self.members.len();
+        let (areas, stripes) = Areas::plan(level, members, 4, consistency, MEMBER_BLOCKS).unwrap();
+        let geometry = Geometry::new(level, members, 4, stripes).unwrap();
+        let slot = |m| SlotRecord {
+            device: uuid(m),
+            state: SlotState::Up,
+            since: 0,
+        };
+        let record = ArrayRecord {
+            array: ArrayId([7; 16]),
+            name: "tank".into(),
+            created: 0,
+            features: Features::default(),
+            geometry,
+            areas,
+            consistency,
+            events: 1,
+            epoch: 0,
+            clean: true,
+            slots: (0..members).map(slot).collect(),
+            spares: Vec::new(),
+        };
+        for (m, path) in self.members.iter().enumerate() {
+            let device = Device::open(path, OpenOptions::default()).unwrap();
+            let mut block = [0; BLOCK_BYTES];
+            record.encode(uuid(m), &mut block);
+            for at in SUPERBLOCKS {
+                device.write_at(at, &block).unwrap();
+            }
+            let regions = record.areas.regions(stripes);
+            for (kind, bits) in [(MapKind::Bitmap, regions), (MapKind::ZeroMap, stripes)] {
+                let map = BitMap::new(kind, bits);
+                for page in 0..map.pages() {
+                    map.encode_page(record.array, page, 0, &mut block);
+                    let at = record.areas.map_page(kind, page, 0);
+                    device.write_at(at, &block).unwrap();
+                }
+            }
+        }
+    }
+
+    /// An empty file of a member's size.
+    pub fn spare(&self, name: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        empty(&path);
+        path
+    }
+
+    /// Assembles the array from these files.
+    pub fn assemble(&self, degraded: bool) -> (Assembled, Vec<Option<Device>>) {
+        let open = |path| Device::open(path, OpenOptions::default()).unwrap();
+        let mut devices: Vec<_> = self.members.iter().map(|p| Some(open(p))).collect();
+        let images: Vec<_> = devices.iter().flatten().map(image).collect();
+        let options = AssembleOptions {
+            degraded,
+            force: false,
+        };
+        let assembled = assemble(&images, options).unwrap();
+        let places = assembled.slots.iter().chain(&assembled.spares);
+        let places: Vec<_> = places.copied().collect();
+        let devices = places.iter().map(|place| devices[(*place)?].take());
+        let devices = devices.collect();
+        (assembled, devices)
+    }
+
+    /// Assembles and starts the array.
+    pub fn start(&self, config: HostConfig, degraded: bool) -> (Volume, HostHandle) {
+        let (assembled, devices) = self.assemble(degraded);
+        Host::spawn(config, assembled, devices).unwrap()
+    }
+}
+
+fn empty(path: &Path) {
+    let file = File::create(path).unwrap();
+    file.set_len(MEMBER_BLOCKS * BLOCK_BYTES as u64).unwrap();
+}
+
+fn image(device: &Device) -> MemberImage {
+    let mut meta = vec![0; 3072 * BLOCK_BYTES];
+    device.read_at(Pba(0), &mut meta).unwrap();
+    MemberImage {
+        label: device.path().display().to_string(),
+        blocks: device.blocks(),
+        meta,
+        unreadable: Vec::new(),
+    }
+}
+
+type Completion = (u64, Buffer, Result<(), RequestError>);
+
+struct Inbox(Mutex<Sender<Completion>>);
+
+impl Port for Inbox {
+    fn completed(&self, cookie: u64, buffer: Buffer, result: Result<(), RequestError>) {
+        self.0
+            .lock()
+            .unwrap()
+            .send((cookie, buffer, result))
+            .unwrap();
+    }
+}
+
+/// A front end that knows what every block should be.
+pub struct Client {
+    volume: Volume,
+    port: Arc<dyn Port>,
+    inbox: Receiver<Completion>,
+    content: Vec<u8>,
+    rng: Prng,
+    next_cookie: u64,
+    /// No two of them touch the same block.
+    in_flight: BTreeMap<u64, (Submit, Vec<u8>)>,
+}
+
+fn request(op: Op, lba: u64, blocks: u32) -> Submit {
+    Submit {
+        op,
+        lba: Lba(lba),
+        blocks,
+        fua: false,
+    }
+}
+
+fn bytes(request: &Submit) -> std::ops::Range<usize> {
+    let start = request.lba.0 as usize * BLOCK_BYTES;
+    start..start + request.blocks as usize * BLOCK_BYTES
+}
+
+impl Client {
+    /// Of an array full of zeros.
+    pub fn new(volume: Volume, seed: u64) -> Self {
+        let content = vec![0; volume.blocks() as usize * BLOCK_BYTES];
+        Self::knowing(volume, seed, content)
+    }
+
+    fn knowing(volume: Volume, seed: u64, content: Vec<u8>) -> Self {
+        let (sender, inbox) = channel();
+        Self {
+            volume,
+            port: Arc::new(Inbox(Mutex::new(sender))),
+            inbox,
+            content,
+            rng: Prng::new(seed),
+            next_cookie: 0,
+            in_flight: BTreeMap::new(),
+        }
+    }
+
+    /// The same knowledge of another run of the array.
+    pub fn moved_to(self, volume: Volume) -> Self {
+        assert!(self.in_flight.is_empty());
+        let mut rng = self.rng;
+        let seed = rng.next_u64();
+        Self::knowing(volume, seed, self.content)
+    }
+
+    /// `count` random requests, up to 24 in flight; some are still when it returns.
+    pub fn churn(&mut self, count: usize) {
+        for _ in 0..count {
+            while self.in_flight.len() >= 24 {
+                self.receive();
+            }
+            let request = self.draw();
+            self.submit(request);
+        }
+    }
+
+    /// Waits until nothing is in flight.
+    pub fn settle(&mut self) {
+        while !self.in_flight.is_empty() {
+            self.receive();
+        }
+    }
+
+    /// Reads the whole array and compares.
+    pub fn verify(&mut self) {
+        self.settle();
+        let step = self.volume.max_request_blocks();
+        let end = self.volume.blocks();
+        for lba in (0..end).step_by(step as usize) {
+            let blocks = u64::from(step).min(end - lba) as u32;
+            self.submit(request(Op::Read, lba, blocks));
+        }
+        self.settle();
+    }
+
+    pub fn read(&mut self, lba: u64, blocks: u32) {
+        self.submit(request(Op::Read, lba, blocks));
+    }
+
+    pub fn write(&mut self, lba: u64, blocks: u32) {
+        self.submit(request(Op::Write, lba, blocks));
+    }
+
+    pub fn flush(&mut self) {
+        self.submit(request(Op::Flush, 0, 0));
+        self.settle();
+    }
+
+    fn draw(&mut self) -> Submit {
+        let op = match self.rng.below(20) {
+            0..9 => Op::Read,
+            9..17 => Op::Write,
+            17 => Op::Flush,
+            18 => Op::Discard,
+            _ => Op::WriteZeroes,
+        };
+        let small = self.rng.chance(1, 2);
+        let most = match op {
+            Op::Flush => return request(op, 0, 0),
+            Op::Read | Op::Write if small => 3,
+            Op::Read | Op::Write | Op::Discard | Op::WriteZeroes => 64,
+        };
+        loop {
+            let blocks = 1 + self.rng.below(most);
+            let lba = self.rng.below(self.volume.blocks() - blocks + 1);
+            let apart = |(other, _): &(Submit, Vec<u8>)| {
+                lba + blocks <= other.lba.0 || other.lba.0 + u64::from(other.blocks) <= lba
+            };
+            if self.in_flight.values().all(apart) {
+                let mut request = request(op, lba, blocks as u32);
+                request.fua = op != Op::Read && self.rng.chance(1, 4);
+                return request;
+            }
+        }
+    }
+
+    fn submit(&mut self, request: Submit) {
+        let cookie = self.next_cookie;
+        self.next_cookie += 1;
+        let mut buffer = self.volume.buffer_blocking();
+        let mut data = vec![0; bytes(&request).len()];
+        if request.op == Op::Write {
+            self.rng.fill(&mut data);
+            buffer[..data.len()].copy_from_slice(&data);
+        }
+        self.in_flight.insert(cookie, (request, data));
+        self.volume.submit(&self.port, cookie, request, buffer);
+    }
+
+    fn receive(&mut self) {
+        let (cookie, buffer, result) = self.inbox.recv().unwrap();
+        let (request, data) = self.in_flight.remove(&cookie).unwrap();
+        assert_eq!(result, Ok(()), "{request:?}");
+        let range = bytes(&request);
+        match request.op {
+            Op::Read => {
+                let (is, should) = (&buffer[..range.len()], &self.content[range]);
+                let blocks = is.chunks(BLOCK_BYTES).zip(should.chunks(BLOCK_BYTES));
+                let wrong = blocks
+                    .map(|(is, should)| is == should)
+                    .position(|same| !same);
+                assert_eq!(wrong, None, "a wrong block in {request:?}");
+            }
+            Op::Write | Op::Discard | Op::WriteZeroes => {
+                self.content[range].copy_from_slice(&data);
+            }
+            Op::Flush => {}
+        }
+    }
+}

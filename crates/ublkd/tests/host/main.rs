@@ -1,0 +1,281 @@
+//! Arrays on real files, through what front ends and operators use.
+
+mod array;
+
+use std::fs::File;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use array::{Client, Files, MEMBER_BLOCKS, uuid};
+use raidcore::engine::{
+    ArrayHealth, Command, CommandError, Config, IoError, Note, Op, PassEnd, PassKind, RequestError,
+};
+use raidcore::geometry::Level;
+use raidcore::meta::{Consistency, SlotState};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId};
+use ublkd::host::{HostConfig, HostError, Notes};
+use ublkd::members::{Device, OpenError, OpenOptions};
+use ublkd::volume::{Buffer, Port, Submit, Volume};
+
+fn config() -> HostConfig {
+    HostConfig {
+        engine: Config {
+            tags: 32,
+            jobs: 64,
+            background_jobs: 8,
+            scratch_blocks: 1024,
+            settle_delay: Duration::from_millis(20),
+            ..Config::default()
+        },
+        max_request_blocks: 64,
+        ring_entries: 32,
+        ..HostConfig::default()
+    }
+}
+
+fn await_note(notes: &mut Notes, wanted: impl Fn(&Note) -> bool) -> Note {
+    loop {
+        let event = notes.next_blocking().expect("the array runs");
+        if wanted(&event.note) {
+            return event.note;
+        }
+    }
+}
+
+fn open(path: &std::path::Path) -> Device {
+    Device::open(path, OpenOptions::default()).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_on_every_level() {
+    let levels = [
+        (Level::Raid0, 3),
+        (Level::Raid1, 2),
+        (Level::Raid4, 4),
+        (Level::Raid5, 5),
+        (Level::Raid6, 6),
+    ];
+    for (level, members) in levels {
+        let files = Files::create(level, members, Consistency::Journal);
+        let (volume, handle) = files.start(config(), false);
+        let mut client = Client::new(volume, 1);
+        client.churn(600);
+        client.verify();
+        client.churn(20);
+        client.settle();
+        handle.stop().wait().unwrap();
+        let (assembled, _) = files.assemble(false);
+        assert!(
+            assembled.was_clean && assembled.bitmap.count() == 0,
+            "{level:?}"
+        );
+
+        let (volume, _handle) = files.start(config(), false);
+        client = client.moved_to(volume);
+        client.verify();
+    }
+}
+
+#[test]
+fn a_member_fails_and_a_spare_takes_its_place() {
+    for (level, consistency) in [
+        (Level::Raid5, Consistency::Journal),
+        (Level::Raid6, Consistency::Bitmap),
+        (Level::Raid1, Consistency::Resync),
+    ] {
+        let mut files = Files::create(level, 5, consistency);
+        let (volume, handle) = files.start(config(), false);
+        let mut notes = handle.notes();
+        let mut client = Client::new(volume, 2);
+        client.churn(300);
+        let failed = handle.command(Command::Fail(MemberId(2)));
+        client.churn(300);
+        failed.wait().unwrap();
+        let lost = await_note(&mut notes, |n| matches!(n, Note::MemberFailed { .. }));
+        let (member, device) = (MemberId(2), DeviceId(2));
+        let why = None;
+        assert_eq!(
+            lost,
+            Note::MemberFailed {
+                member,
+                device,
+                why
+            }
+        );
+        assert_eq!(
+            handle.device_path(device).as_deref(),
+            Some(&*files.members[2])
+        );
+        client.verify();
+        let status = handle.status().wait().unwrap();
+        assert_eq!(status.health, ArrayHealth::Degraded);
+        assert_eq!(status.members[2].state, SlotState::Failed);
+
+        let path = files.spare("spare");
+        client.churn(20);
+        let spare = handle.add_device(open(&path), uuid(9)).wait().unwrap();
+        client.churn(300);
+        let rebuild = PassKind::Rebuild(member);
+        await_note(&mut notes, |n| {
+            *n == Note::PassEnded(rebuild, PassEnd::Done)
+        });
+        client.churn(100);
+        client.verify();
+        let status = handle.status().wait().unwrap();
+        assert_eq!(status.health, ArrayHealth::Online);
+        assert_eq!(status.members[2].device, Some(spare));
+        handle.stop().wait().unwrap();
+
+        // The former member was released, so another may use it, but not as part of this array.
+        drop(open(&files.members[2]));
+        files.members[2] = path;
+        let (volume, handle) = files.start(config(), false);
+        client = client.moved_to(volume);
+        handle
+            .command(Command::Scrub { repair: false })
+            .wait()
+            .unwrap();
+        let scrub = PassKind::Scrub { repair: false };
+        let mut notes = handle.notes();
+        await_note(&mut notes, |n| *n == Note::PassEnded(scrub, PassEnd::Done));
+        let status = handle.status().wait().unwrap();
+        assert_eq!(status.last_scrub.unwrap().mismatches, 0, "{level:?}");
+        handle.command(Command::Fail(MemberId(0))).wait().unwrap();
+        client.verify();
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_is_a_lost_member() {
+    let files = Files::create(Level::Raid5, 3, Consistency::Journal);
+    let (volume, handle) = files.start(config(), false);
+    let mut notes = handle.notes();
+    let mut client = Client::new(volume, 3);
+    client.churn(300);
+    client.flush();
+    let file = File::options().write(true).open(&files.members[1]).unwrap();
+    file.set_len(MEMBER_BLOCKS / 2 * BLOCK_BYTES as u64)
+        .unwrap();
+    client.verify();
+    let lost = await_note(&mut notes, |n| matches!(n, Note::MemberFailed { .. }));
+    let (member, device) = (MemberId(1), DeviceId(1));
+    let why = Some(IoError::Gone);
+    assert_eq!(
+        lost,
+        Note::MemberFailed {
+            member,
+            device,
+            why
+        }
+    );
+    client.churn(300);
+    client.verify();
+}
+
+#[test]
+fn a_device_that_is_refused_is_closed() {
+    let files = Files::create(Level::Raid5, 3, Consistency::Bitmap);
+    let (_volume, handle) = files.start(config(), false);
+    let path = files.dir.path().join("small");
+    File::create(&path).unwrap().set_len(1 << 20).unwrap();
+    let refused = handle.add_device(open(&path), uuid(9)).wait();
+    let small = matches!(
+        refused,
+        Err(HostError::Refused(CommandError::TooSmall { have: 256, .. }))
+    );
+    assert!(small, "{refused:?}");
+    drop(open(&path));
+
+    let path = files.spare("spare");
+    let spare = handle.add_device(open(&path), uuid(9)).wait().unwrap();
+    let again = Device::open(&path, OpenOptions::default());
+    assert!(matches!(again, Err(OpenError::InUse { .. })));
+    handle.command(Command::Remove(spare)).wait().unwrap();
+    drop(open(&path));
+    handle.report_gone(DeviceId(0));
+    let status = handle.status().wait().unwrap();
+    assert_eq!(status.members[0].state, SlotState::Failed);
+}
+
+#[test]
+fn a_stop_is_told_to_everybody_and_ends_service() {
+    let files = Files::create(Level::Raid5, 3, Consistency::Journal);
+    let (volume, handle) = files.start(config(), false);
+    let mut notes = handle.notes();
+    let join = handle.join();
+    let stops = [handle.stop(), handle.clone().stop()];
+    for stop in stops {
+        stop.wait().unwrap();
+    }
+    join.wait().unwrap();
+    handle.stop().wait().unwrap();
+    assert!(matches!(handle.status().wait(), Err(HostError::Ended)));
+    assert_eq!(outcome(&volume), Err(RequestError::Stopping));
+    assert_eq!(notes.next_blocking(), None);
+}
+
+#[test]
+fn an_array_without_a_handle_stops() {
+    let files = Files::create(Level::Raid5, 3, Consistency::Journal);
+    let (volume, handle) = files.start(config(), false);
+    let mut notes = handle.notes();
+    let mut client = Client::new(volume, 4);
+    client.churn(100);
+    client.settle();
+    drop(handle);
+    while notes.next_blocking().is_some() {}
+    let (assembled, devices) = files.assemble(false);
+    assert!(assembled.was_clean && devices.iter().all(Option::is_some));
+}
+
+#[test]
+fn a_front_end_that_panics_takes_the_array_down_and_nobody_waits_for_ever() {
+    struct Panics;
+    impl Port for Panics {
+        fn completed(&self, _: u64, _: Buffer, _: Result<(), RequestError>) {
+            panic!("a front end panics, as this test wants");
+        }
+    }
+    let files = Files::create(Level::Raid5, 3, Consistency::Journal);
+    let (volume, handle) = files.start(config(), false);
+    let panics: Arc<dyn Port> = Arc::new(Panics);
+    let join = handle.join();
+    let (sender, inbox) = channel();
+    let port: Arc<dyn Port> = Arc::new(Tells(Mutex::new(sender)));
+    let requests = 20;
+    for cookie in 0..requests {
+        let port = if cookie == 5 { &panics } else { &port };
+        volume.submit(port, cookie, read(cookie), volume.buffer_blocking());
+    }
+    assert_eq!(inbox.iter().take(requests as usize - 1).count(), 19);
+    assert!(matches!(join.wait(), Err(HostError::Died)));
+    assert!(matches!(handle.stop().wait(), Err(HostError::Died)));
+    assert_eq!(outcome(&volume), Err(RequestError::Stopping));
+}
+
+struct Tells(Mutex<Sender<Result<(), RequestError>>>);
+
+impl Port for Tells {
+    fn completed(&self, _: u64, _: Buffer, result: Result<(), RequestError>) {
+        // Whoever wanted to know may be gone.
+        let _ = self.0.lock().unwrap().send(result);
+    }
+}
+
+fn read(lba: u64) -> Submit {
+    Submit {
+        op: Op::Read,
+        lba: Lba(lba),
+        blocks: 1,
+        fua: false,
+    }
+}
+
+/// How a read ends.
+fn outcome(volume: &Volume) -> Result<(), RequestError> {
+    let (sender, inbox) = channel();
+    let port: Arc<dyn Port> = Arc::new(Tells(Mutex::new(sender)));
+    volume.submit(&port, 0, read(0), volume.buffer_blocking());
+    inbox.recv().unwrap()
+}
