@@ -28,11 +28,7 @@ impl<T> Id<T> {
     /// The id that [`Id::to_bits`] gave.
     #[must_use]
     pub fn from_bits(bits: u64) -> Self {
-        Self {
-            index: bits as u32,
-            generation: (bits >> 32) as u32,
-            of: PhantomData,
-        }
+        Self { index: bits as u32, generation: (bits >> 32) as u32, of: PhantomData }
     }
 }
 
@@ -78,17 +74,9 @@ impl<T> Slots<T> {
     /// If `capacity` exceeds `u32::MAX`.
     pub fn new(capacity: usize, mut make: impl FnMut() -> T) -> Self {
         let count = u32::try_from(capacity).expect("a slot table has at most u32::MAX slots");
-        let slots = (0..count)
-            .map(|_| Slot {
-                generation: 0,
-                occupied: false,
-                value: make(),
-            })
-            .collect();
-        Self {
-            slots,
-            free: (0..count).rev().collect(),
-        }
+        let slots =
+            (0..count).map(|_| Slot { generation: 0, occupied: false, value: make() }).collect();
+        Self { slots, free: (0..count).rev().collect() }
     }
 
     /// Occupies a vacant slot, or returns `None` if there is none. The value is as its last
@@ -98,11 +86,7 @@ impl<T> Slots<T> {
         let slot = &mut self.slots[index as usize];
         assert!(!slot.occupied, "the free list held an occupied slot");
         slot.occupied = true;
-        Some(Id {
-            index,
-            generation: slot.generation,
-            of: PhantomData,
-        })
+        Some(Id { index, generation: slot.generation, of: PhantomData })
     }
 
     /// Vacates the slot of `id`.
@@ -134,29 +118,14 @@ impl<T> Slots<T> {
     #[must_use]
     pub fn id_at(&self, index: u32) -> Option<Id<T>> {
         let slot = self.slots.get(index as usize)?;
-        slot.occupied.then_some(Id {
-            index,
-            generation: slot.generation,
-            of: PhantomData,
-        })
+        slot.occupied.then_some(Id { index, generation: slot.generation, of: PhantomData })
     }
 
     /// All occupants, by index.
     pub fn iter(&self) -> impl Iterator<Item = (Id<T>, &T)> {
-        self.slots
-            .iter()
-            .zip(0u32..)
-            .filter(|(slot, _)| slot.occupied)
-            .map(|(slot, index)| {
-                (
-                    Id {
-                        index,
-                        generation: slot.generation,
-                        of: PhantomData,
-                    },
-                    &slot.value,
-                )
-            })
+        self.slots.iter().zip(0u32..).filter(|(slot, _)| slot.occupied).map(|(slot, index)| {
+            (Id { index, generation: slot.generation, of: PhantomData }, &slot.value)
+        })
     }
 
     /// How many slots are occupied.

@@ -65,9 +65,7 @@ impl Memory {
 /// How many times as fast as the scalar set `kernels` is: the median of pairs of runs.
 fn ratio_to_scalar(memory: &mut Memory, kernels: &Kernels, operation: Operation) -> f64 {
     const PAIRS: usize = 21;
-    let scalar = Kernels::available()
-        .next()
-        .expect("every CPU runs the scalar set");
+    let scalar = Kernels::available().next().expect("every CPU runs the scalar set");
     let times = ((32 << 20) / (CHUNKS * memory.chunk_bytes)).max(1) as u32;
     let mut ratios: Vec<f64> = (0..PAIRS)
         .map(|_| {
@@ -85,11 +83,7 @@ fn bench(c: &mut Criterion) {
             let mut memory = Memory::new(size);
             for kernels in Kernels::available() {
                 let ratio = ratio_to_scalar(&mut memory, kernels, operation);
-                println!(
-                    "{name} {} KiB: {} is {ratio:.2} x scalar",
-                    size >> 10,
-                    kernels.name
-                );
+                println!("{name} {} KiB: {} is {ratio:.2} x scalar", size >> 10, kernels.name);
             }
             let mut group = c.benchmark_group(name);
             group.throughput(Throughput::BytesDecimal((CHUNKS * size) as u64));

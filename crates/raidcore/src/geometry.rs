@@ -90,11 +90,7 @@ impl Geometry {
         let count = match u8::try_from(members) {
             Ok(count) if count >= min && members <= MEMBERS_MAX => count,
             _ => {
-                return Err(GeometryError::Members {
-                    level,
-                    min,
-                    members,
-                });
+                return Err(GeometryError::Members { level, min, members });
             }
         };
         if !chunk.is_power_of_two() || chunk > 256 {
@@ -103,12 +99,7 @@ impl Geometry {
         if stripes == 0 || stripes > 1 << 42 {
             return Err(GeometryError::Stripes { stripes });
         }
-        Ok(Self {
-            level,
-            members: count,
-            chunk,
-            stripes,
-        })
+        Ok(Self { level, members: count, chunk, stripes })
     }
 
     /// The level.

@@ -59,13 +59,7 @@ impl Locks {
             buckets: vec![NONE; (holders * 2).next_power_of_two()],
             entries,
             free: if count > 0 { 0 } else { NONE },
-            waiters: vec![
-                Waiter {
-                    exclusive: false,
-                    next: NONE
-                };
-                holders
-            ],
+            waiters: vec![Waiter { exclusive: false, next: NONE }; holders],
         }
     }
 
@@ -80,10 +74,7 @@ impl Locks {
             entry.shared += 1;
             return true;
         }
-        self.waiters[holder as usize] = Waiter {
-            exclusive,
-            next: NONE,
-        };
+        self.waiters[holder as usize] = Waiter { exclusive, next: NONE };
         let last = core::mem::replace(&mut entry.last, holder);
         if last == NONE {
             entry.first = holder;

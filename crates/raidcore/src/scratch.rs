@@ -50,10 +50,7 @@ impl<J: Copy> Scratch<J> {
     /// Gives a buffer back.
     pub fn release(&mut self, buffer: u16) {
         self.free.push(buffer);
-        assert!(
-            self.free.len() <= self.total,
-            "a buffer was given back twice"
-        );
+        assert!(self.free.len() <= self.total, "a buffer was given back twice");
     }
 
     /// The first in the queue, if there are enough buffers for it now; it leaves the queue and
@@ -71,11 +68,7 @@ impl<J: Copy> Scratch<J> {
     /// # Panics
     /// If they are not there.
     pub fn take(&mut self, count: usize, take: impl FnMut(u16)) {
-        let rest = self
-            .free
-            .len()
-            .checked_sub(count)
-            .expect("the buffers were promised");
+        let rest = self.free.len().checked_sub(count).expect("the buffers were promised");
         self.free.drain(rest..).for_each(take);
     }
 

@@ -54,11 +54,7 @@ impl Set {
     /// The set of `0..count`.
     #[must_use]
     pub const fn first(count: usize) -> Self {
-        Self(if count >= 64 {
-            u64::MAX
-        } else {
-            (1 << count) - 1
-        })
+        Self(if count >= 64 { u64::MAX } else { (1 << count) - 1 })
     }
 
     /// The set of one element.
@@ -118,11 +114,7 @@ impl Set {
     /// The least element.
     #[must_use]
     pub const fn least(self) -> Option<usize> {
-        if self.0 == 0 {
-            None
-        } else {
-            Some(self.0.trailing_zeros() as usize)
-        }
+        if self.0 == 0 { None } else { Some(self.0.trailing_zeros() as usize) }
     }
 }
 
@@ -168,14 +160,8 @@ impl Mem {
     #[must_use]
     pub fn plus(self, blocks: u32) -> Self {
         match self {
-            Self::Payload { tag, at } => Self::Payload {
-                tag,
-                at: at + blocks,
-            },
-            Self::Scratch { buffer, at } => Self::Scratch {
-                buffer,
-                at: at + blocks,
-            },
+            Self::Payload { tag, at } => Self::Payload { tag, at: at + blocks },
+            Self::Scratch { buffer, at } => Self::Scratch { buffer, at: at + blocks },
             Self::Zero => Self::Zero,
         }
     }

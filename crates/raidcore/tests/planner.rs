@@ -25,9 +25,7 @@ fn pow(index: usize) -> u8 {
 }
 
 fn inverse(a: u8) -> u8 {
-    (1..=255)
-        .find(|&b| mul(a, b) == 1)
-        .expect("every element but zero has an inverse")
+    (1..=255).find(|&b| mul(a, b) == 1).expect("every element but zero has an inverse")
 }
 
 fn scaled(c: u8, block: Block) -> Block {
@@ -50,11 +48,7 @@ impl StripeImage {
     /// The stripe whose data blocks are `data`, with right parity or copies.
     fn of(geo: Geometry, stripe: Stripe, data: &[Block]) -> Self {
         let chunk = geo.chunk() as usize;
-        let mut image = Self {
-            geo,
-            stripe,
-            members: vec![vec![[0; 8]; chunk]; geo.members()],
-        };
+        let mut image = Self { geo, stripe, members: vec![vec![[0; 8]; chunk]; geo.members()] };
         for row in 0..chunk {
             let at = |d: usize| data[d * chunk + row];
             let mirror = geo.level() == Level::Raid1;
@@ -65,9 +59,8 @@ impl StripeImage {
                 *image.block(p.index(), row) = (0..geo.data()).map(at).fold([0; 8], sum);
             }
             if let Some(q) = geo.q() {
-                *image.block(q.index(), row) = (0..geo.data())
-                    .map(|d| scaled(pow(d), at(d)))
-                    .fold([0; 8], sum);
+                *image.block(q.index(), row) =
+                    (0..geo.data()).map(|d| scaled(pow(d), at(d))).fold([0; 8], sum);
             }
         }
         image
@@ -102,10 +95,7 @@ struct Memory {
 impl Memory {
     fn new(geo: &Geometry, payload: Vec<Block>) -> Self {
         let poison = vec![[0xa5; 8]; geo.chunk() as usize];
-        Self {
-            payload,
-            scratch: vec![poison; geo.members() + 2],
-        }
+        Self { payload, scratch: vec![poison; geo.members() + 2] }
     }
 
     fn get(&self, mem: Mem, i: u32) -> Block {
@@ -137,17 +127,10 @@ impl Memory {
 
     fn compute_block(&mut self, plan: &Plan, step: Step, i: u32) -> bool {
         let all = |m: &Self, srcs| -> Vec<Block> {
-            plan.operands(srcs)
-                .iter()
-                .map(|&mem| m.get(mem, i))
-                .collect()
+            plan.operands(srcs).iter().map(|&mem| m.get(mem, i)).collect()
         };
         let weighted = |blocks: Vec<Block>| {
-            blocks
-                .into_iter()
-                .enumerate()
-                .map(|(d, b)| scaled(pow(d), b))
-                .fold([0; 8], sum)
+            blocks.into_iter().enumerate().map(|(d, b)| scaled(pow(d), b)).fold([0; 8], sum)
         };
         match step {
             Step::Xor { dst, srcs } => {
@@ -164,13 +147,7 @@ impl Memory {
                 self.set(q, i, weighted(blocks));
             }
             Step::Add { dst, src } => self.set(dst, i, sum(self.get(dst, i), self.get(src, i))),
-            Step::Delta {
-                p,
-                q,
-                index,
-                old,
-                new,
-            } => {
+            Step::Delta { p, q, index, old, new } => {
                 let change = sum(self.get(old, i), self.get(new, i));
                 if let Some(p) = p {
                     self.set(p, i, sum(self.get(p, i), change));
@@ -230,10 +207,7 @@ fn pieces_of(geo: &Geometry, from: u32, to: u32) -> Vec<Piece> {
             role: Role(d as u8),
             row: low - d * chunk,
             blocks: high - low,
-            mem: Mem::Payload {
-                tag: Tag(0),
-                at: low,
-            },
+            mem: Mem::Payload { tag: Tag(0), at: low },
         })
     };
     (0..geo.data() as u32).filter_map(piece).collect()
@@ -249,21 +223,13 @@ struct Trouble {
 impl Trouble {
     fn health(&self, geo: &Geometry) -> Health<'_> {
         let up = Set::first(geo.members()).minus(self.down);
-        Health {
-            readable: up,
-            writable: up,
-            parity_valid: true,
-            bad: &self.bad,
-        }
+        Health { readable: up, writable: up, parity_valid: true, bad: &self.bad }
     }
 
     /// How many roles a row lacks at most.
     fn worst(&self, geo: &Geometry) -> usize {
         let lacks = |row| {
-            let bad = self
-                .bad
-                .iter()
-                .filter(|b| b.row <= row && row < b.row + b.blocks);
+            let bad = self.bad.iter().filter(|b| b.row <= row && row < b.row + b.blocks);
             bad.fold(self.down, |set, b| set.with(b.role.index())).len()
         };
         (0..geo.chunk()).map(lacks).max().unwrap_or(0)
@@ -275,11 +241,7 @@ fn troubles(geo: &Geometry) -> Vec<Trouble> {
     let n = geo.members();
     let add = |t: &Trouble, kind: usize| {
         let (role, mut t) = (kind % n, t.clone());
-        let bad = |row, blocks| Bad {
-            role: Role(role as u8),
-            row,
-            blocks,
-        };
+        let bad = |row, blocks| Bad { role: Role(role as u8), row, blocks };
         match kind / n {
             0 => t.down = t.down.with(role),
             1 => t.bad.push(bad(0, geo.chunk())),
@@ -287,10 +249,7 @@ fn troubles(geo: &Geometry) -> Vec<Trouble> {
         }
         t
     };
-    let none = Trouble {
-        down: Set::EMPTY,
-        bad: Vec::new(),
-    };
+    let none = Trouble { down: Set::EMPTY, bad: Vec::new() };
     let mut all = vec![none.clone()];
     for first in 0..3 * n {
         let one = add(&none, first);
@@ -316,15 +275,9 @@ fn geometries() -> Vec<Geometry> {
 /// Calls `check` for every geometry, rotation and trouble.
 fn for_each_case(mut check: impl FnMut(Geometry, Stripe, &Trouble, &[Block])) {
     for geo in geometries() {
-        let old: Vec<Block> = (0..geo.stripe_blocks() as usize)
-            .map(|b| content(1, b))
-            .collect();
+        let old: Vec<Block> = (0..geo.stripe_blocks() as usize).map(|b| content(1, b)).collect();
         for trouble in troubles(&geo) {
-            let rotations = if trouble.bad.len() == 2 {
-                1
-            } else {
-                geo.members() as u64
-            };
+            let rotations = if trouble.bad.len() == 2 { 1 } else { geo.members() as u64 };
             for stripe in 0..rotations {
                 check(geo, Stripe(stripe), &trouble, &old);
             }
@@ -347,39 +300,22 @@ fn reads_return_what_was_stored_or_fail_beyond_redundancy() {
             image.suffer(trouble);
             let pieces = pieces_of(&geo, from, to);
             let health = trouble.health(&geo);
-            match plan::read(
-                &mut plan,
-                &geo,
-                &health,
-                &pieces,
-                Base::Stored,
-                from as usize,
-            ) {
+            match plan::read(&mut plan, &geo, &health, &pieces, Base::Stored, from as usize) {
                 Ok(()) => {
                     let mut memory = Memory::new(&geo, vec![[0; 8]; old.len()]);
                     carry_out(&plan, &mut image, &mut memory);
                     let range = from as usize..to as usize;
-                    assert_eq!(
-                        memory.payload[range.clone()],
-                        old[range],
-                        "{geo:?} {trouble:?}"
-                    );
+                    assert_eq!(memory.payload[range.clone()], old[range], "{geo:?} {trouble:?}");
                     served += 1;
                 }
                 Err(Lost) => {
-                    assert!(
-                        trouble.worst(&geo) > geo.redundancy(),
-                        "{geo:?} {trouble:?}"
-                    );
+                    assert!(trouble.worst(&geo) > geo.redundancy(), "{geo:?} {trouble:?}");
                     refused += 1;
                 }
             }
         }
     });
-    assert!(
-        served > 10_000 && refused > 1000,
-        "{served} served, {refused} refused"
-    );
+    assert!(served > 10_000 && refused > 1000, "{served} served, {refused} refused");
 }
 
 /// Every member but those `down` is as if `data` had been written whole.
@@ -388,10 +324,7 @@ fn assert_holds(image: &StripeImage, down: Set, data: &[Block]) {
     let right = StripeImage::of(geo, image.stripe, data);
     for role in Set::first(geo.members()).minus(down) {
         let member = geo.member(image.stripe, Role(role as u8)).index();
-        assert_eq!(
-            image.members[member], right.members[member],
-            "{geo:?} role {role} {down:?}"
-        );
+        assert_eq!(image.members[member], right.members[member], "{geo:?} role {role} {down:?}");
     }
 }
 
@@ -405,10 +338,7 @@ fn writes_leave_every_member_as_if_the_stripe_was_written_whole() {
             let pieces = pieces_of(&geo, from, to);
             let health = trouble.health(&geo);
             let Ok(kind) = plan::write(&mut plan, &geo, &health, &pieces, base) else {
-                assert!(
-                    trouble.worst(&geo) > geo.redundancy(),
-                    "{geo:?} {trouble:?}"
-                );
+                assert!(trouble.worst(&geo) > geo.redundancy(), "{geo:?} {trouble:?}");
                 continue;
             };
             kinds[kind as usize] += 1;
@@ -427,10 +357,7 @@ fn writes_leave_every_member_as_if_the_stripe_was_written_whole() {
             carry_out(&plan, &mut suffering, &mut memory);
             let written = Set::first(geo.members()).minus(trouble.down);
             for io in &plan.writes {
-                assert!(
-                    written.has(io.role.index()),
-                    "a member that is down was written to"
-                );
+                assert!(written.has(io.role.index()), "a member that is down was written to");
                 for row in io.row as usize..(io.row + io.blocks) as usize {
                     *image.block(io.role.index(), row) = *suffering.block(io.role.index(), row);
                 }
@@ -438,22 +365,14 @@ fn writes_leave_every_member_as_if_the_stripe_was_written_whole() {
             assert_holds(&image, trouble.down, &new);
         }
     });
-    assert!(
-        kinds.iter().all(|&k| k > 100),
-        "every way of writing was taken: {kinds:?}"
-    );
+    assert!(kinds.iter().all(|&k| k > 100), "every way of writing was taken: {kinds:?}");
 }
 
 #[test]
 fn the_way_that_reads_least_is_taken() {
     let geo = Geometry::new(Level::Raid5, 8, 4, 64).expect("a valid shape");
     let all = Set::first(8);
-    let health = Health {
-        readable: all,
-        writable: all,
-        parity_valid: true,
-        bad: &[],
-    };
+    let health = Health { readable: all, writable: all, parity_valid: true, bad: &[] };
     let mut plan = Plan::default();
     let mut kind_and_reads = |chunks: u32| {
         let pieces = pieces_of(&geo, 0, chunks * 4);
@@ -462,11 +381,7 @@ fn the_way_that_reads_least_is_taken() {
     };
     assert_eq!(kind_and_reads(1), (WriteKind::Delta, 2));
     assert_eq!(kind_and_reads(2), (WriteKind::Delta, 3));
-    assert_eq!(
-        kind_and_reads(3),
-        (WriteKind::Rest, 4),
-        "a tie heals parity"
-    );
+    assert_eq!(kind_and_reads(3), (WriteKind::Rest, 4), "a tie heals parity");
     assert_eq!(kind_and_reads(6), (WriteKind::Rest, 1));
     assert_eq!(kind_and_reads(7), (WriteKind::Full, 0));
 }
@@ -477,22 +392,11 @@ fn parity_that_may_be_wrong_is_not_built_upon() {
     let all = Set::first(5);
     let mut plan = Plan::default();
     let pieces = pieces_of(&geo, 0, 1);
-    let stale = Health {
-        readable: all,
-        writable: all,
-        parity_valid: false,
-        bad: &[],
-    };
+    let stale = Health { readable: all, writable: all, parity_valid: false, bad: &[] };
     let kind = plan::write(&mut plan, &geo, &stale, &pieces, Base::Stored);
     assert_eq!(kind, Ok(WriteKind::Rest));
-    let lost = Health {
-        readable: all.without(0),
-        ..stale
-    };
-    assert_eq!(
-        plan::read(&mut plan, &geo, &lost, &pieces, Base::Stored, 0),
-        Err(Lost)
-    );
+    let lost = Health { readable: all.without(0), ..stale };
+    assert_eq!(plan::read(&mut plan, &geo, &lost, &pieces, Base::Stored, 0), Err(Lost));
 }
 
 #[test]
@@ -503,23 +407,14 @@ fn any_members_that_redundancy_allows_are_made_anew() {
         if trouble.down.is_empty() || geo.redundancy() == 0 {
             return;
         }
-        let goal = Goal {
-            write: trouble.down,
-            compare: Set::EMPTY,
-        };
+        let goal = Goal { write: trouble.down, compare: Set::EMPTY };
         let health = trouble.health(&geo);
         let Ok(()) = plan::sync(&mut plan, &geo, &health, goal, 0, geo.chunk()) else {
-            assert!(
-                trouble.worst(&geo) > geo.redundancy(),
-                "{geo:?} {trouble:?}"
-            );
+            assert!(trouble.worst(&geo) > geo.redundancy(), "{geo:?} {trouble:?}");
             return;
         };
         let mut image = StripeImage::of(geo, stripe, old);
-        image.suffer(&Trouble {
-            down: trouble.down,
-            bad: Vec::new(),
-        });
+        image.suffer(&Trouble { down: trouble.down, bad: Vec::new() });
         carry_out(&plan, &mut image, &mut Memory::new(&geo, Vec::new()));
         assert_holds(&image, Set::EMPTY, old);
         remade += 1;
@@ -531,33 +426,16 @@ fn any_members_that_redundancy_allows_are_made_anew() {
 fn a_comparison_finds_every_wrong_block() {
     let mut plan = Plan::default();
     for geo in geometries().into_iter().filter(|g| g.redundancy() > 0) {
-        let old: Vec<Block> = (0..geo.stripe_blocks() as usize)
-            .map(|b| content(1, b))
-            .collect();
+        let old: Vec<Block> = (0..geo.stripe_blocks() as usize).map(|b| content(1, b)).collect();
         let all = Set::first(geo.members());
         let mirror = geo.level() == Level::Raid1;
-        let compare = if mirror {
-            all
-        } else {
-            all.minus(Set::first(geo.data()))
-        };
-        let health = Health {
-            readable: all,
-            writable: all,
-            parity_valid: true,
-            bad: &[],
-        };
-        let goal = Goal {
-            write: Set::EMPTY,
-            compare,
-        };
+        let compare = if mirror { all } else { all.minus(Set::first(geo.data())) };
+        let health = Health { readable: all, writable: all, parity_valid: true, bad: &[] };
+        let goal = Goal { write: Set::EMPTY, compare };
         plan::sync(&mut plan, &geo, &health, goal, 0, geo.chunk()).expect("all is there");
         let right = StripeImage::of(geo, Stripe(1), &old);
         let mut memory = Memory::new(&geo, Vec::new());
-        assert!(
-            carry_out(&plan, &mut right.clone(), &mut memory),
-            "{geo:?}: right, found wrong"
-        );
+        assert!(carry_out(&plan, &mut right.clone(), &mut memory), "{geo:?}: right, found wrong");
         for member in 0..geo.members() {
             for row in 0..geo.chunk() as usize {
                 let mut wrong = right.clone();
@@ -591,10 +469,6 @@ fn placement_is_a_bijection_and_parity_rotates_as_in_md() {
     assert_eq!(members(&raid5, 1), [4, 0, 1, 2, 3]);
     assert_eq!(members(&raid5, 4), [1, 2, 3, 4, 0]);
     let raid6 = Geometry::new(Level::Raid6, 5, 2, 64).expect("a valid shape");
-    assert_eq!(
-        members(&raid6, 0),
-        [1, 2, 3, 4, 0],
-        "P on the last member, Q on the first"
-    );
+    assert_eq!(members(&raid6, 0), [1, 2, 3, 4, 0], "P on the last member, Q on the first");
     assert_eq!(members(&raid6, 1), [0, 1, 2, 3, 4]);
 }

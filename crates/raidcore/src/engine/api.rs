@@ -189,10 +189,7 @@ pub struct Pace {
 impl Default for Pace {
     /// 16 MiB/s under load, unlimited when idle.
     fn default() -> Self {
-        Self {
-            min: 16 << 20,
-            max: u64::MAX,
-        }
+        Self { min: 16 << 20, max: u64::MAX }
     }
 }
 

@@ -4,7 +4,6 @@
 //! rebuilt counts as current exactly when its job has succeeded, and is told so before its lock is
 //! free; at most 64 stripes lie between the first that is not done and the last that was begun.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -14,7 +13,7 @@ use super::job::Work;
 use super::{
     Action, CommandError, Engine, JobId, Note, Pace, PassEnd, PassKind, Phase, ScrubResult,
 };
-use crate::meta::{MapKind, SlotState};
+use crate::meta::SlotState;
 use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
 /// Stripes between the first that is not done and the last that was begun.
@@ -44,6 +43,13 @@ pub(super) struct Background {
 pub(super) struct Progress {
     pub(super) base: u64,
     ahead: u64,
+}
+
+impl From<u64> for Progress {
+    /// All below `base`, nothing after it.
+    fn from(base: u64) -> Self {
+        Self { base, ahead: 0 }
+    }
 }
 
 impl Progress {
@@ -100,12 +106,13 @@ enum Stopping {
 }
 
 impl Background {
-    pub(super) fn new(pace: Pace) -> Self {
+    /// `watermarks` tells how far each member is known to be rebuilt.
+    pub(super) fn new(pace: Pace, watermarks: impl Iterator<Item = u64>) -> Self {
         Self {
             pace,
             pass: None,
             last_scrub: None,
-            rebuilt: vec![Progress::default(); crate::units::MEMBERS_MAX],
+            rebuilt: watermarks.map(Progress::from).collect(),
             scrub_wanted: None,
             settle_at: None,
             settling: None,
@@ -126,21 +133,14 @@ impl Background {
 
     /// Up to which stripe each member is rebuilt without a gap.
     pub(super) fn rebuilt_to(&self) -> impl Iterator<Item = u64> + '_ {
-        (0u8..)
-            .zip(&self.rebuilt)
-            .map(|(member, progress)| match &self.pass {
-                Some(pass) if pass.kind == PassKind::Rebuild(MemberId(member)) => {
-                    pass.progress.base
-                }
-                Some(_) | None => progress.base,
-            })
+        (0u8..).zip(&self.rebuilt).map(|(member, progress)| match &self.pass {
+            Some(pass) if pass.kind == PassKind::Rebuild(MemberId(member)) => pass.progress.base,
+            Some(_) | None => progress.base,
+        })
     }
 
     pub(super) fn restart(&mut self, member: MemberId, watermark: u64) {
-        self.rebuilt[member.index()] = Progress {
-            base: watermark,
-            ahead: 0,
-        };
+        self.rebuilt[member.index()] = Progress::from(watermark);
     }
 
     /// A member left the service: what fills it is pointless.
@@ -233,9 +233,7 @@ impl Engine {
         let rebuilding = slots.iter().zip(&self.members).position(|(slot, m)| {
             matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
         });
-        let failed = slots
-            .iter()
-            .position(|slot| slot.state == SlotState::Failed);
+        let failed = slots.iter().position(|slot| slot.state == SlotState::Failed);
         let kind = if self.regions.unsynced.count() > 0 && self.geo.redundancy() > 0 {
             PassKind::Resync
         } else if let Some(index) = rebuilding {
@@ -285,10 +283,7 @@ impl Engine {
         if pass.kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
             let region = pass.next / per_region;
-            let unsynced = self
-                .regions
-                .unsynced
-                .next_set(region.min(self.regions.unsynced.len()));
+            let unsynced = self.regions.unsynced.next_set(region.min(self.regions.unsynced.len()));
             let next = unsynced.map_or(geo_total, |r| (r * per_region).max(pass.next));
             if next != pass.next {
                 // Only a pass with nothing under way may leap.
@@ -296,10 +291,7 @@ impl Engine {
                     return None;
                 }
                 pass.next = next;
-                pass.progress = Progress {
-                    base: next,
-                    ahead: 0,
-                };
+                pass.progress = Progress::from(next);
             }
         }
         let ready = pass.next < geo_total && pass.next - pass.progress.base < WINDOW;
@@ -310,11 +302,7 @@ impl Engine {
     fn stripe_delay(&self) -> Duration {
         let busy = self.now - self.last_foreground < BUSY || self.active_requests > 0;
         let pace = self.background.pace;
-        let rate = if busy {
-            pace.min.min(pace.max)
-        } else {
-            pace.max
-        };
+        let rate = if busy { pace.min.min(pace.max) } else { pace.max };
         let bytes = u64::from(self.geo.chunk()) * BLOCK_BYTES as u64;
         if rate == u64::MAX {
             return Duration::ZERO;
@@ -388,7 +376,7 @@ impl Engine {
             }
             (PassKind::Rebuild(_), Closing::Flushing(ticket)) => {
                 if self.flusher.is_over(ticket) {
-                    self.store_all_pages(out);
+                    self.spread_maps();
                     self.set_closing(Closing::Storing);
                 }
             }
@@ -416,22 +404,9 @@ impl Engine {
         };
         if let PassKind::Scrub { repair } = kind {
             let mismatches = pass.mismatches;
-            self.background.last_scrub = Some(ScrubResult {
-                mismatches,
-                repaired: repair,
-                at,
-            });
+            self.background.last_scrub = Some(ScrubResult { mismatches, repaired: repair, at });
         }
         self.note_end(kind, PassEnd::Done, out);
-    }
-
-    /// Stores all maps, so that every member has them and can be the only one to have them.
-    pub(super) fn store_all_pages(&mut self, out: &mut Vec<Action>) {
-        for kind in [MapKind::Bitmap, MapKind::ZeroMap] {
-            for index in 0..self.map(kind).map.pages() {
-                self.store_page(kind, index, out);
-            }
-        }
     }
 
     fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {
@@ -445,9 +420,7 @@ impl Engine {
 
     /// When there will be something to settle.
     pub(super) fn settle_deadline(&self) -> Option<Instant> {
-        self.background
-            .settle_at
-            .filter(|_| self.background.settling.is_none())
+        self.background.settle_at.filter(|_| self.background.settling.is_none())
     }
 
     /// Now and then: a flush, after which regions that rest are cleared, journal tails move and

@@ -17,13 +17,7 @@ impl Engine {
         if self.state(member) != SlotState::Up {
             return true;
         }
-        let slots = self
-            .recorder
-            .record
-            .slots
-            .iter()
-            .zip(&self.members)
-            .enumerate();
+        let slots = self.recorder.record.slots.iter().zip(&self.members).enumerate();
         let serving = slots.filter(|(index, (slot, m))| {
             *index != member.index()
                 && slot.state == SlotState::Up
@@ -79,11 +73,7 @@ impl Engine {
         let Some(device) = m.device.take() else {
             return;
         };
-        out.push(Action::Note(Note::MemberFailed {
-            member,
-            device,
-            why,
-        }));
+        out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
         self.journal.drop_ring(member);
         self.wake(|wait| *wait == super::job::Wait::Space);
@@ -108,29 +98,21 @@ impl Engine {
             return;
         };
         let spare = self.spares.remove(index);
-        self.recorder
-            .record
-            .spares
-            .retain(|&uuid| uuid != spare.uuid);
+        self.recorder.record.spares.retain(|&uuid| uuid != spare.uuid);
         out.push(Action::Release(device));
         self.record_change(out);
     }
 
     pub(super) fn command(&mut self, number: u64, command: Command, out: &mut Vec<Action>) {
         if matches!(self.phase, Phase::Stopping | Phase::Stopped) {
-            out.push(Action::Answer {
-                number,
-                result: Err(CommandError::Stopping),
-            });
+            out.push(Action::Answer { number, result: Err(CommandError::Stopping) });
             return;
         }
         let result = match command {
             Command::Fail(member) => self.fail_by_command(member, out).map(|()| true),
-            Command::AddSpare {
-                device,
-                uuid,
-                blocks,
-            } => self.add_spare(device, uuid, blocks).map(|()| true),
+            Command::AddSpare { device, uuid, blocks } => {
+                self.add_spare(device, uuid, blocks).map(|()| true)
+            }
             Command::Remove(device) => self.remove(device, out),
             Command::Replace { member, spare } => self.replace(member, spare, out).map(|()| true),
             Command::Pause => self.background.pause(true).map(|()| false),
@@ -150,14 +132,8 @@ impl Engine {
         match result {
             // A change of the record is answered when it is durable.
             Ok(true) => self.answer_when_recorded(number, out),
-            Ok(false) => out.push(Action::Answer {
-                number,
-                result: Ok(()),
-            }),
-            Err(error) => out.push(Action::Answer {
-                number,
-                result: Err(error),
-            }),
+            Ok(false) => out.push(Action::Answer { number, result: Ok(()) }),
+            Err(error) => out.push(Action::Answer { number, result: Err(error) }),
         }
     }
 
@@ -243,10 +219,7 @@ impl Engine {
         };
         self.background.restart(member, 0);
         self.background.look = true;
-        out.push(Action::Note(Note::SpareActivated {
-            member,
-            device: spare.device,
-        }));
+        out.push(Action::Note(Note::SpareActivated { member, device: spare.device }));
         self.look_at_members();
         self.record_change(out);
     }

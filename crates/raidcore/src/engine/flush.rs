@@ -85,11 +85,7 @@ impl Engine {
                 continue;
             }
             self.flusher.outstanding += 1;
-            let op = Op {
-                owner: Owner::Flush,
-                member: Some(member),
-                device,
-            };
+            let op = Op { owner: Owner::Flush, member: Some(member), device };
             self.issue(op, IoOp::Flush, Pba(0), 0, out);
         }
         if self.flusher.outstanding == 0 {
@@ -153,12 +149,7 @@ impl Engine {
         error: Option<RequestError>,
         out: &mut Vec<Action>,
     ) {
-        while let Some(index) = self
-            .flusher
-            .recording
-            .iter()
-            .position(|(t, _)| *t <= durable)
-        {
+        while let Some(index) = self.flusher.recording.iter().position(|(t, _)| *t <= durable) {
             let (_, tag) = self.flusher.recording.remove(index);
             self.complete(tag, error, out);
         }

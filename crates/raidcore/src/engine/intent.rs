@@ -12,6 +12,9 @@ use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::meta::{ArrayId, BitMap, Consistency, MapKind, MetaPage};
 use crate::units::{DeviceId, MemberId};
 
+/// How many stores of pages may be in flight when pages are spread.
+const SPREAD_MAX: u32 = 64;
+
 /// A bitmap and how far its pages are durable.
 #[derive(Debug)]
 pub(super) struct MapStore {
@@ -32,31 +35,26 @@ struct Page {
 
 impl MapStore {
     pub(super) fn new(map: BitMap, versions: &[u64]) -> Self {
-        let page = |&version| Page {
-            started: version,
-            durable: version,
-            ..Page::default()
-        };
-        Self {
-            map,
-            pages: versions.iter().map(page).collect(),
-        }
+        let page = |&version| Page { started: version, durable: version, ..Page::default() };
+        Self { map, pages: versions.iter().map(page).collect() }
     }
 
     pub(super) fn encode(&self, array: ArrayId, index: u32, into: &mut [u8]) {
-        self.map
-            .encode_page(array, index, self.pages[index as usize].started, into);
-    }
-
-    /// Whether no page is being stored.
-    pub(super) fn is_idle(&self) -> bool {
-        self.pages.iter().all(|p| p.outstanding == 0 && !p.again)
+        self.map.encode_page(array, index, self.pages[index as usize].started, into);
     }
 
     fn page_of(&self, bit: u64) -> (u32, &Page) {
         let index = self.map.page_of(bit);
         (index, &self.pages[index as usize])
     }
+}
+
+/// The storing of pages: how many stores are in flight, and the next page of all maps that is to
+/// be stored for no other reason than that members may lack it.
+#[derive(Debug, Default)]
+pub(super) struct Spread {
+    next: Option<u32>,
+    in_flight: u32,
 }
 
 /// What is known of the regions of the write-intent bitmap.
@@ -79,19 +77,13 @@ enum RegionState {
 }
 
 impl Regions {
-    pub(super) fn new(count: u64, bitmap: &BitMap, was_clean: bool) -> Self {
-        let count = count as usize;
-        let mut unsynced = BitMap::new(MapKind::Bitmap, bitmap.len());
-        let mut next = bitmap.next_set(0);
-        while let Some(region) = next {
-            unsynced.set(region);
-            next = bitmap.next_set(region + 1);
-        }
-        debug_assert!(was_clean || bitmap.len() > 0, "an array has regions");
+    /// Every marked region may be out of step.
+    pub(super) fn new(bitmap: &BitMap) -> Self {
+        let count = bitmap.len() as usize;
         Self {
             writes: vec![0; count],
             state: vec![RegionState::Idle; count],
-            unsynced,
+            unsynced: bitmap.clone(),
             touched: false,
         }
     }
@@ -173,14 +165,7 @@ impl Engine {
             self.bitmap.map.set(region);
             self.store_bit(id, MapKind::Bitmap, region, out);
         } else if set_in > durable {
-            self.wait(
-                id,
-                Wait::Page {
-                    kind: MapKind::Bitmap,
-                    index,
-                    version: set_in,
-                },
-            );
+            self.wait(id, Wait::Page { kind: MapKind::Bitmap, index, version: set_in });
         }
     }
 
@@ -193,10 +178,8 @@ impl Engine {
             self.regions.writes[region as usize] -= 1;
             self.regions.touch(region);
         }
-        if let Some((entry, holders)) = job.entry.take() {
-            if !failed {
-                self.entry_at_home(entry, holders, out);
-            }
+        if let Some((entry, holders)) = job.entry.take().filter(|_| !failed) {
+            self.entry_at_home(entry, holders, out);
         }
     }
 
@@ -209,14 +192,7 @@ impl Engine {
         if page.outstanding == 0 {
             self.jobs[id].error = Some(RequestError::Io);
         } else if page.durable < version {
-            self.wait(
-                id,
-                Wait::Page {
-                    kind,
-                    index,
-                    version,
-                },
-            );
+            self.wait(id, Wait::Page { kind, index, version });
         }
     }
 
@@ -245,15 +221,38 @@ impl Engine {
                 continue;
             };
             self.map(kind).pages[index as usize].outstanding += 1;
+            self.spread.in_flight += 1;
             self.counters.meta_stores += 1;
-            let op = Op {
-                owner: Owner::Page { kind, index },
-                member: Some(member),
-                device,
-            };
+            let op = Op { owner: Owner::Page { kind, index }, member: Some(member), device };
             self.issue(op, IoOp::Store(what), at, 1, out);
         }
         version
+    }
+
+    /// All pages of all maps go to all members, so that each of them can be the only one left.
+    pub(super) fn spread_maps(&mut self) {
+        self.spread.next = Some(0);
+    }
+
+    /// Stores more of the pages that are to be spread, a few at a time.
+    pub(super) fn store_spread_pages(&mut self, out: &mut Vec<Action>) {
+        let bitmap = self.bitmap.map.pages();
+        let total = bitmap + self.zero.map.pages();
+        while let Some(next) = self.spread.next {
+            if self.spread.in_flight >= SPREAD_MAX {
+                return;
+            }
+            self.spread.next = (next + 1 < total).then_some(next + 1);
+            match next.checked_sub(bitmap) {
+                None => self.store_page(MapKind::Bitmap, next, out),
+                Some(index) => self.store_page(MapKind::ZeroMap, index, out),
+            };
+        }
+    }
+
+    /// Whether no page of a map is being stored, or is going to be.
+    pub(super) fn maps_are_stored(&self) -> bool {
+        self.spread.next.is_none() && self.spread.in_flight == 0
     }
 
     /// A member's device, if the member is kept current.
@@ -277,6 +276,7 @@ impl Engine {
             (Ok(()), _) => self.map(kind).pages[index as usize].stored += 1,
             (Err(_), _) => {}
         }
+        self.spread.in_flight -= 1;
         let page = &mut self.map(kind).pages[index as usize];
         page.outstanding -= 1;
         if page.outstanding > 0 {

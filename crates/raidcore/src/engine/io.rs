@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Stage, Work};
-use super::{Action, Engine, IoOp, JobId, Note, PassKind, RequestError};
+use super::{Action, Engine, IoError, IoOp, JobId, Note, PassKind, RequestError};
+use crate::plan::{Bad, SubIo, WriteKind};
 use crate::units::{MemberId, Pba};
 
 impl Engine {
@@ -23,7 +24,9 @@ impl Engine {
                 let before: u32 = job.plan.reads[..index].iter().map(|r| r.blocks).sum();
                 (entry.holder, Pba(entry.at.0 + u64::from(before)))
             }
-            _ => self.place(job.stripe, io.role, io.row),
+            Work::Read | Work::Write | Work::Zero { .. } | Work::Sync(_) | Work::Repair => {
+                self.place(job.stripe, io.role, io.row)
+            }
         };
         let Some(device) = self.members[member.index()].device else {
             // It went between the plan and now; what is left decides anew.
@@ -36,10 +39,7 @@ impl Engine {
         let mem = job.bind(io.mem);
         self.jobs[id].outstanding += 1;
         let op = Op {
-            owner: Owner::Read {
-                job: id,
-                index: index as u16,
-            },
+            owner: Owner::Read { job: id, index: index as u16 },
             member: Some(member),
             device,
         };
@@ -51,13 +51,15 @@ impl Engine {
         if job.error.is_some() {
             return Stage::Settle;
         }
-        match job.work {
-            Work::Zero { trim: true } => self.issue_discards(id, out),
-            Work::Sync(PassKind::Scrub { .. }) if !job.mismatch => return Stage::Settle,
-            Work::Sync(PassKind::Scrub { .. }) => {
-                out.push(Action::Note(Note::Mismatch(job.stripe)))
+        self.count_write(id);
+        let job = &self.jobs[id];
+        if job.work == (Work::Zero { trim: true }) {
+            self.issue_discards(id, out);
+        } else if let Work::Sync(PassKind::Scrub { .. }) = job.work {
+            if !job.mismatch {
+                return Stage::Settle;
             }
-            _ => {}
+            out.push(Action::Note(Note::Mismatch(job.stripe)));
         }
         for index in 0..self.jobs[id].plan.writes.len() {
             let job = &self.jobs[id];
@@ -70,36 +72,108 @@ impl Engine {
             };
             let from = job.bind(io.mem);
             self.jobs[id].outstanding += 1;
-            let owner = Owner::Write {
-                job: id,
-                index: index as u16,
-            };
-            let op = Op {
-                owner,
-                member: Some(member),
-                device,
-            };
+            let owner = Owner::Write { job: id, index: index as u16 };
+            let op = Op { owner, member: Some(member), device };
             self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
         }
         Stage::Harden
     }
 
+    fn count_write(&mut self, id: JobId) {
+        let job = &self.jobs[id];
+        if job.work != Work::Write {
+            return;
+        }
+        match job.kind {
+            WriteKind::Full => self.counters.full_stripe_writes += 1,
+            WriteKind::Delta => self.counters.delta_writes += 1,
+            WriteKind::Rest | WriteKind::Survivors => self.counters.reconstruct_writes += 1,
+        }
+    }
+
     /// Tells all members that they need not keep a stripe.
     fn issue_discards(&mut self, id: JobId, out: &mut Vec<Action>) {
-        let at = self
-            .geo
-            .place(self.jobs[id].stripe, self.areas.data_start());
+        let at = self.geo.place(self.jobs[id].stripe, self.areas.data_start());
         for member in (0..self.members.len() as u8).map(MemberId) {
             let Some(device) = self.live_device(member) else {
                 continue;
             };
             self.jobs[id].outstanding += 1;
-            let op = Op {
-                owner: Owner::Discard { job: id },
-                member: Some(member),
-                device,
-            };
+            let op = Op { owner: Owner::Discard { job: id }, member: Some(member), device };
             self.issue(op, IoOp::Discard, at, self.geo.chunk(), out);
         }
+    }
+
+    /// Whether a device that failed an I/O is still the member's.
+    pub(super) fn is_current(&self, op: &Op) -> bool {
+        op.member.is_some_and(|m| self.members[m.index()].device == Some(op.device))
+    }
+
+    pub(super) fn read_done(
+        &mut self,
+        id: JobId,
+        index: u16,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        let replays = matches!(self.jobs[id].work, Work::Replay { .. });
+        match (result, op.member) {
+            (Ok(()), _) | (_, None) => {}
+            (Err(_), Some(_)) if !self.is_current(&op) => self.jobs[id].replan = true,
+            (Err(why), Some(member)) if why == IoError::Gone || replays => {
+                self.read_failed(member, why, out);
+                self.jobs[id].replan = true;
+                if replays {
+                    self.jobs[id].error = Some(RequestError::Io);
+                }
+            }
+            (Err(_), Some(member)) => {
+                self.members[member.index()].read_errors += 1;
+                let io = self.jobs[id].plan.reads[usize::from(index)];
+                if io.blocks > 1 {
+                    self.read_block_by_block(id, io, out);
+                } else {
+                    let bad = Bad { role: io.role, row: io.row, blocks: 1 };
+                    self.jobs[id].bad.push(bad);
+                    self.jobs[id].replan = true;
+                }
+            }
+        }
+        self.one_done(id);
+    }
+
+    /// Finds out which blocks of a failed read are the bad ones.
+    fn read_block_by_block(&mut self, id: JobId, io: SubIo, out: &mut Vec<Action>) {
+        for i in 0..io.blocks {
+            let single = SubIo { row: io.row + i, blocks: 1, mem: io.mem.plus(i), role: io.role };
+            self.jobs[id].plan.reads.push(single);
+            let index = self.jobs[id].plan.reads.len() - 1;
+            self.issue_read(id, index, out);
+        }
+    }
+
+    pub(super) fn write_done(
+        &mut self,
+        id: JobId,
+        index: u16,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        let io = self.jobs[id].plan.writes[usize::from(index)];
+        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+            let repairs = self.jobs[id].work == Work::Repair;
+            if repairs && !self.can_spare(member) {
+                self.members[member.index()].write_errors += 1;
+            } else if !self.write_failed(member, why, out) {
+                self.jobs[id].error = Some(RequestError::Io);
+            }
+        } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)
+        {
+            let (_, at) = self.place(self.jobs[id].stripe, io.role, io.row);
+            out.push(Action::Note(Note::BlocksRepaired { member, at, blocks: io.blocks }));
+        }
+        self.one_done(id);
     }
 }

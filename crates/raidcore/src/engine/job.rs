@@ -7,10 +7,11 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{Action, Engine, IoError, JobId, PassKind, RequestError};
+use super::goal::{goal, plan_replay};
+use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
-use crate::meta::{MapKind, Replay};
-use crate::plan::{self, Bad, Base, Goal, Health, Lost, Piece, Plan, SubIo, WriteKind};
+use crate::meta::MapKind;
+use crate::plan::{self, Bad, Base, Health, Lost, Piece, Plan, WriteKind};
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
@@ -53,11 +54,7 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     /// A metadata page to be durable in this version.
-    Page {
-        kind: MapKind,
-        index: u32,
-        version: u64,
-    },
+    Page { kind: MapKind, index: u32, version: u64 },
     /// A flush round to end.
     Flush(u64),
     /// The array's record to be durable.
@@ -88,11 +85,8 @@ pub(super) struct Op {
 }
 
 impl Op {
-    pub(super) const BLANK: Self = Self {
-        owner: Owner::Flush,
-        member: None,
-        device: DeviceId(u32::MAX),
-    };
+    pub(super) const BLANK: Self =
+        Self { owner: Owner::Flush, member: None, device: DeviceId(u32::MAX) };
 }
 
 /// See the [module](self).
@@ -167,10 +161,9 @@ impl Job {
     /// The host's memory for the plan's.
     pub(super) fn bind(&self, mem: Mem) -> Mem {
         match mem {
-            Mem::Scratch { buffer, at } => Mem::Scratch {
-                buffer: self.buffers[usize::from(buffer)],
-                at,
-            },
+            Mem::Scratch { buffer, at } => {
+                Mem::Scratch { buffer: self.buffers[usize::from(buffer)], at }
+            }
             Mem::Payload { .. } | Mem::Zero => mem,
         }
     }
@@ -276,12 +269,7 @@ impl Engine {
         let job = &mut self.jobs[id];
         job.base = if zero { Base::Zeros } else { Base::Stored };
         let (geo, base) = (&self.geo, job.base);
-        let health = Health {
-            readable,
-            writable,
-            parity_valid,
-            bad: &job.bad,
-        };
+        let health = Health { readable, writable, parity_valid, bad: &job.bad };
         let next = match job.work {
             Work::Read => plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
                 .map(|()| Stage::Buffers),
@@ -319,27 +307,19 @@ impl Engine {
     fn absorb_waiting_writes(&mut self, id: JobId) {
         let stripe = self.jobs[id].stripe;
         while self.jobs[id].work == Work::Write {
-            let waiter = self
-                .locks
-                .first_waiter(stripe)
-                .and_then(|h| self.jobs.id_at(h));
+            let waiter = self.locks.first_waiter(stripe).and_then(|h| self.jobs.id_at(h));
             let Some(other) = waiter else { return };
             let (job, rider) = (&self.jobs[id], &self.jobs[other]);
             let fits = rider.work == Work::Write
                 && job.pieces.len() + rider.pieces.len() <= PIECES_MAX
                 && job.tags.len() + rider.tags.len() <= PIECES_MAX
-                && !rider
-                    .pieces
-                    .iter()
-                    .any(|r| job.pieces.iter().any(|p| p.overlaps(r)));
+                && !rider.pieces.iter().any(|r| job.pieces.iter().any(|p| p.overlaps(r)));
             if !fits {
                 return;
             }
             self.locks.remove_first_waiter(stripe);
-            let (pieces, tags) = (
-                mem::take(&mut self.jobs[other].pieces),
-                mem::take(&mut self.jobs[other].tags),
-            );
+            let (pieces, tags) =
+                (mem::take(&mut self.jobs[other].pieces), mem::take(&mut self.jobs[other].tags));
             let fua = self.jobs[other].fua;
             let job = &mut self.jobs[id];
             job.pieces.extend(&pieces);
@@ -358,9 +338,7 @@ impl Engine {
             return 0;
         }
         let members = self.members.iter().enumerate();
-        members
-            .min_by_key(|(_, m)| m.in_flight)
-            .map_or(0, |(index, _)| index)
+        members.min_by_key(|(_, m)| m.in_flight).map_or(0, |(index, _)| index)
     }
 
     fn take_buffers(&mut self, id: JobId) -> Stage {
@@ -419,7 +397,11 @@ impl Engine {
             out.push(Action::Compute(id));
         }
         match job.work {
-            Work::Read => Stage::Finish,
+            Work::Read => {
+                let rebuilt = job.base == Base::Stored && job.outstanding > 0;
+                self.counters.reconstructed_reads += u64::from(rebuilt);
+                Stage::Finish
+            }
             Work::Write => Stage::Intend,
             Work::Zero { .. } | Work::Sync(_) | Work::Repair | Work::Replay { .. } => Stage::Write,
         }
@@ -458,10 +440,9 @@ impl Engine {
 
     /// A write that a member missed is acknowledged only when all others have that on record.
     fn settle_job(&mut self, id: JobId) -> Stage {
-        if self.jobs[id].work != Work::Read {
-            if let Some(ticket) = self.recorder.unrecorded_failure() {
-                self.wait(id, Wait::Record(ticket));
-            }
+        let writes = self.jobs[id].work != Work::Read;
+        if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| writes) {
+            self.wait(id, Wait::Record(ticket));
         }
         Stage::Finish
     }
@@ -478,7 +459,6 @@ impl Engine {
             Work::Replay { .. } => self.journal.replayed(),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair => {}
         }
-        self.count(id);
         let tags = mem::take(&mut self.jobs[id].tags);
         for &tag in &tags {
             self.part_done(tag, error, out);
@@ -501,215 +481,12 @@ impl Engine {
         self.jobs.vacate(id);
     }
 
-    fn count(&mut self, id: JobId) {
-        let job = &self.jobs[id];
-        let counters = &mut self.counters;
-        match (job.work, job.kind) {
-            _ if job.error.is_some() => {}
-            (Work::Read, _) if job.base == Base::Stored && !job.plan.steps.is_empty() => {
-                counters.reconstructed_reads += 1;
-            }
-            (Work::Write, WriteKind::Full) => counters.full_stripe_writes += 1,
-            (Work::Write, WriteKind::Delta) => counters.delta_writes += 1,
-            (Work::Write, WriteKind::Rest | WriteKind::Survivors) => {
-                counters.reconstruct_writes += 1;
-            }
-            _ => {}
-        }
-    }
-
     /// Rewrites unreadable blocks once the lock is free; if there is no room for the job now, the
     /// next read of the blocks will find them again.
     fn repair_later(&mut self, stripe: Stripe, bad: &[Bad]) {
         if let Some(repair) = self.new_job(Work::Repair, stripe) {
             self.jobs[repair].bad.extend_from_slice(bad);
             self.start_job(repair);
-        }
-    }
-
-    /// Whether a device that failed an I/O is still the member's.
-    pub(super) fn is_current(&self, op: &Op) -> bool {
-        op.member
-            .is_some_and(|m| self.members[m.index()].device == Some(op.device))
-    }
-
-    pub(super) fn read_done(
-        &mut self,
-        id: JobId,
-        index: u16,
-        op: Op,
-        result: Result<(), IoError>,
-        out: &mut Vec<Action>,
-    ) {
-        let replays = matches!(self.jobs[id].work, Work::Replay { .. });
-        match (result, op.member) {
-            (Ok(()), _) | (_, None) => {}
-            (Err(_), Some(_)) if !self.is_current(&op) => self.jobs[id].replan = true,
-            (Err(why), Some(member)) if why == IoError::Gone || replays => {
-                self.read_failed(member, why, out);
-                self.jobs[id].replan = true;
-                if replays {
-                    self.jobs[id].error = Some(RequestError::Io);
-                }
-            }
-            (Err(_), Some(member)) => {
-                self.members[member.index()].read_errors += 1;
-                let io = self.jobs[id].plan.reads[usize::from(index)];
-                if io.blocks > 1 {
-                    self.read_block_by_block(id, io, out);
-                } else {
-                    let bad = Bad {
-                        role: io.role,
-                        row: io.row,
-                        blocks: 1,
-                    };
-                    self.jobs[id].bad.push(bad);
-                    self.jobs[id].replan = true;
-                }
-            }
-        }
-        self.one_done(id);
-    }
-
-    /// Finds out which blocks of a failed read are the bad ones.
-    fn read_block_by_block(&mut self, id: JobId, io: SubIo, out: &mut Vec<Action>) {
-        for i in 0..io.blocks {
-            let single = SubIo {
-                row: io.row + i,
-                blocks: 1,
-                mem: io.mem.plus(i),
-                role: io.role,
-            };
-            self.jobs[id].plan.reads.push(single);
-            let index = self.jobs[id].plan.reads.len() - 1;
-            self.issue_read(id, index, out);
-        }
-    }
-
-    pub(super) fn write_done(
-        &mut self,
-        id: JobId,
-        index: u16,
-        op: Op,
-        result: Result<(), IoError>,
-        out: &mut Vec<Action>,
-    ) {
-        let io = self.jobs[id].plan.writes[usize::from(index)];
-        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
-            let repairs = self.jobs[id].work == Work::Repair;
-            if repairs && !self.can_spare(member) {
-                self.members[member.index()].write_errors += 1;
-            } else if !self.write_failed(member, why, out) {
-                self.jobs[id].error = Some(RequestError::Io);
-            }
-        } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)
-        {
-            let (_, at) = self.place(self.jobs[id].stripe, io.role, io.row);
-            out.push(Action::Note(super::Note::BlocksRepaired {
-                member,
-                at,
-                blocks: io.blocks,
-            }));
-        }
-        self.one_done(id);
-    }
-}
-
-/// What a background job wants of its stripe, and of which rows.
-fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32, u32) {
-    let parities = Set::first(geo.members()).minus(Set::first(geo.data()));
-    let data_lost = Set::first(geo.data()).minus(health.readable);
-    let whole = |goal| (goal, 0, geo.chunk());
-    match job.work {
-        Work::Sync(PassKind::Rebuild(member)) => {
-            let role = geo.role(job.stripe, member).index();
-            whole(Goal {
-                write: Set::one(role),
-                compare: Set::EMPTY,
-            })
-        }
-        Work::Sync(PassKind::Resync) => {
-            // What stands in for lost data is taken as it is; the rest is made anew.
-            let standing = match geo.parities() {
-                0 => health.readable.take(1).fold(Set::EMPTY, Set::with),
-                _ => health
-                    .readable
-                    .and(parities)
-                    .take(data_lost.len())
-                    .fold(Set::EMPTY, Set::with),
-            };
-            let redundant = if geo.parities() == 0 {
-                health.writable
-            } else {
-                parities
-            };
-            let write = redundant.and(health.writable).minus(standing);
-            whole(Goal {
-                write,
-                compare: Set::EMPTY,
-            })
-        }
-        Work::Sync(PassKind::Scrub { repair }) => {
-            let redundant = if geo.parities() == 0 {
-                health.readable
-            } else {
-                parities
-            };
-            let compare = redundant.and(health.readable);
-            let write = if repair {
-                compare.and(health.writable)
-            } else {
-                Set::EMPTY
-            };
-            let enough = data_lost.len() < compare.len();
-            whole(if enough {
-                Goal { write, compare }
-            } else {
-                Goal {
-                    write: Set::EMPTY,
-                    compare: Set::EMPTY,
-                }
-            })
-        }
-        Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Replay { .. } => {
-            let roles = job
-                .bad
-                .iter()
-                .fold(Set::EMPTY, |set, b| set.with(b.role.index()));
-            let from = job.bad.iter().map(|b| b.row).min().unwrap_or(0);
-            let to = job.bad.iter().map(|b| b.row + b.blocks).max().unwrap_or(0);
-            let write = roles.and(health.writable);
-            (
-                Goal {
-                    write,
-                    compare: Set::EMPTY,
-                },
-                from,
-                to - from,
-            )
-        }
-    }
-}
-
-/// An entry's blocks go where they were meant to go; reads are issued from its place in the ring.
-fn plan_replay(plan: &mut Plan, geo: &Geometry, stripe: Stripe, entry: &Replay, writable: Set) {
-    plan.clear();
-    for run in &entry.runs {
-        let role = geo.role(stripe, run.member);
-        plan.scratch = plan.scratch.with(role.index());
-        let mem = Mem::Scratch {
-            buffer: u16::from(role.0),
-            at: run.row,
-        };
-        let io = SubIo {
-            role,
-            row: run.row,
-            blocks: run.blocks,
-            mem,
-        };
-        plan.reads.push(io);
-        if writable.has(role.index()) {
-            plan.writes.push(io);
         }
     }
 }

@@ -80,11 +80,7 @@ impl Ring {
             });
         };
         if self.head > oldest {
-            if self.head + blocks <= len {
-                Some(self.head)
-            } else {
-                (blocks < oldest).then_some(0)
-            }
+            if self.head + blocks <= len { Some(self.head) } else { (blocks < oldest).then_some(0) }
         } else {
             (self.head + blocks < oldest).then_some(self.head)
         }
@@ -92,25 +88,14 @@ impl Ring {
 
     /// The oldest entry that a replay has to carry out, as far as is known now.
     fn tail_now(&self, next: u64) -> u64 {
-        self.entries
-            .iter()
-            .find(|e| !e.retired)
-            .map_or(next, |e| e.id)
+        self.entries.iter().find(|e| !e.retired).map_or(next, |e| e.id)
     }
 
     fn push(&mut self, id: u64, at: u64, blocks: u64, bucket: Option<u16>) {
         let tail = self.tail_now(id);
         let retired = bucket.is_none();
         self.head = at + blocks;
-        self.entries.push_back(Entry {
-            id,
-            at,
-            bucket,
-            tail,
-            on_disk: false,
-            home: None,
-            retired,
-        });
+        self.entries.push_back(Entry { id, at, bucket, tail, on_disk: false, home: None, retired });
     }
 }
 
@@ -184,13 +169,7 @@ impl Journal {
         };
         entry.on_disk = true;
         ring.tail = ring.tail.max(entry.tail);
-        let latest = ring
-            .entries
-            .iter()
-            .filter(|e| e.on_disk)
-            .map(|e| e.id)
-            .max()
-            .unwrap_or(0);
+        let latest = ring.entries.iter().filter(|e| e.on_disk).map(|e| e.id).max().unwrap_or(0);
         while let Some(&oldest) = self.rings[member.index()].entries.front() {
             if oldest.id >= self.rings[member.index()].tail || oldest.id >= latest {
                 break;
@@ -219,11 +198,7 @@ impl Engine {
     /// The members that hold the parity that a job writes.
     fn holders(&self, id: JobId) -> Set {
         let job = &self.jobs[id];
-        let parities = job
-            .plan
-            .writes
-            .iter()
-            .filter(|io| io.role.index() >= self.geo.data());
+        let parities = job.plan.writes.iter().filter(|io| io.role.index() >= self.geo.data());
         parities
             .map(|io| self.geo.member(job.stripe, io.role))
             .filter(|&member| self.live_device(member).is_some())
@@ -233,10 +208,7 @@ impl Engine {
     fn entry_blocks(&self, id: JobId) -> (u32, u32) {
         let writes = &self.jobs[id].plan.writes;
         let payload = writes.iter().map(|io| io.blocks).sum();
-        (
-            meta::journal_header_blocks(payload, writes.len() as u32),
-            payload,
-        )
+        (meta::journal_header_blocks(payload, writes.len() as u32), payload)
     }
 
     /// Writes a job's entry to all holders; returns whether there was room. If not, the job waits.
@@ -246,10 +218,7 @@ impl Engine {
         let blocks = u64::from(header + payload);
         let len = self.journal.len;
         let fits = |ring: &Ring| ring.room(len, blocks + RESERVE).is_some();
-        if !holders
-            .into_iter()
-            .all(|member| fits(&self.journal.rings[member]))
-        {
+        if !holders.into_iter().all(|member| fits(&self.journal.rings[member])) {
             self.journal.starved = true;
             self.wait(id, Wait::Space);
             self.flush(out);
@@ -270,11 +239,7 @@ impl Engine {
             let Some(device) = self.live_device(member) else {
                 continue;
             };
-            let op = Op {
-                owner: Owner::Entry { job: id },
-                member: Some(member),
-                device,
-            };
+            let op = Op { owner: Owner::Entry { job: id }, member: Some(member), device };
             let place = Pba(self.journal.start.0 + at);
             self.jobs[id].outstanding += 1;
             self.issue(op, IoOp::Journal, place, blocks as u32, out);
@@ -344,13 +309,10 @@ impl Engine {
             for entry in &mut ring.entries {
                 entry.retired |= entry.home.is_some_and(|home| home <= mark);
             }
-            let used = ring
-                .entries
-                .front()
-                .map_or(0, |e| match ring.head.checked_sub(e.at) {
-                    Some(used) => used,
-                    None => self.journal.len + ring.head - e.at,
-                });
+            let used = ring.entries.front().map_or(0, |e| match ring.head.checked_sub(e.at) {
+                Some(used) => used,
+                None => self.journal.len + ring.head - e.at,
+            });
             if self.journal.starved || used > self.journal.len / 2 {
                 self.write_tail(MemberId(index as u8), out);
             }
@@ -372,11 +334,7 @@ impl Engine {
         ring.push(id, at, 1, None);
         ring.tail_in_flight = true;
         self.journal.next_entry += 1;
-        let op = Op {
-            owner: Owner::Tail,
-            member: Some(member),
-            device,
-        };
+        let op = Op { owner: Owner::Tail, member: Some(member), device };
         self.issue(op, IoOp::Journal, Pba(self.journal.start.0 + at), 1, out);
     }
 
@@ -386,12 +344,7 @@ impl Engine {
         };
         let ring = &mut self.journal.rings[member.index()];
         ring.tail_in_flight = false;
-        let id = ring
-            .entries
-            .iter()
-            .rev()
-            .find(|e| e.bucket.is_none() && !e.on_disk)
-            .map(|e| e.id);
+        let id = ring.entries.iter().rev().find(|e| e.bucket.is_none() && !e.on_disk).map(|e| e.id);
         match (result, id) {
             (Ok(()), Some(id)) => self.ring_moved(member, id),
             (Ok(()), None) => {}
@@ -411,9 +364,10 @@ impl Engine {
     /// How many header blocks the entry of an [`IoOp::Journal`] begins with.
     #[must_use]
     pub fn journal_header_blocks(&self, io: IoId) -> u32 {
-        match self.ops[Id::from_bits(io.0)].owner {
-            Owner::Entry { job } => self.entry_blocks(job).0,
-            _ => 1,
+        if let Owner::Entry { job } = self.ops[Id::from_bits(io.0)].owner {
+            self.entry_blocks(job).0
+        } else {
+            1
         }
     }
 
@@ -433,23 +387,12 @@ impl Engine {
         let op = self.ops[Id::from_bits(io.0)];
         let Some(member) = op.member else { return };
         let ring = &self.journal.rings[member.index()];
-        let (entry, holders, job) = match op.owner {
-            Owner::Entry { job } => {
-                let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
-                (
-                    ring.entries.iter().rev().find(|e| e.id == entry),
-                    holders,
-                    Some(job),
-                )
-            }
-            _ => {
-                let tail = ring
-                    .entries
-                    .iter()
-                    .rev()
-                    .find(|e| e.bucket.is_none() && !e.on_disk);
-                (tail, Set::one(member.index()), None)
-            }
+        let (entry, holders, job) = if let Owner::Entry { job } = op.owner {
+            let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
+            (ring.entries.iter().rev().find(|e| e.id == entry), holders, Some(job))
+        } else {
+            let tail = ring.entries.iter().rev().find(|e| e.bucket.is_none() && !e.on_disk);
+            (tail, Set::one(member.index()), None)
         };
         let Some(entry) = entry else { return };
         let writes = job.map_or(&[][..], |job| &self.jobs[job].plan.writes[..]);
@@ -469,9 +412,7 @@ impl Engine {
             holders,
             stripe,
         };
-        let blocks = writes
-            .iter()
-            .flat_map(|io| (0..io.blocks).map(|i| io.mem.plus(i)));
+        let blocks = writes.iter().flat_map(|io| (0..io.blocks).map(|i| io.mem.plus(i)));
         let crcs = blocks.map(|mem| crc_of(job.map_or(mem, |job| self.jobs[job].bind(mem))));
         meta::encode_journal_header(&header, runs, crcs, into);
     }
@@ -483,9 +424,7 @@ impl Engine {
             return;
         }
         if let Some(entry) = self.journal.replay.get(self.journal.replay_next) {
-            let work = Work::Replay {
-                index: self.journal.replay_next,
-            };
+            let work = Work::Replay { index: self.journal.replay_next };
             if let Some(job) = self.new_job(work, entry.stripe) {
                 self.journal.replaying = true;
                 self.start_job(job);
@@ -518,7 +457,7 @@ impl Engine {
         self.look_at_members();
         self.phase = Phase::Starting;
         // After a crash some members may lack the latest pages; those that have them may fail.
-        self.store_all_pages(out);
+        self.spread_maps();
         self.record_change(out);
     }
 }

@@ -16,6 +16,7 @@ mod api;
 mod background;
 mod fault;
 mod flush;
+mod goal;
 mod intent;
 mod io;
 mod job;
@@ -41,7 +42,7 @@ use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use background::Background;
 use flush::Flusher;
-use intent::{MapStore, Regions};
+use intent::{MapStore, Regions, Spread};
 use job::Owner;
 use journal::Journal;
 use record::Recorder;
@@ -153,6 +154,7 @@ pub struct Engine {
     scratch: Scratch<JobId>,
     bitmap: MapStore,
     zero: MapStore,
+    spread: Spread,
     regions: Regions,
     journal: Journal,
     flusher: Flusher,
@@ -179,30 +181,15 @@ impl Engine {
         let record = assembled.record;
         let geo = record.geometry;
         let n = geo.members();
-        assert_eq!(
-            devices.len(),
-            n + record.spares.len(),
-            "a device or a gap for each"
-        );
-        let members: Vec<Member> = devices[..n]
-            .iter()
-            .map(|&device| Member {
-                device,
-                ..Member::default()
-            })
-            .collect();
+        assert_eq!(devices.len(), n + record.spares.len(), "a device or a gap for each");
+        let members: Vec<Member> =
+            devices[..n].iter().map(|&device| Member { device, ..Member::default() }).collect();
         let spares = record.spares.iter().zip(&devices[n..]);
-        let spares = spares.filter_map(|(&uuid, &device)| {
-            Some(Spare {
-                device: device?,
-                uuid,
-            })
-        });
+        let spares = spares.filter_map(|(&uuid, &device)| Some(Spare { device: device?, uuid }));
         let jobs = usize::from(config.jobs);
         let most = n + 2;
         let chunk = geo.chunk();
         let buffers = (config.scratch_blocks / chunk).clamp(2 * most as u32, 1 << 14) as u16;
-        let regions = assembled.bitmap.len();
         let mut engine = Self {
             geo,
             areas: record.areas.clone(),
@@ -224,12 +211,16 @@ impl Engine {
             last_foreground: now,
             locks: Locks::new(jobs),
             scratch: Scratch::new(buffers, jobs),
-            regions: Regions::new(regions, &assembled.bitmap, assembled.was_clean),
+            regions: Regions::new(&assembled.bitmap),
             bitmap: MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
             zero: MapStore::new(assembled.zero_map, &assembled.zero_versions),
+            spread: Spread::default(),
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
             flusher: Flusher::default(),
-            background: Background::new(config.pace),
+            background: Background::new(
+                config.pace,
+                record.slots.iter().map(|slot| slot.watermark()),
+            ),
             recorder: Recorder::new(record),
             stop_command: None,
             counters: Counters::default(),
@@ -301,6 +292,7 @@ impl Engine {
                 self.advance(job, out);
             }
             self.proceed(out);
+            self.store_spread_pages(out);
             self.cut_waiting(out);
             self.background(out);
             self.settle(out);
@@ -379,22 +371,13 @@ impl Engine {
 
     /// Begins an I/O of a member or spare.
     fn issue(&mut self, op: job::Op, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
-        let id = self
-            .ops
-            .occupy()
-            .expect("there is an op for everything that a job can do");
+        let id = self.ops.occupy().expect("there is an op for everything that a job can do");
         self.ops[id] = op;
         if let Some(member) = op.member {
             self.members[member.index()].in_flight += 1;
         }
         let id = IoId(id.to_bits());
-        out.push(Action::Io(Io {
-            id,
-            device: op.device,
-            op: what,
-            at,
-            blocks,
-        }));
+        out.push(Action::Io(Io { id, device: op.device, op: what, at, blocks }));
     }
 
     fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
@@ -427,11 +410,6 @@ impl Engine {
             MetaPage::Bitmap { index } => self.bitmap.encode(array, index, into),
             MetaPage::ZeroMap { index } => self.zero.encode(array, index, into),
         }
-    }
-
-    /// Whether no page of a map is being stored.
-    fn maps_are_stored(&self) -> bool {
-        self.bitmap.is_idle() && self.zero.is_idle()
     }
 
     fn map(&mut self, kind: MapKind) -> &mut MapStore {

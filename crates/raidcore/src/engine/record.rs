@@ -108,11 +108,7 @@ impl Engine {
             for copy in copies {
                 self.recorder.outstanding += 1;
                 self.counters.meta_stores += 1;
-                let op = Op {
-                    owner: Owner::Superblock,
-                    member,
-                    device,
-                };
+                let op = Op { owner: Owner::Superblock, member, device };
                 let at = self.areas.superblock(copy);
                 self.issue(op, IoOp::Store(MetaPage::Superblock { copy }), at, 1, out);
             }
@@ -163,18 +159,9 @@ impl Engine {
             self.wake(|wait| matches!(wait, Wait::Record(version) if *version <= durable));
         }
         self.failures_recorded(durable, broken.then_some(RequestError::Io), out);
-        while let Some(index) = self
-            .recorder
-            .answers
-            .iter()
-            .position(|(v, _)| *v <= durable)
-        {
+        while let Some(index) = self.recorder.answers.iter().position(|(v, _)| *v <= durable) {
             let (_, number) = self.recorder.answers.remove(index);
-            let result = if broken {
-                Err(CommandError::NotRecorded)
-            } else {
-                Ok(())
-            };
+            let result = if broken { Err(CommandError::NotRecorded) } else { Ok(()) };
             out.push(Action::Answer { number, result });
         }
         self.feed_starved(out);

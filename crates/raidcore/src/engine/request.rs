@@ -31,18 +31,12 @@ impl Engine {
         };
         if let Some(error) = refusal {
             self.counters.errors += 1;
-            out.push(Action::Complete {
-                tag,
-                result: Err(error),
-            });
+            out.push(Action::Complete { tag, result: Err(error) });
             return;
         }
         let slot = &mut self.requests[usize::from(tag.0)];
         assert!(slot.request.is_none(), "the tag of a request is free");
-        *slot = UserRequest {
-            request: Some(request),
-            ..UserRequest::default()
-        };
+        *slot = UserRequest { request: Some(request), ..UserRequest::default() };
         self.active_requests += 1;
         self.last_foreground = self.now;
         self.uncut.push_back(tag);
@@ -84,9 +78,9 @@ impl Engine {
             let blocks = (width - offset).min(request.blocks - cut);
             let work = match request.op {
                 Op::Read => Work::Read,
-                Op::Discard | Op::WriteZeroes if blocks == width => Work::Zero {
-                    trim: request.op == Op::Discard,
-                },
+                Op::Discard | Op::WriteZeroes if blocks == width => {
+                    Work::Zero { trim: request.op == Op::Discard }
+                }
                 Op::Write | Op::Discard | Op::WriteZeroes | Op::Flush => Work::Write,
             };
             let Some(job) = self.new_job(work, stripe) else {
@@ -113,18 +107,10 @@ impl Engine {
             let row = at % chunk;
             let count = (chunk - row).min(offset + blocks - at);
             let mem = match request.op {
-                Op::Read | Op::Write => Mem::Payload {
-                    tag: request.tag,
-                    at: cut + (at - offset),
-                },
+                Op::Read | Op::Write => Mem::Payload { tag: request.tag, at: cut + (at - offset) },
                 Op::Discard | Op::WriteZeroes | Op::Flush => Mem::Zero,
             };
-            job.pieces.push(Piece {
-                role: Role((at / chunk) as u8),
-                row,
-                blocks: count,
-                mem,
-            });
+            job.pieces.push(Piece { role: Role((at / chunk) as u8), row, blocks: count, mem });
             at += count;
         }
     }
@@ -159,9 +145,6 @@ impl Engine {
             None => self.counters.requests += 1,
             Some(_) => self.counters.errors += 1,
         }
-        out.push(Action::Complete {
-            tag,
-            result: error.map_or(Ok(()), Err),
-        });
+        out.push(Action::Complete { tag, result: error.map_or(Ok(()), Err) });
     }
 }

@@ -10,9 +10,8 @@ impl Engine {
     pub fn status(&self) -> Status {
         let record = &self.recorder.record;
         let members =
-            (0u8..)
-                .zip(self.members.iter().zip(&record.slots))
-                .map(|(index, (m, slot))| MemberStatus {
+            (0u8..).zip(self.members.iter().zip(&record.slots)).map(|(index, (m, slot))| {
+                MemberStatus {
                     member: MemberId(index),
                     device: m.device,
                     uuid: slot.device,
@@ -20,7 +19,8 @@ impl Engine {
                     since: slot.since,
                     read_errors: m.read_errors,
                     write_errors: m.write_errors,
-                });
+                }
+            });
         let pass = self.background.pass.as_ref().map(|pass| PassStatus {
             kind: pass.kind,
             done: pass.progress.base,
@@ -45,13 +45,9 @@ impl Engine {
     }
 
     fn array_health(&self) -> ArrayHealth {
-        let serving = self
-            .members
-            .iter()
-            .zip(&self.recorder.record.slots)
-            .filter(|(m, slot)| {
-                m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
-            });
+        let serving = self.members.iter().zip(&self.recorder.record.slots).filter(|(m, slot)| {
+            m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
+        });
         let missing = self.geo.members() - serving.count();
         if missing == 0 {
             ArrayHealth::Online
@@ -71,10 +67,7 @@ impl Engine {
         for (id, job) in self.jobs.iter() {
             let waits = self.waits.iter().filter(|(_, j)| *j == id).count();
             assert!(!job.queued, "{id:?} was left in the queue");
-            assert!(
-                job.outstanding as usize >= waits,
-                "{id:?} waits for more than it counts"
-            );
+            assert!(job.outstanding as usize >= waits, "{id:?} waits for more than it counts");
         }
         if self.jobs.occupied() == 0 {
             assert!(self.locks.is_idle(), "a lock without a job");
@@ -83,10 +76,7 @@ impl Engine {
             assert_eq!(self.foreground_jobs, 0, "users' jobs are counted");
         }
         if self.ops.occupied() == 0 {
-            assert!(
-                self.members.iter().all(|m| m.in_flight == 0),
-                "I/O in flight is counted"
-            );
+            assert!(self.members.iter().all(|m| m.in_flight == 0), "I/O in flight is counted");
         }
         if self.phase == Phase::Stopped {
             assert_eq!(self.active_requests, 0, "a stop completes every request");

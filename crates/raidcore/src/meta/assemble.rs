@@ -88,11 +88,8 @@ pub fn assemble(
     let newest = newest(images, &superblocks, &warnings)?;
     let roster = Roster::new(images, &superblocks, newest, &mut warnings)?;
     roster.check_missing(newest, options, &warnings)?;
-    let members: Vec<Option<&MemberImage>> = roster
-        .slots
-        .iter()
-        .map(|slot| slot.map(|image| &images[image]))
-        .collect();
+    let members: Vec<Option<&MemberImage>> =
+        roster.slots.iter().map(|slot| slot.map(|image| &images[image])).collect();
     let degraded = roster.lost(newest) > 0;
 
     // A member that is being filled may hold maps of another time.
@@ -127,12 +124,7 @@ pub fn assemble(
         && bitmap.count() > 0;
     if degraded && hole {
         let warning = Warning::DirtyDegraded;
-        accept(
-            options.force,
-            AssembleError::DirtyDegraded,
-            warning,
-            &mut warnings,
-        )?;
+        accept(options.force, AssembleError::DirtyDegraded, warning, &mut warnings)?;
     }
     let (mut replay, mut next_entry) = (Vec::new(), 1);
     if !newest.clean && newest.consistency == Consistency::Journal {
@@ -190,11 +182,9 @@ impl Roster {
             let slot = newest.slots.iter().position(in_service);
             let spare = newest.spares.iter().position(|&spare| spare == device);
             let warning = match (slot, spare) {
-                (Some(_), _) if events < newest.events.saturating_sub(1) => Warning::Behind {
-                    label,
-                    events,
-                    newest: newest.events,
-                },
+                (Some(_), _) if events < newest.events.saturating_sub(1) => {
+                    Warning::Behind { label, events, newest: newest.events }
+                }
                 (Some(_), _) if have < need => {
                     return Err(AssembleError::Shrunk { label, have, need });
                 }
@@ -218,9 +208,7 @@ impl Roster {
     /// How many members are not (fully) there.
     fn lost(&self, record: &ArrayRecord) -> usize {
         let slots = self.slots.iter().zip(&record.slots);
-        slots
-            .filter(|(image, slot)| image.is_none() || slot.state != SlotState::Up)
-            .count()
+        slots.filter(|(image, slot)| image.is_none() || slot.state != SlotState::Up).count()
     }
 
     fn check_missing(
@@ -232,20 +220,12 @@ impl Roster {
         let missing: Vec<_> = (0u8..)
             .zip(self.slots.iter().zip(&record.slots))
             .filter(|(_, (image, slot))| image.is_none() && slot.state != SlotState::Failed)
-            .map(|(m, (_, slot))| MissingMember {
-                member: MemberId(m),
-                device: slot.device,
-            })
+            .map(|(m, (_, slot))| MissingMember { member: MemberId(m), device: slot.device })
             .collect();
         let (lost, redundancy) = (self.lost(record), record.geometry.redundancy());
         let left_out = warnings.to_vec();
         if lost > redundancy {
-            return Err(AssembleError::TooManyMissing {
-                lost,
-                redundancy,
-                missing,
-                left_out,
-            });
+            return Err(AssembleError::TooManyMissing { lost, redundancy, missing, left_out });
         }
         if !missing.is_empty() && !options.degraded {
             return Err(AssembleError::Incomplete { missing, left_out });
@@ -295,11 +275,8 @@ fn newest<'a>(
     warnings: &[Warning],
 ) -> Result<&'a ArrayRecord, AssembleError> {
     let label = |index: usize| images[index].label.clone();
-    let known: Vec<(usize, &Superblock)> = superblocks
-        .iter()
-        .enumerate()
-        .filter_map(|(i, s)| Some((i, s.as_ref()?)))
-        .collect();
+    let known: Vec<(usize, &Superblock)> =
+        superblocks.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref()?))).collect();
     let Some(&(_, newest)) = known.iter().max_by_key(|(_, s)| s.record.events) else {
         let left_out = warnings.to_vec();
         return Err(if images.is_empty() {
@@ -310,10 +287,7 @@ fn newest<'a>(
     };
     let pairs = || {
         let later = |at: usize| known[at + 1..].iter();
-        known
-            .iter()
-            .enumerate()
-            .flat_map(move |(at, a)| later(at).map(move |b| (*a, *b)))
+        known.iter().enumerate().flat_map(move |(at, a)| later(at).map(move |b| (*a, *b)))
     };
     for ((a, first), (b, second)) in pairs() {
         if first.record.array != second.record.array {
@@ -326,19 +300,12 @@ fn newest<'a>(
         }
         if first.device == second.device {
             let device = first.device;
-            return Err(AssembleError::Copies {
-                first: label(a),
-                second: label(b),
-                device,
-            });
+            return Err(AssembleError::Copies { first: label(a), second: label(b), device });
         }
     }
     for ((a, first), (b, second)) in pairs() {
         if diverged(&first.record, &second.record) {
-            return Err(AssembleError::SplitBrain {
-                first: label(a),
-                second: label(b),
-            });
+            return Err(AssembleError::SplitBrain { first: label(a), second: label(b) });
         }
     }
     Ok(&newest.record)
@@ -349,9 +316,7 @@ fn newest<'a>(
 fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
     let (old, new) = if a.events <= b.events { (a, b) } else { (b, a) };
     let uses = |device| {
-        new.slots
-            .iter()
-            .any(|slot| slot.device == device && slot.state != SlotState::Failed)
+        new.slots.iter().any(|slot| slot.device == device && slot.state != SlotState::Failed)
     };
     let gone = |slot: &&super::SlotRecord| slot.state == SlotState::Failed;
     (old.events == new.events && old != new)
@@ -408,15 +373,8 @@ fn check_journals(
             continue;
         }
         let label = image.label.clone();
-        let error = AssembleError::JournalUnreadable {
-            label: label.clone(),
-        };
-        accept(
-            accepted,
-            error,
-            Warning::JournalUnreadable { label },
-            warnings,
-        )?;
+        let error = AssembleError::JournalUnreadable { label: label.clone() };
+        accept(accepted, error, Warning::JournalUnreadable { label }, warnings)?;
     }
     Ok(())
 }

@@ -211,9 +211,6 @@ mod tests {
         CHECKSUM.put(&mut block, [0; 4]);
         let sum = checksum(&block);
         CHECKSUM.put(&mut block, sum.to_le_bytes());
-        assert_eq!(
-            open(&block, *b"EKtest\r\n"),
-            Err(CodecError::Format { found: 2 })
-        );
+        assert_eq!(open(&block, *b"EKtest\r\n"), Err(CodecError::Format { found: 2 }));
     }
 }

@@ -124,13 +124,8 @@ pub fn encode_header(
     crcs: impl Iterator<Item = u32>,
     into: &mut [u8],
 ) {
-    let (count, payload) = runs
-        .clone()
-        .fold((0, 0), |(n, sum), run| (n + 1, sum + run.blocks));
-    assert_eq!(
-        into.len(),
-        header_blocks(payload, count) as usize * BLOCK_BYTES
-    );
+    let (count, payload) = runs.clone().fold((0, 0), |(n, sum), run| (n + 1, sum + run.blocks));
+    assert_eq!(into.len(), header_blocks(payload, count) as usize * BLOCK_BYTES);
     into.fill(0);
     EPOCH.put(into, header.epoch.to_le_bytes());
     ENTRY.put(into, header.entry.to_le_bytes());
@@ -148,10 +143,7 @@ pub fn encode_header(
         RUN_ROW.put(bytes, (run.row as u16).to_le_bytes());
         RUN_BLOCKS.put(bytes, (run.blocks as u16).to_le_bytes());
     }
-    for (bytes, crc) in sums
-        .chunks_exact_mut(CRC_BYTES)
-        .zip(crcs.take(payload as usize))
-    {
+    for (bytes, crc) in sums.chunks_exact_mut(CRC_BYTES).zip(crcs.take(payload as usize)) {
         bytes.copy_from_slice(&crc.to_le_bytes());
     }
     seal(into, MAGIC, header.array);
@@ -162,10 +154,7 @@ pub fn encode_header(
 pub fn scan(ring: &[u8], array: ArrayId, epoch: u64, member: MemberId) -> Vec<JournalEntry> {
     let mut entries = Vec::new();
     let mut at = 0;
-    while let Some(rest) = ring
-        .get(at * BLOCK_BYTES..)
-        .filter(|rest| rest.len() >= BLOCK_BYTES)
-    {
+    while let Some(rest) = ring.get(at * BLOCK_BYTES..).filter(|rest| rest.len() >= BLOCK_BYTES) {
         let entry = decode(rest).filter(|entry| {
             let found = &entry.header;
             (found.array, found.epoch) == (array, epoch)
@@ -204,16 +193,9 @@ fn decode(ring: &[u8]) -> Option<JournalEntry> {
     let block = ring.get(..header_bytes)?;
     let array = open(block, MAGIC).ok()?;
     let (table, sums) = block[HEADER_BYTES..].split_at(runs as usize * RUN_BYTES);
-    let runs: Vec<_> = table
-        .chunks_exact(RUN_BYTES)
-        .map(decode_run)
-        .collect::<Option<_>>()?;
+    let runs: Vec<_> = table.chunks_exact(RUN_BYTES).map(decode_run).collect::<Option<_>>()?;
     let crc_of = |raw| Field::<CRC_BYTES> { at: 0 }.u32(raw);
-    let crcs: Vec<_> = sums
-        .chunks_exact(CRC_BYTES)
-        .take(payload as usize)
-        .map(crc_of)
-        .collect();
+    let crcs: Vec<_> = sums.chunks_exact(CRC_BYTES).take(payload as usize).map(crc_of).collect();
     let header = JournalHeader {
         array,
         epoch: EPOCH.u64(block),
@@ -229,19 +211,12 @@ fn decode(ring: &[u8]) -> Option<JournalEntry> {
         return None;
     }
     let payload = ring.get(header_bytes..header_bytes + payload as usize * BLOCK_BYTES)?;
-    let intact = payload
-        .chunks_exact(BLOCK_BYTES)
-        .zip(&crcs)
-        .all(|(b, &crc)| checksum(b) == crc);
+    let intact = payload.chunks_exact(BLOCK_BYTES).zip(&crcs).all(|(b, &crc)| checksum(b) == crc);
     intact.then_some(JournalEntry { header, runs, crcs })
 }
 
 fn decode_run(bytes: &[u8]) -> Option<JournalRun> {
     let member = MemberId(u8::try_from(RUN_MEMBER.u16(bytes)).ok()?);
     let blocks = u32::from(RUN_BLOCKS.u16(bytes));
-    (blocks > 0).then(|| JournalRun {
-        member,
-        row: u32::from(RUN_ROW.u16(bytes)),
-        blocks,
-    })
+    (blocks > 0).then(|| JournalRun { member, row: u32::from(RUN_ROW.u16(bytes)), blocks })
 }

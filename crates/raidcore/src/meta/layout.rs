@@ -156,11 +156,7 @@ impl Areas {
     ) -> Result<(), LayoutError> {
         let stripes = geometry.stripes();
         let ensure = |holds: bool, area| {
-            if holds {
-                Ok(())
-            } else {
-                Err(LayoutError::Area(area))
-            }
+            if holds { Ok(()) } else { Err(LayoutError::Area(area)) }
         };
         let end = |start: u64, blocks: u64| start.checked_add(blocks);
         let fits = |end: Option<u64>, next: u64| end.is_some_and(|end| end <= next);

@@ -66,12 +66,7 @@ impl BitMap {
     /// A bitmap of `bits` clear bits.
     #[must_use]
     pub fn new(kind: MapKind, bits: u64) -> Self {
-        Self {
-            kind,
-            len: bits,
-            count: 0,
-            words: vec![0; bits.div_ceil(64) as usize],
-        }
+        Self { kind, len: bits, count: 0, words: vec![0; bits.div_ceil(64) as usize] }
     }
 
     /// Which map it is.
@@ -162,9 +157,8 @@ impl BitMap {
         if head != 0 {
             return Some(first as u64 * 64 + u64::from(head.trailing_zeros()));
         }
-        let (word, bits) = (first + 1..)
-            .zip(&self.words[first + 1..])
-            .find(|(_, bits)| **bits != 0)?;
+        let (word, bits) =
+            (first + 1..).zip(&self.words[first + 1..]).find(|(_, bits)| **bits != 0)?;
         Some(word as u64 * 64 + u64::from(bits.trailing_zeros()))
     }
 
@@ -206,10 +200,7 @@ impl BitMap {
         if LENGTH.u64(block) != self.len {
             return Err(CodecError::Invalid("length"));
         }
-        Ok(Page {
-            version: VERSION.count(block, "version")?,
-            bits: &block[HEADER_BYTES..],
-        })
+        Ok(Page { version: VERSION.count(block, "version")?, bits: &block[HEADER_BYTES..] })
     }
 
     /// Takes over the bits of a page.
@@ -230,11 +221,7 @@ impl BitMap {
     fn replace_page(&mut self, index: u32, mut next: impl FnMut() -> u64) {
         for word in self.words_of(index) {
             let valid = self.len - word as u64 * 64;
-            let mask = if valid < 64 {
-                (1 << valid) - 1
-            } else {
-                u64::MAX
-            };
+            let mask = if valid < 64 { (1 << valid) - 1 } else { u64::MAX };
             let bits = next() & mask;
             self.count -= u64::from(self.words[word].count_ones());
             self.count += u64::from(bits.count_ones());
@@ -261,14 +248,7 @@ mod tests {
     fn a_page_comes_back_and_its_neighbours_stay() {
         let array = ArrayId([3; 16]);
         let mut map = BitMap::new(MapKind::Bitmap, BITS_PER_PAGE + 100);
-        for bit in [
-            0,
-            63,
-            64,
-            BITS_PER_PAGE - 1,
-            BITS_PER_PAGE,
-            BITS_PER_PAGE + 99,
-        ] {
+        for bit in [0, 63, 64, BITS_PER_PAGE - 1, BITS_PER_PAGE, BITS_PER_PAGE + 99] {
             assert!(map.set(bit) && !map.set(bit));
         }
         let mut block = [0; BLOCK_BYTES];
@@ -281,15 +261,9 @@ mod tests {
         assert_eq!(other.count(), 3);
         assert_eq!(other.next_set(6), Some(BITS_PER_PAGE));
         assert_eq!(other.next_set(BITS_PER_PAGE + 1), Some(BITS_PER_PAGE + 99));
-        assert_eq!(
-            other.decode_page(array, 0, &block).err(),
-            Some(CodecError::Misplaced)
-        );
+        assert_eq!(other.decode_page(array, 0, &block).err(), Some(CodecError::Misplaced));
         let zero = BitMap::new(MapKind::ZeroMap, BITS_PER_PAGE + 100);
-        assert_eq!(
-            zero.decode_page(array, 1, &block).err(),
-            Some(CodecError::Misplaced)
-        );
+        assert_eq!(zero.decode_page(array, 1, &block).err(), Some(CodecError::Misplaced));
     }
 
     #[test]

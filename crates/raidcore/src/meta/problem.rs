@@ -220,11 +220,7 @@ impl fmt::Display for Warning {
                 "{label}: only {valid} of its 4 superblocks are intact, so it is left out; if the \
                  device is healthy, wipe it and add it as a spare"
             ),
-            Self::Behind {
-                label,
-                events,
-                newest,
-            } => write!(
+            Self::Behind { label, events, newest } => write!(
                 f,
                 "{label}: it missed changes (event {events}, the array is at {newest}), so it is \
                  left out; wipe it and add it as a spare"
@@ -252,10 +248,7 @@ impl fmt::Display for Warning {
                  (fsck) before use",
             ),
             Self::JournalUnreadable { label } => {
-                write!(
-                    f,
-                    "{label}: part of its journal can't be read; replace the device"
-                )
+                write!(f, "{label}: part of its journal can't be read; replace the device")
             }
             Self::JournalEntryInvalid { entry } => write!(
                 f,
@@ -285,10 +278,6 @@ struct Also<'a>(&'a [Warning]);
 
 impl fmt::Display for Also<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            write!(f, " ({})", List(self.0))
-        }
+        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", List(self.0)) }
     }
 }

@@ -113,6 +113,17 @@ pub struct SlotRecord {
     pub since: u64,
 }
 
+impl SlotRecord {
+    /// How many stripes are known to be durable on a member that is being rebuilt.
+    #[must_use]
+    pub fn watermark(&self) -> u64 {
+        match self.state {
+            SlotState::Rebuilding { watermark } => watermark,
+            SlotState::Up | SlotState::Failed => 0,
+        }
+    }
+}
+
 /// What all superblocks of an array agree on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayRecord {
@@ -147,10 +158,7 @@ impl ArrayRecord {
     /// The member that `device` is, if it is one.
     #[must_use]
     pub fn member_of(&self, device: DeviceUuid) -> Option<MemberId> {
-        (0u8..)
-            .zip(&self.slots)
-            .find(|(_, slot)| slot.device == device)
-            .map(|(m, _)| MemberId(m))
+        (0u8..).zip(&self.slots).find(|(_, slot)| slot.device == device).map(|(m, _)| MemberId(m))
     }
 }
 
@@ -166,11 +174,7 @@ pub struct Superblock {
 /// In the usual form, 8-4-4-4-12 (RFC 9562, section 4).
 fn write_uuid(bytes: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (index, byte) in bytes.iter().enumerate() {
-        let dash = if matches!(index, 4 | 6 | 8 | 10) {
-            "-"
-        } else {
-            ""
-        };
+        let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
         write!(f, "{dash}{byte:02x}")?;
     }
     Ok(())

@@ -112,13 +112,11 @@ impl<'a> Rings<'a> {
     /// Whether the array has the blocks that an entry would write, and each is written once.
     fn is_possible(&self, entry: &JournalEntry) -> bool {
         let geometry = &self.record.geometry;
-        let mut places: Vec<_> = entry
-            .runs
-            .iter()
-            .map(|run| (run.member, run.row, run.row + run.blocks))
-            .collect();
+        let mut places: Vec<_> =
+            entry.runs.iter().map(|run| (run.member, run.row, run.row + run.blocks)).collect();
         places.sort_unstable();
-        let apart = |pair: &[(MemberId, u32, u32)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
+        let apart =
+            |pair: &[(MemberId, u32, u32)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
         entry.header.stripe.0 < geometry.stripes()
             && places.windows(2).all(apart)
             && places.iter().all(|&(member, _, end)| {

@@ -62,11 +62,7 @@ const _: () = assert!(SPARE_TABLE.end() == 1792 && SPARE_TABLE.end() <= BLOCK_BY
 const QUORUM: usize = 2;
 
 /// The feature bits that this build knows.
-const KNOWN: Features = Features {
-    compatible: 0,
-    read_only: 0,
-    incompatible: 0,
-};
+const KNOWN: Features = Features { compatible: 0, read_only: 0, incompatible: 0 };
 
 /// Why a device's superblock can't be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -148,19 +144,14 @@ impl Superblock {
             _ => return Err(CodecError::Invalid("clean")),
         };
         let slots = block[SLOT_TABLE.at..SLOT_TABLE.end()].chunks_exact(SLOT_BYTES);
-        let slots: Result<Vec<_>, _> = slots
-            .take(members)
-            .map(|bytes| decode_slot(bytes, geometry.stripes()))
-            .collect();
+        let slots: Result<Vec<_>, _> =
+            slots.take(members).map(|bytes| decode_slot(bytes, geometry.stripes())).collect();
         let spares = match usize::try_from(SPARES.u64(block)) {
             Ok(count) if count <= SPARES_MAX => count,
             Ok(_) | Err(_) => return Err(CodecError::Invalid("spares")),
         };
         let table = SPARE_TABLE.get(block);
-        let spares = table
-            .chunks_exact(16)
-            .take(spares)
-            .map(|uuid| DeviceUuid(bytes16(uuid)));
+        let spares = table.chunks_exact(16).take(spares).map(|uuid| DeviceUuid(bytes16(uuid)));
         let record = ArrayRecord {
             array,
             name: decode_name(block)?,
@@ -176,10 +167,7 @@ impl Superblock {
             spares: spares.collect(),
         };
         distinct(&record)?;
-        Ok(Self {
-            record,
-            device: DeviceUuid(DEVICE.get(block)),
-        })
+        Ok(Self { record, device: DeviceUuid(DEVICE.get(block)) })
     }
 }
 
@@ -212,10 +200,7 @@ pub fn choose(copies: &[Option<&[u8]>; SUPERBLOCK_COPIES]) -> Result<Superblock,
     if most < QUORUM || rivals {
         return Err(SuperblockError::Damaged { valid: most });
     }
-    let newest = valid
-        .iter()
-        .filter(|s| agreeing(s) == most)
-        .max_by_key(|s| s.record.events);
+    let newest = valid.iter().filter(|s| agreeing(s) == most).max_by_key(|s| s.record.events);
     newest.cloned().ok_or(SuperblockError::NotAMember)
 }
 
@@ -266,11 +251,7 @@ fn decode_slot(bytes: &[u8], stripes: u64) -> Result<SlotRecord, CodecError> {
         _ => return Err(CodecError::Invalid("state")),
     };
     let device = DeviceUuid(SLOT_DEVICE.get(bytes));
-    Ok(SlotRecord {
-        device,
-        state,
-        since: SLOT_SINCE.u64(bytes),
-    })
+    Ok(SlotRecord { device, state, since: SLOT_SINCE.u64(bytes) })
 }
 
 fn decode_features(block: &[u8]) -> Result<Features, CodecError> {
@@ -279,10 +260,7 @@ fn decode_features(block: &[u8]) -> Result<Features, CodecError> {
         read_only: READ_ONLY.u64(block),
         incompatible: INCOMPATIBLE.u64(block),
     };
-    match (
-        features.incompatible & !KNOWN.incompatible,
-        features.read_only & !KNOWN.read_only,
-    ) {
+    match (features.incompatible & !KNOWN.incompatible, features.read_only & !KNOWN.read_only) {
         (0, 0) => Ok(features),
         (0, bits) => Err(CodecError::ReadOnlyFeature { bits }),
         (bits, _) => Err(CodecError::UnknownFeature { bits }),
@@ -305,14 +283,8 @@ fn decode_name(block: &[u8]) -> Result<String, CodecError> {
 
 /// The devices in use are different ones.
 fn distinct(record: &ArrayRecord) -> Result<(), CodecError> {
-    let slots = record
-        .slots
-        .iter()
-        .filter(|slot| slot.state != SlotState::Failed);
-    let mut used: Vec<_> = slots
-        .map(|s| s.device)
-        .chain(record.spares.iter().copied())
-        .collect();
+    let slots = record.slots.iter().filter(|slot| slot.state != SlotState::Failed);
+    let mut used: Vec<_> = slots.map(|s| s.device).chain(record.spares.iter().copied()).collect();
     used.sort_unstable();
     if used.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(CodecError::Invalid("device"));
@@ -331,16 +303,8 @@ fn level_number(level: Level) -> u8 {
 }
 
 fn decode_level(number: u8) -> Result<Level, CodecError> {
-    let levels = [
-        Level::Raid0,
-        Level::Raid1,
-        Level::Raid4,
-        Level::Raid5,
-        Level::Raid6,
-    ];
-    let level = levels
-        .into_iter()
-        .find(|&level| level_number(level) == number);
+    let levels = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6];
+    let level = levels.into_iter().find(|&level| level_number(level) == number);
     level.ok_or(CodecError::Invalid("level"))
 }
 
@@ -353,11 +317,7 @@ fn consistency_number(consistency: Consistency) -> u8 {
 }
 
 fn decode_consistency(number: u8) -> Result<Consistency, CodecError> {
-    let all = [
-        Consistency::Resync,
-        Consistency::Bitmap,
-        Consistency::Journal,
-    ];
+    let all = [Consistency::Resync, Consistency::Bitmap, Consistency::Journal];
     let consistency = all.into_iter().find(|&c| consistency_number(c) == number);
     consistency.ok_or(CodecError::Invalid("consistency"))
 }

@@ -80,21 +80,9 @@ static SETS: &[Kernels] = &[
     #[cfg(target_arch = "x86_64")]
     kernels!("avx2", detect::avx2, x86::Avx2::here(), 4, "avx2"),
     #[cfg(target_arch = "x86_64")]
-    kernels!(
-        "avx512",
-        detect::avx512,
-        x86::Avx512::<false>::here(),
-        8,
-        "avx512f,avx512bw"
-    ),
+    kernels!("avx512", detect::avx512, x86::Avx512::<false>::here(), 8, "avx512f,avx512bw"),
     #[cfg(target_arch = "x86_64")]
-    kernels!(
-        "avx512-gfni",
-        detect::gfni,
-        x86::Avx512::<true>::here(),
-        8,
-        "avx512f,avx512bw,gfni"
-    ),
+    kernels!("avx512-gfni", detect::gfni, x86::Avx512::<true>::here(), 8, "avx512f,avx512bw,gfni"),
 ];
 
 // SAFETY (of every call through a pointer below): `self` is one of `SETS` that `available` has
@@ -125,10 +113,7 @@ impl Kernels {
     /// `p` = the sum of `srcs` and `q` = Σ 2ⁱ·srcsᵢ, where `None` stands for zeros.
     pub fn pq(&self, p: &mut [u8], q: &mut [u8], srcs: &[Option<&[u8]>]) {
         check(p, srcs.iter().flatten().copied().chain([&*q]));
-        assert!(
-            srcs.len() <= WEIGHTS,
-            "more data chunks than there are weights"
-        );
+        assert!(srcs.len() <= WEIGHTS, "more data chunks than there are weights");
         match trimmed(srcs) {
             // SAFETY: see above.
             [rest @ .., Some(last)] => unsafe { (self.pq)(&mut Pq { p, q, last, rest }) },
@@ -142,20 +127,10 @@ impl Kernels {
     /// `q` as of [`Kernels::pq`], alone.
     pub fn q(&self, q: &mut [u8], srcs: &[Option<&[u8]>]) {
         check(q, srcs.iter().flatten().copied());
-        assert!(
-            srcs.len() <= WEIGHTS,
-            "more data chunks than there are weights"
-        );
+        assert!(srcs.len() <= WEIGHTS, "more data chunks than there are weights");
         match trimmed(srcs) {
             // SAFETY: see above.
-            [rest @ .., Some(last)] => unsafe {
-                (self.q)(&mut Pq {
-                    p: &mut [],
-                    q,
-                    last,
-                    rest,
-                })
-            },
+            [rest @ .., Some(last)] => unsafe { (self.q)(&mut Pq { p: &mut [], q, last, rest }) },
             _ => q.fill(0),
         }
     }
@@ -179,22 +154,11 @@ impl Kernels {
     ) {
         let Some(change) = old.or(new) else { return };
         let more = if old.is_some() { new } else { None };
-        check(
-            change,
-            [p.as_deref(), q.as_deref(), more].into_iter().flatten(),
-        );
+        check(change, [p.as_deref(), q.as_deref(), more].into_iter().flatten());
         assert!(index < WEIGHTS, "more data chunks than there are weights");
         let weight = gf::pow2(index);
         // SAFETY: see above.
-        unsafe {
-            (self.delta)(&mut Delta {
-                p,
-                q,
-                weight,
-                old: change,
-                new: more,
-            })
-        }
+        unsafe { (self.delta)(&mut Delta { p, q, weight, old: change, new: more }) }
     }
 
     /// `buf` = `c`·`buf`.
@@ -211,10 +175,7 @@ impl Kernels {
     /// If `x` and `y` are equal.
     pub fn solve(&self, a: &mut [u8], b: &mut [u8], x: usize, y: usize) {
         check(a, [&*b]);
-        assert!(
-            x != y && x.max(y) < WEIGHTS,
-            "chunks {x} and {y} are not two data chunks"
-        );
+        assert!(x != y && x.max(y) < WEIGHTS, "chunks {x} and {y} are not two data chunks");
         // D_x = (b + 2^y * a) / (2^x + 2^y), and what a lacks of D_x is D_y.
         let of_b = gf::inv(gf::pow2(x) ^ gf::pow2(y));
         let of_a = gf::mul(gf::pow2(y), of_b);
@@ -240,26 +201,14 @@ impl core::fmt::Debug for Kernels {
 }
 
 fn check<'a>(one: &[u8], others: impl IntoIterator<Item = &'a [u8]>) {
-    assert!(
-        one.len().is_multiple_of(GRAIN),
-        "{} bytes are not whole words",
-        one.len()
-    );
+    assert!(one.len().is_multiple_of(GRAIN), "{} bytes are not whole words", one.len());
     for other in others {
-        assert!(
-            other.len() == one.len(),
-            "slices of {} and {} bytes",
-            one.len(),
-            other.len()
-        );
+        assert!(other.len() == one.len(), "slices of {} and {} bytes", one.len(), other.len());
     }
 }
 
 /// The sources without the zeros at the highest indices, which add nothing to Q.
 fn trimmed<'a, 'b>(srcs: &'a [Option<&'b [u8]>]) -> &'a [Option<&'b [u8]>] {
-    let end = srcs
-        .iter()
-        .rposition(Option::is_some)
-        .map_or(0, |last| last + 1);
+    let end = srcs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     &srcs[..end]
 }

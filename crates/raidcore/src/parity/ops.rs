@@ -34,10 +34,7 @@ pub(super) fn sweep<I: Isa, const U: usize>(isa: I, len: usize, op: &mut impl Op
 #[inline(always)]
 fn load<I: Isa, const U: usize>(isa: I, from: &[u8], at: usize) -> [I::V; U] {
     let mut vs = [isa.zero(); U];
-    for (v, from) in vs
-        .iter_mut()
-        .zip(from[at..][..U * I::WIDTH].chunks_exact(I::WIDTH))
-    {
+    for (v, from) in vs.iter_mut().zip(from[at..][..U * I::WIDTH].chunks_exact(I::WIDTH)) {
         *v = isa.load(from);
     }
     vs

@@ -70,9 +70,7 @@ const fn matrix(c: u8) -> u64 {
 /// The two halves of [`PRODUCTS`] for `c`.
 #[inline(always)]
 fn products(c: u8) -> (&'static [u8; 16], &'static [u8; 16]) {
-    let [low, high] = PRODUCTS[usize::from(c)].as_chunks::<16>().0 else {
-        unreachable!()
-    };
+    let [low, high] = PRODUCTS[usize::from(c)].as_chunks::<16>().0 else { unreachable!() };
     (low, high)
 }
 
@@ -160,10 +158,7 @@ impl Isa for Avx2 {
             let half = _mm256_set1_epi8(0x0f);
             let lower = _mm256_and_si256(a, half);
             let upper = _mm256_and_si256(_mm256_srli_epi64::<4>(a), half);
-            _mm256_xor_si256(
-                _mm256_shuffle_epi8(low, lower),
-                _mm256_shuffle_epi8(high, upper),
-            )
+            _mm256_xor_si256(_mm256_shuffle_epi8(low, lower), _mm256_shuffle_epi8(high, upper))
         }
     }
 
@@ -288,10 +283,7 @@ impl<const GFNI: bool> Isa for Avx512<GFNI> {
             let half = _mm512_set1_epi8(0x0f);
             let lower = _mm512_and_si512(a, half);
             let upper = _mm512_and_si512(_mm512_srli_epi64::<4>(a), half);
-            _mm512_xor_si512(
-                _mm512_shuffle_epi8(low, lower),
-                _mm512_shuffle_epi8(high, upper),
-            )
+            _mm512_xor_si512(_mm512_shuffle_epi8(low, lower), _mm512_shuffle_epi8(high, upper))
         }
     }
 

@@ -31,10 +31,8 @@ pub(super) fn cut(
     cuts.clear();
     let ends = pieces.iter().flat_map(|p| [p.row, p.row + p.blocks]);
     cuts.extend(ends.chain(whole.into_iter().flat_map(|(from, to)| [from, to])));
-    let (low, high) = (
-        cuts.iter().copied().min().unwrap_or(0),
-        cuts.iter().copied().max().unwrap_or(0),
-    );
+    let (low, high) =
+        (cuts.iter().copied().min().unwrap_or(0), cuts.iter().copied().max().unwrap_or(0));
     let bad = health.bad.iter().flat_map(|b| [b.row, b.row + b.blocks]);
     cuts.extend(bad.filter(|&row| low < row && row < high));
     cuts.sort_unstable();
@@ -64,12 +62,7 @@ pub(super) fn bands<'a>(
             .iter()
             .filter(|b| b.row < end && row < b.row + b.blocks)
             .fold(health.readable, |set, b| set.without(b.role.index()));
-        Band {
-            row,
-            blocks: end - row,
-            covered,
-            readable,
-        }
+        Band { row, blocks: end - row, covered, readable }
     })
 }
 

@@ -191,51 +191,23 @@ impl Step {
             &room[..mems.len()]
         };
         match self {
-            Self::Xor { dst, srcs } => Step::Xor {
-                dst: bind(dst),
-                srcs: operands(srcs, room),
-            },
-            Self::Pq { p, q, srcs } => Step::Pq {
-                p: bind(p),
-                q: bind(q),
-                srcs: operands(srcs, room),
-            },
-            Self::Q { q, srcs } => Step::Q {
-                q: bind(q),
-                srcs: operands(srcs, room),
-            },
-            Self::Add { dst, src } => Step::Add {
-                dst: bind(dst),
-                src: bind(src),
-            },
-            Self::Delta {
-                p,
-                q,
-                index,
-                old,
-                new,
-            } => Step::Delta {
+            Self::Xor { dst, srcs } => Step::Xor { dst: bind(dst), srcs: operands(srcs, room) },
+            Self::Pq { p, q, srcs } => {
+                Step::Pq { p: bind(p), q: bind(q), srcs: operands(srcs, room) }
+            }
+            Self::Q { q, srcs } => Step::Q { q: bind(q), srcs: operands(srcs, room) },
+            Self::Add { dst, src } => Step::Add { dst: bind(dst), src: bind(src) },
+            Self::Delta { p, q, index, old, new } => Step::Delta {
                 p: p.map(&bind),
                 q: q.map(&bind),
                 index,
                 old: bind(old),
                 new: bind(new),
             },
-            Self::Unscale { dst, index } => Step::Unscale {
-                dst: bind(dst),
-                index,
-            },
-            Self::Solve { a, b, x, y } => Step::Solve {
-                a: bind(a),
-                b: bind(b),
-                x,
-                y,
-            },
+            Self::Unscale { dst, index } => Step::Unscale { dst: bind(dst), index },
+            Self::Solve { a, b, x, y } => Step::Solve { a: bind(a), b: bind(b), x, y },
             Self::Clear { dst } => Step::Clear { dst: bind(dst) },
-            Self::Compare { a, b } => Step::Compare {
-                a: bind(a),
-                b: bind(b),
-            },
+            Self::Compare { a, b } => Step::Compare { a: bind(a), b: bind(b) },
         }
     }
 }
@@ -320,17 +292,11 @@ impl Plan {
     /// The scratch rows of a role.
     fn scratch(&mut self, role: Role, row: u32) -> Mem {
         self.scratch = self.scratch.with(role.index());
-        Mem::Scratch {
-            buffer: u16::from(role.0),
-            at: row,
-        }
+        Mem::Scratch { buffer: u16::from(role.0), at: row }
     }
 
     fn operands_since(&self, start: usize) -> Operands {
-        Operands {
-            start: start as u16,
-            count: (self.operands.len() - start) as u16,
-        }
+        Operands { start: start as u16, count: (self.operands.len() - start) as u16 }
     }
 }
 

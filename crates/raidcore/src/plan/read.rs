@@ -48,27 +48,14 @@ fn read_band(
     if geo.level() == Level::Raid1 {
         let mem = at(plan, Role(0));
         let n = geo.members();
-        let copy = (0..n)
-            .map(|i| (prefer + i) % n)
-            .find(|&i| band.readable.has(i))
-            .ok_or(Lost)?;
-        plan.read(SubIo {
-            role: Role(copy as u8),
-            row,
-            blocks,
-            mem,
-        });
+        let copy = (0..n).map(|i| (prefer + i) % n).find(|&i| band.readable.has(i)).ok_or(Lost)?;
+        plan.read(SubIo { role: Role(copy as u8), row, blocks, mem });
         return Ok(());
     }
     if band.covered.minus(band.readable).is_empty() {
         for role in band.covered.map(|r| Role(r as u8)) {
             let mem: Mem = at(plan, role);
-            plan.read(SubIo {
-                role,
-                row,
-                blocks,
-                mem,
-            });
+            plan.read(SubIo { role, row, blocks, mem });
         }
         return Ok(());
     }

@@ -39,12 +39,7 @@ pub(super) fn read_survivors(
     let helpers = stand_ins(geo, band.readable, lost)?;
     for role in data.minus(lost).or(helpers).map(|r| Role(r as u8)) {
         let mem = at(plan, role);
-        plan.read(SubIo {
-            role,
-            row: band.row,
-            blocks: band.blocks,
-            mem,
-        });
+        plan.read(SubIo { role, row: band.row, blocks: band.blocks, mem });
     }
     Ok((lost, helpers))
 }
@@ -71,31 +66,13 @@ pub(super) fn recover(
     let p = geo.p().filter(|p| helpers.has(p.index()));
     let dst = at(plan, Role(x as u8));
     if let Some(y) = second {
-        let (p, q) = (
-            geo.p().map_or(dst, |r| at(plan, r)),
-            geo.q().map_or(dst, |r| at(plan, r)),
-        );
+        let (p, q) = (geo.p().map_or(dst, |r| at(plan, r)), geo.q().map_or(dst, |r| at(plan, r)));
         let other = at(plan, Role(y as u8));
         let srcs = data_operands(plan, geo, lost, at);
-        plan.step(
-            Step::Pq {
-                p: dst,
-                q: other,
-                srcs,
-            },
-            blocks,
-        );
+        plan.step(Step::Pq { p: dst, q: other, srcs }, blocks);
         plan.step(Step::Add { dst, src: p }, blocks);
         plan.step(Step::Add { dst: other, src: q }, blocks);
-        plan.step(
-            Step::Solve {
-                a: dst,
-                b: other,
-                x: x as u8,
-                y: y as u8,
-            },
-            blocks,
-        );
+        plan.step(Step::Solve { a: dst, b: other, x: x as u8, y: y as u8 }, blocks);
     } else if let Some(p) = p {
         let start = plan.operands.len();
         for role in data.minus(lost).with(p.index()) {
@@ -109,13 +86,7 @@ pub(super) fn recover(
         let srcs = data_operands(plan, geo, lost, at);
         plan.step(Step::Q { q: dst, srcs }, blocks);
         plan.step(Step::Add { dst, src: q }, blocks);
-        plan.step(
-            Step::Unscale {
-                dst,
-                index: x as u8,
-            },
-            blocks,
-        );
+        plan.step(Step::Unscale { dst, index: x as u8 }, blocks);
     }
 }
 
@@ -129,14 +100,8 @@ pub(super) fn generate(
     at: &mut impl FnMut(&mut Plan, Role) -> Mem,
     into: &mut impl FnMut(&mut Plan, Role) -> Mem,
 ) {
-    let p = geo
-        .p()
-        .filter(|p| which.has(p.index()))
-        .map(|p| into(plan, p));
-    let q = geo
-        .q()
-        .filter(|q| which.has(q.index()))
-        .map(|q| into(plan, q));
+    let p = geo.p().filter(|p| which.has(p.index())).map(|p| into(plan, p));
+    let q = geo.q().filter(|q| which.has(q.index())).map(|q| into(plan, q));
     if p.is_none() && q.is_none() {
         return;
     }
@@ -159,11 +124,7 @@ fn data_operands(
 ) -> super::Operands {
     let start = plan.operands.len();
     for role in 0..geo.data() {
-        let mem = if without.has(role) {
-            Mem::Zero
-        } else {
-            at(plan, Role(role as u8))
-        };
+        let mem = if without.has(role) { Mem::Zero } else { at(plan, Role(role as u8)) };
         plan.operands.push(mem);
     }
     plan.operands_since(start)

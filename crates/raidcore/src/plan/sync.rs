@@ -29,10 +29,8 @@ pub fn sync(
     blocks: u32,
 ) -> Result<(), Lost> {
     plan.clear();
-    let health = Health {
-        readable: health.readable.minus(goal.write.minus(goal.compare)),
-        ..*health
-    };
+    let health =
+        Health { readable: health.readable.minus(goal.write.minus(goal.compare)), ..*health };
     let cuts = band::cut(plan, &[], &health, Some((row, row + blocks)));
     let result = band::bands(&cuts, &[], &health).try_for_each(|band| {
         if geo.level() == Level::Raid1 {
@@ -46,42 +44,18 @@ pub fn sync(
 }
 
 fn mirror(plan: &mut Plan, geo: &Geometry, goal: Goal, band: &Band) -> Result<(), Lost> {
-    let source = band
-        .readable
-        .minus(goal.write.minus(goal.compare))
-        .least()
-        .ok_or(Lost)?;
+    let source = band.readable.minus(goal.write.minus(goal.compare)).least().ok_or(Lost)?;
     let (row, blocks) = (band.row, band.blocks);
     let from = plan.scratch(Role(source as u8), row);
-    plan.read(SubIo {
-        role: Role(source as u8),
-        row,
-        blocks,
-        mem: from,
-    });
+    plan.read(SubIo { role: Role(source as u8), row, blocks, mem: from });
     debug_assert!(source < geo.members(), "a copy is a member");
-    for role in goal
-        .compare
-        .and(band.readable)
-        .without(source)
-        .map(|r| Role(r as u8))
-    {
+    for role in goal.compare.and(band.readable).without(source).map(|r| Role(r as u8)) {
         let mem = plan.scratch(role, row);
-        plan.read(SubIo {
-            role,
-            row,
-            blocks,
-            mem,
-        });
+        plan.read(SubIo { role, row, blocks, mem });
         plan.step(Step::Compare { a: from, b: mem }, blocks);
     }
     for role in goal.write.without(source).map(|r| Role(r as u8)) {
-        plan.write(SubIo {
-            role,
-            row,
-            blocks,
-            mem: from,
-        });
+        plan.write(SubIo { role, row, blocks, mem: from });
     }
     Ok(())
 }
@@ -102,41 +76,21 @@ fn parity(
     let compared = goal.compare.and(band.readable).minus(data).minus(helpers);
     for role in compared.map(|r| Role(r as u8)) {
         let mem = plan.scratch(role, row);
-        plan.read(SubIo {
-            role,
-            row,
-            blocks,
-            mem,
-        });
+        plan.read(SubIo { role, row, blocks, mem });
     }
     let written = goal.write.minus(data);
     let shadow = geo.parities() as u8;
     let mut into = |plan: &mut Plan, role: Role| {
-        plan.scratch(
-            if compared.has(role.index()) {
-                Role(role.0 + shadow)
-            } else {
-                role
-            },
-            row,
-        )
+        plan.scratch(if compared.has(role.index()) { Role(role.0 + shadow) } else { role }, row)
     };
     generate(plan, geo, blocks, compared.or(written), &mut at, &mut into);
     for role in compared.map(|r| Role(r as u8)) {
-        let (a, b) = (
-            plan.scratch(role, row),
-            plan.scratch(Role(role.0 + shadow), row),
-        );
+        let (a, b) = (plan.scratch(role, row), plan.scratch(Role(role.0 + shadow), row));
         plan.step(Step::Compare { a, b }, blocks);
     }
     for role in goal.write.map(|r| Role(r as u8)) {
         let mem = into(plan, role);
-        plan.write(SubIo {
-            role,
-            row,
-            blocks,
-            mem,
-        });
+        plan.write(SubIo { role, row, blocks, mem });
     }
     Ok(())
 }

@@ -32,13 +32,7 @@ pub fn write(
     let result = band::bands(&cuts, pieces, health)
         .filter(|band| base == Base::Zeros || !band.covered.is_empty())
         .try_fold(WriteKind::Full, |most, band| {
-            let planner = BandWrite {
-                geo,
-                health,
-                pieces,
-                band,
-                base,
-            };
+            let planner = BandWrite { geo, health, pieces, band, base };
             let kind = if geo.level() == Level::Raid1 {
                 planner.mirror(plan)
             } else {
@@ -81,11 +75,7 @@ impl BandWrite<'_> {
 
     fn parity(&self, plan: &mut Plan) -> Result<WriteKind, Lost> {
         let data = Set::first(self.geo.data());
-        let covered = if self.base == Base::Zeros {
-            data
-        } else {
-            self.band.covered
-        };
+        let covered = if self.base == Base::Zeros { data } else { self.band.covered };
         let parities = self.health.writable.minus(data);
         if data.minus(self.health.writable).len() > parities.len() {
             return Err(Lost);
@@ -108,14 +98,7 @@ impl BandWrite<'_> {
                 None => plan.scratch(role, row),
             };
             let mut into = |plan: &mut Plan, role: Role| plan.scratch(role, row);
-            generate(
-                plan,
-                self.geo,
-                self.band.blocks,
-                parities,
-                &mut at,
-                &mut into,
-            );
+            generate(plan, self.geo, self.band.blocks, parities, &mut at, &mut into);
         }
         for role in covered.and(self.health.writable).map(|r| Role(r as u8)) {
             if let Some(mem) = self.given(role) {
@@ -151,39 +134,20 @@ impl BandWrite<'_> {
     fn read(&self, plan: &mut Plan, roles: Set) {
         for role in roles.map(|r| Role(r as u8)) {
             let mem = plan.scratch(role, self.band.row);
-            plan.read(SubIo {
-                role,
-                row: self.band.row,
-                blocks: self.band.blocks,
-                mem,
-            });
+            plan.read(SubIo { role, row: self.band.row, blocks: self.band.blocks, mem });
         }
     }
 
     fn delta(&self, plan: &mut Plan, covered: Set, parities: Set) {
         let row = self.band.row;
-        let p = self
-            .geo
-            .p()
-            .filter(|p| parities.has(p.index()))
-            .map(|p| plan.scratch(p, row));
-        let q = self
-            .geo
-            .q()
-            .filter(|q| parities.has(q.index()))
-            .map(|q| plan.scratch(q, row));
+        let p = self.geo.p().filter(|p| parities.has(p.index())).map(|p| plan.scratch(p, row));
+        let q = self.geo.q().filter(|q| parities.has(q.index())).map(|q| plan.scratch(q, row));
         for role in covered.map(|r| Role(r as u8)) {
             let old = plan.scratch(role, row);
             let Some(new) = self.given(role) else {
                 continue;
             };
-            let step = Step::Delta {
-                p,
-                q,
-                index: role.0,
-                old,
-                new,
-            };
+            let step = Step::Delta { p, q, index: role.0, old, new };
             plan.step(step, self.band.blocks);
         }
     }
@@ -192,23 +156,13 @@ impl BandWrite<'_> {
     fn survivors(&self, plan: &mut Plan) -> Result<(), Lost> {
         let row = self.band.row;
         let mut at = |plan: &mut Plan, role: Role| plan.scratch(role, row);
-        let (lost, helpers) = read_survivors(
-            plan,
-            self.geo,
-            &self.band,
-            self.health.parity_valid,
-            &mut at,
-        )?;
+        let (lost, helpers) =
+            read_survivors(plan, self.geo, &self.band, self.health.parity_valid, &mut at)?;
         recover(plan, self.geo, self.band.blocks, lost, helpers, &mut at);
         Ok(())
     }
 
     fn write(&self, plan: &mut Plan, role: Role, mem: Mem) {
-        plan.write(SubIo {
-            role,
-            row: self.band.row,
-            blocks: self.band.blocks,
-            mem,
-        });
+        plan.write(SubIo { role, row: self.band.row, blocks: self.band.blocks, mem });
     }
 }

@@ -25,10 +25,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(blocks: u64) -> Self {
-        Self {
-            blocks,
-            ..Self::default()
-        }
+        Self { blocks, ..Self::default() }
     }
 
     /// Fills everything from `from` on with noise: what a used disk holds.

@@ -2,6 +2,8 @@
 //! whose power fails. What users see is checked against a model; a seed is a run.
 
 mod disk;
+mod faults;
+mod host;
 mod model;
 mod world;
 

@@ -16,6 +16,10 @@ struct Write {
     durable: bool,
 }
 
+/// What a block holds that is no version of it: a whole stripe was being overwritten when the power
+/// and a member failed together.
+pub(crate) const GARBAGE: u64 = u64::MAX;
+
 /// The array as its users know it.
 #[derive(Default)]
 pub(crate) struct Model {
@@ -38,11 +42,9 @@ pub(crate) fn content(lba: u64, version: u64) -> [u8; BLOCK_BYTES] {
 }
 
 /// The version that a block's content says it is.
-pub(crate) fn version_of(lba: u64, block: &[u8]) -> Option<u64> {
-    let version = block
-        .first_chunk()
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    (content(lba, version)[..] == *block).then_some(version)
+pub(crate) fn version_of(lba: u64, block: &[u8]) -> u64 {
+    let version = block.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    if content(lba, version)[..] == *block { version } else { GARBAGE }
 }
 
 impl Model {
@@ -54,13 +56,7 @@ impl Model {
 
     fn history(&mut self, lba: u64) -> &mut Vec<Write> {
         self.blocks.entry(lba).or_insert_with(|| {
-            vec![Write {
-                version: 0,
-                begun: 0,
-                ended: Some(0),
-                acknowledged: true,
-                durable: true,
-            }]
+            vec![Write { version: 0, begun: 0, ended: Some(0), acknowledged: true, durable: true }]
         })
     }
 
@@ -119,10 +115,11 @@ impl Model {
     }
 
     /// After a crash: whether the block may be this version; from now on it is.
-    pub(crate) fn survived(&mut self, lba: u64, version: u64) -> bool {
+    pub(crate) fn survived(&mut self, lba: u64, version: u64, garbage: bool) -> bool {
         let now = self.now();
         let history = self.history(lba);
         let known = history.iter().any(|w| w.version == version);
+        let torn = garbage && version == GARBAGE && history.iter().any(|w| !w.durable);
         *history = vec![Write {
             version,
             begun: now,
@@ -130,7 +127,7 @@ impl Model {
             acknowledged: true,
             durable: true,
         }];
-        known
+        known || torn
     }
 
     /// All that may be there, for a message.

@@ -6,18 +6,15 @@ use std::time::Duration;
 
 use det::{Instant, Prng};
 use raidcore::engine::{
-    Action, ArrayHealth, Command, Config, Engine, Input, Io, IoError, IoOp, JobId, Note, Op, Pace,
-    PassKind, Request, RequestError,
+    Action, Command, Config, Engine, Input, Io, JobId, Note, Op, Pace, Request, RequestError,
 };
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleOptions, Assembled, BitMap, Consistency, DeviceUuid,
-    Features, MapKind, SUPERBLOCKS, SlotRecord, SlotState, Superblock, assemble, checksum,
-    choose_superblock,
+    Features, MapKind, SlotRecord, SlotState, assemble,
 };
-use raidcore::parity::{Kernels, gf};
-use raidcore::plan::{BoundStep, Step};
-use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Mem, MemberId, Stripe, Tag};
+use raidcore::parity::Kernels;
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
 
 use crate::disk::{Block, Disk};
 use crate::model::{Model, content, version_of};
@@ -44,69 +41,62 @@ pub(crate) struct Scenario {
     pub(crate) lives: u32,
 }
 
-struct Pending {
-    io: Io,
+pub(crate) struct Pending {
+    pub(crate) io: Io,
     /// The bytes of a write when it began.
-    data: Vec<Block>,
-    flush_mark: u64,
+    pub(crate) data: Vec<Block>,
+    pub(crate) flush_mark: u64,
 }
 
-struct Outstanding {
+pub(crate) struct Outstanding {
     request: Request,
     begun: u64,
     version: u64,
     /// For a read: what each block might have been when it began.
     before: Vec<Vec<u64>>,
+    /// Whole stripes overwritten when it began, if nothing was under way; a flush settles those.
+    full: u64,
 }
 
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
-    prng: Prng,
-    now: Instant,
+    pub(crate) prng: Prng,
+    pub(crate) now: Instant,
     pub(crate) disks: Vec<Disk>,
-    uuids: Vec<DeviceUuid>,
+    pub(crate) uuids: Vec<DeviceUuid>,
     pub(crate) engine: Engine,
-    kernels: &'static Kernels,
-    payload: Vec<Vec<u8>>,
-    scratch: Vec<Vec<u8>>,
-    ios: Vec<Pending>,
-    computes: Vec<JobId>,
-    requests: Vec<Option<Outstanding>>,
+    pub(crate) kernels: &'static Kernels,
+    pub(crate) payload: Vec<Vec<u8>>,
+    pub(crate) scratch: Vec<Vec<u8>>,
+    pub(crate) ios: Vec<Pending>,
+    pub(crate) computes: Vec<JobId>,
+    pub(crate) requests: Vec<Option<Outstanding>>,
     pub(crate) model: Model,
     versions: u64,
-    commands: u64,
-    answers: Vec<u64>,
+    pub(crate) commands: u64,
+    pub(crate) answers: Vec<u64>,
     pub(crate) notes: Vec<Note>,
     /// Full-stripe writes when the last flush was acknowledged: later ones are at risk if a member
     /// is lost together with the power.
     settled_full: u64,
     /// Since a crash redundancy may be out of step.
-    unsynced: bool,
+    pub(crate) unsynced: bool,
+    /// The last crash met whole stripes being overwritten, and a member was lost with it.
+    torn: bool,
     out: Vec<Action>,
 }
 
 const ARRAY: ArrayId = ArrayId(*b"the test's array");
 
-fn uuid_of(index: usize) -> DeviceUuid {
+pub(crate) fn uuid_of(index: usize) -> DeviceUuid {
     let mut uuid = *b"device..........";
     uuid[8..].copy_from_slice(&(index as u64 + 1).to_le_bytes());
     DeviceUuid(uuid)
 }
 
-fn blank() -> Block {
-    Rc::from([0; BLOCK_BYTES])
-}
-
 /// New members, as `evenkeel create` leaves them, and their common record.
 fn create(scenario: &Scenario) -> (Vec<Disk>, ArrayRecord) {
-    let Scenario {
-        level,
-        members,
-        chunk,
-        consistency,
-        stripes,
-        ..
-    } = *scenario;
+    let Scenario { level, members, chunk, consistency, stripes, .. } = *scenario;
     let plan = |blocks| Areas::plan(level, members, chunk, consistency, blocks);
     let (areas, stripes) = (1..)
         .map(|mib: u64| mib * 256 + stripes * u64::from(chunk))
@@ -125,11 +115,7 @@ fn create(scenario: &Scenario) -> (Vec<Disk>, ArrayRecord) {
         epoch: 0,
         clean: true,
         slots: (0..members)
-            .map(|m| SlotRecord {
-                device: uuid_of(m),
-                state: SlotState::Up,
-                since: 1,
-            })
+            .map(|m| SlotRecord { device: uuid_of(m), state: SlotState::Up, since: 1 })
             .collect(),
         spares: Vec::new(),
     };
@@ -140,10 +126,8 @@ fn create(scenario: &Scenario) -> (Vec<Disk>, ArrayRecord) {
         for copy in 0..4 {
             disk.write(areas.superblock(copy).0, Rc::from(page), true);
         }
-        for (kind, bits) in [
-            (MapKind::Bitmap, areas.regions(stripes)),
-            (MapKind::ZeroMap, stripes),
-        ] {
+        for (kind, bits) in [(MapKind::Bitmap, areas.regions(stripes)), (MapKind::ZeroMap, stripes)]
+        {
             let map = BitMap::new(kind, bits);
             for index in 0..map.pages() {
                 map.encode_page(ARRAY, index, 0, &mut page);
@@ -189,6 +173,7 @@ impl World {
             notes: Vec::new(),
             settled_full: 0,
             unsynced: false,
+            torn: false,
             out: Vec::new(),
         };
         world.begin_life();
@@ -246,7 +231,7 @@ impl World {
         false
     }
 
-    fn pass_time(&mut self) {
+    pub(crate) fn pass_time(&mut self) {
         let wait = match self.engine.deadline() {
             Some((at, _)) if at > self.now && self.prng.chance(3, 4) => at - self.now,
             _ => Duration::from_micros(self.prng.below(2000)),
@@ -255,7 +240,7 @@ impl World {
         self.step(Input::Tick);
     }
 
-    fn complete_any(&mut self) {
+    pub(crate) fn complete_any(&mut self) {
         let total = self.ios.len() + self.computes.len();
         let pick = self.prng.below(total as u64) as usize;
         self.now = self.now + Duration::from_micros(self.prng.below(50));
@@ -271,7 +256,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, input: Input) {
+    pub(crate) fn step(&mut self, input: Input) {
         let mut out = std::mem::take(&mut self.out);
         self.engine.step(self.now, input, &mut out);
         for action in out.drain(..) {
@@ -290,193 +275,6 @@ impl World {
             Action::Note(note) => self.notes.push(note),
             Action::Release(_) => {}
         }
-    }
-
-    fn begin_io(&mut self, io: Io) {
-        let data = match io.op {
-            IoOp::Write { from, .. } => self.blocks(from, io.blocks),
-            IoOp::Store(page) => {
-                let mut bytes = [0; BLOCK_BYTES];
-                self.engine.encode(page, io.device, &mut bytes);
-                vec![Rc::from(bytes)]
-            }
-            IoOp::Journal => self.journal_entry(&io),
-            IoOp::Read(_) | IoOp::Flush | IoOp::Discard => Vec::new(),
-        };
-        for other in self.ios.iter().filter(|o| o.io.device == io.device) {
-            let writes = |op: IoOp| !matches!(op, IoOp::Read(_) | IoOp::Flush);
-            let ends = |io: &Io| io.at.0 + u64::from(io.blocks);
-            let overlap = io.at.0 < ends(&other.io) && other.io.at.0 < ends(&io);
-            let conflict = overlap
-                && (writes(io.op) || writes(other.io.op))
-                && !matches!(io.op, IoOp::Flush)
-                && !matches!(other.io.op, IoOp::Flush);
-            assert!(!conflict, "{io:?} while {:?} is under way", other.io);
-        }
-        let flush_mark = self.disks[io.device.0 as usize].flush_mark();
-        self.ios.push(Pending {
-            io,
-            data,
-            flush_mark,
-        });
-    }
-
-    fn journal_entry(&self, io: &Io) -> Vec<Block> {
-        let headers = self.engine.journal_header_blocks(io.id) as usize;
-        let mut header = vec![0; headers * BLOCK_BYTES];
-        let crc_of = |mem| checksum(&self.blocks(mem, 1)[0]);
-        self.engine.encode_journal(io.id, crc_of, &mut header);
-        let mut blocks: Vec<Block> = header.chunks_exact(BLOCK_BYTES).map(Rc::from).collect();
-        self.engine
-            .journal_payload(io.id, |mem, count| blocks.extend(self.blocks(mem, count)));
-        assert_eq!(
-            blocks.len(),
-            io.blocks as usize,
-            "an entry is as long as it says"
-        );
-        blocks
-    }
-
-    fn carry_out(&mut self, pending: &Pending) -> Result<(), IoError> {
-        let io = &pending.io;
-        let disk = &self.disks[io.device.0 as usize];
-        if disk.gone {
-            return Err(IoError::Gone);
-        }
-        match io.op {
-            IoOp::Read(into) => {
-                let range = io.at.0..io.at.0 + u64::from(io.blocks);
-                if disk.bad.range(range.clone()).next().is_some() {
-                    return Err(IoError::Medium);
-                }
-                let read: Vec<Block> = range
-                    .map(|at| disk.read(at).cloned().unwrap_or_else(blank))
-                    .collect();
-                for (i, block) in (0u32..).zip(read) {
-                    self.memory(into.plus(i), 1).copy_from_slice(&block);
-                }
-            }
-            IoOp::Write { from, fua } => {
-                let now = self.blocks(from, io.blocks);
-                assert!(now == pending.data, "memory changed during {io:?}");
-                self.write(io, &pending.data, fua);
-            }
-            IoOp::Store(_) | IoOp::Journal => self.write(io, &pending.data, true),
-            IoOp::Flush => self.disks[io.device.0 as usize].flushed(pending.flush_mark),
-            IoOp::Discard => {
-                let disk = &mut self.disks[io.device.0 as usize];
-                disk.discard(&mut self.prng, io.at.0, io.blocks.into());
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, io: &Io, data: &[Block], fua: bool) {
-        let disk = &mut self.disks[io.device.0 as usize];
-        for (at, block) in (io.at.0..).zip(data) {
-            disk.write(at, block.clone(), fua);
-        }
-    }
-
-    fn memory(&mut self, mem: Mem, blocks: u32) -> &mut [u8] {
-        let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&mut self.payload[usize::from(tag.0)], at),
-            Mem::Scratch { buffer, at } => (&mut self.scratch[usize::from(buffer)], at),
-            Mem::Zero => panic!("zeros are never a destination"),
-        };
-        let start = at as usize * BLOCK_BYTES;
-        &mut buffer[start..start + blocks as usize * BLOCK_BYTES]
-    }
-
-    fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
-        let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&self.payload[usize::from(tag.0)], at),
-            Mem::Scratch { buffer, at } => (&self.scratch[usize::from(buffer)], at),
-            Mem::Zero => return vec![0; blocks as usize * BLOCK_BYTES],
-        };
-        let start = at as usize * BLOCK_BYTES;
-        buffer[start..start + blocks as usize * BLOCK_BYTES].to_vec()
-    }
-
-    fn blocks(&self, mem: Mem, blocks: u32) -> Vec<Block> {
-        let bytes = self.bytes(mem, blocks);
-        bytes.chunks_exact(BLOCK_BYTES).map(Rc::from).collect()
-    }
-
-    fn compute(&mut self, job: JobId) {
-        let mut steps: Vec<(Step<Vec<Mem>>, u32)> = Vec::new();
-        self.engine
-            .steps(job, |step, blocks| steps.push((owned(step), blocks)));
-        for (step, blocks) in steps {
-            if !self.arithmetic(step, blocks) {
-                self.engine.mismatch(job);
-            }
-        }
-    }
-
-    fn arithmetic(&mut self, step: Step<Vec<Mem>>, n: u32) -> bool {
-        let k = self.kernels;
-        let sources = |world: &Self, srcs: &[Mem]| -> Vec<Vec<u8>> {
-            srcs.iter().map(|&mem| world.bytes(mem, n)).collect()
-        };
-        match step {
-            Step::Xor { dst, srcs } => {
-                let srcs = sources(self, &srcs);
-                let srcs: Vec<&[u8]> = srcs.iter().map(|s| &s[..]).collect();
-                k.xor(self.memory(dst, n), &srcs);
-            }
-            Step::Pq { p, q, srcs } => {
-                let srcs = sources(self, &srcs);
-                let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|s| Some(&s[..])).collect();
-                let (mut new_p, mut new_q) = (self.bytes(p, n), self.bytes(q, n));
-                k.pq(&mut new_p, &mut new_q, &srcs);
-                self.memory(p, n).copy_from_slice(&new_p);
-                self.memory(q, n).copy_from_slice(&new_q);
-            }
-            Step::Q { q, srcs } => {
-                let srcs = sources(self, &srcs);
-                let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|s| Some(&s[..])).collect();
-                k.q(self.memory(q, n), &srcs);
-            }
-            Step::Add { dst, src } => {
-                let src = self.bytes(src, n);
-                k.add(self.memory(dst, n), &src);
-            }
-            Step::Delta {
-                p,
-                q,
-                index,
-                old,
-                new,
-            } => {
-                let (old, new) = (self.bytes(old, n), self.bytes(new, n));
-                let (mut new_p, mut new_q) =
-                    (p.map(|p| self.bytes(p, n)), q.map(|q| self.bytes(q, n)));
-                let (old, new) = (Some(&old[..]), Some(&new[..]));
-                k.delta(
-                    new_p.as_deref_mut(),
-                    new_q.as_deref_mut(),
-                    index.into(),
-                    old,
-                    new,
-                );
-                for (mem, bytes) in p.zip(new_p).into_iter().chain(q.zip(new_q)) {
-                    self.memory(mem, n).copy_from_slice(&bytes);
-                }
-            }
-            Step::Unscale { dst, index } => {
-                k.scale(self.memory(dst, n), gf::inv(gf::pow2(index.into())));
-            }
-            Step::Solve { a, b, x, y } => {
-                let (mut new_a, mut new_b) = (self.bytes(a, n), self.bytes(b, n));
-                k.solve(&mut new_a, &mut new_b, x.into(), y.into());
-                self.memory(a, n).copy_from_slice(&new_a);
-                self.memory(b, n).copy_from_slice(&new_b);
-            }
-            Step::Clear { dst } => self.memory(dst, n).fill(0),
-            Step::Compare { a, b } => return self.bytes(a, n) == self.bytes(b, n),
-        }
-        true
     }
 
     fn submit(&mut self) -> bool {
@@ -525,10 +323,7 @@ impl World {
             }
             Op::Read => {
                 self.payload[tag].fill(0xee);
-                before = lbas
-                    .clone()
-                    .map(|l| self.model.readable(l, begun))
-                    .collect();
+                before = lbas.clone().map(|l| self.model.readable(l, begun)).collect();
             }
             Op::Flush | Op::Discard | Op::WriteZeroes => {}
         }
@@ -537,34 +332,26 @@ impl World {
                 self.model.begin(lba, version, begun);
             }
         }
-        self.requests[tag] = Some(Outstanding {
-            request,
-            begun,
-            version,
-            before,
-        });
+        let quiet = self.requests.iter().all(Option::is_none);
+        let full = match quiet {
+            true => self.engine.status().counters.full_stripe_writes,
+            false => self.settled_full,
+        };
+        self.requests[tag] = Some(Outstanding { request, begun, version, before, full });
         self.step(Input::Request(request));
     }
 
     fn completed(&mut self, tag: Tag, result: Result<(), RequestError>) {
         let index = usize::from(tag.0);
         let done = self.requests[index].take().expect("a request under way");
-        let Outstanding {
-            request,
-            begun,
-            version,
-            before,
-        } = done;
+        let Outstanding { request, begun, version, before, full } = done;
         assert_eq!(
             result,
             Ok(()),
             "{request:?}: redundancy was never exceeded; {:?}; {:?}; bad: {:?}",
             self.notes,
             self.engine.status(),
-            self.disks
-                .iter()
-                .map(|d| (d.gone, &d.bad))
-                .collect::<Vec<_>>()
+            self.disks.iter().map(|d| (d.gone, &d.bad)).collect::<Vec<_>>()
         );
         let lbas = request.lba.0..request.lba.0 + u64::from(request.blocks);
         match request.op {
@@ -572,9 +359,8 @@ impl World {
                 for ((i, lba), before) in lbas.enumerate().zip(before) {
                     let block = &self.payload[index][i * BLOCK_BYTES..(i + 1) * BLOCK_BYTES];
                     let found = version_of(lba, block);
-                    let allowed = found.is_some_and(|v| {
-                        before.contains(&v) || self.model.readable(lba, begun).contains(&v)
-                    });
+                    let allowed =
+                        before.contains(&found) || self.model.readable(lba, begun).contains(&found);
                     assert!(
                         allowed,
                         "{request:?} found {found:?} at {lba}: {}",
@@ -584,8 +370,7 @@ impl World {
             }
             Op::Flush => {
                 self.model.flushed(begun);
-                let full = self.engine.status().counters.full_stripe_writes;
-                self.settled_full = full;
+                self.settled_full = self.settled_full.max(full);
             }
             Op::Write | Op::Discard | Op::WriteZeroes => {
                 debug_assert!(request.op == Op::Write || version == 0);
@@ -619,32 +404,16 @@ impl World {
             let lba = all.len() as u64;
             let blocks = u64::from(self.scenario.request).min(capacity - lba) as u32;
             self.requests[0] = Some(Outstanding {
-                request: Request {
-                    tag: Tag(0),
-                    op: Op::Flush,
-                    lba: Lba(0),
-                    blocks: 0,
-                    fua: false,
-                },
+                request: Request { tag: Tag(0), op: Op::Flush, lba: Lba(0), blocks: 0, fua: false },
                 begun: 0,
                 version: 0,
                 before: Vec::new(),
+                full: 0,
             });
-            let request = Request {
-                tag: Tag(0),
-                op: Op::Read,
-                lba: Lba(lba),
-                blocks,
-                fua: false,
-            };
-            let full = self.settled_full;
+            let request = Request { tag: Tag(0), op: Op::Read, lba: Lba(lba), blocks, fua: false };
             self.step(Input::Request(request));
             self.drain();
-            self.settled_full = full;
-            for block in self.payload[0]
-                .chunks_exact(BLOCK_BYTES)
-                .take(blocks as usize)
-            {
+            for block in self.payload[0].chunks_exact(BLOCK_BYTES).take(blocks as usize) {
                 all.push(block.try_into().expect("a block"));
             }
         }
@@ -656,7 +425,7 @@ impl World {
         let now = self.model.now();
         for (lba, block) in (0u64..).zip(self.read_all()) {
             let found = version_of(lba, &block);
-            let allowed = found.is_some_and(|v| self.model.readable(lba, now).contains(&v));
+            let allowed = self.model.readable(lba, now).contains(&found);
             assert!(allowed, "{found:?} at {lba}: {}", self.model.describe(lba));
         }
     }
@@ -665,7 +434,7 @@ impl World {
         for (lba, block) in (0u64..).zip(self.read_all()) {
             let history = self.model.describe(lba);
             let found = version_of(lba, &block);
-            let survived = found.is_some_and(|v| self.model.survived(lba, v));
+            let survived = self.model.survived(lba, found, self.torn);
             assert!(survived, "{found:?} survived at {lba}: {history}");
         }
     }
@@ -685,8 +454,7 @@ impl World {
             disk.bad.clear();
         }
         let counters = self.engine.status().counters;
-        let full_at_risk = counters.full_stripe_writes > self.settled_full
-            || self.scenario.request >= self.engine.geometry().stripe_blocks();
+        let full_at_risk = counters.full_stripe_writes > self.settled_full;
         for index in 0..self.requests.len() {
             self.requests[index] = None;
         }
@@ -723,30 +491,21 @@ impl World {
         for i in 0..count {
             there.swap(i, i + self.prng.below((count - i) as u64) as usize);
         }
-        let images: Vec<_> = there
-            .iter()
-            .map(|&d| self.disks[d].image(format!("disk {d}"), meta_blocks))
-            .collect();
-        let options = AssembleOptions {
-            degraded: true,
-            force: false,
-        };
+        let images: Vec<_> =
+            there.iter().map(|&d| self.disks[d].image(format!("disk {d}"), meta_blocks)).collect();
+        let options = AssembleOptions { degraded: true, force: false };
         let assembled = match assemble(&images, options) {
             Ok(assembled) => assembled,
             Err(error) => panic!("no array after a crash: {error}"),
         };
         let slots = assembled.slots.iter().chain(&assembled.spares);
-        let devices: Vec<Option<DeviceId>> = slots
-            .map(|image| image.map(|i| DeviceId(there[i] as u32)))
-            .collect();
+        let devices: Vec<Option<DeviceId>> =
+            slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
+        let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
+        let whole = slots.all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
+        self.torn = full_at_risk && !whole;
         self.unsynced = assembled.bitmap.count() > 0 && (full_at_risk || self.is_exposed());
-        self.engine = start_with(
-            &self.scenario,
-            assembled,
-            &devices,
-            &mut self.prng,
-            self.now,
-        );
+        self.engine = start_with(&self.scenario, assembled, &devices, &mut self.prng, self.now);
         self.begin_life();
     }
 
@@ -755,207 +514,19 @@ impl World {
         self.scenario.consistency != Consistency::Journal || self.scenario.level == Level::Raid1
     }
 
-    fn meta_blocks(&self) -> u64 {
+    pub(crate) fn meta_blocks(&self) -> u64 {
         let (areas, _) = self.areas();
         areas.meta_blocks()
     }
 
-    fn areas(&self) -> (Areas, u64) {
+    pub(crate) fn areas(&self) -> (Areas, u64) {
         let s = &self.scenario;
         let blocks = self.disks[0].blocks;
         Areas::plan(s.level, s.members, s.chunk, s.consistency, blocks).expect("it was created")
     }
 
-    fn redundancy(&self) -> usize {
+    pub(crate) fn redundancy(&self) -> usize {
         self.engine.geometry().redundancy()
-    }
-
-    /// Members that do not serve in full, or will not when the engine finds out, or would not
-    /// after a crash now.
-    fn missing(&self) -> usize {
-        let status = self.engine.status();
-        let newest = self.superblocks().map(|(_, s)| s.record);
-        let newest = newest.max_by_key(|r| r.events).expect("an array");
-        let whole = status
-            .members
-            .iter()
-            .zip(&newest.slots)
-            .filter(|(m, slot)| {
-                let there = m.device.is_some_and(|d| !self.disks[d.0 as usize].gone);
-                there && m.state == SlotState::Up && slot.state == SlotState::Up
-            });
-        status.members.len() - whole.count()
-    }
-
-    /// The superblocks of the disks that answer.
-    fn superblocks(&self) -> impl Iterator<Item = (usize, Superblock)> + '_ {
-        let there = self.disks.iter().enumerate().filter(|(_, disk)| !disk.gone);
-        there.filter_map(|(index, disk)| {
-            let copies = SUPERBLOCKS.map(|at| disk.read(at.0).map(|block| &block[..]));
-            Some((index, choose_superblock(&copies).ok()?))
-        })
-    }
-
-    fn member_disks(&self) -> Vec<usize> {
-        let status = self.engine.status();
-        let devices = status.members.iter().filter_map(|m| m.device);
-        devices.map(|d| d.0 as usize).collect()
-    }
-
-    fn look_synced(&mut self) {
-        let status = self.engine.status();
-        let resyncs = status.pass.is_some_and(|p| p.kind == PassKind::Resync);
-        let ended = |note: &Note| matches!(note, Note::PassEnded(PassKind::Resync, _));
-        if self.unsynced && self.engine.is_serving() && !resyncs && self.notes.iter().any(ended) {
-            self.unsynced = false;
-        }
-    }
-
-    fn fault(&mut self) {
-        self.look_synced();
-        if !self.engine.is_serving() || self.unsynced {
-            return;
-        }
-        let members = self.member_disks();
-        if members.is_empty() {
-            return;
-        }
-        let pick = members[self.prng.below(members.len() as u64) as usize];
-        let bad = self.disks.iter().any(|d| !d.bad.is_empty());
-        let missing = self.missing();
-        if self.prng.chance(1, 2) {
-            if !bad && missing < self.redundancy() {
-                self.disks[pick].gone = true;
-                if self.prng.chance(1, 2) {
-                    self.step(Input::DeviceGone(DeviceId(pick as u32)));
-                }
-            }
-        } else if missing == 0 && self.redundancy() > 0 {
-            self.spoil_blocks();
-        }
-    }
-
-    /// Makes blocks of one stripe unreadable, on as many members as redundancy makes up for.
-    fn spoil_blocks(&mut self) {
-        let (areas, stripes) = self.areas();
-        let stripe = Stripe(self.prng.below(stripes));
-        let start = self.engine.geometry().place(stripe, areas.data_start()).0;
-        let range = start..start + u64::from(self.scenario.chunk);
-        let members = self.member_disks();
-        let spoilt = |d: &&usize| self.disks[**d].bad.range(range.clone()).next().is_some();
-        if members.iter().any(|d| spoilt(&d)) {
-            return;
-        }
-        for _ in 0..self.redundancy().min(members.len() - 1) {
-            let disk = members[self.prng.below(members.len() as u64) as usize];
-            let at = start + self.prng.below(self.scenario.chunk.into());
-            let busy = self.ios.iter().any(|p| {
-                p.io.device.0 as usize == disk && (p.io.at.0..p.io.at.0 + 256).contains(&at)
-            });
-            if !busy {
-                self.disks[disk].bad.insert(at);
-            }
-        }
-    }
-
-    fn command(&mut self, command: Command) {
-        self.commands += 1;
-        let number = self.commands;
-        self.step(Input::Command { number, command });
-    }
-
-    /// A new disk with noise on it but zeros where metadata goes, as the host has to see to.
-    fn new_spare(&mut self) -> Command {
-        let blocks = self.disks[0].blocks;
-        let mut disk = Disk::new(blocks);
-        let from = self.meta_blocks();
-        disk.soil(&mut self.prng, from);
-        self.disks.push(disk);
-        let index = self.disks.len() - 1;
-        self.uuids.push(uuid_of(index));
-        Command::AddSpare {
-            device: DeviceId(index as u32),
-            uuid: uuid_of(index),
-            blocks,
-        }
-    }
-
-    fn operate(&mut self) {
-        self.look_synced();
-        if !self.engine.is_serving() {
-            return;
-        }
-        let status = self.engine.status();
-        let impaired = status.health != ArrayHealth::Online;
-        let command = match self.prng.below(12) {
-            0..=3 if impaired && status.spares.is_empty() && self.redundancy() > 0 => {
-                self.new_spare()
-            }
-            4 if self.disks.len() < 12 && self.redundancy() > 0 => self.new_spare(),
-            5 => Command::Scrub {
-                repair: self.prng.chance(1, 2),
-            },
-            6 => Command::Pause,
-            7 | 8 => Command::Resume,
-            9 => Command::SetPace(Pace {
-                min: 1 << self.prng.below(30),
-                max: u64::MAX >> self.prng.below(40),
-            }),
-            10 if self.missing() < self.redundancy() && !self.unsynced && !self.has_bad() => {
-                let member = self.prng.below(self.scenario.members as u64);
-                Command::Fail(MemberId(member as u8))
-            }
-            11 => Command::CancelScrub,
-            _ => return,
-        };
-        self.command(command);
-    }
-
-    fn has_bad(&self) -> bool {
-        self.disks.iter().any(|d| !d.bad.is_empty())
-    }
-
-    /// Brings the array back to full health.
-    fn heal(&mut self) {
-        for disk in &mut self.disks {
-            disk.bad.clear();
-        }
-        self.command(Command::SetPace(Pace::default()));
-        for _ in 0..3_000_000u32 {
-            let status = self.engine.status();
-            let busy = !self.ios.is_empty() || !self.computes.is_empty();
-            if self.redundancy() == 0 || (status.health == ArrayHealth::Online && !busy) {
-                if status.pass.is_none() {
-                    return;
-                }
-            }
-            if busy {
-                self.complete_any();
-                continue;
-            }
-            if status.pass.is_some_and(|p| p.paused || p.stuck.is_some()) {
-                self.command(Command::Resume);
-            } else if status.health != ArrayHealth::Online
-                && status.pass.is_none()
-                && status.spares.is_empty()
-            {
-                // Members that have gone unnoticed are found by a flush.
-                let spare = self.new_spare();
-                self.command(spare);
-            }
-            self.pass_time();
-            self.sweep();
-        }
-        panic!("it is never whole again: {:?}", self.engine.status());
-    }
-
-    /// Finds members that have gone without anyone noticing.
-    fn sweep(&mut self) {
-        for disk in self.member_disks() {
-            if self.disks[disk].gone {
-                self.step(Input::DeviceGone(DeviceId(disk as u32)));
-            }
-        }
     }
 
     fn scrub_finds_nothing(&mut self) {
@@ -971,11 +542,7 @@ impl World {
             }
         }
         let result = self.engine.status().last_scrub.expect("it was run");
-        assert_eq!(
-            result.mismatches, 0,
-            "redundancy does not match: {:?}",
-            self.notes
-        );
+        assert_eq!(result.mismatches, 0, "redundancy does not match: {:?}", self.notes);
     }
 
     /// A clean stop.
@@ -1008,47 +575,9 @@ impl World {
     }
 }
 
-fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {
-    match step {
-        Step::Xor { dst, srcs } => Step::Xor {
-            dst,
-            srcs: srcs.to_vec(),
-        },
-        Step::Pq { p, q, srcs } => Step::Pq {
-            p,
-            q,
-            srcs: srcs.to_vec(),
-        },
-        Step::Q { q, srcs } => Step::Q {
-            q,
-            srcs: srcs.to_vec(),
-        },
-        Step::Add { dst, src } => Step::Add { dst, src },
-        Step::Delta {
-            p,
-            q,
-            index,
-            old,
-            new,
-        } => Step::Delta {
-            p,
-            q,
-            index,
-            old,
-            new,
-        },
-        Step::Unscale { dst, index } => Step::Unscale { dst, index },
-        Step::Solve { a, b, x, y } => Step::Solve { a, b, x, y },
-        Step::Clear { dst } => Step::Clear { dst },
-        Step::Compare { a, b } => Step::Compare { a, b },
-    }
-}
-
 fn start(scenario: &Scenario, assembled: Assembled, prng: &mut Prng, now: Instant) -> Engine {
     let slots = assembled.slots.iter().chain(&assembled.spares);
-    let devices: Vec<_> = slots
-        .map(|image| image.map(|i| DeviceId(i as u32)))
-        .collect();
+    let devices: Vec<_> = slots.map(|image| image.map(|i| DeviceId(i as u32))).collect();
     start_with(scenario, assembled, &devices, prng, now)
 }
 
@@ -1064,10 +593,7 @@ fn start_with(
         jobs: scenario.jobs,
         background_jobs: scenario.background_jobs,
         scratch_blocks: scenario.scratch_blocks,
-        pace: Pace {
-            min: 1 << prng.below(34),
-            max: u64::MAX,
-        },
+        pace: Pace { min: 1 << prng.below(34), max: u64::MAX },
         settle_delay: Duration::from_micros(100 + prng.below(20_000)),
     };
     Engine::new(config, assembled, devices, now, 1_800_000_000)

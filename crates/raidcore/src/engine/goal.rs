@@ -1,0 +1,72 @@
+//! What background work wants of a stripe.
+
+use super::PassKind;
+use super::job::{Job, Work};
+use crate::geometry::Geometry;
+use crate::meta::Replay;
+use crate::plan::{Goal, Health, Plan, SubIo};
+use crate::units::{Mem, Set, Stripe};
+
+/// What a background job wants of its stripe, and of which rows.
+pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32, u32) {
+    let parities = Set::first(geo.members()).minus(Set::first(geo.data()));
+    let data_lost = Set::first(geo.data()).minus(health.readable);
+    let whole = |goal| (goal, 0, geo.chunk());
+    match job.work {
+        Work::Sync(PassKind::Rebuild(member)) => {
+            let role = geo.role(job.stripe, member).index();
+            whole(Goal { write: Set::one(role), compare: Set::EMPTY })
+        }
+        Work::Sync(PassKind::Resync) => {
+            // What stands in for lost data is taken as it is; the rest is made anew.
+            let standing = match geo.parities() {
+                0 => health.readable.take(1).fold(Set::EMPTY, Set::with),
+                _ => {
+                    health.readable.and(parities).take(data_lost.len()).fold(Set::EMPTY, Set::with)
+                }
+            };
+            let redundant = if geo.parities() == 0 { health.writable } else { parities };
+            let write = redundant.and(health.writable).minus(standing);
+            whole(Goal { write, compare: Set::EMPTY })
+        }
+        Work::Sync(PassKind::Scrub { repair }) => {
+            let redundant = if geo.parities() == 0 { health.readable } else { parities };
+            let compare = redundant.and(health.readable);
+            let write = if repair { compare.and(health.writable) } else { Set::EMPTY };
+            let enough = data_lost.len() < compare.len();
+            whole(if enough {
+                Goal { write, compare }
+            } else {
+                Goal { write: Set::EMPTY, compare: Set::EMPTY }
+            })
+        }
+        Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Replay { .. } => {
+            let roles = job.bad.iter().fold(Set::EMPTY, |set, b| set.with(b.role.index()));
+            let from = job.bad.iter().map(|b| b.row).min().unwrap_or(0);
+            let to = job.bad.iter().map(|b| b.row + b.blocks).max().unwrap_or(0);
+            let write = roles.and(health.writable);
+            (Goal { write, compare: Set::EMPTY }, from, to - from)
+        }
+    }
+}
+
+/// An entry's blocks go where they were meant to go; reads are issued from its place in the ring.
+pub(super) fn plan_replay(
+    plan: &mut Plan,
+    geo: &Geometry,
+    stripe: Stripe,
+    entry: &Replay,
+    writable: Set,
+) {
+    plan.clear();
+    for run in &entry.runs {
+        let role = geo.role(stripe, run.member);
+        plan.scratch = plan.scratch.with(role.index());
+        let mem = Mem::Scratch { buffer: u16::from(role.0), at: run.row };
+        let io = SubIo { role, row: run.row, blocks: run.blocks, mem };
+        plan.reads.push(io);
+        if writable.has(role.index()) {
+            plan.writes.push(io);
+        }
+    }
+}
