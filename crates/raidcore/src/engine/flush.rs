@@ -17,49 +17,56 @@ pub(super) struct Flusher {
     pub(super) completed: u64,
     outstanding: u32,
     again: bool,
-    /// In the last round a member could not be flushed that can't be spared.
-    failed: bool,
+    /// What the round under way has come to so far.
+    round: Round,
+    /// What the last round that ended came to: the next one may have begun already.
+    last: Round,
     users: Vec<(u64, Tag)>,
     /// Users whose round has ended but for the record of a failure.
     recording: Vec<(u64, Tag)>,
-    /// How many journal entries' blocks were at home when the round began.
+}
+
+/// What a round makes durable.
+#[derive(Debug, Default)]
+struct Round {
+    /// A member could not be flushed that can't be spared.
+    failed: bool,
+    /// How many journal entries' blocks were at home when it began.
     journal_mark: u64,
-    /// Where rebuilds stood when the round began.
+    /// Where rebuilds stood when it began.
     rebuilt: Vec<u64>,
 }
 
 impl Flusher {
     pub(super) fn has_failed(&self) -> bool {
-        self.failed
+        self.last.failed
     }
 
     pub(super) fn is_over(&self, ticket: u64) -> bool {
         self.completed >= ticket
     }
 
-    /// Up to which stripe a member being rebuilt was filled when the last round began.
+    /// Up to which stripe a member being rebuilt is durably filled since the last round.
     pub(super) fn rebuilt(&self, member: MemberId) -> u64 {
-        self.rebuilt.get(member.index()).copied().unwrap_or(0)
+        self.last.rebuilt.get(member.index()).copied().unwrap_or(0)
     }
 }
 
 impl Engine {
     /// Asks for a flush of all members; returns the round that will have done it.
     pub(super) fn flush(&mut self, out: &mut Vec<Action>) -> u64 {
+        let ticket = self.flusher.started + 1;
         if self.flusher.outstanding > 0 {
             self.flusher.again = true;
-            return self.flusher.started + 1;
+        } else {
+            self.start_flush(out);
         }
-        self.start_flush(out);
-        self.flusher.started
+        ticket
     }
 
     pub(super) fn flush_for_user(&mut self, tag: Tag, out: &mut Vec<Action>) {
-        let ticket = self.flush(out);
-        self.flusher.users.push((ticket, tag));
-        if self.flusher.outstanding == 0 {
-            self.flush_ended(out);
-        }
+        self.flusher.users.push((self.flusher.started + 1, tag));
+        self.flush(out);
     }
 
     /// A job waits for a flush round.
@@ -71,11 +78,10 @@ impl Engine {
 
     fn start_flush(&mut self, out: &mut Vec<Action>) {
         self.flusher.started += 1;
-        self.flusher.failed = false;
-        self.flusher.journal_mark = self.journal.homes_done();
-        let rebuilt = self.background.rebuilt_to();
-        self.flusher.rebuilt.clear();
-        self.flusher.rebuilt.extend(rebuilt);
+        self.flusher.round.failed = false;
+        self.flusher.round.journal_mark = self.journal.homes_done();
+        self.flusher.round.rebuilt.clear();
+        self.flusher.round.rebuilt.extend(self.background.rebuilt_to());
         for index in 0..self.members.len() {
             let member = MemberId(index as u8);
             let Some(device) = self.members[index].device else {
@@ -89,7 +95,9 @@ impl Engine {
             self.issue(op, IoOp::Flush, Pba(0), 0, out);
         }
         if self.flusher.outstanding == 0 {
-            self.flusher.completed = self.flusher.started;
+            // Nobody is left to keep anything.
+            self.flusher.round.failed = true;
+            self.flush_ended(out);
         }
     }
 
@@ -101,23 +109,24 @@ impl Engine {
     ) {
         if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
             // What the device had taken and not kept may be lost: it is no longer current.
-            self.flusher.failed |= !self.write_failed(member, why, out);
+            self.flusher.round.failed |= !self.write_failed(member, why, out);
         }
         self.flusher.outstanding -= 1;
         if self.flusher.outstanding == 0 {
-            self.flusher.completed = self.flusher.started;
             self.flush_ended(out);
         }
     }
 
     fn flush_ended(&mut self, out: &mut Vec<Action>) {
-        let completed = self.flusher.completed;
+        let completed = self.flusher.started;
+        self.flusher.completed = completed;
+        core::mem::swap(&mut self.flusher.round, &mut self.flusher.last);
         if self.flushed_for_good() {
-            let mark = self.flusher.journal_mark;
+            let mark = self.flusher.last.journal_mark;
             self.retire_entries(mark, out);
         }
         self.wake(|wait| matches!(wait, Wait::Flush(ticket) if *ticket <= completed));
-        let failed = self.flusher.failed;
+        let failed = self.flusher.last.failed;
         let mut index = 0;
         while let Some(&(ticket, tag)) = self.flusher.users.get(index) {
             if ticket > completed {
@@ -139,7 +148,7 @@ impl Engine {
     /// Whether the last round made everything durable on every member that assembly would take for
     /// current: a member whose failure is not on record yet could come back without it.
     pub(super) fn flushed_for_good(&self) -> bool {
-        !self.flusher.failed && self.recorder.unrecorded_failure().is_none()
+        !self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()
     }
 
     /// Completes the flushes that waited for the record of a failure.

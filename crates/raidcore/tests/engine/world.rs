@@ -272,7 +272,7 @@ impl World {
             Action::Compute(job) => self.computes.push(job),
             Action::Complete { tag, result } => self.completed(tag, result),
             Action::Answer { number, .. } => self.answers.push(number),
-            Action::Note(note) => self.notes.push(note),
+            Action::Note(note) => {if std::env::var("TRACE").is_ok() {eprintln!("{:?} {note:?}", self.now);} self.notes.push(note)},
             Action::Release(_) => {}
         }
     }
@@ -337,12 +337,14 @@ impl World {
             true => self.engine.status().counters.full_stripe_writes,
             false => self.settled_full,
         };
+        if std::env::var("TRACE").is_ok() {eprintln!("{:?} {request:?} v{version} begun {begun}", self.now);}
         self.requests[tag] = Some(Outstanding { request, begun, version, before, full });
         self.step(Input::Request(request));
     }
 
     fn completed(&mut self, tag: Tag, result: Result<(), RequestError>) {
         let index = usize::from(tag.0);
+        if std::env::var("TRACE").is_ok() {eprintln!("complete {tag:?} {result:?}");}
         let done = self.requests[index].take().expect("a request under way");
         let Outstanding { request, begun, version, before, full } = done;
         assert_eq!(
@@ -441,6 +443,7 @@ impl World {
 
     /// The power fails, perhaps a disk with it; then the array starts again.
     fn crash(&mut self) {
+        if std::env::var("TRACE").is_ok() {eprintln!("CRASH {:?}", self.engine.status());}
         let pending = std::mem::take(&mut self.ios);
         self.computes.clear();
         let mut in_flight: Vec<Vec<(u64, Block)>> = vec![Vec::new(); self.disks.len()];
@@ -498,6 +501,7 @@ impl World {
             Ok(assembled) => assembled,
             Err(error) => panic!("no array after a crash: {error}"),
         };
+        if std::env::var("TRACE").is_ok() {eprintln!("ASSEMBLED {:?} replay {:?} {:?} {:?} bitmap {}", assembled.slots, assembled.replay, assembled.record.slots, assembled.warnings, assembled.bitmap.count());}
         let slots = assembled.slots.iter().chain(&assembled.spares);
         let devices: Vec<Option<DeviceId>> =
             slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();

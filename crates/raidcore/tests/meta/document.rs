@@ -1,0 +1,190 @@
+//! `docs/on-disk-format.md` tells the truth: blocks that are built by hand from its tables are what
+//! the code writes.
+
+use raidcore::geometry::Level;
+use raidcore::meta::{Consistency, Features, MapKind, SlotState, Superblock};
+use raidcore::units::{BLOCK_BYTES, Set};
+
+use crate::world::{ARRAY, EPOCH, EVENTS, Entry, World, device, of_slot, record, superblock};
+
+const DOCUMENT: &str = include_str!("../../../../docs/on-disk-format.md");
+
+/// A table of the document.
+struct Table(Vec<(usize, usize, &'static str)>);
+
+impl Table {
+    /// The table under a heading; each field has to begin where the one before it ends.
+    fn of(heading: &str) -> Self {
+        let heading = format!("\n### {heading}\n");
+        let (_, section) = DOCUMENT.split_once(&heading).expect("there is such a heading");
+        let (section, _) = section.split_once("\n#").expect("it is not the last one");
+        let mut rows = Vec::new();
+        for line in section.lines().filter(|line| line.starts_with("| ")) {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let (Ok(at), Ok(bytes)) = (cells[1].parse(), cells[2].parse()) else {
+                continue;
+            };
+            rows.push((at, bytes, cells[3]));
+        }
+        let mut end = 0;
+        for &(at, bytes, field) in &rows {
+            assert_eq!(at, end, "{heading}{field} leaves a gap or overlaps");
+            end = at + bytes;
+        }
+        Self(rows)
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.last().map_or(0, |&(at, bytes, _)| at + bytes)
+    }
+
+    fn field<'a>(&self, block: &'a mut [u8], name: &str) -> &'a mut [u8] {
+        let found = self.0.iter().find(|row| row.2 == name);
+        let &(at, bytes, _) = found.unwrap_or_else(|| panic!("no field `{name}`"));
+        &mut block[at..at + bytes]
+    }
+
+    fn number(&self, block: &mut [u8], name: &str, value: u64) {
+        let field = self.field(block, name);
+        let bytes = value.to_le_bytes();
+        let (low, high) = bytes.split_at(field.len());
+        assert!(high.iter().all(|&byte| byte == 0), "{name} is too small for {value}");
+        field.copy_from_slice(low);
+    }
+}
+
+/// CRC-32C bit by bit, as a newcomer would write it.
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
+            crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 }
+        })
+    })
+}
+
+fn seal(block: &mut [u8], magic: &[u8; 8]) {
+    let prefix = Table::of("Prefix");
+    prefix.field(block, "magic").copy_from_slice(magic);
+    prefix.number(block, "format", 1);
+    prefix.field(block, "array").copy_from_slice(&ARRAY.0);
+    let sum = crc32c(block);
+    prefix.number(block, "checksum", u64::from(sum));
+}
+
+#[test]
+fn a_superblock_by_the_book() {
+    let mut record = record(Level::Raid6, 5, Consistency::Journal);
+    record.clean = false;
+    record.features = Features { compatible: 9, ..Features::default() };
+    record.slots[3].state = SlotState::Rebuilding { watermark: 77 };
+    record.slots[4].state = SlotState::Failed;
+    record.spares = vec![device(70), device(71)];
+
+    let (table, slot_table) = (Table::of("Superblock"), Table::of("Slot"));
+    assert_eq!((table.bytes(), slot_table.bytes()), (BLOCK_BYTES, 40));
+    let mut block = [0; BLOCK_BYTES];
+    table.field(&mut block, "device").copy_from_slice(&of_slot(3).0);
+    let (areas, stripes) = (&record.areas, record.geometry.stripes());
+    let (journal_start, journal_blocks) = areas.journal();
+    for (name, value) in [
+        ("compatible", 9),
+        ("read-only", 0),
+        ("incompatible", 0),
+        ("events", EVENTS),
+        ("epoch", EPOCH),
+        ("created", 40),
+        ("level", 6),
+        ("consistency", 3),
+        ("clean", 0),
+        ("members", 5),
+        ("chunk", 4),
+        ("stripes", stripes),
+        ("region stripes", areas.region_stripes()),
+        ("bitmap start", 256),
+        ("zero map start", 258),
+        ("bitmap pages", 1),
+        ("zero map pages", 1),
+        ("journal start", journal_start.0),
+        ("journal blocks", journal_blocks),
+        ("data start", areas.meta_blocks()),
+        ("member blocks", areas.meta_blocks() + 4 * stripes),
+        ("name length", 4),
+        ("spares", 2),
+    ] {
+        table.number(&mut block, name, value);
+    }
+    table.field(&mut block, "name")[..4].copy_from_slice(b"tank");
+    let slots = table.field(&mut block, "slot table");
+    for (slot, bytes) in slots.chunks_exact_mut(40).take(5).enumerate() {
+        slot_table.field(bytes, "device").copy_from_slice(&of_slot(slot).0);
+        let (state, watermark) = [(1, 0), (1, 0), (1, 0), (2, 77), (3, 0)][slot];
+        slot_table.number(bytes, "state", state);
+        slot_table.number(bytes, "watermark", watermark);
+        slot_table.number(bytes, "since", 50);
+    }
+    let spares = table.field(&mut block, "spare table");
+    spares[..16].fill(70);
+    spares[16..32].fill(71);
+    seal(&mut block, b"Evenkeel");
+    assert_eq!(block, superblock(&record, of_slot(3)));
+    assert_eq!(Superblock::decode(&block).map(|s| s.record), Ok(record));
+}
+
+#[test]
+fn a_map_page_by_the_book() {
+    let world = World::new(Level::Raid5, 3, Consistency::Bitmap);
+    for (kind, number) in [(MapKind::Bitmap, 1), (MapKind::ZeroMap, 2)] {
+        let map = world.map(kind, &[0, 9, 100]);
+        let table = Table::of("Map page");
+        assert_eq!(table.bytes(), BLOCK_BYTES);
+        let mut block = [0; BLOCK_BYTES];
+        for (name, value) in [("kind", number), ("index", 0), ("version", 5), ("length", map.len())]
+        {
+            table.number(&mut block, name, value);
+        }
+        let bits = table.field(&mut block, "bits");
+        for bit in [0, 9, 100] {
+            bits[bit / 8] |= 1 << (bit % 8);
+        }
+        seal(&mut block, b"EKmap\r\n\x1a");
+        let mut written = [0; BLOCK_BYTES];
+        map.encode_page(ARRAY, 0, 5, &mut written);
+        assert_eq!(block, written);
+    }
+}
+
+#[test]
+fn a_journal_entry_by_the_book() {
+    let entry = Entry { tail: 40, ..Entry::new(42, Set::one(1).with(2)) };
+    let (table, run_table) = (Table::of("Journal header"), Table::of("Run"));
+    let mut bytes = vec![0; BLOCK_BYTES];
+    for (name, value) in [
+        ("epoch", EPOCH),
+        ("entry", 42),
+        ("tail", 40),
+        ("stripe", 3),
+        ("holders", 0b110),
+        ("at", 17),
+        ("member", 2),
+        ("runs", 2),
+        ("payload", 4),
+    ] {
+        table.number(&mut bytes, name, value);
+    }
+    let mut at = table.bytes();
+    for (member, row, blocks) in [(0, 1, 2), (2, 1, 2)] {
+        let run = &mut bytes[at..at + run_table.bytes()];
+        run_table.number(run, "member", member);
+        run_table.number(run, "row", row);
+        run_table.number(run, "blocks", blocks);
+        at += run_table.bytes();
+    }
+    let payload = [42; BLOCK_BYTES];
+    for _ in 0..4 {
+        bytes[at..at + 4].copy_from_slice(&crc32c(&payload).to_le_bytes());
+        at += 4;
+    }
+    seal(&mut bytes, b"EKjnl\r\n\x1a");
+    bytes.extend(payload.repeat(4));
+    assert_eq!(bytes, entry.encode(2, 17));
+}

@@ -1,0 +1,11 @@
+//! What is on disk, seen through the public interface of `raidcore::meta`: codecs, assembly, the
+//! journal, and whether the documentation tells the truth.
+
+mod assembly;
+mod document;
+mod history;
+mod hostile;
+mod journal;
+mod maps;
+mod superblock;
+mod world;

@@ -1,0 +1,274 @@
+//! The superblock: what comes back, what is refused, which copy counts.
+
+use proptest::prelude::*;
+use raidcore::geometry::{Geometry, Level};
+use raidcore::meta::{
+    Areas, ArrayId, ArrayRecord, CodecError, Consistency, DeviceUuid, Features, SPARES_MAX,
+    SUPERBLOCK_COPIES, SlotRecord, SlotState, Superblock, SuperblockError, choose_superblock,
+};
+use raidcore::units::BLOCK_BYTES;
+
+use crate::world::{device, flip, of_slot, record, reseal, superblock};
+
+type Block = [u8; BLOCK_BYTES];
+
+fn any_level() -> impl Strategy<Value = Level> {
+    prop_oneof![
+        Just(Level::Raid0),
+        Just(Level::Raid1),
+        Just(Level::Raid4),
+        Just(Level::Raid5),
+        Just(Level::Raid6)
+    ]
+}
+
+fn any_consistency() -> impl Strategy<Value = Consistency> {
+    prop_oneof![Just(Consistency::Resync), Just(Consistency::Bitmap), Just(Consistency::Journal)]
+}
+
+prop_compose! {
+    fn any_record()(
+        level in any_level(),
+        members in 4usize..=32,
+        chunk in 0u32..=8,
+        consistency in any_consistency(),
+        blocks in 1u64 << 18..1 << 40,
+        name in "[A-Za-z0-9][A-Za-z0-9_.-]{0,62}",
+        numbers in (any::<u64>(), 0u64..=1 << 62, 0u64..=1 << 62, any::<u64>()),
+        clean: bool,
+        states in prop::collection::vec((0u8..3, any::<u64>(), any::<u64>()), 32),
+        spares in 0usize..=SPARES_MAX,
+        array: [u8; 16],
+    ) -> ArrayRecord {
+        let chunk = 1 << chunk;
+        let (areas, stripes) =
+            Areas::plan(level, members, chunk, consistency, blocks).expect("there is room");
+        let slots = states.iter().take(members).enumerate().map(|(slot, &(state, mark, since))| {
+            let state = match state {
+                0 => SlotState::Up,
+                1 => SlotState::Rebuilding { watermark: mark % (stripes + 1) },
+                _ => SlotState::Failed,
+            };
+            SlotRecord { device: of_slot(slot), state, since }
+        });
+        let (created, events, epoch, compatible) = numbers;
+        ArrayRecord {
+            array: ArrayId(array),
+            name,
+            created,
+            features: Features { compatible, ..Features::default() },
+            geometry: Geometry::new(level, members, chunk, stripes).expect("it was planned"),
+            areas,
+            consistency,
+            events,
+            epoch,
+            clean,
+            slots: slots.collect(),
+            spares: (0..spares).map(|spare| device(100 + spare as u8)).collect(),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_record_comes_back(record in any_record(), device: [u8; 16]) {
+        let device = DeviceUuid(device);
+        let back = Superblock::decode(&superblock(&record, device));
+        prop_assert_eq!(back, Ok(Superblock { record, device }));
+    }
+
+    /// Whatever is accepted is within bounds, and means what would be written for it.
+    #[test]
+    fn a_forged_block_is_refused_or_bounded(
+        record in any_record(),
+        forgeries in prop::collection::vec((32usize..1800, any::<u8>()), 1..6),
+    ) {
+        let mut block = superblock(&record, device(1));
+        for (at, byte) in forgeries {
+            block[at] = byte;
+        }
+        reseal(&mut block);
+        if let Ok(found) = Superblock::decode(&block) {
+            let (areas, geometry) = (&found.record.areas, &found.record.geometry);
+            prop_assert!(areas.meta_blocks() < areas.member_blocks());
+            let stripes = geometry.stripes();
+            prop_assert!(areas.meta_blocks() <= stripes / 16_128 + (1 << 18) + (1 << 13));
+            prop_assert!(areas.regions(stripes) <= 1 << 16);
+            prop_assert_eq!(found.record.slots.len(), geometry.members());
+            let again = superblock(&found.record, found.device);
+            prop_assert_eq!(Superblock::decode(&again), Ok(found));
+        }
+    }
+
+    #[test]
+    fn noise_is_refused(mut block in prop::collection::vec(any::<u8>(), BLOCK_BYTES)) {
+        prop_assert!(Superblock::decode(&block).is_err());
+        block[..8].copy_from_slice(b"Evenkeel");
+        block[8..12].copy_from_slice(&1u32.to_le_bytes());
+        reseal(&mut block);
+        // Intact noise may be anything but an array with noise for a shape.
+        prop_assert!(Superblock::decode(&block).is_err());
+    }
+}
+
+#[test]
+fn every_bit_flip_is_refused() {
+    let record = record(Level::Raid6, 6, Consistency::Journal);
+    let mut block = superblock(&record, device(1));
+    for bit in 0..BLOCK_BYTES * 8 {
+        flip(&mut block, bit);
+        assert!(Superblock::decode(&block).is_err(), "bit {bit}");
+        flip(&mut block, bit);
+    }
+    assert!(Superblock::decode(&block).is_ok());
+}
+
+/// Intact blocks that say what can't be: offset, bytes, and what is wrong.
+#[test]
+fn impossible_values_are_refused() {
+    let record = record(Level::Raid5, 3, Consistency::Journal);
+    let areas = &record.areas;
+    let number = |value: u64| value.to_le_bytes().to_vec();
+    let cases: Vec<(usize, Vec<u8>, &str)> = vec![
+        (72, number(u64::MAX), "event count"),
+        (80, number(u64::MAX), "epoch"),
+        (96, vec![7], "level"),
+        (97, vec![0], "consistency"),
+        (98, vec![2], "clean"),
+        (99, vec![2], "too few members"),
+        (99, vec![33], "too many members"),
+        (100, 3u32.to_le_bytes().to_vec(), "chunk not a power of two"),
+        (100, 512u32.to_le_bytes().to_vec(), "chunk too large"),
+        (104, number(0), "no stripes"),
+        (104, number(record.geometry.stripes() + 1), "more stripes than fit"),
+        (104, number(u64::MAX), "too many stripes"),
+        (112, number(3), "region not a power of two"),
+        (112, number(0), "empty regions"),
+        (120, number(192), "bitmap over the superblocks"),
+        (128, number(257), "zero map over the bitmap"),
+        (136, 9u32.to_le_bytes().to_vec(), "bitmap pages"),
+        (140, 0u32.to_le_bytes().to_vec(), "zero map pages"),
+        (144, number(259), "journal over the zero map"),
+        (152, number(3), "journal too small"),
+        (152, number(u64::MAX), "journal without end"),
+        (160, number(areas.data_start().0 + 1), "data not aligned"),
+        (160, number(256), "data over the metadata"),
+        (168, number(areas.member_blocks() + 1), "size and stripes differ"),
+        (176, vec![0], "no name"),
+        (176, vec![64], "name too long"),
+        (177, b"..".to_vec(), "a name that climbs"),
+        (177, b"a/b".to_vec(), "a name that descends"),
+        (240, number(17), "too many spares"),
+        (272, number(0), "no state"),
+        (272, number(4), "unknown state"),
+        (296, of_slot(0).0.to_vec(), "a device in two slots"),
+    ];
+    for (at, bytes, what) in cases {
+        let mut block = superblock(&record, device(1));
+        block[at..at + bytes.len()].copy_from_slice(&bytes);
+        reseal(&mut block);
+        assert!(Superblock::decode(&block).is_err(), "{what}");
+    }
+}
+
+#[test]
+fn a_watermark_beyond_the_end_is_refused() {
+    let mut record = record(Level::Raid1, 2, Consistency::Bitmap);
+    let stripes = record.geometry.stripes();
+    for (watermark, fine) in [(stripes, true), (stripes + 1, false)] {
+        record.slots[1].state = SlotState::Rebuilding { watermark };
+        let found = Superblock::decode(&superblock(&record, device(1)));
+        assert_eq!(found.is_ok(), fine, "{watermark} of {stripes}");
+    }
+}
+
+#[test]
+fn unknown_features_and_formats_say_what_to_do() {
+    let mut record = record(Level::Raid5, 3, Consistency::Bitmap);
+    let decode = |record: &ArrayRecord| Superblock::decode(&superblock(record, device(1))).err();
+    record.features.compatible = u64::MAX;
+    assert_eq!(decode(&record), None);
+    record.features.read_only = 4;
+    assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
+    record.features.incompatible = 2;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 2 }));
+
+    let mut later = superblock(&record, device(1));
+    later[8] = 2;
+    reseal(&mut later);
+    let refused = CodecError::Format { found: 2 };
+    assert_eq!(Superblock::decode(&later), Err(refused));
+    // A single copy by a later release is enough: half an upgrade is an upgrade.
+    let mut old = superblock(&record, device(1));
+    record.features = Features::default();
+    old.copy_from_slice(&superblock(&record, device(1)));
+    let copies: [Option<&[u8]>; SUPERBLOCK_COPIES] = [Some(&old), Some(&old), Some(&later), None];
+    assert_eq!(choose_superblock(&copies), Err(SuperblockError::Refused(refused)));
+}
+
+/// Each subset of the copies damaged, in each way.
+#[test]
+fn two_intact_copies_are_a_quorum() {
+    let good = superblock(&record(Level::Raid5, 3, Consistency::Bitmap), device(1));
+    let mut torn = good;
+    torn[2048..].fill(0xee);
+    let zeros = [0; BLOCK_BYTES];
+    let damages: [(&str, Option<&[u8]>); 4] = [
+        ("unreadable", None),
+        ("torn", Some(&torn)),
+        ("wiped", Some(&zeros)),
+        ("beyond the device's end", Some(&[])),
+    ];
+    for (what, damage) in damages {
+        for damaged in 0u32..16 {
+            let copies: [Option<&[u8]>; SUPERBLOCK_COPIES] = std::array::from_fn(|copy| {
+                if damaged >> copy & 1 == 0 { Some(&good[..]) } else { damage }
+            });
+            let expected = match 4 - damaged.count_ones() as usize {
+                0 if damage.is_some_and(|bytes| !bytes.starts_with(b"Evenkeel")) => {
+                    Err(SuperblockError::NotAMember)
+                }
+                valid @ (0 | 1) => Err(SuperblockError::Damaged { valid }),
+                _ => Superblock::decode(&good).map_err(SuperblockError::Refused),
+            };
+            assert_eq!(choose_superblock(&copies), expected, "{what} {damaged:04b}");
+        }
+    }
+}
+
+/// The two rounds of a change, cut off anywhere, the block under way torn.
+#[test]
+fn a_change_that_is_cut_off_leaves_the_old_or_the_new_record() {
+    let old = record(Level::Raid5, 3, Consistency::Bitmap);
+    let mut new = old.clone();
+    new.events += 1;
+    new.slots[2].state = SlotState::Failed;
+    let (before, after) = (superblock(&old, device(1)), superblock(&new, device(1)));
+    for order in [[0, 1, 2, 3], [1, 0, 2, 3], [0, 1, 3, 2], [1, 0, 3, 2]] {
+        for written in 0..=4 {
+            for cut in [0, 20, 100, 300] {
+                let mut copies: [Block; SUPERBLOCK_COPIES] = [before; SUPERBLOCK_COPIES];
+                for &copy in &order[..written] {
+                    copies[copy] = after;
+                }
+                if let Some(&copy) = order.get(written) {
+                    copies[copy][..cut].copy_from_slice(&after[..cut]);
+                }
+                let found = choose_superblock(&copies.each_ref().map(|c| Some(&c[..])));
+                let events = found.map(|s| s.record.events);
+                let expected = if written == 0 { old.events } else { new.events };
+                assert_eq!(events, Ok(expected), "{order:?}, {written} written, {cut} bytes more");
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_of_two_devices_are_no_quorum_for_either() {
+    let record = record(Level::Raid5, 3, Consistency::Bitmap);
+    let (a, b) = (superblock(&record, device(1)), superblock(&record, device(2)));
+    let tie = choose_superblock(&[Some(&a), Some(&b), Some(&b), Some(&a)]);
+    assert_eq!(tie, Err(SuperblockError::Damaged { valid: 2 }));
+    let most = choose_superblock(&[Some(&a), Some(&b), Some(&b), Some(&b)]);
+    assert_eq!(most.map(|s| s.device), Ok(device(2)));
+}

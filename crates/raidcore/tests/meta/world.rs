@@ -1,0 +1,264 @@
+//! Images of members as an array leaves them, to be damaged by tests.
+
+use raidcore::geometry::{Geometry, Level};
+use raidcore::meta::{
+    Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
+    DeviceUuid, Features, JournalHeader, JournalRun, MapKind, MemberImage, SUPERBLOCKS, SlotRecord,
+    SlotState, assemble, checksum, encode_journal_header, journal_header_blocks,
+};
+use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
+
+pub(crate) const ARRAY: ArrayId = ArrayId([0xa5; 16]);
+pub(crate) const CHUNK: u32 = 4;
+pub(crate) const EVENTS: u64 = 100;
+pub(crate) const EPOCH: u64 = 7;
+
+pub(crate) const STRICT: AssembleOptions = AssembleOptions { degraded: false, force: false };
+pub(crate) const DEGRADED: AssembleOptions = AssembleOptions { degraded: true, force: false };
+pub(crate) const FORCE: AssembleOptions = AssembleOptions { degraded: true, force: true };
+
+pub(crate) const SHAPES: [(Level, usize); 9] = [
+    (Level::Raid0, 2),
+    (Level::Raid0, 5),
+    (Level::Raid1, 2),
+    (Level::Raid1, 3),
+    (Level::Raid4, 3),
+    (Level::Raid5, 3),
+    (Level::Raid5, 5),
+    (Level::Raid6, 4),
+    (Level::Raid6, 6),
+];
+
+/// An array and the images of its members; the image of slot `i` is `images[i]`.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) record: ArrayRecord,
+    pub(crate) images: Vec<MemberImage>,
+}
+
+pub(crate) fn device(number: u8) -> DeviceUuid {
+    DeviceUuid([number; 16])
+}
+
+/// The device that is in a slot from the start.
+pub(crate) fn of_slot(slot: usize) -> DeviceUuid {
+    device(slot as u8 + 1)
+}
+
+pub(crate) fn record(level: Level, members: usize, consistency: Consistency) -> ArrayRecord {
+    let (areas, stripes) =
+        Areas::plan(level, members, CHUNK, consistency, 3200).expect("there is room");
+    let slot = |slot| SlotRecord { device: of_slot(slot), state: SlotState::Up, since: 50 };
+    ArrayRecord {
+        array: ARRAY,
+        name: "tank".into(),
+        created: 40,
+        features: Features::default(),
+        geometry: Geometry::new(level, members, CHUNK, stripes).expect("it was planned"),
+        areas,
+        consistency,
+        events: EVENTS,
+        epoch: EPOCH,
+        clean: true,
+        slots: (0..members).map(slot).collect(),
+        spares: Vec::new(),
+    }
+}
+
+impl World {
+    /// A clean array, everything up, both slots of the maps' pages written.
+    pub(crate) fn new(level: Level, members: usize, consistency: Consistency) -> Self {
+        Self::of(record(level, members, consistency))
+    }
+
+    pub(crate) fn of(record: ArrayRecord) -> Self {
+        let mut world = Self { images: Vec::new(), record };
+        for slot in 0..world.record.slots.len() {
+            let device = world.record.slots[slot].device;
+            world.add_image(device);
+        }
+        for kind in [MapKind::Bitmap, MapKind::ZeroMap] {
+            for version in [1, 2] {
+                let map = world.map(kind, &[]);
+                world.store_map(.., kind, version, &map);
+            }
+        }
+        world
+    }
+
+    /// An image with nothing but superblocks.
+    pub(crate) fn add_image(&mut self, device: DeviceUuid) -> usize {
+        let areas = &self.record.areas;
+        self.images.push(MemberImage {
+            label: format!("disk{}", self.images.len()),
+            blocks: areas.member_blocks(),
+            meta: vec![0; areas.meta_blocks() as usize * BLOCK_BYTES],
+            unreadable: Vec::new(),
+        });
+        let image = self.images.len() - 1;
+        self.store_record(image, device, &self.record.clone());
+        image
+    }
+
+    pub(crate) fn store_record(&mut self, image: usize, device: DeviceUuid, record: &ArrayRecord) {
+        let block = superblock(record, device);
+        for at in SUPERBLOCKS {
+            put(&mut self.images[image], at, &block);
+        }
+    }
+
+    /// Every member gets the record as it is now.
+    pub(crate) fn store_records(&mut self) {
+        for slot in 0..self.record.slots.len() {
+            let device = self.record.slots[slot].device;
+            self.store_record(slot, device, &self.record.clone());
+        }
+    }
+
+    pub(crate) fn map(&self, kind: MapKind, bits: &[u64]) -> BitMap {
+        let stripes = self.record.geometry.stripes();
+        let len = match kind {
+            MapKind::Bitmap => self.record.areas.regions(stripes),
+            MapKind::ZeroMap => stripes,
+        };
+        let mut map = BitMap::new(kind, len);
+        for &bit in bits {
+            map.set(bit);
+        }
+        map
+    }
+
+    /// Stores page 0 of a map on some members.
+    pub(crate) fn store_map(
+        &mut self,
+        images: impl std::slice::SliceIndex<[MemberImage], Output = [MemberImage]>,
+        kind: MapKind,
+        version: u64,
+        map: &BitMap,
+    ) {
+        let at = self.record.areas.map_page(kind, 0, version);
+        let mut block = [0; BLOCK_BYTES];
+        map.encode_page(self.record.array, 0, version, &mut block);
+        for image in &mut self.images[images] {
+            put(image, at, &block);
+        }
+    }
+
+    /// Stores a bitmap with these bits on all members, as the latest version.
+    pub(crate) fn mark(&mut self, bits: &[u64]) {
+        let map = self.map(MapKind::Bitmap, bits);
+        self.store_map(.., MapKind::Bitmap, 3, &map);
+    }
+
+    /// Writes an entry into a member's ring; returns the block after it.
+    pub(crate) fn store_entry(&mut self, member: usize, at: u64, entry: &Entry) -> u64 {
+        let bytes = entry.encode(member, at);
+        let start = self.record.areas.journal().0.0 + at;
+        put(&mut self.images[member], Pba(start), &bytes);
+        at + (bytes.len() / BLOCK_BYTES) as u64
+    }
+
+    pub(crate) fn assemble(&self, options: AssembleOptions) -> Result<Assembled, AssembleError> {
+        assemble(&self.images, options)
+    }
+
+    /// Assembles without some of the images.
+    pub(crate) fn assemble_without(
+        &self,
+        gone: Set,
+        options: AssembleOptions,
+    ) -> Result<Assembled, AssembleError> {
+        let images: Vec<_> = (0..self.images.len())
+            .filter(|&image| !gone.has(image))
+            .map(|image| self.images[image].clone())
+            .collect();
+        assemble(&images, options)
+    }
+}
+
+/// An entry as a test wants it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) entry: u64,
+    pub(crate) tail: u64,
+    pub(crate) epoch: u64,
+    pub(crate) holders: Set,
+    pub(crate) stripe: u64,
+    /// Member, row, blocks.
+    pub(crate) runs: Vec<(u8, u32, u32)>,
+    /// What the payload is filled with.
+    pub(crate) fill: u8,
+}
+
+impl Entry {
+    pub(crate) fn new(entry: u64, holders: Set) -> Self {
+        Self {
+            entry,
+            tail: 1,
+            epoch: EPOCH,
+            holders,
+            stripe: 3,
+            runs: vec![(0, 1, 2), (2, 1, 2)],
+            fill: entry as u8,
+        }
+    }
+
+    /// Only tells the tail.
+    pub(crate) fn tail_record(entry: u64, tail: u64, member: usize) -> Self {
+        Self { tail, runs: Vec::new(), ..Self::new(entry, Set::one(member)) }
+    }
+
+    pub(crate) fn runs(&self) -> Vec<JournalRun> {
+        let run = |&(member, row, blocks)| JournalRun { member: MemberId(member), row, blocks };
+        self.runs.iter().map(run).collect()
+    }
+
+    pub(crate) fn payload_blocks(&self) -> u32 {
+        self.runs.iter().map(|run| run.2).sum()
+    }
+
+    pub(crate) fn header_blocks(&self) -> u32 {
+        journal_header_blocks(self.payload_blocks(), self.runs.len() as u32)
+    }
+
+    pub(crate) fn encode(&self, member: usize, at: u64) -> Vec<u8> {
+        let header = JournalHeader {
+            array: ARRAY,
+            epoch: self.epoch,
+            entry: self.entry,
+            tail: self.tail,
+            member: MemberId(member as u8),
+            at,
+            holders: self.holders,
+            stripe: Stripe(self.stripe),
+        };
+        let payload = vec![self.fill; self.payload_blocks() as usize * BLOCK_BYTES];
+        let mut bytes = vec![0; self.header_blocks() as usize * BLOCK_BYTES];
+        let crcs = payload.chunks_exact(BLOCK_BYTES).map(checksum);
+        encode_journal_header(&header, self.runs().into_iter(), crcs, &mut bytes);
+        bytes.extend(payload);
+        bytes
+    }
+}
+
+pub(crate) fn superblock(record: &ArrayRecord, device: DeviceUuid) -> [u8; BLOCK_BYTES] {
+    let mut block = [0; BLOCK_BYTES];
+    record.encode(device, &mut block);
+    block
+}
+
+pub(crate) fn put(image: &mut MemberImage, at: Pba, bytes: &[u8]) {
+    let start = at.0 as usize * BLOCK_BYTES;
+    image.meta[start..start + bytes.len()].copy_from_slice(bytes);
+}
+
+pub(crate) fn flip(bytes: &mut [u8], bit: usize) {
+    bytes[bit / 8] ^= 1 << (bit % 8);
+}
+
+/// Makes the checksum right again after a field was changed.
+pub(crate) fn reseal(block: &mut [u8]) {
+    block[12..16].fill(0);
+    let sum = checksum(block);
+    block[12..16].copy_from_slice(&sum.to_le_bytes());
+}
