@@ -18,20 +18,23 @@ impl Engine {
     pub(super) fn issue_read(&mut self, id: JobId, index: usize, out: &mut Vec<Action>) {
         let job = &self.jobs[id];
         let io = job.plan.reads[index];
-        let (member, at) = match job.work {
-            Work::Replay { index: entry } => {
+        let replayed = if let Work::Replay { index } = job.work { Some(index) } else { None };
+        let (member, at, current) = match replayed {
+            Some(entry) => {
                 let entry = self.journal.replay(entry);
                 let before: u32 = job.plan.reads[..index].iter().map(|r| r.blocks).sum();
-                (entry.holder, Pba(entry.at.0 + u64::from(before)))
+                (entry.holder, Pba(entry.at.0 + u64::from(before)), true)
             }
-            Work::Read | Work::Write | Work::Zero { .. } | Work::Sync(_) | Work::Repair => {
-                self.place(job.stripe, io.role, io.row)
+            None => {
+                let (member, at) = self.place(job.stripe, io.role, io.row);
+                (member, at, self.health(job.stripe).0.has(io.role.index()))
             }
         };
-        let Some(device) = self.members[member.index()].device else {
-            // It went between the plan and now; what is left decides anew.
+        let Some(device) = self.members[member.index()].device.filter(|_| current) else {
+            // It went between the plan and now, perhaps a spare is in its place; what is left
+            // decides anew.
             self.jobs[id].replan = true;
-            if matches!(self.jobs[id].work, Work::Replay { .. }) {
+            if replayed.is_some() {
                 self.jobs[id].error = Some(RequestError::Io);
             }
             return;

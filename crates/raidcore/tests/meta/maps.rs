@@ -170,6 +170,16 @@ fn degraded_and_out_of_step_needs_force() {
 }
 
 #[test]
+fn a_member_being_filled_leaves_the_hole_open() {
+    let mut world = raid5();
+    world.record.slots[0].state = SlotState::Rebuilding { watermark: 100 };
+    world.store_records();
+    assert!(world.assemble(STRICT).is_ok());
+    world.mark(&[200]);
+    assert_eq!(world.assemble(STRICT).err(), Some(AssembleError::DirtyDegraded));
+}
+
+#[test]
 fn without_redundancy_there_is_nothing_to_resync() {
     let mut world = World::new(Level::Raid0, 2, Consistency::Resync);
     world.record.clean = false;
