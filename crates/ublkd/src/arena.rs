@@ -10,76 +10,20 @@
 //! - Memory that I/O in flight may touch is never unmapped, not even in a panic: it is leaked.
 #![allow(unsafe_code)]
 
+mod region;
+
 use std::io;
-use std::ptr::NonNull;
 
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
 
 use crate::volume::PayloadMemory;
+pub(crate) use region::Region;
 
 /// How much one registered buffer can span, by the kernel's rules.
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
 
 /// Metadata pages that are mapped at once.
 const PAGES_AT_ONCE: usize = 64;
-
-/// Memory mapped from the kernel: zeroed, aligned to a page, populated when first touched, unmapped
-/// when dropped. It hands out pointers only; who may touch which part when is its user's affair.
-pub(crate) struct Region {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: a region is an address range that nothing else owns; it has no thread affinity.
-unsafe impl Send for Region {}
-// SAFETY: a shared region gives out nothing but its address and its size.
-unsafe impl Sync for Region {}
-
-impl Region {
-    /// Maps `bytes` bytes.
-    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
-        let bytes = bytes.max(1);
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing of ours.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, bytes })
-    }
-
-    /// The address of byte `offset`.
-    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
-        assert!(
-            offset < self.bytes,
-            "byte {offset} of a region of {}",
-            self.bytes
-        );
-        // SAFETY: the offset is inside the mapping.
-        unsafe { self.base.as_ptr().add(offset) }
-    }
-
-    /// Its size in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, whole, and its users are gone with their owner.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
-}
 
 /// Names a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,13 +110,8 @@ impl Arena {
         arena.tags = arena.cut(base, arena.payload.slot_bytes(), tags, Class::Payload, true);
         if count > 0 {
             let scratch = Region::new(chunk_bytes * usize::from(count))?;
-            arena.scratch = arena.cut(
-                scratch.at(0),
-                chunk_bytes,
-                count.into(),
-                Class::Scratch,
-                true,
-            );
+            arena.scratch =
+                arena.cut(scratch.at(0), chunk_bytes, count.into(), Class::Scratch, true);
             arena.regions.push(scratch);
         }
         arena.add_pages(0)?;
@@ -201,11 +140,7 @@ impl Arena {
         let piece = &self.pieces[id.index()];
         let offset = at as usize * BLOCK_BYTES;
         let end = offset + blocks as usize * BLOCK_BYTES;
-        assert!(
-            end <= piece.bytes,
-            "{mem:?} of {blocks} blocks in {} bytes",
-            piece.bytes
-        );
+        assert!(end <= piece.bytes, "{mem:?} of {blocks} blocks in {} bytes", piece.bytes);
         // SAFETY: the offset is inside the piece, or at its end if there are no blocks.
         (unsafe { piece.base.add(offset) }, id)
     }
@@ -240,10 +175,7 @@ impl Arena {
         let piece = &self.pieces[id.index()];
         let bytes = blocks as usize * BLOCK_BYTES;
         let ours = matches!(piece.class, Class::Pages { .. }) && piece.busy == 0;
-        assert!(
-            ours && bytes <= piece.bytes,
-            "{blocks} blocks of pages that are not ours"
-        );
+        assert!(ours && bytes <= piece.bytes, "{blocks} blocks of pages that are not ours");
         // SAFETY: the range is inside the piece, which was taken off the free list and has no I/O;
         // nothing that `fill` can do with the arena reaches pages.
         let pages = unsafe { std::slice::from_raw_parts_mut(piece.base, bytes) };
@@ -303,9 +235,7 @@ impl Arena {
             Class::Scratch => self.scratch.iter().position(|&p| p == id),
         };
         let place = place.expect("a piece with I/O that is no orphan is in its place");
-        let fresh = self
-            .spare(class)
-            .expect("memory to replace what a device may still touch");
+        let fresh = self.spare(class).expect("memory to replace what a device may still touch");
         self.pieces[id.index()].orphan = true;
         let (old, new) = (self.pieces[id.index()], self.pieces[fresh.index()]);
         // SAFETY: both are pieces of one class, hence of one size, and don't overlap. The kernel may
@@ -331,11 +261,7 @@ impl Arena {
 
     fn spare(&mut self, class: Class) -> io::Result<PieceId> {
         let payload = class == Class::Payload;
-        let spares = if payload {
-            &mut self.spare_payload
-        } else {
-            &mut self.spare_scratch
-        };
+        let spares = if payload { &mut self.spare_payload } else { &mut self.spare_scratch };
         if let Some(spare) = spares.pop() {
             return Ok(spare);
         }
@@ -381,21 +307,11 @@ impl Arena {
             // SAFETY: the caller's memory holds `count` pieces.
             let base = unsafe { base.add(i * bytes) };
             if register && i % in_a_span == 0 {
-                self.spans.push(Span {
-                    base,
-                    bytes: bytes * in_a_span.min(count - i),
-                });
+                self.spans.push(Span { base, bytes: bytes * in_a_span.min(count - i) });
             }
             let registered = register.then(|| (self.spans.len() - 1) as u16);
             ids.push(PieceId(self.pieces.len() as u32));
-            self.pieces.push(Piece {
-                base,
-                bytes,
-                class,
-                registered,
-                busy: 0,
-                orphan: false,
-            });
+            self.pieces.push(Piece { base, bytes, class, registered, busy: 0, orphan: false });
         }
         ids
     }
@@ -404,9 +320,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         if self.busy > 0 {
-            std::mem::take(&mut self.regions)
-                .into_iter()
-                .for_each(std::mem::forget);
+            std::mem::take(&mut self.regions).into_iter().for_each(std::mem::forget);
             self.payload.leak();
         }
     }
@@ -441,10 +355,7 @@ mod tests {
         let (mut arena, volume, _submissions) = arena();
         let mut buffer = volume.try_buffer().unwrap();
         buffer[BLOCK_BYTES] = 7;
-        let mem = Mem::Payload {
-            tag: buffer.tag(),
-            at: 1,
-        };
+        let mem = Mem::Payload { tag: buffer.tag(), at: 1 };
         let (before, piece) = arena.resolve(mem, 1);
         arena.begin(piece);
         arena.orphan(piece);
@@ -460,10 +371,7 @@ mod tests {
         let (_, other) = arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1);
         arena.begin(other);
         arena.orphan(other);
-        assert_ne!(
-            arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1).1,
-            piece
-        );
+        assert_ne!(arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1).1, piece);
         arena.end(piece);
         arena.begin(fresh);
         arena.orphan(fresh);

@@ -94,9 +94,8 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
     }
     let assembled = assemble(&images, options)?;
     let wanted = assembled.slots.iter().chain(&assembled.spares);
-    let devices = wanted
-        .map(|image| image.and_then(|index| opened.get_mut(index)?.take()))
-        .collect();
+    let devices =
+        wanted.map(|image| image.and_then(|index| opened.get_mut(index)?.take())).collect();
     Ok(Attached { assembled, devices })
 }
 
@@ -119,10 +118,7 @@ pub struct Examined {
 /// # Errors
 /// If it can't be opened.
 pub fn examine(path: &Path) -> Result<Examined, OpenError> {
-    let look = OpenOptions {
-        read_only: true,
-        ..OpenOptions::default()
-    };
+    let look = OpenOptions { read_only: true, ..OpenOptions::default() };
     let device = Device::open(path, look)?;
     let (head, unreadable) = read(&device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
     let copies = copies(&head, &unreadable);
@@ -159,10 +155,7 @@ pub fn find(name: &str, places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError>
         places.join(", ")
     };
     let Some(first) = found.first().map(|(_, superblock)| superblock.record.array) else {
-        return Err(AttachError::NotFound {
-            name: name.to_owned(),
-            places: list(),
-        });
+        return Err(AttachError::NotFound { name: name.to_owned(), places: list() });
     };
     if let Some((_, other)) = found.iter().find(|(_, s)| s.record.array != first) {
         return Err(AttachError::Ambiguous {
@@ -181,10 +174,7 @@ fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
             paths.push(place.clone());
             continue;
         }
-        let scan = |source| AttachError::Scan {
-            path: place.clone(),
-            source,
-        };
+        let scan = |source| AttachError::Scan { path: place.clone(), source };
         for entry in std::fs::read_dir(place).map_err(scan)? {
             let path = entry.map_err(scan)?.path();
             if !path.is_dir() {
@@ -205,15 +195,10 @@ fn read_image(device: &Device) -> Result<MemberImage, AttachError> {
         Err(_) => head.len() as u64 / BLOCK_BYTES as u64,
     };
     let mut meta = Vec::new();
-    let bytes = usize::try_from(blocks)
-        .ok()
-        .and_then(|b| b.checked_mul(BLOCK_BYTES));
+    let bytes = usize::try_from(blocks).ok().and_then(|b| b.checked_mul(BLOCK_BYTES));
     let room = bytes.map(|bytes| meta.try_reserve_exact(bytes));
     if !matches!(room, Some(Ok(()))) {
-        return Err(AttachError::Memory {
-            path: device.path().to_path_buf(),
-            blocks,
-        });
+        return Err(AttachError::Memory { path: device.path().to_path_buf(), blocks });
     }
     let (meta, unreadable) = read(device, blocks, meta);
     Ok(MemberImage {

@@ -20,21 +20,13 @@ pub(crate) fn run(kernels: &Kernels, arena: &mut Arena, step: BoundStep<'_>, blo
             memory.check([dst], srcs);
             let mut room: [&[u8]; OPERANDS_MAX] = [&[]; OPERANDS_MAX];
             let operands = srcs.iter().filter_map(|&src| memory.operand(src));
-            let count = room
-                .iter_mut()
-                .zip(operands)
-                .map(|(to, from)| *to = from)
-                .count();
+            let count = room.iter_mut().zip(operands).map(|(to, from)| *to = from).count();
             kernels.xor(memory.target(dst), &room[..count]);
         }
         Step::Pq { p, q, srcs } => {
             memory.check([p, q], srcs);
             let mut room = [None; OPERANDS_MAX];
-            kernels.pq(
-                memory.target(p),
-                memory.target(q),
-                memory.operands(srcs, &mut room),
-            );
+            kernels.pq(memory.target(p), memory.target(q), memory.operands(srcs, &mut room));
         }
         Step::Q { q, srcs } => {
             memory.check([q], srcs);
@@ -47,13 +39,7 @@ pub(crate) fn run(kernels: &Kernels, arena: &mut Arena, step: BoundStep<'_>, blo
                 kernels.add(memory.target(dst), src);
             }
         }
-        Step::Delta {
-            p,
-            q,
-            index,
-            old,
-            new,
-        } => {
+        Step::Delta { p, q, index, old, new } => {
             let targets = [p.unwrap_or(Mem::Zero), q.unwrap_or(Mem::Zero)];
             memory.check(targets, &[old, new]);
             let (p, q) = (p.map(|p| memory.target(p)), q.map(|q| memory.target(q)));
@@ -85,10 +71,7 @@ impl Memory<'_> {
         for (i, &target) in targets.iter().enumerate() {
             let others = targets[i + 1..].iter().chain(operands);
             let apart = others.copied().all(|other| self.is_apart(target, other));
-            assert!(
-                apart,
-                "{target:?} of {targets:?} overlaps what it is computed from"
-            );
+            assert!(apart, "{target:?} of {targets:?} overlaps what it is computed from");
         }
     }
 
@@ -127,10 +110,7 @@ impl Memory<'_> {
     }
 
     /// Memory to write. The step must have been checked.
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "`check` tells apart what a step borrows"
-    )]
+    #[expect(clippy::mut_from_ref, reason = "`check` tells apart what a step borrows")]
     fn target(&self, mem: Mem) -> &mut [u8] {
         assert!(mem != Mem::Zero, "zeros can't be written");
         let (base, _) = self.arena.resolve(mem, self.blocks);

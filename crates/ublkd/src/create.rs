@@ -116,11 +116,7 @@ impl std::fmt::Display for CreateNote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mib = |blocks: u64| blocks * BLOCK_BYTES as u64 >> 20;
         match self {
-            Self::SmallestRules {
-                path,
-                blocks,
-                unused,
-            } => write!(
+            Self::SmallestRules { path, blocks, unused } => write!(
                 f,
                 "the members differ in size: {} is the smallest ({} MiB) and rules, {} MiB of the \
                  others stay unused",
@@ -232,21 +228,23 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     }
     let zeroed = write(&record, &devices, config)?;
     files.keep();
-    notes.extend(
-        zeroed
-            .iter()
-            .zip(&config.paths)
-            .filter_map(|(zeroed, path)| {
-                let needed = !zeroed && record.geometry.redundancy() > 0;
-                needed.then(|| CreateNote::NotZeroed { path: path.clone() })
-            }),
-    );
+    notes.extend(zeroed.iter().zip(&config.paths).filter_map(|(zeroed, path)| {
+        let needed = !zeroed && record.geometry.redundancy() > 0;
+        needed.then(|| CreateNote::NotZeroed { path: path.clone() })
+    }));
     let needs_resync = needs_resync(&record, &zeroed);
-    Ok(Created {
-        record,
-        needs_resync,
-        notes,
-    })
+    Ok(Created { record, needs_resync, notes })
+}
+
+/// Makes a device ready to become a spare: nothing on it can be taken for metadata, of whatever
+/// array. Not even of the same one: maps of an earlier life could be newer than those of this one.
+///
+/// # Errors
+/// If it can't be written.
+pub(crate) fn prepare_spare(device: &Device, areas: &Areas) -> io::Result<()> {
+    wipe(device)?;
+    write_zeros(device, Pba(0), areas.meta_blocks())?;
+    device.sync()
 }
 
 /// 16 random bytes in the form of a UUID, version 4 (RFC 9562, section 5.4).
@@ -274,10 +272,7 @@ fn open(path: impl AsRef<Path>) -> Result<Device, OpenError> {
 
 fn check_name(name: &str) -> Result<(), CreateError> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
-    let first = name
-        .bytes()
-        .next()
-        .is_some_and(|b| b.is_ascii_alphanumeric());
+    let first = name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
     if first && name.len() <= NAME_MAX && name.bytes().all(allowed) {
         Ok(())
     } else {
@@ -292,11 +287,7 @@ fn check_distinct(paths: &[PathBuf]) -> Result<(), CreateError> {
         let whole = path.canonicalize();
         whole.unwrap_or_else(|_| match (path.parent(), path.file_name()) {
             (Some(dir), Some(name)) => {
-                let dir = if dir.as_os_str().is_empty() {
-                    Path::new(".")
-                } else {
-                    dir
-                };
+                let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
                 dir.canonicalize().unwrap_or_else(|_| dir.into()).join(name)
             }
             _ => path.clone(),
@@ -343,30 +334,16 @@ fn lay_out(
         let device = devices.iter().find(|device| device.path() == path);
         device.map(Device::blocks).or(config.file_blocks)
     };
-    let sizes = config
-        .paths
-        .iter()
-        .map(|path| (path, size(path).unwrap_or(0)));
+    let sizes = config.paths.iter().map(|path| (path, size(path).unwrap_or(0)));
     let sizes: Vec<(&PathBuf, u64)> = sizes.collect();
     let smallest = sizes.iter().min_by_key(|(_, blocks)| *blocks);
     let (path, smallest) = smallest.map_or((PathBuf::new(), 0), |(p, b)| ((*p).clone(), *b));
-    let used = config
-        .member_blocks
-        .map_or(smallest, |most| most.min(smallest));
-    let (areas, stripes) = Areas::plan(
-        config.level,
-        config.paths.len(),
-        config.chunk,
-        config.consistency,
-        used,
-    )?;
+    let used = config.member_blocks.map_or(smallest, |most| most.min(smallest));
+    let (areas, stripes) =
+        Areas::plan(config.level, config.paths.len(), config.chunk, config.consistency, used)?;
     let unused: u64 = sizes.iter().map(|(_, blocks)| blocks - smallest).sum();
     if unused > 0 && config.member_blocks.is_none() {
-        notes.push(CreateNote::SmallestRules {
-            path,
-            blocks: smallest,
-            unused,
-        });
+        notes.push(CreateNote::SmallestRules { path, blocks: smallest, unused });
     }
     Ok((areas, stripes))
 }
@@ -411,10 +388,7 @@ fn write(
         zeroed.push(prepare(record, device, config.preallocate)?);
         Ok(())
     })?;
-    let mut bitmap = BitMap::new(
-        MapKind::Bitmap,
-        record.areas.regions(record.geometry.stripes()),
-    );
+    let mut bitmap = BitMap::new(MapKind::Bitmap, record.areas.regions(record.geometry.stripes()));
     if needs_resync(record, &zeroed) {
         bitmap.set_all();
     }
@@ -448,10 +422,8 @@ fn each(
     mut work: impl FnMut(usize, &Device) -> io::Result<()>,
 ) -> Result<(), CreateError> {
     for (index, device) in devices.iter().enumerate() {
-        work(index, device).map_err(|source| CreateError::Io {
-            path: device.path().to_path_buf(),
-            source,
-        })?;
+        work(index, device)
+            .map_err(|source| CreateError::Io { path: device.path().to_path_buf(), source })?;
     }
     Ok(())
 }
@@ -535,10 +507,7 @@ impl NewFiles {
                 file.sync_all()?;
                 sync_directory(path)
             };
-            make().map_err(|source| CreateError::Io {
-                path: (*path).clone(),
-                source,
-            })?;
+            make().map_err(|source| CreateError::Io { path: (*path).clone(), source })?;
         }
         Ok(made)
     }

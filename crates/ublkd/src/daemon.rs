@@ -1,1 +1,177 @@
-//! daemon.
+//! One array, from its members to its users and back to a clean stop.
+//!
+//! Invariants:
+//! - Nobody is told that the array is ready before every front end that was asked for serves.
+//! - At the end the front ends go first, then the array, then the control socket: no front end
+//!   outlives the array unknowingly, and who asked for the stop learns how it went.
+
+mod fronts;
+mod notify;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use raidcore::meta::AssembleOptions;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+pub use fronts::{FrontConfig, FrontError};
+
+use crate::attach::{AttachError, attach, find};
+use crate::control::{BindError, Front, Server, Service, Stopper};
+use crate::host::{Host, HostConfig, HostError, HostHandle};
+use fronts::Fronts;
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub struct DaemonConfig {
+    /// The members; if `name` is given, also directories that hold them.
+    pub members: Vec<PathBuf>,
+    /// Find the members of the array of this name among `members`.
+    pub name: Option<String>,
+    /// What the operator accepts.
+    pub options: AssembleOptions,
+    /// How the array works.
+    pub host: HostConfig,
+    /// How it is served.
+    pub fronts: FrontConfig,
+    /// Where its sockets are.
+    pub run_dir: PathBuf,
+}
+
+/// Why an array does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// There is no array in the members.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// There is no control socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A front end can't serve.
+    #[error(transparent)]
+    Front(#[from] FrontError),
+    /// The kernel refuses what the data path needs.
+    #[error(
+        "the data path can't be set up: {0}; it needs io_uring (kernel 5.19 or later, not forbidden \
+         by /proc/sys/kernel/io_uring_disabled or a container's seccomp profile)"
+    )]
+    Host(io::Error),
+    /// Signals can't be received.
+    #[error("signals can't be received: {0}")]
+    Signals(io::Error),
+    /// The array did not end well.
+    #[error("the array was not stopped cleanly: {0}")]
+    Stop(HostError),
+}
+
+/// An array that serves.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Ready {
+    /// Its name.
+    pub name: String,
+    /// The process that runs it.
+    pub pid: u32,
+    /// How it can be reached.
+    pub fronts: Vec<Front>,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
+}
+
+/// Runs an array until it is told to stop, by a signal or through its control socket. `ready` is
+/// called when it serves.
+///
+/// # Errors
+/// If it can't be started, or did not stop cleanly.
+pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
+    let mut signals = Signals::new().map_err(DaemonError::Signals)?;
+    let members = match &config.name {
+        Some(name) => find(name, &config.members)?,
+        None => config.members.clone(),
+    };
+    // Absolute, as clients of the control socket have other working directories.
+    let members = members.iter().map(|path| std::path::absolute(path).unwrap_or(path.clone()));
+    let members: Vec<PathBuf> = members.collect();
+    let attached = attach(&members, config.options)?;
+    let record = attached.assembled.record.clone();
+    let name = record.name.clone();
+    let warnings: Vec<String> =
+        attached.assembled.warnings.iter().map(ToString::to_string).collect();
+    for warning in &warnings {
+        tracing::warn!(array = %name, "{warning}");
+    }
+    let mut server = Server::bind(&config.run_dir, &name)?;
+    let (volume, host) = Host::spawn(config.host, attached.assembled, attached.devices)
+        .map_err(DaemonError::Host)?;
+    let fronts = match Fronts::start(&config.fronts, &config.run_dir, &volume).await {
+        Ok(fronts) => fronts,
+        Err(error) => {
+            stop_host(&host).await?;
+            return Err(error.into());
+        }
+    };
+
+    let stopper = Stopper::default();
+    let service = Service::new(host.clone(), &record, fronts.list(), stopper.clone());
+    let service = Arc::new(service);
+    let events = Arc::clone(&service);
+    let events = tokio::spawn(async move { events.follow_events().await });
+    server.serve(service);
+    ready(&Ready { name: name.clone(), pid: std::process::id(), fronts: fronts.list(), warnings });
+    notify::tell("READY=1");
+    tracing::info!(array = %name, "serving");
+
+    let asked = tokio::select! {
+        signal = signals.next() => signal,
+        () = stopper.asked() => "the control socket",
+        ended = host.join() => {
+            let how = ended.map_err(DaemonError::Stop);
+            tracing::error!(array = %name, "the array has ended by itself");
+            fronts.stop().await;
+            stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
+            server.close().await;
+            return how;
+        }
+    };
+    tracing::info!(array = %name, "stopping, as told by {asked}");
+    notify::tell("STOPPING=1");
+    fronts.stop().await;
+    drop(volume);
+    let how = stop_host(&host).await;
+    stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
+    server.close().await;
+    if let Err(error) = events.await {
+        tracing::error!(%error, "the task that follows events failed");
+    }
+    if how.is_ok() {
+        tracing::info!(array = %name, "stopped cleanly");
+    }
+    how
+}
+
+async fn stop_host(host: &HostHandle) -> Result<(), DaemonError> {
+    host.stop().await.map_err(DaemonError::Stop)
+}
+
+/// The signals that mean "stop".
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The next one's name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -96,13 +96,7 @@ impl Host {
             tags: config.engine.tags,
         })?;
         let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), paths(&devices)));
-        let setup = Setup {
-            config,
-            assembled,
-            devices,
-            submissions,
-            shared: Arc::clone(&shared),
-        };
+        let setup = Setup { config, assembled, devices, submissions, shared: Arc::clone(&shared) };
         let (ready, started) = sync_channel(1);
         std::thread::Builder::new()
             .name(format!("array {name}"))
@@ -110,9 +104,7 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let handle = HostHandle {
-            client: Arc::new(Client { shared }),
-        };
+        let handle = HostHandle { client: Arc::new(Client { shared }) };
         Ok((volume, handle))
     }
 }

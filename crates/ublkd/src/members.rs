@@ -32,10 +32,7 @@ pub struct OpenOptions {
 impl Default for OpenOptions {
     /// Direct, to read and write.
     fn default() -> Self {
-        Self {
-            direct: true,
-            read_only: false,
-        }
+        Self { direct: true, read_only: false }
     }
 }
 
@@ -106,10 +103,7 @@ impl Device {
     /// If it can't be opened, is in use, or is nothing that an array can be built on.
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self, OpenError> {
         let path = path.as_ref().to_path_buf();
-        let refused = |source| OpenError::Refused {
-            path: path.clone(),
-            source,
-        };
+        let refused = |source| OpenError::Refused { path: path.clone(), source };
         let meta = std::fs::metadata(&path).map_err(refused)?;
         let kind = if meta.file_type().is_block_device() {
             Kind::Block
@@ -118,17 +112,10 @@ impl Device {
         } else {
             return Err(OpenError::WrongKind { path });
         };
-        let exclusive = if kind == Kind::Block && !options.read_only {
-            libc::O_EXCL
-        } else {
-            0
-        };
+        let exclusive = if kind == Kind::Block && !options.read_only { libc::O_EXCL } else { 0 };
         let open = |flags| {
             let mut open = File::options();
-            open.read(true)
-                .write(!options.read_only)
-                .custom_flags(exclusive | flags)
-                .open(&path)
+            open.read(true).write(!options.read_only).custom_flags(exclusive | flags).open(&path)
         };
         let opened = match open(if options.direct { libc::O_DIRECT } else { 0 }) {
             Ok(file) if options.direct && can_read_directly(&file) => Ok((file, true)),
@@ -162,14 +149,7 @@ impl Device {
             return Err(OpenError::BlockSize { path, bytes });
         }
         let blocks = bytes / BLOCK_BYTES as u64;
-        Ok(Self {
-            path,
-            file,
-            blocks,
-            direct,
-            kind,
-            identity,
-        })
+        Ok(Self { path, file, blocks, direct, kind, identity })
     }
 
     /// As it was given to [`Device::open`].
@@ -212,10 +192,7 @@ impl Device {
             return self.file.read_exact_at(into, offset);
         }
         let mut bounce = BlockBuffer::new(into.len().min(BOUNCE_BYTES))?;
-        for (part, offset) in into
-            .chunks_mut(BOUNCE_BYTES)
-            .zip((offset..).step_by(BOUNCE_BYTES))
-        {
+        for (part, offset) in into.chunks_mut(BOUNCE_BYTES).zip((offset..).step_by(BOUNCE_BYTES)) {
             let bounce = &mut bounce[..part.len()];
             self.file.read_exact_at(bounce, offset)?;
             part.copy_from_slice(bounce);
@@ -233,10 +210,7 @@ impl Device {
             return self.file.write_all_at(from, offset);
         }
         let mut bounce = BlockBuffer::new(from.len().min(BOUNCE_BYTES))?;
-        for (part, offset) in from
-            .chunks(BOUNCE_BYTES)
-            .zip((offset..).step_by(BOUNCE_BYTES))
-        {
+        for (part, offset) in from.chunks(BOUNCE_BYTES).zip((offset..).step_by(BOUNCE_BYTES)) {
             let bounce = &mut bounce[..part.len()];
             bounce.copy_from_slice(part);
             self.file.write_all_at(bounce, offset)?;
@@ -270,11 +244,7 @@ impl Device {
     /// # Errors
     /// As from the kernel.
     pub fn punch(&self, at: Pba, blocks: u64) -> io::Result<()> {
-        self.fallocate(
-            libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-            at,
-            blocks,
-        )
+        self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, blocks)
     }
 
     /// Lets others have a file even while the kernel still keeps it open for us.
@@ -292,9 +262,7 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
-        let end =
-            at.0.checked_add(blocks)
-                .and_then(|end| end.checked_mul(BLOCK_BYTES as u64));
+        let end = at.0.checked_add(blocks).and_then(|end| end.checked_mul(BLOCK_BYTES as u64));
         let end = end.and_then(|end| i64::try_from(end).ok());
         let end = end.ok_or(io::ErrorKind::InvalidInput)?;
         let offset = (at.0 * BLOCK_BYTES as u64) as i64;
@@ -316,14 +284,7 @@ impl Device {
     #[cfg(test)]
     pub(crate) fn from_file(file: File, blocks: u64) -> Self {
         let identity = Identity(0, file.as_raw_fd() as u64);
-        Self {
-            path: "test".into(),
-            file,
-            blocks,
-            direct: false,
-            kind: Kind::File,
-            identity,
-        }
+        Self { path: "test".into(), file, blocks, direct: false, kind: Kind::File, identity }
     }
 }
 
@@ -339,10 +300,7 @@ impl BlockBuffer {
     /// # Errors
     /// If there is no memory.
     pub fn new(len: usize) -> io::Result<Self> {
-        Ok(Self {
-            region: Region::new(len)?,
-            len,
-        })
+        Ok(Self { region: Region::new(len)?, len })
     }
 }
 
@@ -390,12 +348,8 @@ fn is_aligned(bytes: &[u8]) -> bool {
 
 /// The byte at which a block begins, if `len` is whole blocks.
 fn byte(at: Pba, len: usize) -> io::Result<u64> {
-    assert!(
-        len.is_multiple_of(BLOCK_BYTES),
-        "{len} bytes are not whole blocks"
-    );
-    at.0.checked_mul(BLOCK_BYTES as u64)
-        .ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    assert!(len.is_multiple_of(BLOCK_BYTES), "{len} bytes are not whole blocks");
+    at.0.checked_mul(BLOCK_BYTES as u64).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 #[cfg(test)]
@@ -404,10 +358,7 @@ mod tests {
 
     fn file(dir: &tempfile::TempDir, name: &str, blocks: u64) -> PathBuf {
         let path = dir.path().join(name);
-        File::create(&path)
-            .unwrap()
-            .set_len(blocks * BLOCK_BYTES as u64 + 100)
-            .unwrap();
+        File::create(&path).unwrap().set_len(blocks * BLOCK_BYTES as u64 + 100).unwrap();
         path
     }
 
@@ -421,10 +372,7 @@ mod tests {
         assert_eq!((device.blocks(), device.kind()), (8, Kind::File));
         let again = Device::open(&link, OpenOptions::default());
         assert!(matches!(again, Err(OpenError::InUse { .. })), "{again:?}");
-        let look = OpenOptions {
-            read_only: true,
-            ..OpenOptions::default()
-        };
+        let look = OpenOptions { read_only: true, ..OpenOptions::default() };
         let looked = Device::open(&link, look).unwrap();
         assert_eq!(looked.identity(), device.identity());
         assert!(looked.write_at(Pba(0), &[0; BLOCK_BYTES]).is_err());
@@ -437,14 +385,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = |path: &Path| Device::open(path, OpenOptions::default());
         assert!(matches!(open(dir.path()), Err(OpenError::WrongKind { .. })));
-        assert!(matches!(
-            open(Path::new("/dev/zero")),
-            Err(OpenError::WrongKind { .. })
-        ));
-        assert!(matches!(
-            open(&dir.path().join("none")),
-            Err(OpenError::Refused { .. })
-        ));
+        assert!(matches!(open(Path::new("/dev/zero")), Err(OpenError::WrongKind { .. })));
+        assert!(matches!(open(&dir.path().join("none")), Err(OpenError::Refused { .. })));
     }
 
     #[test]
@@ -452,10 +394,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for direct in [false, true] {
             let path = file(&dir, "a", 600);
-            let options = OpenOptions {
-                direct,
-                read_only: false,
-            };
+            let options = OpenOptions { direct, read_only: false };
             let device = Device::open(&path, options).unwrap();
             let bytes: Vec<u8> = (0..300 * BLOCK_BYTES + 1).map(|i| (i / 7) as u8).collect();
             device.write_at(Pba(2), &bytes[1..]).unwrap();

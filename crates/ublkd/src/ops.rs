@@ -146,21 +146,14 @@ impl OpId {
 
     /// What [`OpId::to_bits`] gave.
     pub(crate) fn from_bits(bits: u64) -> Self {
-        Self {
-            index: bits as u32,
-            generation: (bits >> 32) as u32,
-        }
+        Self { index: bits as u32, generation: (bits >> 32) as u32 }
     }
 }
 
 impl Ops {
     /// A table with room for `room` ops; it grows if it must.
     pub(crate) fn new(room: usize) -> Self {
-        Self {
-            slots: Vec::with_capacity(room),
-            free: Vec::with_capacity(room),
-            flying: 0,
-        }
+        Self { slots: Vec::with_capacity(room), free: Vec::with_capacity(room), flying: 0 }
     }
 
     /// A new op. Its lists are empty.
@@ -190,10 +183,7 @@ impl Ops {
             (self.slots.len() - 1) as u32
         });
         let op = &mut self.slots[index as usize];
-        assert!(
-            op.state == State::Free,
-            "the free list held an op in flight"
-        );
+        assert!(op.state == State::Free, "the free list held an op in flight");
         op.state = State::Flying;
         (op.io, op.member, op.kind, op.deadline) = (io, member, kind, deadline);
         (op.base, op.offset, op.bytes, op.done) = (std::ptr::null_mut(), 0, 0, 0);
@@ -201,10 +191,7 @@ impl Ops {
         op.iovecs.clear();
         op.first = 0;
         self.flying += 1;
-        OpId {
-            index,
-            generation: op.generation,
-        }
+        OpId { index, generation: op.generation }
     }
 
     /// The op of that name.
@@ -213,10 +200,7 @@ impl Ops {
     /// If it has been freed.
     pub(crate) fn get(&mut self, id: OpId) -> &mut Op {
         let op = &mut self.slots[id.index as usize];
-        assert!(
-            op.generation == id.generation && op.state != State::Free,
-            "a stale op {id:?}"
-        );
+        assert!(op.generation == id.generation && op.state != State::Free, "a stale op {id:?}");
         op
     }
 
@@ -242,10 +226,7 @@ impl Ops {
         let op = &mut self.slots[index];
         op.state = State::Orphan;
         self.flying -= 1;
-        Some(OpId {
-            index: index as u32,
-            generation: op.generation,
-        })
+        Some(OpId { index: index as u32, generation: op.generation })
     }
 
     /// The earliest deadline.
@@ -309,13 +290,10 @@ mod tests {
             iov_base: std::ptr::without_provenance_mut(at),
             iov_len: len,
         };
-        op.iovecs
-            .extend([iovec(100, 10), iovec(200, 10), iovec(300, 10)]);
+        op.iovecs.extend([iovec(100, 10), iovec(200, 10), iovec(300, 10)]);
         assert_eq!(op.progress(14), Next::Again);
-        let left: Vec<_> = op.iovecs[op.first..]
-            .iter()
-            .map(|v| (v.iov_base.addr(), v.iov_len))
-            .collect();
+        let left: Vec<_> =
+            op.iovecs[op.first..].iter().map(|v| (v.iov_base.addr(), v.iov_len)).collect();
         assert_eq!(left, [(204, 6), (300, 10)]);
         assert_eq!(op.progress(6), Next::Again);
         assert_eq!(op.iovecs[op.first].iov_base.addr(), 300);

@@ -9,6 +9,8 @@
 //!   memory of I/O is the arena's, which knows what is in flight.
 #![allow(unsafe_code)]
 
+mod kernel;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::RawFd;
@@ -21,7 +23,8 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::members::Device;
-use crate::ops::{Next, Op, OpId, OpKind, Ops};
+use crate::ops::{Next, OpId, OpKind, Ops};
+use kernel::{build, entry, passing, register_memory};
 
 /// Completions that are nobody's I/O.
 const BELL: u64 = u64::MAX;
@@ -115,17 +118,9 @@ impl Ring {
             return Err(io::Error::other("too many devices are open"));
         };
         if self.registered_files {
-            self.uring
-                .submitter()
-                .register_files_update(index as u32, &[device.fd()])?;
+            self.uring.submitter().register_files_update(index as u32, &[device.fd()])?;
         }
-        let member = Member {
-            id,
-            device,
-            in_flight: 0,
-            released: false,
-            keeps_everything: false,
-        };
+        let member = Member { id, device, in_flight: 0, released: false, keeps_everything: false };
         self.members[index] = Some(member);
         Ok(())
     }
@@ -207,10 +202,7 @@ impl Ring {
         let op = self.ops.get(id);
         let mut part = |arena: &mut Arena, base: *mut u8, piece, blocks| {
             let iov_len = blocks as usize * BLOCK_BYTES;
-            op.iovecs.push(libc::iovec {
-                iov_base: base.cast(),
-                iov_len,
-            });
+            op.iovecs.push(libc::iovec { iov_base: base.cast(), iov_len });
             op.bytes += iov_len;
             if !op.pieces.contains(&piece) {
                 arena.begin(piece);
@@ -242,9 +234,7 @@ impl Ring {
         io: (IoId, DeviceId),
         range: (Pba, u32),
     ) {
-        let member = self
-            .find(io.1)
-            .and_then(|index| self.members[usize::from(index.0)].as_ref());
+        let member = self.find(io.1).and_then(|index| self.members[usize::from(index.0)].as_ref());
         if member.is_some_and(|member| member.keeps_everything) {
             self.done.push_back((io.0, Ok(())));
             return;
@@ -325,10 +315,7 @@ impl Ring {
 
     fn find(&self, id: DeviceId) -> Option<MemberIndex> {
         let here = |m: &Option<Member>| m.as_ref().is_some_and(|m| m.id == id && !m.released);
-        self.members
-            .iter()
-            .position(here)
-            .map(|index| MemberIndex(index as u16))
+        self.members.iter().position(here).map(|index| MemberIndex(index as u16))
     }
 
     fn begin(
@@ -368,11 +355,7 @@ impl Ring {
         let Some(member) = &self.members[usize::from(index.0)] else {
             unreachable!("a member stays while there is I/O on it");
         };
-        let target = if self.registered_files {
-            i32::from(index.0)
-        } else {
-            member.device.fd()
-        };
+        let target = if self.registered_files { i32::from(index.0) } else { member.device.fd() };
         let mut entry = entry(op, types::Fd(target), arena).user_data(id.to_bits());
         if self.registered_files {
             entry = entry.flags(squeue::Flags::FIXED_FILE);
@@ -413,11 +396,7 @@ impl Ring {
             arena.orphan(piece);
         }
         self.done.push_back((op.io, Err(IoError::Gone)));
-        self.push(
-            opcode::AsyncCancel::new(id.to_bits())
-                .build()
-                .user_data(CANCELLED),
-        );
+        self.push(opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED));
     }
 
     /// The kernel has let go of an op.
@@ -442,14 +421,8 @@ impl Ring {
             member.device.unlock();
             if self.registered_files {
                 // Can only fail for a number out of range; then the file would stay open.
-                let gone = self
-                    .uring
-                    .submitter()
-                    .register_files_update(index.0.into(), &[-1]);
-                assert!(
-                    gone.is_ok(),
-                    "a registered file could not be let go: {gone:?}"
-                );
+                let gone = self.uring.submitter().register_files_update(index.0.into(), &[-1]);
+                assert!(gone.is_ok(), "a registered file could not be let go: {gone:?}");
             }
         }
     }
@@ -482,88 +455,5 @@ impl Ring {
     }
 }
 
-fn build(entries: u32) -> io::Result<IoUring> {
-    let mut common = IoUring::builder();
-    common
-        .setup_clamp()
-        .setup_submit_all()
-        .setup_cqsize(entries.saturating_mul(8));
-    let mut best = common.clone();
-    best.setup_single_issuer()
-        .setup_defer_taskrun()
-        .setup_taskrun_flag();
-    best.build(entries)
-        .or_else(|_| common.setup_coop_taskrun().build(entries))
-}
-
-/// Registers the arena's memory, or goes without.
-fn register_memory(uring: &IoUring, arena: &mut Arena) {
-    let iovecs: Vec<_> = arena
-        .spans()
-        .iter()
-        .map(|span| libc::iovec {
-            iov_base: span.base.cast(),
-            iov_len: span.bytes,
-        })
-        .collect();
-    // SAFETY: the spans are mapped; unmapping them while they are registered leaves the kernel with
-    // pages of its own, not with ours.
-    if let Err(error) = unsafe { uring.submitter().register_buffers(&iovecs) } {
-        tracing::warn!(
-            %error,
-            "I/O memory can't be registered with the kernel and is a little slower; raise the \
-             limit of locked memory (LimitMEMLOCK) to change that"
-        );
-        arena.forget_registration();
-    }
-}
-
-/// The submission entry for what is left of an op.
-fn entry(op: &Op, fd: types::Fd, arena: &Arena) -> squeue::Entry {
-    let base = op.base.wrapping_add(op.done);
-    let left = (op.bytes - op.done) as u32;
-    let at = op.offset + op.done as u64;
-    let registered = op.pieces.first().and_then(|&piece| arena.registered(piece));
-    match (op.kind, registered) {
-        (OpKind::Read(_), Some(buffer)) => opcode::ReadFixed::new(fd, base, left, buffer)
-            .offset(at)
-            .build(),
-        (OpKind::Read(_), None) => opcode::Read::new(fd, base, left).offset(at).build(),
-        (OpKind::Write { durable }, Some(buffer)) => {
-            let write = opcode::WriteFixed::new(fd, base, left, buffer);
-            write.offset(at).rw_flags(flags(durable)).build()
-        }
-        (OpKind::Write { durable }, None) => opcode::Write::new(fd, base, left)
-            .offset(at)
-            .rw_flags(flags(durable))
-            .build(),
-        (OpKind::Gather, _) => {
-            let parts = &op.iovecs[op.first..];
-            let write = opcode::Writev::new(fd, parts.as_ptr(), parts.len() as u32);
-            write.offset(at).rw_flags(flags(true)).build()
-        }
-        (OpKind::Flush, _) => opcode::Fsync::new(fd)
-            .flags(types::FsyncFlags::DATASYNC)
-            .build(),
-        (OpKind::Discard, _) => opcode::Fallocate::new(fd, op.bytes as u64)
-            .offset(at)
-            .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
-            .build(),
-    }
-}
-
-fn flags(durable: bool) -> i32 {
-    if durable { libc::RWF_DSYNC } else { 0 }
-}
-
-/// Errors of handing over that pass by themselves: the time is over, a signal came, or completions
-/// have to be taken in first.
-fn passing(result: io::Result<usize>) -> io::Result<()> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(e) => match e.raw_os_error() {
-            Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
-            _ => Err(e),
-        },
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -92,13 +92,7 @@ const fn format(
     mark: &'static [u8],
     places: &'static [Place],
 ) -> Format {
-    Format {
-        what,
-        content,
-        mark,
-        places,
-        check: |_, _| true,
-    }
+    Format { what, content, mark, places, check: |_, _| true }
 }
 
 impl Format {
@@ -113,32 +107,16 @@ use Place::{End, Start};
 
 const MD: &[u8] = &0xa92b_4efc_u32.to_le_bytes();
 const MD_BIG_ENDIAN: &[u8] = &0xa92b_4efc_u32.to_be_bytes();
-const MD_090: &[Place] = &[End {
-    unit: 64 << 10,
-    before: 64 << 10,
-}];
-const MD_10: &[Place] = &[End {
-    unit: 4 << 10,
-    before: 8 << 10,
-}];
+const MD_090: &[Place] = &[End { unit: 64 << 10, before: 64 << 10 }];
+const MD_10: &[Place] = &[End { unit: 4 << 10, before: 8 << 10 }];
 const EVENKEEL: &[Place] = &[
     Start(SUPERBLOCKS[0].0 * BLOCK_BYTES as u64),
     Start(SUPERBLOCKS[1].0 * BLOCK_BYTES as u64),
     Start(SUPERBLOCKS[2].0 * BLOCK_BYTES as u64),
     Start(SUPERBLOCKS[3].0 * BLOCK_BYTES as u64),
 ];
-const GPT: &[Place] = &[
-    Start(512),
-    Start(4096),
-    End {
-        unit: 512,
-        before: 512,
-    },
-    End {
-        unit: 4096,
-        before: 4096,
-    },
-];
+const GPT: &[Place] =
+    &[Start(512), Start(4096), End { unit: 512, before: 512 }, End { unit: 4096, before: 4096 }];
 const LVM: &[Place] = &[Start(0), Start(512), Start(1024), Start(1536)];
 const SWAP: &[Place] = &[Start(4096 - 10), Start((64 << 10) - 10)];
 const EXT: &[Place] = &[Start(EXT_AT + 0x38)];
@@ -149,19 +127,9 @@ const EXT_AT: u64 = 1024;
 /// The known formats. What is found first is reported, so the more specific comes first: a FAT file
 /// system also looks like a partition table.
 static FORMATS: &[Format] = &[
-    format(
-        "a member of the Evenkeel array",
-        Member,
-        b"Evenkeel",
-        EVENKEEL,
-    ),
+    format("a member of the Evenkeel array", Member, b"Evenkeel", EVENKEEL),
     format("a LUKS volume", Encrypted, b"LUKS\xba\xbe", &[Start(0)]),
-    format(
-        "a LUKS volume",
-        Encrypted,
-        b"SKUL\xba\xbe",
-        &[Start(0x4000), Start(0x8000)],
-    ),
+    format("a LUKS volume", Encrypted, b"SKUL\xba\xbe", &[Start(0x4000), Start(0x8000)]),
     format("an LVM2 physical volume", Member, b"LABELONE", LVM),
     format("an md member (version 0.90)", Member, MD, MD_090),
     format("an md member (version 0.90)", Member, MD_BIG_ENDIAN, MD_090),
@@ -169,63 +137,26 @@ static FORMATS: &[Format] = &[
     format("an md member (version 1.1)", Member, MD, &[Start(0)]).if_also(is_md_1),
     format("an md member (version 1.2)", Member, MD, &[Start(4096)]).if_also(is_md_1),
     format("a bcache device", Member, &BCACHE, &[Start(4096 + 24)]),
-    format(
-        "a bcachefs filesystem",
-        FileSystem,
-        &BCACHEFS,
-        &[Start(4096 + 24)],
-    ),
-    format(
-        "a Ceph BlueStore device",
-        Member,
-        b"bluestore block device\n",
-        &[Start(0)],
-    ),
-    format(
-        "a btrfs filesystem",
-        FileSystem,
-        b"_BHRfS_M",
-        &[Start((64 << 10) + 0x40)],
-    ),
+    format("a bcachefs filesystem", FileSystem, &BCACHEFS, &[Start(4096 + 24)]),
+    format("a Ceph BlueStore device", Member, b"bluestore block device\n", &[Start(0)]),
+    format("a btrfs filesystem", FileSystem, b"_BHRfS_M", &[Start((64 << 10) + 0x40)]),
     format("an XFS filesystem", FileSystem, b"XFSB", &[Start(0)]),
     format("an ext4 filesystem", FileSystem, &EXT_MAGIC, EXT).if_also(|e, _| ext_is(e, Ext::Four)),
     format("an ext3 filesystem", FileSystem, &EXT_MAGIC, EXT).if_also(|e, _| ext_is(e, Ext::Three)),
     format("an ext2 filesystem", FileSystem, &EXT_MAGIC, EXT).if_also(|e, _| ext_is(e, Ext::Two)),
-    format(
-        "an f2fs filesystem",
-        FileSystem,
-        &F2FS,
-        &[Start(1024), Start(4096 + 1024)],
-    ),
+    format("an f2fs filesystem", FileSystem, &F2FS, &[Start(1024), Start(4096 + 1024)]),
     format("a JFS filesystem", FileSystem, b"JFS1", &[Start(32 << 10)]),
     format("an EROFS filesystem", FileSystem, &EROFS, &[Start(1024)]),
     format("a SquashFS filesystem", FileSystem, b"hsqs", &[Start(0)]),
-    format(
-        "an ISO 9660 filesystem",
-        FileSystem,
-        b"CD001",
-        &[Start((32 << 10) + 1)],
-    ),
+    format("an ISO 9660 filesystem", FileSystem, b"CD001", &[Start((32 << 10) + 1)]),
     format("an NTFS filesystem", FileSystem, b"NTFS    ", &[Start(3)]).if_also(is_boot_sector),
     format("an exFAT filesystem", FileSystem, b"EXFAT   ", &[Start(3)]).if_also(is_boot_sector),
-    format(
-        "a FAT filesystem",
-        FileSystem,
-        b"FAT",
-        &[Start(54), Start(82)],
-    )
-    .if_also(is_boot_sector),
+    format("a FAT filesystem", FileSystem, b"FAT", &[Start(54), Start(82)]).if_also(is_boot_sector),
     format("swap space", Swap, b"SWAPSPACE2", SWAP),
     format("swap space", Swap, b"SWAP-SPACE", SWAP),
     format("a qcow2 image", Image, b"QFI\xfb", &[Start(0)]),
     format("a GPT partition table", Partitions, b"EFI PART", GPT),
-    format(
-        "an MBR partition table",
-        Partitions,
-        &BOOT_MARK,
-        &[Start(510)],
-    )
-    .if_also(has_partitions),
+    format("an MBR partition table", Partitions, &BOOT_MARK, &[Start(510)]).if_also(has_partitions),
 ];
 
 const EXT_MAGIC: [u8; 2] = 0xef53_u16.to_le_bytes();
@@ -437,16 +368,8 @@ mod tests {
     #[test]
     fn chance_is_not_taken_for_content() {
         assert_eq!(found(&[]), None);
-        assert_eq!(
-            found(&[(510, &BOOT_MARK)]),
-            None,
-            "a boot sector without partitions"
-        );
-        assert_eq!(
-            found(&[(4096, MD), (4100, &[1])]),
-            None,
-            "an md superblock of elsewhere"
-        );
+        assert_eq!(found(&[(510, &BOOT_MARK)]), None, "a boot sector without partitions");
+        assert_eq!(found(&[(4096, MD), (4100, &[1])]), None, "an md superblock of elsewhere");
         let uberblock = ZFS_UBERBLOCK.to_le_bytes();
         let three = [128 << 10, 129 << 10, 130 << 10].map(|at| (at, &uberblock[..]));
         assert_eq!(found(&three), None, "what is left of a pool");
@@ -464,11 +387,7 @@ mod tests {
 
     #[test]
     fn a_small_device_has_no_places_at_its_end() {
-        let edges = Edges {
-            bytes: 4096,
-            head: vec![0; 4096],
-            tail: vec![0; 4096],
-        };
+        let edges = Edges { bytes: 4096, head: vec![0; 4096], tail: vec![0; 4096] };
         assert_eq!(edges.find(), None);
     }
 
@@ -478,18 +397,9 @@ mod tests {
         let parts = [(EXT_AT + 0x38, &EXT_MAGIC[..]), (EXT_AT + 0x60, &ext4[..])];
         assert_eq!(found(&parts).as_deref(), Some("an ext4 filesystem"));
         assert_eq!(found(&[(0, b"XFSB")]).as_deref(), Some("an XFS filesystem"));
-        assert_eq!(
-            found(&[(4086, b"SWAPSPACE2")]).as_deref(),
-            Some("swap space")
-        );
-        assert_eq!(
-            found(&[(512, b"EFI PART")]).as_deref(),
-            Some("a GPT partition table")
-        );
-        assert_eq!(
-            found(&[(0, b"LABELONE")]).as_deref(),
-            Some("an LVM2 physical volume")
-        );
+        assert_eq!(found(&[(4086, b"SWAPSPACE2")]).as_deref(), Some("swap space"));
+        assert_eq!(found(&[(512, b"EFI PART")]).as_deref(), Some("a GPT partition table"));
+        assert_eq!(found(&[(0, b"LABELONE")]).as_deref(), Some("an LVM2 physical volume"));
         let luks = found(&[(0, b"LUKS\xba\xbe")]);
         assert_eq!(luks.as_deref(), Some("a LUKS volume"));
     }

@@ -88,9 +88,7 @@ impl Volume {
         let slot_bytes = config.max_request_blocks as usize * BLOCK_BYTES;
         let tags = usize::from(config.tags.max(1));
         let region = Region::new(slot_bytes * tags)?;
-        let memory = (0..tags)
-            .map(|tag| AtomicPtr::new(region.at(tag * slot_bytes)))
-            .collect();
+        let memory = (0..tags).map(|tag| AtomicPtr::new(region.at(tag * slot_bytes))).collect();
         let free = ArrayQueue::new(tags);
         for tag in 0..config.tags.max(1) {
             let pushed = free.push(tag);
@@ -108,9 +106,7 @@ impl Volume {
             abandoned: AtomicBool::new(false),
             bell: Arc::new(Bell::new()?),
         });
-        let handle = Arc::new(Handle {
-            shared: Arc::clone(&shared),
-        });
+        let handle = Arc::new(Handle { shared: Arc::clone(&shared) });
         Ok((Self { handle }, Submissions { shared }))
     }
 
@@ -172,16 +168,8 @@ impl Volume {
     /// that is larger than the buffer, or that comes after the end, completes before this returns.
     pub fn submit(&self, port: &Arc<dyn Port>, cookie: u64, request: Submit, buffer: Buffer) {
         let shared = self.shared();
-        assert!(
-            Arc::ptr_eq(&buffer.shared, shared),
-            "a buffer of another volume"
-        );
-        let submission = Submission {
-            port: Arc::clone(port),
-            cookie,
-            request,
-            buffer,
-        };
+        assert!(Arc::ptr_eq(&buffer.shared, shared), "a buffer of another volume");
+        let submission = Submission { port: Arc::clone(port), cookie, request, buffer };
         let moves_bytes = matches!(request.op, Op::Read | Op::Write);
         if moves_bytes && request.blocks > shared.config.max_request_blocks {
             submission.complete(Err(RequestError::OutOfRange));
@@ -309,9 +297,7 @@ impl Submissions {
 
     /// The memory of the tags.
     pub(crate) fn payload_memory(&self) -> PayloadMemory {
-        PayloadMemory {
-            shared: Arc::clone(&self.shared),
-        }
+        PayloadMemory { shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -357,10 +343,7 @@ impl PayloadMemory {
     }
 
     fn regions(&self) -> MutexGuard<'_, Vec<Region>> {
-        self.shared
-            .regions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -378,10 +361,7 @@ impl Bell {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor is new and ours.
-        Ok(Self {
-            parked: AtomicBool::new(false),
-            event: unsafe { OwnedFd::from_raw_fd(fd) },
-        })
+        Ok(Self { parked: AtomicBool::new(false), event: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
     /// Wakes the thread if it is parked. What it shall find must have been put there before.
@@ -456,10 +436,7 @@ impl Shared {
         let Some(tag) = self.free.pop() else {
             unreachable!("a tag is pushed before its vacancy is counted");
         };
-        Buffer {
-            shared: Arc::clone(self),
-            tag: Tag(tag),
-        }
+        Buffer { shared: Arc::clone(self), tag: Tag(tag) }
     }
 
     fn refuse_queued(&self) {

@@ -67,18 +67,8 @@ fn rewrite(path: &Path, change: impl FnOnce(&mut ArrayRecord)) {
 
 #[test]
 fn every_level_and_consistency_is_found_again_as_it_was_created() {
-    for level in [
-        Level::Raid0,
-        Level::Raid1,
-        Level::Raid4,
-        Level::Raid5,
-        Level::Raid6,
-    ] {
-        for consistency in [
-            Consistency::Resync,
-            Consistency::Bitmap,
-            Consistency::Journal,
-        ] {
+    for level in [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6] {
+        for consistency in [Consistency::Resync, Consistency::Bitmap, Consistency::Journal] {
             let (_dir, paths) = files(&[32; 4]);
             let mut config = CreateConfig::new("a-1.b_2", level, paths.clone());
             config.consistency = consistency;
@@ -89,16 +79,8 @@ fn every_level_and_consistency_is_found_again_as_it_was_created() {
             assert_eq!(assembled.record, created.record);
             assert_eq!(assembled.warnings, []);
             assert!(assembled.was_clean && assembled.replay.is_empty());
-            assert_eq!(
-                (assembled.bitmap.count(), assembled.zero_map.count()),
-                (0, 0)
-            );
-            let found: Vec<_> = attached
-                .devices
-                .iter()
-                .flatten()
-                .map(Device::path)
-                .collect();
+            assert_eq!((assembled.bitmap.count(), assembled.zero_map.count()), (0, 0));
+            let found: Vec<_> = attached.devices.iter().flatten().map(Device::path).collect();
             assert_eq!(found, paths);
         }
     }
@@ -129,10 +111,7 @@ fn old_content_is_gone_when_it_was_overwritten_by_force() {
     let before = contents(&paths);
     let refused = create(&raid5(&paths));
     let error = refused.expect_err("one is occupied").to_string();
-    assert!(
-        error.contains("carries an XFS filesystem; --force"),
-        "{error}"
-    );
+    assert!(error.contains("carries an XFS filesystem; --force"), "{error}");
     assert!(error.contains("/m1 "), "{error}");
     assert_eq!(contents(&paths), before);
 
@@ -143,10 +122,7 @@ fn old_content_is_gone_when_it_was_overwritten_by_force() {
     assert!(note.is_some_and(|note| note.contains("overwrote an XFS filesystem")));
     let data = created.record.areas.data_start().0 as usize * BLOCK_BYTES;
     for content in contents(&paths) {
-        assert!(
-            content[data..].iter().all(|&byte| byte == 0),
-            "zeros are their own parity"
-        );
+        assert!(content[data..].iter().all(|&byte| byte == 0), "zeros are their own parity");
     }
     assert!(!created.needs_resync);
 }
@@ -196,13 +172,8 @@ fn what_can_not_be_is_refused_and_nothing_changes() {
     let linked = create(&raid5(&[&paths[..2], &[link]].concat()));
     let refused = matches!(linked, Err(CreateError::Open(OpenError::InUse { .. })));
     assert!(refused, "{linked:?}");
-    let absent = create(&raid5(
-        &[&paths[..2], &[dir.path().join("absent")]].concat(),
-    ));
-    assert!(
-        matches!(absent, Err(CreateError::Missing { .. })),
-        "{absent:?}"
-    );
+    let absent = create(&raid5(&[&paths[..2], &[dir.path().join("absent")]].concat()));
+    assert!(matches!(absent, Err(CreateError::Missing { .. })), "{absent:?}");
     assert_eq!(contents(&paths), before);
 }
 
@@ -216,17 +187,10 @@ fn files_are_made_if_asked_for_and_only_if_all_is_well() {
     assert!(paths.iter().all(|path| !path.exists()));
     config.file_blocks = Some(32 * MIB / BLOCK_BYTES as u64);
     create(&config).expect("it is created");
-    assert_eq!(
-        fs::metadata(&paths[2]).expect("it is there").len(),
-        32 * MIB
-    );
+    assert_eq!(fs::metadata(&paths[2]).expect("it is there").len(), 32 * MIB);
     strictly(&paths).expect("it is attached");
 
-    let mut config = raid5(&[
-        paths[0].clone(),
-        paths[1].clone(),
-        dir.path().join("no/dir"),
-    ]);
+    let mut config = raid5(&[paths[0].clone(), paths[1].clone(), dir.path().join("no/dir")]);
     config.file_blocks = Some(32 * MIB / BLOCK_BYTES as u64);
     config.force = true;
     let before = contents(&paths);
@@ -239,17 +203,10 @@ fn an_existing_array_is_not_overwritten() {
     let (_dir, paths) = files(&[32; 3]);
     create(&raid5(&paths)).expect("it is created");
     let before = contents(&paths);
-    let error = create(&raid5(&paths))
-        .expect_err("they are taken")
-        .to_string();
-    assert!(
-        error.contains("a member of the Evenkeel array \"tank\""),
-        "{error}"
-    );
+    let error = create(&raid5(&paths)).expect_err("they are taken").to_string();
+    assert!(error.contains("a member of the Evenkeel array \"tank\""), "{error}");
     let attached = strictly(&paths).expect("it is attached");
-    let error = create(&raid5(&paths))
-        .expect_err("they are in use")
-        .to_string();
+    let error = create(&raid5(&paths)).expect_err("they are in use").to_string();
     assert!(error.contains("is in use"), "{error}");
     drop(attached);
     assert_eq!(contents(&paths), before);
@@ -277,22 +234,13 @@ fn members_are_found_by_the_name_of_their_array() {
     let places = [dir.path().to_path_buf()];
     assert_eq!(find("tank", &places).expect("it is found"), &paths[..3]);
     assert_eq!(find("other", &paths).expect("it is found"), &paths[3..6]);
-    assert!(matches!(
-        find("none", &places),
-        Err(AttachError::NotFound { .. })
-    ));
+    assert!(matches!(find("none", &places), Err(AttachError::NotFound { .. })));
     other.name = "tank".into();
     other.force = true;
     create(&other).expect("it is created");
-    assert!(matches!(
-        find("tank", &places),
-        Err(AttachError::Ambiguous { .. })
-    ));
+    assert!(matches!(find("tank", &places), Err(AttachError::Ambiguous { .. })));
     let nowhere = [dir.path().join("absent")];
-    assert!(matches!(
-        find("tank", &nowhere),
-        Err(AttachError::NotFound { .. })
-    ));
+    assert!(matches!(find("tank", &nowhere), Err(AttachError::NotFound { .. })));
 }
 
 #[test]
@@ -301,9 +249,7 @@ fn a_member_of_another_array_is_named() {
     create(&raid5(&paths[..3])).expect("it is created");
     create(&raid5(&paths[3..])).expect("it is created");
     let mixed = [&paths[..2], &paths[5..]].concat();
-    let error = strictly(&mixed)
-        .expect_err("they don't belong together")
-        .to_string();
+    let error = strictly(&mixed).expect_err("they don't belong together").to_string();
     assert!(error.contains("/m5 belongs to the array"), "{error}");
 }
 
@@ -315,14 +261,8 @@ fn a_stale_member_is_left_out() {
         rewrite(path, |record| record.events = 9);
     }
     let error = strictly(&paths).expect_err("one is missing").to_string();
-    assert!(
-        error.contains("/m2: it missed changes (event 1, the array is at 9)"),
-        "{error}"
-    );
-    let degraded = AssembleOptions {
-        degraded: true,
-        ..AssembleOptions::default()
-    };
+    assert!(error.contains("/m2: it missed changes (event 1, the array is at 9)"), "{error}");
+    let degraded = AssembleOptions { degraded: true, ..AssembleOptions::default() };
     let attached = attach(&paths, degraded).expect("it is attached without the stale one");
     assert!(attached.devices[2].is_none());
     assert_eq!(attached.assembled.stale, [2]);
@@ -360,10 +300,7 @@ fn a_truncated_member_is_refused_whatever_is_left_of_it() {
     for left in [32 * MIB - 4096, 5 * MIB, 800 << 10, 4096, 100, 0] {
         let (_dir, paths) = files(&[32; 3]);
         create(&raid5(&paths)).expect("it is created");
-        let file = File::options()
-            .write(true)
-            .open(&paths[1])
-            .expect("the file");
+        let file = File::options().write(true).open(&paths[1]).expect("the file");
         file.set_len(left).expect("it is truncated");
         let error = strictly(&paths).expect_err("it is too short").to_string();
         assert!(error.contains("/m1"), "{left} bytes: {error}");
@@ -375,13 +312,8 @@ fn unknown_features_are_refused() {
     let (_dir, paths) = files(&[32; 3]);
     create(&raid5(&paths)).expect("it is created");
     rewrite(&paths[0], |record| record.features.incompatible = 4);
-    let error = strictly(&paths)
-        .expect_err("it is of a later release")
-        .to_string();
-    assert!(
-        error.contains("/m0") && error.contains("use a later release"),
-        "{error}"
-    );
+    let error = strictly(&paths).expect_err("it is of a later release").to_string();
+    assert!(error.contains("/m0") && error.contains("use a later release"), "{error}");
 }
 
 #[test]

@@ -89,6 +89,13 @@ pub(super) struct Pass {
     closing: Closing,
 }
 
+impl Pass {
+    /// Whether it fills the device that is in this member's place now.
+    fn fills(&self, member: MemberId) -> bool {
+        self.kind == PassKind::Rebuild(member) && !self.cancelled
+    }
+}
+
 /// The end of a rebuild: what is on the new member becomes durable, then it is a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Closing {
@@ -124,9 +131,7 @@ impl Background {
     /// Whether a member being rebuilt is current in a stripe.
     pub(super) fn is_rebuilt(&self, member: usize, stripe: Stripe) -> bool {
         match &self.pass {
-            Some(pass) if pass.kind == PassKind::Rebuild(MemberId(member as u8)) => {
-                pass.progress.has(stripe.0)
-            }
+            Some(pass) if pass.fills(MemberId(member as u8)) => pass.progress.has(stripe.0),
             Some(_) | None => self.rebuilt[member].has(stripe.0),
         }
     }
@@ -134,18 +139,19 @@ impl Background {
     /// Up to which stripe each member is rebuilt without a gap.
     pub(super) fn rebuilt_to(&self) -> impl Iterator<Item = u64> + '_ {
         (0u8..).zip(&self.rebuilt).map(|(member, progress)| match &self.pass {
-            Some(pass) if pass.kind == PassKind::Rebuild(MemberId(member)) => pass.progress.base,
+            Some(pass) if pass.fills(MemberId(member)) => pass.progress.base,
             Some(_) | None => progress.base,
         })
     }
 
-    pub(super) fn restart(&mut self, member: MemberId, watermark: u64) {
-        self.rebuilt[member.index()] = Progress::from(watermark);
+    /// Another device takes a member's place, with nothing on it.
+    pub(super) fn restart(&mut self, member: MemberId) {
+        self.rebuilt[member.index()] = Progress::default();
     }
 
     /// A member left the service: what fills it is pointless.
     pub(super) fn member_failed(&mut self, member: MemberId) {
-        self.restart(member, 0);
+        self.restart(member);
         if let Some(pass) = &mut self.pass {
             pass.cancelled |= pass.kind == PassKind::Rebuild(member)
                 || matches!(pass.kind, PassKind::Scrub { .. });
@@ -326,8 +332,11 @@ impl Engine {
             return;
         };
         pass.in_flight -= 1;
+        if pass.cancelled {
+            return;
+        }
         if error {
-            if !pass.cancelled && pass.stuck.is_none() {
+            if pass.stuck.is_none() {
                 pass.stuck = Some(stripe);
                 out.push(Action::Note(Note::PassEnded(kind, PassEnd::Stuck(stripe))));
             }

@@ -217,7 +217,8 @@ impl Engine {
             in_flight: m.in_flight,
             ..Default::default()
         };
-        self.background.restart(member, 0);
+        self.background.restart(member);
+        self.flusher.restart(member);
         self.background.look = true;
         out.push(Action::Note(Note::SpareActivated { member, device: spare.device }));
         self.look_at_members();

@@ -50,6 +50,15 @@ impl Flusher {
     pub(super) fn rebuilt(&self, member: MemberId) -> u64 {
         self.last.rebuilt.get(member.index()).copied().unwrap_or(0)
     }
+
+    /// Another device takes a member's place: what was filled on the old one is nothing to it.
+    pub(super) fn restart(&mut self, member: MemberId) {
+        for round in [&mut self.round, &mut self.last] {
+            if let Some(rebuilt) = round.rebuilt.get_mut(member.index()) {
+                *rebuilt = 0;
+            }
+        }
+    }
 }
 
 impl Engine {

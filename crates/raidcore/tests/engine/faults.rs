@@ -124,11 +124,16 @@ impl World {
             4 if self.disks.len() < 12 && self.redundancy() > 0 => self.new_spare(),
             5 => Command::Scrub { repair: self.prng.chance(1, 2) },
             6 => Command::Pause,
-            7 | 8 => Command::Resume,
+            7 => Command::Resume,
             9 => Command::SetPace(Pace {
                 min: 1 << self.prng.below(30),
                 max: u64::MAX >> self.prng.below(40),
             }),
+            8 if self.missing() < self.redundancy() && !self.unsynced && !self.has_bad() => {
+                let Some(&spare) = status.spares.first() else { return };
+                let member = self.prng.below(self.scenario.members as u64);
+                Command::Replace { member: MemberId(member as u8), spare }
+            }
             10 if self.missing() < self.redundancy() && !self.unsynced && !self.has_bad() => {
                 let member = self.prng.below(self.scenario.members as u64);
                 Command::Fail(MemberId(member as u8))

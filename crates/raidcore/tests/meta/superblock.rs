@@ -129,6 +129,10 @@ fn impossible_values_are_refused() {
     let record = record(Level::Raid5, 3, Consistency::Journal);
     let areas = &record.areas;
     let number = |value: u64| value.to_le_bytes().to_vec();
+    // Data start and member blocks, further back.
+    let shifted = |by: u64| {
+        [areas.data_start().0, areas.member_blocks()].map(|old| number(old + by + (1 << 13)))
+    };
     let cases: Vec<(usize, Vec<u8>, &str)> = vec![
         (72, number(u64::MAX), "event count"),
         (80, number(u64::MAX), "epoch"),
@@ -154,6 +158,8 @@ fn impossible_values_are_refused() {
         (160, number(areas.data_start().0 + 1), "data not aligned"),
         (160, number(256), "data over the metadata"),
         (168, number(areas.member_blocks() + 1), "size and stripes differ"),
+        (160, shifted(0).concat(), "a gap before the data"),
+        (152, [number(1 << 19), shifted(1 << 19).concat()].concat(), "a journal too large"),
         (176, vec![0], "no name"),
         (176, vec![64], "name too long"),
         (177, b"..".to_vec(), "a name that climbs"),

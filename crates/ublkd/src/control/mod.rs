@@ -1,1 +1,235 @@
-//! control.
+//! How a running array is told what to do: lines of JSON over a Unix socket that only its owner can
+//! open, one per array, `<run directory>/<name>.sock`.
+//!
+//! A request is `{"v":1,"cmd":"disk-fail","disk":"2"}`, the answer `{"v":1,"ok":…}` or
+//! `{"v":1,"error":{"code":…,"message":…,"hint":…}}`. A connection can carry any number of them, one
+//! after the other.
+//!
+//! Invariants:
+//! - A line is at most [`LINE_BYTES_MAX`] long; what sends more is answered once and disconnected.
+//! - Every request gets one answer, in order. A request of another version is refused before
+//!   anything else of it is read.
+
+mod client;
+mod report;
+mod server;
+mod service;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use client::{Client, ClientError, running};
+pub use report::level_name;
+pub use report::{
+    ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
+    ScrubReport, SpareReport, Task,
+};
+pub use server::{BindError, Server};
+pub use service::{Service, Stopper};
+
+/// The protocol's version.
+pub const VERSION: u32 = 1;
+
+/// The longest request, in bytes.
+pub const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Where the sockets are, unless told otherwise.
+pub const RUN_DIR: &str = "/run/evenkeel";
+
+/// The socket of the array called `name`.
+#[must_use]
+pub fn socket_path(run_dir: &Path, name: &str) -> PathBuf {
+    run_dir.join(format!("{name}.sock"))
+}
+
+/// What can be asked of a running array. A disk is a member's number, or the path of a member or
+/// spare.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// How it is: answered with an [`ArrayReport`].
+    Status,
+    /// Take a device in as a spare; if a member is missing, it is rebuilt onto it.
+    DiskAdd {
+        /// The device, as an absolute path.
+        path: PathBuf,
+        /// Overwrite what it carries.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Take a member out of service.
+    DiskFail {
+        /// Which.
+        disk: String,
+    },
+    /// Let go of a spare.
+    DiskRemove {
+        /// Which.
+        disk: String,
+    },
+    /// Put a new device in a member's place and rebuild onto it.
+    DiskReplace {
+        /// Which member.
+        disk: String,
+        /// The new device, as an absolute path.
+        with: PathBuf,
+        /// Overwrite what the new device carries.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Hold the rebuild, resync or scrub.
+    Pause,
+    /// Let it go on.
+    Resume,
+    /// The pace of rebuild, resync and scrub, in bytes of each member per second.
+    Limit {
+        /// Kept up under load; unchanged if not given.
+        #[serde(default)]
+        min: Option<u64>,
+        /// Never exceeded; unchanged if not given, unlimited if `u64::MAX`.
+        #[serde(default)]
+        max: Option<u64>,
+    },
+    /// Check that redundancy matches data.
+    ScrubStart {
+        /// And correct it.
+        #[serde(default)]
+        repair: bool,
+    },
+    /// End a scrub.
+    ScrubCancel,
+    /// Stop cleanly. Answered when the array is stopped.
+    Stop,
+}
+
+/// A line of a client.
+#[derive(Debug, Serialize, Deserialize)]
+struct Envelope {
+    v: u32,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A line of the server.
+#[derive(Debug, Serialize, Deserialize)]
+struct Reply {
+    v: u32,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Ok(serde_json::Value),
+    Error(Refusal),
+}
+
+/// Why something was not done, for programs (`code`) and for people.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What kind of error it is: words with hyphens, which don't change from release to release.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+fn encode_request(request: &Request) -> serde_json::Result<String> {
+    let serde_json::Value::Object(rest) = serde_json::to_value(request)? else {
+        unreachable!("a tagged enum is an object");
+    };
+    let mut line = serde_json::to_string(&Envelope { v: VERSION, rest })?;
+    line.push('\n');
+    Ok(line)
+}
+
+fn decode_request(line: &[u8]) -> Result<Request, Refusal> {
+    let bad = |error: serde_json::Error| {
+        Refusal::new("bad-request", format!("not a request of version {VERSION}: {error}"))
+    };
+    let Envelope { v, rest } = serde_json::from_slice(line).map_err(bad)?;
+    if v != VERSION {
+        let message = format!("version {v} of the protocol is not known here, only {VERSION}");
+        let hint = "use the `evenkeel` of the release that the array was started with";
+        return Err(Refusal::new("unsupported-version", message).hint(hint));
+    }
+    serde_json::from_value(rest.into()).map_err(bad)
+}
+
+fn encode_reply(outcome: Result<serde_json::Value, Refusal>) -> String {
+    let outcome = match outcome {
+        Ok(value) => Outcome::Ok(value),
+        Err(refusal) => Outcome::Error(refusal),
+    };
+    let reply = Reply { v: VERSION, outcome };
+    // Maps with string keys and numbers always encode.
+    let mut line = serde_json::to_string(&reply).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_back_as_they_were() {
+        for request in [
+            Request::Status,
+            Request::DiskReplace { disk: "2".into(), with: "/dev/sdz".into(), force: true },
+            Request::Limit { min: Some(1), max: None },
+            Request::Stop,
+        ] {
+            let line = encode_request(&request).expect("it encodes");
+            assert!(line.starts_with("{\"v\":1,"), "{line}");
+            assert_eq!(decode_request(line.as_bytes()), Ok(request));
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let code = |line: &str| decode_request(line.as_bytes()).expect_err(line).code;
+        for line in [
+            "",
+            "[]",
+            "{}",
+            "null",
+            r#"{"cmd":"status"}"#,
+            r#"{"v":1}"#,
+            r#"{"v":1,"cmd":"format"}"#,
+            r#"{"v":1,"cmd":"disk-fail"}"#,
+            r#"{"v":1,"cmd":"disk-fail","disk":"1","extra":true}"#,
+            r#"{"v":1,"cmd":"disk-fail","disk":1}"#,
+            r#"{"v":-1,"cmd":"status"}"#,
+            "\u{fffd}",
+        ] {
+            assert_eq!(code(line), "bad-request", "{line}");
+        }
+        assert_eq!(code(r#"{"v":2,"cmd":"status","new":1}"#), "unsupported-version");
+    }
+
+    #[test]
+    fn replies_are_one_line() {
+        let refusal = Refusal::new("busy", "two\nlines").hint("wait");
+        let line = encode_reply(Err(refusal.clone()));
+        assert_eq!(line.matches('\n').count(), 1);
+        let reply: Reply = serde_json::from_str(&line).expect("it decodes");
+        assert!(matches!(reply.outcome, Outcome::Error(found) if found == refusal));
+    }
+}

@@ -1,5 +1,7 @@
 //! What a thread asks of the kernel before it serves storage.
 
+use rustix::thread::{CapabilitySet, CpuSet};
+
 /// `PR_SET_IO_FLUSHER` of prctl(2), Linux 5.6.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
@@ -23,5 +25,31 @@ pub(super) fn mask_signals() {
         let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// Without CAP_SYS_ADMIN the ublk driver trusts this thread less, and does not look for partitions
+/// when the device starts: on some kernels a server that dies meanwhile hangs the machine.
+pub(super) fn give_up_sys_admin() {
+    let given_up = rustix::thread::capabilities(None).and_then(|mut sets| {
+        sets.effective.remove(CapabilitySet::SYS_ADMIN);
+        rustix::thread::set_capabilities(None, sets)
+    });
+    if let Err(error) = given_up {
+        tracing::debug!(%error, "a thread keeps CAP_SYS_ADMIN");
+    }
+}
+
+/// Lets this thread run on these CPUs only; on all if there are none.
+pub(super) fn stay_on(cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
+        set.set(cpu);
+    }
+    if set.count() == 0 {
+        return;
+    }
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        tracing::debug!(%error, "a thread runs on any CPU");
     }
 }

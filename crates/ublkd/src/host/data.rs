@@ -113,13 +113,7 @@ struct Data {
 
 impl Data {
     fn new(setup: Setup) -> io::Result<Self> {
-        let Setup {
-            config,
-            assembled,
-            devices,
-            submissions,
-            shared,
-        } = setup;
+        let Setup { config, assembled, devices, submissions, shared } = setup;
         let numbered = (0u32..).map(DeviceId).zip(devices);
         let devices: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
         let ids: Vec<_> = devices.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
@@ -233,11 +227,7 @@ impl Data {
         match order {
             Order::Command(command, answer) => self.command(command, Asker::Command(answer)),
             Order::Status(answer) => reply(answer, Ok(self.engine.status())),
-            Order::Add {
-                device,
-                uuid,
-                answer,
-            } => self.add(device, uuid, answer),
+            Order::Add { device, uuid, answer } => self.add(device, uuid, answer),
             Order::Gone(device) => self.feed(Input::DeviceGone(device)),
             Order::Join(answer) => self.waiting.push(answer),
             Order::Stop(answer) => {
@@ -265,11 +255,7 @@ impl Data {
             return;
         }
         self.shared.name_device(device, path);
-        let command = Command::AddSpare {
-            device,
-            uuid,
-            blocks,
-        };
+        let command = Command::AddSpare { device, uuid, blocks };
         self.command(command, Asker::Add(device, answer));
     }
 
@@ -409,9 +395,7 @@ struct Clock {
 
 impl Clock {
     fn start() -> Self {
-        Self {
-            start: std::time::Instant::now(),
-        }
+        Self { start: std::time::Instant::now() }
     }
 
     fn now(&self) -> Instant {

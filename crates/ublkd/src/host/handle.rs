@@ -61,9 +61,7 @@ impl<T> Future for Answer<T> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let receiver = Pin::new(&mut self.receiver);
         // Only a panic of the data thread loses an order.
-        receiver
-            .poll(context)
-            .map(|answer| answer.unwrap_or(Err(HostError::Died)))
+        receiver.poll(context).map(|answer| answer.unwrap_or(Err(HostError::Died)))
     }
 }
 
@@ -93,11 +91,7 @@ impl HostHandle {
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
     pub fn add_device(&self, device: Device, uuid: DeviceUuid) -> Answer<DeviceId> {
-        self.order(|answer| Order::Add {
-            device,
-            uuid,
-            answer,
-        })
+        self.order(|answer| Order::Add { device, uuid, answer })
     }
 
     /// Tells the array that a device is no longer there. Nothing happens if it doesn't use it.
@@ -156,11 +150,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, HostError>>;
 pub(super) enum Order {
     Command(Command, Reply<()>),
     Status(Reply<Status>),
-    Add {
-        device: Device,
-        uuid: DeviceUuid,
-        answer: Reply<DeviceId>,
-    },
+    Add { device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
     Gone(DeviceId),
     Stop(Option<Reply<()>>),
     Join(Reply<()>),

@@ -59,10 +59,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new() -> Self {
-        Self {
-            past: VecDeque::with_capacity(KEPT),
-            live: Some(broadcast::Sender::new(KEPT)),
-        }
+        Self { past: VecDeque::with_capacity(KEPT), live: Some(broadcast::Sender::new(KEPT)) }
     }
 
     pub(super) fn push(&mut self, event: Event) {

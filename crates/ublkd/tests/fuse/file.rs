@@ -27,16 +27,10 @@ fn the_directory_has_one_file_of_the_arrays_size() {
     assert_eq!(metadata.permissions().mode() & 0o7777, 0o600);
     assert_eq!(metadata.uid(), rustix::process::geteuid().as_raw());
     let space = rustix::fs::statfs(world.dir.path()).expect("statfs");
-    assert_eq!(
-        (space.f_blocks, space.f_bfree, space.f_bsize as u64),
-        (1000, 0, BLOCK)
-    );
+    assert_eq!((space.f_blocks, space.f_bfree, space.f_bsize as u64), (1000, 0, BLOCK));
     assert!(!world.dir.path().join("other").exists());
     assert_eq!(world.unmount(), Unmounted::Clean);
-    assert_eq!(
-        fs::read_dir(world.dir.path()).expect("a directory").count(),
-        0
-    );
+    assert_eq!(fs::read_dir(world.dir.path()).expect("a directory").count(), 0);
 }
 
 #[test]
@@ -67,34 +61,21 @@ fn what_was_written_is_read() {
             for shift in [0, 16] {
                 placed(shift, &vec![0; data.len()], |back| {
                     file.read_exact_at(back, lba * BLOCK).expect("a read");
-                    assert!(
-                        *back == data,
-                        "{blocks} blocks at {lba}, {shift} bytes off a page"
-                    );
+                    assert!(*back == data, "{blocks} blocks at {lba}, {shift} bytes off a page");
                 });
             }
         }
     }
     let zeros = &mut [1; BLOCK_BYTES][..];
-    world
-        .open()
-        .read_exact_at(zeros, 50 * BLOCK)
-        .expect("a read");
+    world.open().read_exact_at(zeros, 50 * BLOCK).expect("a read");
     assert_eq!(zeros, &[0; BLOCK_BYTES][..]);
     let largest = world.log().iter().map(|request| request.blocks).max();
-    assert_eq!(
-        largest,
-        Some(256),
-        "1 MiB arrives as one request, and nothing larger"
-    );
+    assert_eq!(largest, Some(256), "1 MiB arrives as one request, and nothing larger");
 }
 
 #[test]
 fn a_small_volume_gets_small_requests() {
-    let world = World::new(VolumeConfig {
-        max_request_blocks: 4,
-        ..config(1000)
-    });
+    let world = World::new(VolumeConfig { max_request_blocks: 4, ..config(1000) });
     let file = world.open();
     let data = pattern(3, 500);
     placed(0, &data, |data| file.write_all_at(data, 3 * BLOCK)).expect("a write");
@@ -134,16 +115,10 @@ fn the_file_ends_where_the_array_ends() {
     let world = World::new(config(10));
     let file = world.open();
     let mut buffer = vec![0; 4 * BLOCK_BYTES];
-    assert_eq!(
-        file.read_at(&mut buffer, 8 * BLOCK).expect("a short read"),
-        2 * BLOCK_BYTES
-    );
+    assert_eq!(file.read_at(&mut buffer, 8 * BLOCK).expect("a short read"), 2 * BLOCK_BYTES);
     assert_eq!(file.read_at(&mut buffer, 10 * BLOCK).expect("the end"), 0);
     assert_eq!(errno(file.write_at(&buffer, 8 * BLOCK)), Some(libc::ENOSPC));
-    assert_eq!(
-        errno(file.write_at(&buffer, 10 * BLOCK)),
-        Some(libc::ENOSPC)
-    );
+    assert_eq!(errno(file.write_at(&buffer, 10 * BLOCK)), Some(libc::ENOSPC));
     assert_eq!(world.count(Op::Write), 0);
     let seek = |from| rustix::fs::seek(&file, from).map_err(rustix::io::Errno::raw_os_error);
     assert_eq!(seek(SeekFrom::Data(4096)), Ok(4096));
@@ -166,10 +141,7 @@ fn durability_is_asked_for_when_the_user_asks() {
     for flag in [libc::O_DSYNC, libc::O_SYNC] {
         let file = world.open_with(libc::O_DIRECT | flag);
         file.write_all_at(&data, 0).expect("a write");
-        let last = world
-            .log()
-            .into_iter()
-            .rfind(|request| request.op == Op::Write);
+        let last = world.log().into_iter().rfind(|request| request.op == Op::Write);
         assert!(last.expect("a write").fua);
     }
 }
@@ -186,15 +158,9 @@ fn holes_and_zeros_reach_the_back_end_as_such() {
     };
     assert_eq!(allocate(punch, 10, 5), Ok(()));
     assert_eq!(allocate(FallocateFlags::ZERO_RANGE, 20, 2), Ok(()));
-    assert_eq!(
-        allocate(FallocateFlags::empty(), 0, 10),
-        Err(libc::EOPNOTSUPP)
-    );
+    assert_eq!(allocate(FallocateFlags::empty(), 0, 10), Err(libc::EOPNOTSUPP));
     let unaligned = rustix::fs::fallocate(&file, punch, 512, 4096);
-    assert_eq!(
-        unaligned.map_err(rustix::io::Errno::raw_os_error),
-        Err(libc::EINVAL)
-    );
+    assert_eq!(unaligned.map_err(rustix::io::Errno::raw_os_error), Err(libc::EINVAL));
     let asked: Vec<_> = world
         .log()
         .into_iter()
@@ -213,10 +179,7 @@ fn holes_and_zeros_reach_the_back_end_as_such() {
 #[test]
 fn a_long_discard_goes_in_parts_and_is_answered_once() {
     let blocks = 5 << 18;
-    let world = World::new(VolumeConfig {
-        tags: 1,
-        ..config(blocks)
-    });
+    let world = World::new(VolumeConfig { tags: 1, ..config(blocks) });
     let file = world.open();
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     rustix::fs::fallocate(&file, punch, BLOCK, (blocks - 1) * BLOCK).expect("a hole");
@@ -228,10 +191,7 @@ fn a_long_discard_goes_in_parts_and_is_answered_once() {
     assert_eq!(next, blocks);
     world.memory.lock().expect("no panic").failing = true;
     let failed = rustix::fs::fallocate(&file, punch, 0, blocks * BLOCK);
-    assert_eq!(
-        failed.map_err(rustix::io::Errno::raw_os_error),
-        Err(libc::EIO)
-    );
+    assert_eq!(failed.map_err(rustix::io::Errno::raw_os_error), Err(libc::EIO));
 }
 
 #[test]
@@ -280,17 +240,13 @@ fn many_requests_are_under_way_at_once() {
 
 #[test]
 fn more_users_than_buffers_are_all_served() {
-    let world = World::new(VolumeConfig {
-        tags: 2,
-        ..config(1600)
-    });
+    let world = World::new(VolumeConfig { tags: 2, ..config(1600) });
     thread::scope(|scope| {
         for user in 0..16 {
             let file = world.open();
             scope.spawn(move || {
                 for lba in (user * 100..).take(100) {
-                    file.write_all_at(&pattern(lba, 1), lba * BLOCK)
-                        .expect("a write");
+                    file.write_all_at(&pattern(lba, 1), lba * BLOCK).expect("a write");
                     let mut back = vec![0; BLOCK_BYTES];
                     file.read_exact_at(&mut back, lba * BLOCK).expect("a read");
                     assert!(back == pattern(lba, 1));

@@ -2,12 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use raidcore::units::BLOCK_BYTES;
 use rustix::mount::{MountFlags, UnmountFlags};
-use ublkd::front::fuse::{FuseError, FuseServer, Unmounted};
+use ublkd::front::fuse::{FuseError, FuseOptions, FuseServer, Unmounted};
 use ublkd::volume::Volume;
 
 use crate::world::{BLOCK, World, back_end, check_for_fuse, config, errno, pattern};
@@ -20,10 +20,7 @@ fn a_back_end_that_is_gone_answers_with_errors() {
     drop(submissions);
     let server = FuseServer::mount(dir.path(), volume).expect("a mount");
     let file = File::open(dir.path().join("tank")).expect("the file opens");
-    assert_eq!(
-        errno(file.read_at(&mut [0; BLOCK_BYTES], 0)),
-        Some(libc::EIO)
-    );
+    assert_eq!(errno(file.read_at(&mut [0; BLOCK_BYTES], 0)), Some(libc::EIO));
     drop(file);
     assert_eq!(server.unmount().expect("an unmount"), Unmounted::Clean);
 }
@@ -32,8 +29,7 @@ fn a_back_end_that_is_gone_answers_with_errors() {
 fn who_holds_the_file_keeps_it_when_it_is_withdrawn() {
     let mut world = World::new(config(100));
     let file = world.open();
-    file.write_all_at(&pattern(5, 1), 5 * BLOCK)
-        .expect("a write");
+    file.write_all_at(&pattern(5, 1), 5 * BLOCK).expect("a write");
     assert_eq!(world.unmount(), Unmounted::Busy);
     assert!(!world.path().exists());
     let mut back = vec![0; BLOCK_BYTES];
@@ -48,6 +44,18 @@ fn an_operators_umount_is_no_error() {
     assert_eq!(world.unmount(), Unmounted::Clean);
 }
 
+#[test]
+fn others_get_in_if_they_are_let() {
+    check_for_fuse();
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (volume, submissions) = Volume::channel(config(100));
+    let _memory = back_end(submissions);
+    let options = FuseOptions { allow_other: true };
+    let _server = FuseServer::mount_with(dir.path(), volume, options).expect("a mount");
+    let mode = fs::metadata(dir.path().join("tank")).expect("attributes").mode();
+    assert_eq!(mode & 0o7777, 0o660);
+}
+
 /// A FUSE mount whose server is dead, or never lived; removed at the end whatever is left of it.
 struct RawMount {
     dir: PathBuf,
@@ -55,22 +63,13 @@ struct RawMount {
 
 impl RawMount {
     fn new(dir: &Path) -> Self {
-        let device = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")
-            .expect("FUSE");
-        let options = format!(
-            "fd={},rootmode=40000,user_id=0,group_id=0",
-            device.as_raw_fd()
-        );
+        let device = OpenOptions::new().read(true).write(true).open("/dev/fuse").expect("FUSE");
+        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
         let options = std::ffi::CString::new(options).expect("no NUL");
         rustix::mount::mount("dead", dir, "fuse", MountFlags::NODEV, options.as_c_str())
             .expect("a mount");
         // Dropping the device is what the kernel does for a killed server.
-        Self {
-            dir: dir.to_owned(),
-        }
+        Self { dir: dir.to_owned() }
     }
 }
 
@@ -94,10 +93,7 @@ fn the_mounts_of_killed_servers_are_removed() {
     let server = FuseServer::mount(dir.path(), volume).expect("a mount");
     assert!(dir.path().join("tank").exists());
     assert_eq!(server.unmount().expect("an unmount"), Unmounted::Clean);
-    assert_eq!(
-        fs::read_dir(dir.path()).expect("nothing is below").count(),
-        0
-    );
+    assert_eq!(fs::read_dir(dir.path()).expect("nothing is below").count(), 0);
 }
 
 #[test]

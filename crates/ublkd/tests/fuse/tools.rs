@@ -19,19 +19,10 @@ struct Loop {
 impl Loop {
     fn new(file: &Path) -> Self {
         let control = Path::new("/dev/loop-control").exists();
-        assert!(
-            control,
-            "no /dev/loop-control: `modprobe loop` (CONFIG_BLK_DEV_LOOP)"
-        );
+        assert!(control, "no /dev/loop-control: `modprobe loop` (CONFIG_BLK_DEV_LOOP)");
         let options = ["--direct-io=on", "--sector-size=4096", "--find", "--show"];
-        let device = run(
-            Command::new("losetup").args(options).arg(file),
-            "util-linux",
-        );
-        Self {
-            device: device.trim().to_owned(),
-            mounted: None,
-        }
+        let device = run(Command::new("losetup").args(options).arg(file), "util-linux");
+        Self { device: device.trim().to_owned(), mounted: None }
     }
 
     /// Whether the kernel took direct I/O, and the logical block size.
@@ -57,10 +48,7 @@ impl Drop for Loop {
         if let Some(dir) = self.mounted.take() {
             Command::new("umount").arg(dir).status().ok();
         }
-        Command::new("losetup")
-            .args(["-d", &self.device])
-            .status()
-            .ok();
+        Command::new("losetup").args(["-d", &self.device]).status().ok();
     }
 }
 
@@ -80,10 +68,7 @@ fn file_system(package: &str, make: &[&str], check: &[&str]) {
     let mut world = World::new(config(90_000));
     let mut device = Loop::new(&world.path());
     assert_eq!(device.properties().trim(), "1 4096");
-    run(
-        Command::new(make[0]).args(&make[1..]).arg(&device.device),
-        package,
-    );
+    run(Command::new(make[0]).args(&make[1..]).arg(&device.device), package);
     let dir: TempDir = tempfile::tempdir().expect("a temporary directory");
     device.mount(dir.path());
     let content = |file: u64| pattern(file, 1 + file * file);
@@ -95,16 +80,10 @@ fn file_system(package: &str, make: &[&str], check: &[&str]) {
     }
     let before = world.count(Op::Discard);
     run(Command::new("fstrim").arg(dir.path()), "util-linux");
-    assert!(
-        world.count(Op::Discard) > before,
-        "what is free is discarded"
-    );
+    assert!(world.count(Op::Discard) > before, "what is free is discarded");
     device.unmount();
     assert!(world.count(Op::Flush) > 0, "an unmount flushes");
-    run(
-        Command::new(check[0]).args(&check[1..]).arg(&device.device),
-        package,
-    );
+    run(Command::new(check[0]).args(&check[1..]).arg(&device.device), package);
     device.mount(dir.path());
     for file in 10..40 {
         let back = fs::read(dir.path().join(file.to_string())).expect("the file");
@@ -117,11 +96,7 @@ fn file_system(package: &str, make: &[&str], check: &[&str]) {
 
 #[test]
 fn ext4_lives_on_a_loop_device() {
-    file_system(
-        "e2fsprogs",
-        &["mkfs.ext4", "-q", "-F"],
-        &["fsck.ext4", "-f", "-n"],
-    );
+    file_system("e2fsprogs", &["mkfs.ext4", "-q", "-F"], &["fsck.ext4", "-f", "-n"]);
 }
 
 #[test]
@@ -132,23 +107,14 @@ fn xfs_lives_on_a_loop_device() {
 fn fio(file: &Path) {
     run(
         Command::new("fio")
-            .args([
-                "--name=verify",
-                "--direct=1",
-                "--ioengine=libaio",
-                "--iodepth=32",
-            ])
-            .args([
-                "--rw=randrw",
-                "--bsrange=4k-128k",
-                "--size=48m",
-                "--fsync=64",
-            ])
+            .args(["--name=verify", "--direct=1", "--ioengine=libaio", "--iodepth=32"])
+            .args(["--rw=randrw", "--bsrange=4k-128k", "--size=48m", "--fsync=64"])
             .args([
                 "--verify=crc32c",
                 "--verify_fatal=1",
                 "--randseed=1",
                 "--eta=never",
+                "--verify_state_save=0",
             ])
             .arg(format!("--filename={}", file.display())),
         "fio",

@@ -26,12 +26,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     fn serve(&mut self, submission: &mut Submission) -> Result<(), RequestError> {
-        let Submit {
-            op,
-            lba: Lba(lba),
-            blocks,
-            ..
-        } = submission.request;
+        let Submit { op, lba: Lba(lba), blocks, .. } = submission.request;
         self.log.push(submission.request);
         if self.failing {
             return Err(RequestError::Io);
@@ -54,8 +49,7 @@ impl Memory {
             Op::Flush => {}
             Op::Discard | Op::WriteZeroes => {
                 let mut behind = self.blocks.split_off(&lba);
-                self.blocks
-                    .append(&mut behind.split_off(&(lba + u64::from(blocks))));
+                self.blocks.append(&mut behind.split_off(&(lba + u64::from(blocks))));
             }
         }
         Ok(())
@@ -108,11 +102,7 @@ impl World {
         let (volume, submissions) = Volume::channel(config);
         let memory = back_end(submissions);
         let server = FuseServer::mount(dir.path(), volume).expect("a mount");
-        Self {
-            server: Some(server),
-            memory,
-            dir,
-        }
+        Self { server: Some(server), memory, dir }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -139,11 +129,7 @@ impl World {
     }
 
     pub(crate) fn unmount(&mut self) -> Unmounted {
-        self.server
-            .take()
-            .expect("a mount")
-            .unmount()
-            .expect("an unmount")
+        self.server.take().expect("a mount").unmount().expect("an unmount")
     }
 }
 

@@ -20,27 +20,27 @@ use ublkd::members::{Device, OpenOptions};
 use ublkd::volume::{Buffer, Port, Submit, Volume};
 
 /// Blocks of a member's file.
-pub const MEMBER_BLOCKS: u64 = 4096;
+pub(crate) const MEMBER_BLOCKS: u64 = 4096;
+
+/// Requests that a client leaves in flight; fewer than there are tags.
+const IN_FLIGHT: usize = 24;
 
 /// An array's files.
-pub struct Files {
-    pub dir: TempDir,
-    pub members: Vec<PathBuf>,
+pub(crate) struct Files {
+    pub(crate) dir: TempDir,
+    pub(crate) members: Vec<PathBuf>,
 }
 
-pub fn uuid(number: usize) -> DeviceUuid {
+pub(crate) fn uuid(number: usize) -> DeviceUuid {
     DeviceUuid([number as u8 + 1; 16])
 }
 
 impl Files {
     /// Formats a fresh array of members with 16 KiB chunks, all zeros.
-    pub fn create(level: Level, members: usize, consistency: Consistency) -> Self {
+    pub(crate) fn create(level: Level, members: usize, consistency: Consistency) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let paths = (0..members).map(|m| dir.path().join(format!("member{m}")));
-        let files = Self {
-            members: paths.collect(),
-            dir,
-        };
+        let files = Self { members: paths.collect(), dir };
         for path in &files.members {
             empty(path);
         }
@@ -49,15 +49,11 @@ impl Files {
     }
 
     /// Writes the metadata of a fresh array onto the members.
-    pub fn format(&self, level: Level, consistency: Consistency) {
+    pub(crate) fn format(&self, level: Level, consistency: Consistency) {
         let members = self.members.len();
         let (areas, stripes) = Areas::plan(level, members, 4, consistency, MEMBER_BLOCKS).unwrap();
         let geometry = Geometry::new(level, members, 4, stripes).unwrap();
-        let slot = |m| SlotRecord {
-            device: uuid(m),
-            state: SlotState::Up,
-            since: 0,
-        };
+        let slot = |m| SlotRecord { device: uuid(m), state: SlotState::Up, since: 0 };
         let record = ArrayRecord {
             array: ArrayId([7; 16]),
             name: "tank".into(),
@@ -92,21 +88,18 @@ impl Files {
     }
 
     /// An empty file of a member's size.
-    pub fn spare(&self, name: &str) -> PathBuf {
+    pub(crate) fn spare(&self, name: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         empty(&path);
         path
     }
 
     /// Assembles the array from these files.
-    pub fn assemble(&self, degraded: bool) -> (Assembled, Vec<Option<Device>>) {
+    pub(crate) fn assemble(&self, degraded: bool) -> (Assembled, Vec<Option<Device>>) {
         let open = |path| Device::open(path, OpenOptions::default()).unwrap();
         let mut devices: Vec<_> = self.members.iter().map(|p| Some(open(p))).collect();
         let images: Vec<_> = devices.iter().flatten().map(image).collect();
-        let options = AssembleOptions {
-            degraded,
-            force: false,
-        };
+        let options = AssembleOptions { degraded, force: false };
         let assembled = assemble(&images, options).unwrap();
         let places = assembled.slots.iter().chain(&assembled.spares);
         let places: Vec<_> = places.copied().collect();
@@ -116,7 +109,7 @@ impl Files {
     }
 
     /// Assembles and starts the array.
-    pub fn start(&self, config: HostConfig, degraded: bool) -> (Volume, HostHandle) {
+    pub(crate) fn start(&self, config: HostConfig, degraded: bool) -> (Volume, HostHandle) {
         let (assembled, devices) = self.assemble(degraded);
         Host::spawn(config, assembled, devices).unwrap()
     }
@@ -144,16 +137,12 @@ struct Inbox(Mutex<Sender<Completion>>);
 
 impl Port for Inbox {
     fn completed(&self, cookie: u64, buffer: Buffer, result: Result<(), RequestError>) {
-        self.0
-            .lock()
-            .unwrap()
-            .send((cookie, buffer, result))
-            .unwrap();
+        self.0.lock().unwrap().send((cookie, buffer, result)).unwrap();
     }
 }
 
 /// A front end that knows what every block should be.
-pub struct Client {
+pub(crate) struct Client {
     volume: Volume,
     port: Arc<dyn Port>,
     inbox: Receiver<Completion>,
@@ -165,12 +154,7 @@ pub struct Client {
 }
 
 fn request(op: Op, lba: u64, blocks: u32) -> Submit {
-    Submit {
-        op,
-        lba: Lba(lba),
-        blocks,
-        fua: false,
-    }
+    Submit { op, lba: Lba(lba), blocks, fua: false }
 }
 
 fn bytes(request: &Submit) -> std::ops::Range<usize> {
@@ -180,7 +164,7 @@ fn bytes(request: &Submit) -> std::ops::Range<usize> {
 
 impl Client {
     /// Of an array full of zeros.
-    pub fn new(volume: Volume, seed: u64) -> Self {
+    pub(crate) fn new(volume: Volume, seed: u64) -> Self {
         let content = vec![0; volume.blocks() as usize * BLOCK_BYTES];
         Self::knowing(volume, seed, content)
     }
@@ -199,33 +183,29 @@ impl Client {
     }
 
     /// The same knowledge of another run of the array.
-    pub fn moved_to(self, volume: Volume) -> Self {
+    pub(crate) fn moved_to(self, volume: Volume) -> Self {
         assert!(self.in_flight.is_empty());
         let mut rng = self.rng;
         let seed = rng.next_u64();
         Self::knowing(volume, seed, self.content)
     }
 
-    /// `count` random requests, up to 24 in flight; some are still when it returns.
-    pub fn churn(&mut self, count: usize) {
+    /// `count` random requests, many at once; some are still when it returns.
+    pub(crate) fn churn(&mut self, count: usize) {
         for _ in 0..count {
-            while self.in_flight.len() >= 24 {
-                self.receive();
-            }
+            self.receive_down_to(IN_FLIGHT);
             let request = self.draw();
             self.submit(request);
         }
     }
 
     /// Waits until nothing is in flight.
-    pub fn settle(&mut self) {
-        while !self.in_flight.is_empty() {
-            self.receive();
-        }
+    pub(crate) fn settle(&mut self) {
+        self.receive_down_to(0);
     }
 
     /// Reads the whole array and compares.
-    pub fn verify(&mut self) {
+    pub(crate) fn verify(&mut self) {
         self.settle();
         let step = self.volume.max_request_blocks();
         let end = self.volume.blocks();
@@ -236,15 +216,7 @@ impl Client {
         self.settle();
     }
 
-    pub fn read(&mut self, lba: u64, blocks: u32) {
-        self.submit(request(Op::Read, lba, blocks));
-    }
-
-    pub fn write(&mut self, lba: u64, blocks: u32) {
-        self.submit(request(Op::Write, lba, blocks));
-    }
-
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.submit(request(Op::Flush, 0, 0));
         self.settle();
     }
@@ -278,6 +250,7 @@ impl Client {
     }
 
     fn submit(&mut self, request: Submit) {
+        self.receive_down_to(IN_FLIGHT);
         let cookie = self.next_cookie;
         self.next_cookie += 1;
         let mut buffer = self.volume.buffer_blocking();
@@ -290,6 +263,12 @@ impl Client {
         self.volume.submit(&self.port, cookie, request, buffer);
     }
 
+    fn receive_down_to(&mut self, count: usize) {
+        while self.in_flight.len() > count {
+            self.receive();
+        }
+    }
+
     fn receive(&mut self) {
         let (cookie, buffer, result) = self.inbox.recv().unwrap();
         let (request, data) = self.in_flight.remove(&cookie).unwrap();
@@ -299,9 +278,7 @@ impl Client {
             Op::Read => {
                 let (is, should) = (&buffer[..range.len()], &self.content[range]);
                 let blocks = is.chunks(BLOCK_BYTES).zip(should.chunks(BLOCK_BYTES));
-                let wrong = blocks
-                    .map(|(is, should)| is == should)
-                    .position(|same| !same);
+                let wrong = blocks.map(|(is, should)| is == should).position(|same| !same);
                 assert_eq!(wrong, None, "a wrong block in {request:?}");
             }
             Op::Write | Op::Discard | Op::WriteZeroes => {

@@ -66,10 +66,7 @@ fn what_is_written_is_read_on_every_level() {
         client.settle();
         handle.stop().wait().unwrap();
         let (assembled, _) = files.assemble(false);
-        assert!(
-            assembled.was_clean && assembled.bitmap.count() == 0,
-            "{level:?}"
-        );
+        assert!(assembled.was_clean && assembled.bitmap.count() == 0, "{level:?}");
 
         let (volume, _handle) = files.start(config(), false);
         client = client.moved_to(volume);
@@ -95,18 +92,8 @@ fn a_member_fails_and_a_spare_takes_its_place() {
         let lost = await_note(&mut notes, |n| matches!(n, Note::MemberFailed { .. }));
         let (member, device) = (MemberId(2), DeviceId(2));
         let why = None;
-        assert_eq!(
-            lost,
-            Note::MemberFailed {
-                member,
-                device,
-                why
-            }
-        );
-        assert_eq!(
-            handle.device_path(device).as_deref(),
-            Some(&*files.members[2])
-        );
+        assert_eq!(lost, Note::MemberFailed { member, device, why });
+        assert_eq!(handle.device_path(device).as_deref(), Some(&*files.members[2]));
         client.verify();
         let status = handle.status().wait().unwrap();
         assert_eq!(status.health, ArrayHealth::Degraded);
@@ -117,9 +104,7 @@ fn a_member_fails_and_a_spare_takes_its_place() {
         let spare = handle.add_device(open(&path), uuid(9)).wait().unwrap();
         client.churn(300);
         let rebuild = PassKind::Rebuild(member);
-        await_note(&mut notes, |n| {
-            *n == Note::PassEnded(rebuild, PassEnd::Done)
-        });
+        await_note(&mut notes, |n| *n == Note::PassEnded(rebuild, PassEnd::Done));
         client.churn(100);
         client.verify();
         let status = handle.status().wait().unwrap();
@@ -132,10 +117,7 @@ fn a_member_fails_and_a_spare_takes_its_place() {
         files.members[2] = path;
         let (volume, handle) = files.start(config(), false);
         client = client.moved_to(volume);
-        handle
-            .command(Command::Scrub { repair: false })
-            .wait()
-            .unwrap();
+        handle.command(Command::Scrub { repair: false }).wait().unwrap();
         let scrub = PassKind::Scrub { repair: false };
         let mut notes = handle.notes();
         await_note(&mut notes, |n| *n == Note::PassEnded(scrub, PassEnd::Done));
@@ -155,20 +137,12 @@ fn a_file_that_shrinks_is_a_lost_member() {
     client.churn(300);
     client.flush();
     let file = File::options().write(true).open(&files.members[1]).unwrap();
-    file.set_len(MEMBER_BLOCKS / 2 * BLOCK_BYTES as u64)
-        .unwrap();
+    file.set_len(MEMBER_BLOCKS / 2 * BLOCK_BYTES as u64).unwrap();
     client.verify();
     let lost = await_note(&mut notes, |n| matches!(n, Note::MemberFailed { .. }));
     let (member, device) = (MemberId(1), DeviceId(1));
     let why = Some(IoError::Gone);
-    assert_eq!(
-        lost,
-        Note::MemberFailed {
-            member,
-            device,
-            why
-        }
-    );
+    assert_eq!(lost, Note::MemberFailed { member, device, why });
     client.churn(300);
     client.verify();
 }
@@ -180,10 +154,8 @@ fn a_device_that_is_refused_is_closed() {
     let path = files.dir.path().join("small");
     File::create(&path).unwrap().set_len(1 << 20).unwrap();
     let refused = handle.add_device(open(&path), uuid(9)).wait();
-    let small = matches!(
-        refused,
-        Err(HostError::Refused(CommandError::TooSmall { have: 256, .. }))
-    );
+    let small =
+        matches!(refused, Err(HostError::Refused(CommandError::TooSmall { have: 256, .. })));
     assert!(small, "{refused:?}");
     drop(open(&path));
 
@@ -264,12 +236,7 @@ impl Port for Tells {
 }
 
 fn read(lba: u64) -> Submit {
-    Submit {
-        op: Op::Read,
-        lba: Lba(lba),
-        blocks: 1,
-        fua: false,
-    }
+    Submit { op: Op::Read, lba: Lba(lba), blocks: 1, fua: false }
 }
 
 /// How a read ends.

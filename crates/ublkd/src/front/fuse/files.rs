@@ -23,6 +23,7 @@ use raidcore::engine::Op;
 use raidcore::units::BLOCK_BYTES;
 use rustix::process::{getegid, geteuid};
 
+use super::FuseOptions;
 use super::transfer::{Extent, Transfers};
 use crate::volume::Volume;
 
@@ -52,11 +53,9 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn new(volume: Volume) -> Self {
+    pub(super) fn new(volume: Volume, options: FuseOptions) -> Self {
         let blocks = volume.blocks();
-        let request_bytes = volume
-            .max_request_blocks()
-            .saturating_mul(BLOCK_BYTES as u32);
+        let request_bytes = volume.max_request_blocks().saturating_mul(BLOCK_BYTES as u32);
         let now = SystemTime::now();
         let file = FileAttr {
             ino: FILE,
@@ -67,7 +66,7 @@ impl Files {
             ctime: now,
             crtime: now,
             kind: FileType::RegularFile,
-            perm: 0o600,
+            perm: if options.allow_other { 0o660 } else { 0o600 },
             nlink: 1,
             uid: geteuid().as_raw(),
             gid: getegid().as_raw(),
@@ -80,7 +79,7 @@ impl Files {
             size: 0,
             blocks: 0,
             kind: FileType::Directory,
-            perm: 0o500,
+            perm: if options.allow_other { 0o550 } else { 0o500 },
             ..file
         };
         Self {
@@ -116,22 +115,13 @@ fn extent(offset: u64, length: u64) -> Result<Extent, Errno> {
     if !offset.is_multiple_of(BLOCK) || !length.is_multiple_of(BLOCK) {
         return Err(Errno::EINVAL);
     }
-    Ok(Extent {
-        lba: offset / BLOCK,
-        blocks: length / BLOCK,
-    })
+    Ok(Extent { lba: offset / BLOCK, blocks: length / BLOCK })
 }
 
 /// The blocks of a read, cut at the end of the file.
 fn readable(blocks: u64, offset: u64, length: u64) -> Result<Extent, Errno> {
-    let Extent {
-        lba,
-        blocks: wanted,
-    } = extent(offset, length)?;
-    Ok(Extent {
-        lba,
-        blocks: wanted.min(blocks.saturating_sub(lba)),
-    })
+    let Extent { lba, blocks: wanted } = extent(offset, length)?;
+    Ok(Extent { lba, blocks: wanted.min(blocks.saturating_sub(lba)) })
 }
 
 /// The blocks of a write, which must lie within the file.
@@ -266,8 +256,7 @@ impl Filesystem for Files {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.transfers
-            .command(Op::Flush, Extent { lba: 0, blocks: 0 }, reply);
+        self.transfers.command(Op::Flush, Extent { lba: 0, blocks: 0 }, reply);
     }
 
     fn fallocate(
@@ -332,15 +321,8 @@ mod tests {
     #[test]
     fn what_is_not_aligned_is_invalid() {
         for (offset, length) in [(1, 4096), (512, 4096), (0, 1), (4096, 512), (0, 4095)] {
-            for result in [
-                readable(BLOCKS, offset, length),
-                writable(BLOCKS, offset, length),
-            ] {
-                assert_eq!(
-                    result.map_err(i32::from),
-                    Err(libc::EINVAL),
-                    "{offset} {length}"
-                );
+            for result in [readable(BLOCKS, offset, length), writable(BLOCKS, offset, length)] {
+                assert_eq!(result.map_err(i32::from), Err(libc::EINVAL), "{offset} {length}");
             }
         }
     }
@@ -348,19 +330,10 @@ mod tests {
     #[test]
     fn reads_end_with_the_file_and_writes_must_fit() {
         let end = BLOCKS * BLOCK;
-        assert_eq!(
-            readable(BLOCKS, end - BLOCK, 4 * BLOCK).ok(),
-            Some(at(99, 1))
-        );
-        assert_eq!(
-            readable(BLOCKS, end, BLOCK).map(|read| read.blocks).ok(),
-            Some(0)
-        );
+        assert_eq!(readable(BLOCKS, end - BLOCK, 4 * BLOCK).ok(), Some(at(99, 1)));
+        assert_eq!(readable(BLOCKS, end, BLOCK).map(|read| read.blocks).ok(), Some(0));
         let far = u64::MAX - u64::MAX % BLOCK;
-        assert_eq!(
-            readable(BLOCKS, far, BLOCK).map(|read| read.blocks).ok(),
-            Some(0)
-        );
+        assert_eq!(readable(BLOCKS, far, BLOCK).map(|read| read.blocks).ok(), Some(0));
         assert_eq!(writable(BLOCKS, end - BLOCK, BLOCK).ok(), Some(at(99, 1)));
         for offset in [end - BLOCK, end, far] {
             let result = writable(BLOCKS, offset, 2 * BLOCK).map_err(i32::from);
@@ -380,12 +353,7 @@ mod tests {
         assert_eq!(ask(zero, 2), Ok((Op::WriteZeroes, at(98, 2))));
         assert_eq!(ask(zero | keep, 9), Ok((Op::WriteZeroes, at(98, 2))));
         assert_eq!(ask(zero, 9), Err(libc::ENOSPC));
-        for mode in [
-            0,
-            keep,
-            libc::FALLOC_FL_COLLAPSE_RANGE,
-            libc::FALLOC_FL_PUNCH_HOLE,
-        ] {
+        for mode in [0, keep, libc::FALLOC_FL_COLLAPSE_RANGE, libc::FALLOC_FL_PUNCH_HOLE] {
             assert_eq!(ask(mode, 1), Err(libc::EOPNOTSUPP), "{mode}");
         }
     }

@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fuser::{Config, MountOption, Session, SessionUnmounter};
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::fs::statfs;
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -104,6 +104,14 @@ pub enum FuseError {
     },
 }
 
+/// How a file system is mounted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FuseOptions {
+    /// Let others in, within the file's mode, which then is 0660 instead of 0600. Without it only
+    /// the user who runs the server gets in: not even root, if that is someone else.
+    pub allow_other: bool,
+}
+
 /// How an unmount ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unmounted {
@@ -124,23 +132,31 @@ pub struct FuseServer {
 }
 
 impl FuseServer {
-    /// Serves `volume` as `<dir>/<name>`, readable and writable for this user only.
+    /// Serves `volume` as `<dir>/<name>`, for this user only.
     ///
     /// # Errors
     /// When the directory is not there or taken, or mounting is not allowed.
     pub fn mount(dir: &Path, volume: Volume) -> Result<Self, FuseError> {
+        Self::mount_with(dir, volume, FuseOptions::default())
+    }
+
+    /// Serves `volume` as `<dir>/<name>`.
+    ///
+    /// # Errors
+    /// When the directory is not there or taken, or mounting is not allowed.
+    pub fn mount_with(dir: &Path, volume: Volume, options: FuseOptions) -> Result<Self, FuseError> {
         check_name(volume.name())?;
         remove_stale_mounts(dir)?;
         let dir = mount_point(dir)?;
-        let files = Files::new(volume);
-        let mount = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => FuseError::NoFuse,
-            _ => FuseError::Mount {
-                dir: dir.clone(),
-                source,
-            },
+        let files = Files::new(volume, options);
+        let mount = |source: io::Error| {
+            if source.kind() == io::ErrorKind::NotFound {
+                FuseError::NoFuse
+            } else {
+                FuseError::Mount { dir: dir.clone(), source }
+            }
         };
-        let mut session = Session::new(files, &dir, &config()).map_err(mount)?;
+        let mut session = Session::new(files, &dir, &config(options)).map_err(mount)?;
         let unmounter = session.unmount_callable();
         let (end, ended) = mpsc::channel();
         let session = thread::Builder::new()
@@ -153,12 +169,7 @@ impl FuseServer {
                 drop(end);
             })
             .map_err(FuseError::Thread)?;
-        Ok(Self {
-            dir,
-            unmounter,
-            ended,
-            session: Some(session),
-        })
+        Ok(Self { dir, unmounter, ended, session: Some(session) })
     }
 
     /// The directory of the mount.
@@ -180,9 +191,8 @@ impl FuseServer {
             return Ok(Unmounted::Clean);
         };
         let unmounted = self.unmounter.unmount();
-        let held = unmounted
-            .as_ref()
-            .is_err_and(|error| error.raw_os_error() != Some(libc::EINVAL));
+        let held =
+            unmounted.as_ref().is_err_and(|error| error.raw_os_error() != Some(libc::EINVAL));
         if held {
             unmount(&self.dir, UnmountFlags::DETACH).map_err(|error| FuseError::Unmount {
                 dir: self.dir.clone(),
@@ -210,7 +220,7 @@ impl Drop for FuseServer {
     }
 }
 
-fn config() -> Config {
+fn config(options: FuseOptions) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName("evenkeel".to_owned()),
@@ -219,6 +229,9 @@ fn config() -> Config {
         MountOption::NoExec,
         MountOption::NoAtime,
     ];
+    if options.allow_other {
+        config.acl = SessionACL::All;
+    }
     config
 }
 
@@ -226,9 +239,7 @@ fn check_name(name: &str) -> Result<(), FuseError> {
     let is_file_name = !matches!(name, "" | "." | "..")
         && name.len() <= 255
         && !name.bytes().any(|byte| matches!(byte, b'/' | 0));
-    is_file_name.then_some(()).ok_or_else(|| FuseError::Name {
-        name: name.to_owned(),
-    })
+    is_file_name.then_some(()).ok_or_else(|| FuseError::Name { name: name.to_owned() })
 }
 
 /// A killed server's mount answers ENOTCONN to everything; they may lie on top of each other.
@@ -239,39 +250,28 @@ fn remove_stale_mounts(dir: &Path) -> Result<(), FuseError> {
             Ok(_) | Err(_) => break,
         }
         tracing::warn!(dir = %dir.display(), "removing the mount that a dead server left");
-        unmount(dir, UnmountFlags::DETACH).map_err(|error| FuseError::Stale {
-            dir: dir.to_owned(),
-            source: error.into(),
-        })?;
+        unmount(dir, UnmountFlags::DETACH)
+            .map_err(|error| FuseError::Stale { dir: dir.to_owned(), source: error.into() })?;
     }
     Ok(())
 }
 
 /// The absolute path of the directory, if it can be mounted on.
 fn mount_point(dir: &Path) -> Result<PathBuf, FuseError> {
-    let inspect = |source| FuseError::Inspect {
-        dir: dir.to_owned(),
-        source,
-    };
+    let inspect = |source| FuseError::Inspect { dir: dir.to_owned(), source };
     let metadata = match dir.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(FuseError::NotADirectory {
-                dir: dir.to_owned(),
-            });
+            return Err(FuseError::NotADirectory { dir: dir.to_owned() });
         }
         other => other.map_err(inspect)?,
     };
     if !metadata.is_dir() {
-        return Err(FuseError::NotADirectory {
-            dir: dir.to_owned(),
-        });
+        return Err(FuseError::NotADirectory { dir: dir.to_owned() });
     }
     let path = dir.canonicalize().map_err(inspect)?;
-    let is_mount_point = path.parent().is_some_and(|parent| {
-        parent
-            .metadata()
-            .is_ok_and(|parent| parent.dev() != metadata.dev())
-    });
+    let is_mount_point = path
+        .parent()
+        .is_some_and(|parent| parent.metadata().is_ok_and(|parent| parent.dev() != metadata.dev()));
     let kind = statfs(&path).map_err(|error| inspect(error.into()))?.f_type;
     if is_mount_point && kind as i64 == FUSE_SUPER_MAGIC {
         return Err(FuseError::InUse { dir: path });
@@ -289,10 +289,7 @@ mod tests {
             assert!(check_name(name).is_ok(), "{name}");
         }
         for name in ["", ".", "..", "a/b", "/", "a\0b", &"x".repeat(256)] {
-            assert!(
-                matches!(check_name(name), Err(FuseError::Name { .. })),
-                "{name}"
-            );
+            assert!(matches!(check_name(name), Err(FuseError::Name { .. })), "{name}");
         }
     }
 
@@ -304,9 +301,6 @@ mod tests {
         assert!(error.to_string().contains("mkdir"), "{error}");
         assert!(error.to_string().contains("absent"), "{error}");
         std::fs::write(&dir, "a file").expect("a file");
-        assert!(matches!(
-            mount_point(&dir),
-            Err(FuseError::NotADirectory { .. })
-        ));
+        assert!(matches!(mount_point(&dir), Err(FuseError::NotADirectory { .. })));
     }
 }

@@ -68,11 +68,7 @@ struct Table {
 impl Transfers {
     pub(super) fn new(volume: Volume) -> Self {
         let pending = Arc::new(Pending::default());
-        Self {
-            volume,
-            port: Arc::<Pending>::clone(&pending),
-            pending,
-        }
+        Self { volume, port: Arc::<Pending>::clone(&pending), pending }
     }
 
     /// Reads the extent and answers with its bytes. Waits for a free buffer, as all of these do.
@@ -84,10 +80,7 @@ impl Transfers {
     /// Writes `data`, which is as long as the extent.
     pub(super) fn write(&self, extent: Extent, data: &[u8], fua: bool, reply: ReplyWrite) {
         let mut buffer = self.volume.buffer_blocking();
-        let request = Submit {
-            fua,
-            ..self.request(Op::Write, extent)
-        };
+        let request = Submit { fua, ..self.request(Op::Write, extent) };
         let length = bytes(request.blocks);
         buffer[..length].copy_from_slice(&data[..length]);
         self.submit(request, Reply::Write(reply), buffer);
@@ -95,10 +88,7 @@ impl Transfers {
 
     /// Flushes, discards or writes zeroes.
     pub(super) fn command(&self, op: Op, mut extent: Extent, reply: ReplyEmpty) {
-        let whole = Arc::new(Whole {
-            reply: Some(reply),
-            error: OnceLock::new(),
-        });
+        let whole = Arc::new(Whole { reply: Some(reply), error: OnceLock::new() });
         loop {
             let buffer = self.volume.buffer_blocking();
             let part = self.request(op, extent);
@@ -116,10 +106,7 @@ impl Transfers {
             Op::Read | Op::Write => bytes(request.blocks),
             Op::Flush | Op::Discard | Op::WriteZeroes => 0,
         };
-        let cookie = self.pending.table().insert(Transfer {
-            reply,
-            bytes: moved,
-        });
+        let cookie = self.pending.table().insert(Transfer { reply, bytes: moved });
         self.volume.submit(&self.port, cookie, request, buffer);
     }
 
@@ -130,12 +117,7 @@ impl Transfers {
             Op::Flush | Op::Discard | Op::WriteZeroes => RANGE_BLOCKS_MAX,
         };
         let blocks = u32::try_from(extent.blocks).unwrap_or(u32::MAX).min(most);
-        Submit {
-            op,
-            lba: Lba(extent.lba),
-            blocks,
-            fua: false,
-        }
+        Submit { op, lba: Lba(extent.lba), blocks, fua: false }
     }
 }
 

@@ -1,1 +1,393 @@
-//! NBD.
+//! A volume over the network block device protocol, for `nbd-client`, qemu, libnbd, fio: fixed
+//! newstyle handshake, simple and structured replies, `base:allocation`, several connections to
+//! one export.
+//!
+//! Invariants:
+//! - A request has one reply, or its connection is cut.
+//! - Nothing that a client sends makes the server allocate more than an option's length, or hold
+//!   more of the volume's buffers than a connection's share.
+//! - A client that makes the server wait (in the handshake, amid a payload, by not reading replies)
+//!   is cut off after a time; only between requests it may take as long as it likes.
+//! - When the server stops, what the volume already has is answered before the connection closes.
+//!
+//! The protocol: `doc/proto.md` of the NBD project.
+
+mod handshake;
+mod ledger;
+mod listen;
+mod replies;
+mod requests;
+mod wire;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use crate::volume::Volume;
+use handshake::negotiate;
+use ledger::Ledger;
+use listen::{Listener, Socket};
+use replies::Replies;
+use requests::Requests;
+
+/// The most that a request may read or write, and every server should take, in bytes.
+const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+
+/// What is read ahead of a connection: some small requests, or the beginning of a large one, which
+/// then is copied once more than the rest.
+const READ_AHEAD_BYTES: usize = 16 << 10;
+
+/// How long to wait after the kernel could not accept a connection.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Where clients connect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NbdAddress {
+    /// A Unix socket, for this user only.
+    Unix(PathBuf),
+    /// TCP. NBD knows no password: whoever can connect can read and write. Port 0 lets the kernel
+    /// choose one.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for NbdAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => path.display().fmt(f),
+            Self::Tcp(address) => address.fmt(f),
+        }
+    }
+}
+
+/// How a volume is served.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NbdConfig {
+    /// Where clients connect.
+    pub address: NbdAddress,
+    /// Whether the address may be one that other machines reach. Off by default, since NBD as
+    /// served here knows neither passwords nor encryption.
+    pub allow_remote: bool,
+    /// What clients may take.
+    pub limits: NbdLimits,
+}
+
+impl NbdConfig {
+    /// Serves at `address`, to this machine only, with the default limits.
+    #[must_use]
+    pub fn new(address: NbdAddress) -> Self {
+        Self { address, allow_remote: false, limits: NbdLimits::default() }
+    }
+}
+
+/// What clients may take. Zero counts as one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NbdLimits {
+    /// Connections at a time; more are closed at once. 64 by default: a few clients with the usual
+    /// 4 to 16 connections.
+    pub connections: u16,
+    /// Requests of a connection that are read before the first one's reply is written. 128 by
+    /// default, what the kernel's client has in flight.
+    pub requests: u16,
+    /// Buffers of the volume that a connection holds at a time, so that one slow client leaves some
+    /// to others. 64 by default; half of what the volume has is a good choice.
+    pub buffers: u16,
+    /// How long the negotiation of a connection may take; 30 s by default.
+    pub handshake: Duration,
+    /// How long the payload of a write, or taking a reply, may take per buffer of the volume, and
+    /// how long a client may go on sending when the server stops; 30 s by default.
+    pub patience: Duration,
+}
+
+impl Default for NbdLimits {
+    fn default() -> Self {
+        Self {
+            connections: 64,
+            requests: 128,
+            buffers: 64,
+            handshake: Duration::from_secs(30),
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why a volume can't be served.
+#[derive(Debug, thiserror::Error)]
+pub enum NbdError {
+    /// Other machines could connect, which was not asked for.
+    #[error(
+        "{address} can be reached from other machines, and NBD has no passwords: use 127.0.0.1, \
+         [::1] or a Unix socket, or allow remote clients explicitly"
+    )]
+    Remote {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Somebody listens there.
+    #[error("{} is in use by another server: stop it or choose another path", .path.display())]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something else has this name.
+    #[error("{} exists and is no socket: choose another path or remove it", .path.display())]
+    NotASocket {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another server is starting there.
+    #[error(
+        "{} is locked, perhaps by a server that starts in these moments: try again",
+        .dir.display()
+    )]
+    Locked {
+        /// The socket's directory.
+        dir: PathBuf,
+    },
+    /// The kernel refuses the address.
+    #[error("can't listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A volume that is served over NBD. Dropping it stops it, without waiting for the end.
+#[derive(Debug)]
+pub struct NbdServer {
+    address: NbdAddress,
+    uri: String,
+    stop: watch::Sender<bool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl NbdServer {
+    /// Serves `volume` under its name, and as the default export, on the current tokio runtime,
+    /// which must have I/O and time enabled.
+    ///
+    /// # Errors
+    /// When the address is not allowed or can't be had.
+    pub async fn start(volume: Volume, config: NbdConfig) -> Result<Self, NbdError> {
+        let listener = Listener::bind(&config).await?;
+        let address = listener
+            .address()
+            .map_err(|source| NbdError::Bind { address: config.address.to_string(), source })?;
+        let uri = uri(&address, volume.name());
+        let (stop, stopping) = watch::channel(false);
+        let service = Service { volume, limits: config.limits, stop: Stop(stopping) };
+        let accepting = tokio::spawn(accept(listener, service));
+        Ok(Self { address, uri, stop, accepting: Some(accepting) })
+    }
+
+    /// Where it listens, with the actual port.
+    #[must_use]
+    pub fn address(&self) -> &NbdAddress {
+        &self.address
+    }
+
+    /// What to tell a client, such as `nbd+unix:///tank?socket=/run/tank.sock`.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Stops: accepts no connection, refuses new requests, answers those that the volume has, then
+    /// closes all connections.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        if let Some(accepting) = self.accepting.take()
+            && let Err(error) = accepting.await
+        {
+            tracing::error!(%error, "the NBD server has ended early");
+        }
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// What every connection has.
+#[derive(Clone)]
+struct Service {
+    volume: Volume,
+    limits: NbdLimits,
+    stop: Stop,
+}
+
+/// Whether the server is to stop.
+#[derive(Clone)]
+struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    async fn wait(&self) {
+        // An error would mean that the server object is gone, which sets the flag before.
+        self.0.clone().wait_for(|stop| *stop).await.ok();
+    }
+}
+
+async fn accept(listener: Listener, service: Service) {
+    let most = usize::from(service.limits.connections.max(1));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = service.stop.wait() => break,
+            Some(ended) = connections.join_next() => {
+                log_panic(ended);
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok(_) if connections.len() >= most => {
+                tracing::warn!("refused an NBD connection: there are {most} already");
+            }
+            Ok(socket) => {
+                connections.spawn(connection(socket, service.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "can't accept an NBD connection");
+                tokio::select! {
+                    () = service.stop.wait() => break,
+                    () = sleep(ACCEPT_AGAIN) => {}
+                }
+            }
+        }
+    }
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        log_panic(ended);
+    }
+}
+
+fn log_panic(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "an NBD connection has ended early");
+    }
+}
+
+async fn connection(socket: Socket, service: Service) {
+    match socket {
+        Socket::Unix(stream) => {
+            let (reader, writer) = stream.into_split();
+            serve(reader, writer, service).await;
+        }
+        Socket::Tcp(stream) => {
+            let (reader, writer) = stream.into_split();
+            serve(reader, writer, service).await;
+        }
+    }
+}
+
+async fn serve<R, W>(reader: R, mut writer: W, service: Service)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let Service { volume, limits, stop } = service;
+    let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
+    let negotiation = timeout(limits.handshake, negotiate(&mut reader, &mut writer, &volume));
+    let negotiated = tokio::select! {
+        biased;
+        () = stop.wait() => return,
+        negotiated = negotiation => negotiated,
+    };
+    let session = match negotiated {
+        Ok(Ok(Some(session))) => session,
+        Ok(Ok(None)) => return,
+        Ok(Err(error)) => {
+            tracing::info!(%error, "an NBD client failed to negotiate");
+            return;
+        }
+        Err(_) => {
+            tracing::info!("an NBD client did not end its negotiation in time");
+            return;
+        }
+    };
+
+    let (ledger, outgoing) = Ledger::new(session, &limits);
+    let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, limits.patience);
+    let mut requests =
+        Requests::new(reader, volume, Arc::clone(&ledger), limits.patience, stop.clone());
+    let serving = async {
+        let ended = tokio::select! {
+            ended = requests.run() => ended,
+            () = overdue(&stop, limits.patience) => Ok(()),
+        };
+        ledger.settled().await;
+        ended
+    };
+    let ended = tokio::select! {
+        ended = serving => ended,
+        error = replies.run() => Err(error.into()),
+    };
+    if let Err(error) = ended {
+        tracing::info!(%error, "an NBD connection was cut");
+    }
+    replies.into_writer().shutdown().await.ok();
+}
+
+/// When a client has sent long enough after the server was told to stop.
+async fn overdue(stop: &Stop, patience: Duration) {
+    stop.wait().await;
+    sleep(patience).await;
+}
+
+/// As the NBD project's `doc/uri.md` has it.
+fn uri(address: &NbdAddress, name: &str) -> String {
+    let name = escaped(name.as_bytes());
+    match address {
+        NbdAddress::Unix(path) => {
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            format!("nbd+unix:///{name}?socket={}", escaped_path(&absolute))
+        }
+        NbdAddress::Tcp(address) => format!("nbd://{address}/{name}"),
+    }
+}
+
+fn escaped_path(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    escaped(path.as_os_str().as_bytes())
+}
+
+/// All but what RFC 3986 leaves free everywhere, and slashes, becomes `%XX`.
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            out.push(byte.into());
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_says_where() {
+        let unix = NbdAddress::Unix("/run/a b?.sock".into());
+        assert_eq!(uri(&unix, "tank"), "nbd+unix:///tank?socket=/run/a%20b%3F.sock");
+        let tcp = NbdAddress::Tcp("[::1]:10809".parse().expect("an address"));
+        assert_eq!(uri(&tcp, "tank"), "nbd://[::1]:10809/tank");
+    }
+}

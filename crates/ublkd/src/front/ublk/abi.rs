@@ -42,9 +42,6 @@ pub(super) const FEATURE_IOCTL_ENCODE: u64 = 1 << 6;
 /// There is [`Control::TryStopDevice`], which refuses while somebody has the device open.
 pub(super) const FEATURE_SAFE_STOP: u64 = 1 << 17;
 
-/// The states of a device in which a new server can take over.
-pub(super) const STATES_RECOVERABLE: [u16; 2] = [2, 3];
-
 /// The answer to a fetch: there is a request.
 pub(super) const RESULT_REQUEST: i32 = 0;
 /// The answer to a fetch: there will be no more requests.

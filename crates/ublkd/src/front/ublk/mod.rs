@@ -1,1 +1,391 @@
-//! ublk.
+//! A volume as a block device `/dev/ublkbN`, through the kernel's ublk driver.
+//!
+//! Invariants:
+//! - The device outlives a server that dies: its users wait, and the next server goes on with what
+//!   they have under way ([`UblkServer::recover`]).
+//! - A device in use is not taken away ([`UblkServer::stop`]).
+//! - Whatever can fail is done before a device starts or is taken over: threads, rings and buffers
+//!   are there before.
+
+mod abi;
+mod control;
+mod descriptors;
+mod inbox;
+mod queue;
+mod request;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use raidcore::units::BLOCK_BYTES;
+use rustix::fs::{Mode, OFlags};
+
+use super::thread as prepare;
+use crate::volume::{Buffer, Volume};
+use abi::DeviceInfo;
+use control::Control;
+use queue::Queue;
+
+/// Where the driver takes commands.
+const CONTROL: &str = "/dev/ublk-control";
+
+/// Why a volume can't be served, or not be withdrawn, as a block device.
+#[derive(Debug, thiserror::Error)]
+pub enum UblkError {
+    /// The kernel has no ublk driver, or it is not loaded.
+    #[error(
+        "{} is missing: run `modprobe ublk_drv` (a kernel with CONFIG_BLK_DEV_UBLK, Linux 6.5 or \
+         later), or serve the array through NBD or FUSE instead",
+        .path.display()
+    )]
+    NoDriver {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The driver is too old.
+    #[error(
+        "the kernel's ublk driver can't recover a device: it takes Linux 6.5 or later; serve the \
+         array through NBD or FUSE instead"
+    )]
+    OldDriver,
+    /// A file of the driver can't be opened.
+    #[error("can't open {}: {source}; run as root", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The driver refuses a command.
+    #[error("the ublk driver failed {what}: {source}")]
+    Command {
+        /// What it was to do.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A queue's thread can't work.
+    #[error("can't serve a ublk queue: {0}")]
+    Queue(io::Error),
+    /// Each request that can be under way needs a buffer.
+    #[error("the device needs {need} free buffers of the array and there are {have}")]
+    Buffers {
+        /// Wanted.
+        need: usize,
+        /// Free.
+        have: usize,
+    },
+    /// The device to take over is another array's, or was made for other buffers.
+    #[error("{} was not made for this array: {what}", .disk.display())]
+    Foreign {
+        /// The device.
+        disk: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// The device is mounted or otherwise open.
+    #[error("{} is in use: unmount or close it first", .disk.display())]
+    InUse {
+        /// The device.
+        disk: PathBuf,
+    },
+}
+
+impl UblkError {
+    fn command(what: &'static str, source: io::Error) -> Self {
+        Self::Command { what, source }
+    }
+}
+
+/// What a device is like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UblkOptions {
+    /// The number N of `/dev/ublkbN`; `None` for the first that is free.
+    pub id: Option<u32>,
+    /// Hardware queues, each with a thread; the driver takes no more than there are CPUs.
+    pub queues: u16,
+    /// The most requests under way in a queue, at most 4096. Each has a buffer of the volume for as
+    /// long as the device lives.
+    pub depth: u16,
+}
+
+impl Default for UblkOptions {
+    /// The first free number, one queue of 128.
+    fn default() -> Self {
+        Self { id: None, queues: 1, depth: 128 }
+    }
+}
+
+/// A volume that is served as a block device. Dropping it stops the device, unless that is in use:
+/// then it stays, and waits for a server to recover it once this process has ended.
+#[derive(Debug)]
+pub struct UblkServer {
+    control: Control,
+    id: u32,
+    disk: PathBuf,
+    queues: Vec<JoinHandle<()>>,
+}
+
+impl UblkServer {
+    /// Serves `volume` as a new device.
+    ///
+    /// # Errors
+    /// When there is no driver, this process is not allowed to, or the volume has too few buffers.
+    pub fn start(volume: &Volume, options: UblkOptions) -> Result<Self, UblkError> {
+        let control = Control::open(Path::new(CONTROL))?;
+        let info = control.add(DeviceInfo {
+            queues: options.queues.max(1),
+            depth: options.depth.clamp(1, abi::DEPTH_MAX),
+            request_bytes: request_bytes(volume),
+            id: options.id.unwrap_or(abi::ANY_DEVICE),
+            ..DeviceInfo::default()
+        })?;
+        let begin = || -> Result<Vec<JoinHandle<()>>, UblkError> {
+            control.set_params(info.id, request::params(volume, info.request_bytes))?;
+            let queues = Prepared::all(&control, &info, volume)?;
+            let threads = serve(queues, info.id)?;
+            control.start(info.id)?;
+            Ok(threads)
+        };
+        match begin() {
+            Ok(queues) => Ok(Self::new(control, info.id, queues)),
+            Err(error) => {
+                control.delete(info.id).ok();
+                Err(error)
+            }
+        }
+    }
+
+    /// Goes on serving the device that another server of this array has left by dying. What its
+    /// users have under way is issued again, so the volume must be consistent.
+    ///
+    /// # Errors
+    /// When there is no such device, or it is still served, or another array's.
+    pub fn recover(volume: &Volume, id: u32) -> Result<Self, UblkError> {
+        let control = Control::open(Path::new(CONTROL))?;
+        let info = control.info(id)?;
+        let foreign = |what| UblkError::Foreign { disk: disk(id), what };
+        if control.capacity(id)? != request::capacity(volume) {
+            return Err(foreign("its size differs"));
+        }
+        if info.request_bytes > request_bytes(volume) {
+            return Err(foreign("its requests are larger than the array's buffers"));
+        }
+        let queues = Prepared::all(&control, &info, volume)?;
+        control.start_recovery(id)?;
+        let queues = serve(queues, id)?;
+        control.end_recovery(id)?;
+        Ok(Self::new(control, id, queues))
+    }
+
+    fn new(control: Control, id: u32, queues: Vec<JoinHandle<()>>) -> Self {
+        Self { control, id, disk: disk(id), queues }
+    }
+
+    /// The number N of `/dev/ublkbN`, by which it can be recovered.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The block device.
+    #[must_use]
+    pub fn disk(&self) -> &Path {
+        &self.disk
+    }
+
+    /// Takes the device away, once what is under way has ended.
+    ///
+    /// # Errors
+    /// When it is in use: it goes on being served, and this can be called again.
+    pub fn stop(&mut self) -> Result<(), UblkError> {
+        if self.queues.is_empty() {
+            return Ok(());
+        }
+        self.control.stop(self.id, &self.disk)?;
+        for queue in self.queues.drain(..) {
+            if queue.join().is_err() {
+                tracing::error!(id = self.id, "a ublk queue's thread has panicked");
+            }
+        }
+        self.control.delete(self.id)
+    }
+}
+
+impl Drop for UblkServer {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            tracing::error!(id = self.id, %error, "a ublk device stays behind");
+        }
+    }
+}
+
+/// The most bytes of a request that fit into a buffer.
+fn request_bytes(volume: &Volume) -> u32 {
+    let bytes = volume.max_request_blocks().saturating_mul(BLOCK_BYTES as u32);
+    bytes.min(abi::REQUEST_BYTES_MAX)
+}
+
+fn disk(id: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/ublkb{id}"))
+}
+
+/// A queue's thread, with all that it needs but the device.
+struct Prepared {
+    thread: JoinHandle<()>,
+    device: Sender<Arc<OwnedFd>>,
+    /// Told when the ring is there, and when the driver has all tags.
+    progress: Receiver<io::Result<()>>,
+}
+
+/// What a queue's thread is given.
+struct Work {
+    number: u16,
+    cpus: Vec<usize>,
+    volume: Volume,
+    buffers: Vec<Buffer>,
+    device: Receiver<Arc<OwnedFd>>,
+    progress: Sender<io::Result<()>>,
+}
+
+impl Prepared {
+    fn all(control: &Control, info: &DeviceInfo, volume: &Volume) -> Result<Vec<Self>, UblkError> {
+        let need = usize::from(info.queues) * usize::from(info.depth);
+        let mut buffers: Vec<Buffer> = (0..need).map_while(|_| volume.try_buffer()).collect();
+        if buffers.len() < need {
+            let have = buffers.len();
+            return Err(UblkError::Buffers { need, have });
+        }
+        let queues = (0..info.queues).map(|number| {
+            let cpus = match info.queues {
+                1 => Vec::new(),
+                _ => control.affinity(info.id, number)?,
+            };
+            let own = buffers.split_off(buffers.len() - usize::from(info.depth));
+            Self::new(number, cpus, volume.clone(), own).map_err(UblkError::Queue)
+        });
+        queues.collect()
+    }
+
+    fn new(
+        number: u16,
+        cpus: Vec<usize>,
+        volume: Volume,
+        buffers: Vec<Buffer>,
+    ) -> io::Result<Self> {
+        let (device, its_device) = mpsc::channel();
+        let (its_progress, progress) = mpsc::channel();
+        let work =
+            Work { number, cpus, volume, buffers, device: its_device, progress: its_progress };
+        let thread =
+            thread::Builder::new().name(format!("ublk-{number}")).spawn(move || work.run())?;
+        let prepared = Self { thread, device, progress };
+        prepared.wait()?;
+        Ok(prepared)
+    }
+
+    /// Waits for the thread's next step.
+    fn wait(&self) -> io::Result<()> {
+        let gone = |_| Err(io::Error::other("the queue's thread has ended"));
+        self.progress.recv().unwrap_or_else(gone)
+    }
+}
+
+/// Gives the queues their device, and returns when the driver has all their tags.
+fn serve(queues: Vec<Prepared>, id: u32) -> Result<Vec<JoinHandle<()>>, UblkError> {
+    let path = PathBuf::from(format!("/dev/ublkc{id}"));
+    let device = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(io::Error::from)
+        .map_err(|source| UblkError::Open { path, source })?;
+    let device = Arc::new(device);
+    for queue in &queues {
+        // A thread that is gone is noticed below.
+        queue.device.send(Arc::clone(&device)).ok();
+    }
+    for queue in &queues {
+        queue.wait().map_err(UblkError::Queue)?;
+    }
+    Ok(queues.into_iter().map(|queue| queue.thread).collect())
+}
+
+impl Work {
+    fn run(self) {
+        prepare::mask_signals();
+        prepare::become_io_flusher();
+        prepare::stay_on(&self.cpus);
+        prepare::give_up_sys_admin();
+        let ring = match queue::ring(self.buffers.len() as u16) {
+            Ok(ring) => ring,
+            Err(error) => {
+                self.progress.send(Err(error)).ok();
+                return;
+            }
+        };
+        self.progress.send(Ok(())).ok();
+        let Ok(device) = self.device.recv() else {
+            return;
+        };
+        let queue = Queue::new(ring, device, self.number, self.volume, self.buffers);
+        let fetched = queue.and_then(|mut queue| {
+            queue.fetch()?;
+            Ok(queue)
+        });
+        let mut queue = match fetched {
+            Ok(queue) => queue,
+            Err(error) => {
+                self.progress.send(Err(error)).ok();
+                return;
+            }
+        };
+        self.progress.send(Ok(())).ok();
+        if let Err(error) = queue.run() {
+            tracing::error!(queue = self.number, %error, "a ublk queue has ended");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::{Submissions, VolumeConfig};
+
+    fn volume(tags: u16) -> (Volume, Submissions) {
+        Volume::channel(VolumeConfig {
+            name: "tank".to_owned(),
+            blocks: 8,
+            chunk_blocks: 1,
+            stripe_blocks: 1,
+            max_request_blocks: 1,
+            tags,
+        })
+    }
+
+    fn info(queues: u16, depth: u16) -> DeviceInfo {
+        DeviceInfo { queues, depth, id: abi::ANY_DEVICE, ..DeviceInfo::default() }
+    }
+
+    #[test]
+    fn without_buffers_nothing_starts() {
+        let (volume, _submissions) = volume(3);
+        let result = Prepared::all(&Control::nobody(), &info(2, 2), &volume).map(drop);
+        let Err(UblkError::Buffers { need: 4, have: 3 }) = result else {
+            panic!("{result:?}");
+        };
+        assert!(volume.try_buffer().is_some(), "they are free again");
+    }
+
+    #[test]
+    fn threads_without_a_device_end_and_give_buffers_back() {
+        let (volume, _submissions) = volume(3);
+        let queues = Prepared::all(&Control::nobody(), &info(1, 3), &volume).expect("a thread");
+        assert!(volume.try_buffer().is_none(), "each tag has its buffer");
+        let error = serve(queues, abi::ANY_DEVICE).expect_err("there is no such device");
+        assert!(error.to_string().contains("/dev/ublkc4294967295"), "{error}");
+        let back: Vec<_> = (0..3).map(|_| volume.buffer_blocking()).collect();
+        assert_eq!(back.len(), 3);
+    }
+}

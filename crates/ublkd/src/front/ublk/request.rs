@@ -24,7 +24,8 @@ pub(super) fn translate(descriptor: Descriptor) -> Result<(Submit, i32), i32> {
         _ => return Err(-libc::EOPNOTSUPP),
     };
     let Descriptor { start, sectors, .. } = descriptor;
-    let aligned = start.is_multiple_of(BLOCK_SECTORS.into()) && sectors.is_multiple_of(BLOCK_SECTORS);
+    let aligned =
+        start.is_multiple_of(BLOCK_SECTORS.into()) && sectors.is_multiple_of(BLOCK_SECTORS);
     if !aligned && op != Op::Flush {
         return Err(-libc::EINVAL);
     }
@@ -64,7 +65,11 @@ pub(super) fn params(volume: &Volume, request_bytes: u32) -> Params {
         max: request_bytes / SECTOR_BYTES,
         boundary: stripe.saturating_mul(BLOCK_SECTORS),
         capacity: capacity(volume),
-        discard_granularity: stripe.saturating_mul(BLOCK_BYTES as u32),
+        // The block layer reckons with a power of two here.
+        discard_granularity: stripe
+            .saturating_mul(BLOCK_BYTES as u32)
+            .checked_next_power_of_two()
+            .unwrap_or(BLOCK_BYTES as u32),
         max_range: RANGE_BLOCKS_MAX * BLOCK_SECTORS,
     }
 }
@@ -99,12 +104,7 @@ mod tests {
             (5 | 1 << 15, Op::WriteZeroes, false, 0),
         ];
         for (word, op, fua, result) in cases {
-            let request = Submit {
-                op,
-                lba: Lba(3),
-                blocks: 2,
-                fua,
-            };
+            let request = Submit { op, lba: Lba(3), blocks: 2, fua };
             assert_eq!(translate(descriptor(word, 16, 24)), Ok((request, result)));
         }
         let (flush, result) = translate(descriptor(2, 0, 0)).expect("a flush");
@@ -155,6 +155,6 @@ mod tests {
     fn a_stripe_that_is_no_power_of_two_is_a_boundary() {
         let five = params(&volume(16, 80), 1 << 20);
         assert_eq!((five.io_min_shift, five.io_opt_shift), (16, 16));
-        assert_eq!((five.boundary, five.discard_granularity), (640, 320 << 10));
+        assert_eq!((five.boundary, five.discard_granularity), (640, 512 << 10));
     }
 }

@@ -1,0 +1,141 @@
+//! The other end of the control socket.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{ArrayReport, Outcome, Refusal, Reply, Request, VERSION, encode_request, socket_path};
+
+/// The longest answer, in bytes.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
+/// How long an array may take to answer. Stopping flushes everything, and a device that is added
+/// may be slow, so this is generous.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The array is not running.
+    #[error(
+        "the array \"{name}\" is not running (nobody answers on {path}); start it with `evenkeel \
+         start`"
+    )]
+    NotRunning {
+        /// Its name.
+        name: String,
+        /// Where its socket would be.
+        path: PathBuf,
+    },
+    /// The socket belongs to someone else.
+    #[error("{path} can't be opened: {source}; run this as the user who started the array")]
+    Denied {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The conversation broke off.
+    #[error("the array \"{name}\" gave no answer: {source}; see its log")]
+    Broken {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The answer makes no sense.
+    #[error("the array \"{name}\" answered in a way that is not understood; use its release")]
+    NotUnderstood {
+        /// Its name.
+        name: String,
+    },
+    /// The array refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// A connection to a running array.
+#[derive(Debug)]
+pub struct Client {
+    name: String,
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the array called `name`.
+    ///
+    /// # Errors
+    /// If it is not running or belongs to someone else.
+    pub fn connect(run_dir: &Path, name: &str) -> Result<Self, ClientError> {
+        let path = socket_path(run_dir, name);
+        let stream = UnixStream::connect(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => ClientError::Denied { path: path.clone(), source },
+            _ => ClientError::NotRunning { name: name.to_owned(), path: path.clone() },
+        })?;
+        let client = Self { name: name.to_owned(), stream: BufReader::new(stream) };
+        let patience = client.stream.get_ref().set_read_timeout(Some(PATIENCE));
+        patience.map_err(|source| client.broken(source))?;
+        Ok(client)
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// If the array refuses, or the conversation breaks off.
+    pub fn call(&mut self, request: &Request) -> Result<Value, ClientError> {
+        let line = encode_request(request).map_err(|e| self.broken(e.into()))?;
+        let sent = self.stream.get_mut().write_all(line.as_bytes());
+        sent.map_err(|source| self.broken(source))?;
+        let mut answer = Vec::new();
+        let read = (&mut self.stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut answer);
+        read.map_err(|source| self.broken(source))?;
+        if answer.is_empty() {
+            return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        match serde_json::from_slice(&answer) {
+            Ok(Reply { v: VERSION, outcome: Outcome::Ok(value) }) => Ok(value),
+            Ok(Reply { outcome: Outcome::Error(refusal), .. }) => Err(refusal.into()),
+            Ok(Reply { .. }) | Err(_) => {
+                Err(ClientError::NotUnderstood { name: self.name.clone() })
+            }
+        }
+    }
+
+    /// How the array is.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn status(&mut self) -> Result<ArrayReport, ClientError> {
+        let value = self.call(&Request::Status)?;
+        serde_json::from_value(value)
+            .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+    }
+
+    fn broken(&self, source: io::Error) -> ClientError {
+        ClientError::Broken { name: self.name.clone(), source }
+    }
+}
+
+/// The names of the arrays that have a socket in `run_dir`, whether or not they answer, sorted.
+///
+/// # Errors
+/// If the directory is there and can't be read.
+pub fn running(run_dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match std::fs::read_dir(run_dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let is_socket = path.extension().is_some_and(|extension| extension == "sock");
+        if let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| is_socket) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}

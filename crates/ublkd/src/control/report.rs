@@ -1,0 +1,463 @@
+//! How an array is, as plain data for programs and in words for people: what is wrong, since when,
+//! what to do.
+
+use std::path::PathBuf;
+
+use raidcore::engine::{ArrayHealth, Note, PassEnd, PassKind, Status};
+use raidcore::geometry::Level;
+use raidcore::meta::{ArrayRecord, Consistency, SlotState};
+use raidcore::units::{BLOCK_BYTES, DeviceId};
+use serde::{Deserialize, Serialize};
+
+/// What does not change while an array runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Facts {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uuid: String,
+    /// "raid5" and the like.
+    pub level: String,
+    /// A chunk.
+    pub chunk_bytes: u64,
+    /// What users see.
+    pub capacity_bytes: u64,
+    /// How much of each member is used, metadata included.
+    pub member_bytes: u64,
+    /// How many members may be missing.
+    pub redundancy: usize,
+    /// "journal", "bitmap" or "resync".
+    pub consistency: String,
+    /// When it was created, in seconds since 1970.
+    pub created: u64,
+}
+
+impl Facts {
+    /// What a record says.
+    #[must_use]
+    pub fn of(record: &ArrayRecord) -> Self {
+        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
+        let consistency = match record.consistency {
+            Consistency::Journal => "journal",
+            Consistency::Bitmap => "bitmap",
+            Consistency::Resync => "resync",
+        };
+        Self {
+            name: record.name.clone(),
+            uuid: record.array.to_string(),
+            level: level_name(record.geometry.level()).to_owned(),
+            chunk_bytes: bytes(record.geometry.chunk().into()),
+            capacity_bytes: bytes(record.geometry.capacity()),
+            member_bytes: bytes(record.areas.member_blocks()),
+            redundancy: record.geometry.redundancy(),
+            consistency: consistency.to_owned(),
+            created: record.created,
+        }
+    }
+}
+
+/// An array's state.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ArrayReport {
+    /// What does not change.
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// How well it is.
+    pub health: Health,
+    /// What is wrong; nothing if all is well.
+    pub problems: Vec<Problem>,
+    /// Its members, in order.
+    pub members: Vec<MemberReport>,
+    /// Its spares.
+    pub spares: Vec<SpareReport>,
+    /// The work under way in the background.
+    pub pass: Option<PassReport>,
+    /// How the last scrub since the start ended.
+    pub last_scrub: Option<ScrubReport>,
+    /// Regions marked in the write-intent bitmap, and how many there are.
+    pub dirty_regions: (u64, u64),
+    /// Stripes that are discarded, and how many there are.
+    pub zero_stripes: (u64, u64),
+    /// The least and the greatest pace of background work, in bytes of each member per second; no
+    /// greatest if unlimited.
+    pub pace: (u64, Option<u64>),
+    /// Requests completed, and completed with an error, since the start.
+    pub requests: (u64, u64),
+    /// How it can be reached.
+    pub fronts: Vec<Front>,
+    /// What happened lately, the oldest first.
+    pub events: Vec<EventReport>,
+    /// The process that runs it.
+    pub pid: u32,
+}
+
+/// How well an array is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// All members serve.
+    Online,
+    /// Members are missing or being rebuilt; the data is there.
+    Degraded,
+    /// More is missing than the redundancy makes up for.
+    Failed,
+}
+
+/// Something that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Problem {
+    /// What.
+    pub what: String,
+    /// Since when, in seconds since 1970.
+    pub since: Option<u64>,
+    /// What to do.
+    pub action: String,
+}
+
+/// A member.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MemberReport {
+    /// Its number.
+    pub member: u8,
+    /// Its device, if it has one.
+    pub path: Option<PathBuf>,
+    /// Its device's identity.
+    pub uuid: String,
+    /// Its state.
+    pub state: MemberState,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+    /// Read errors since the start, whether corrected or not.
+    pub read_errors: u64,
+    /// Write errors since the start.
+    pub write_errors: u64,
+}
+
+/// A member's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberState {
+    /// In service.
+    Up,
+    /// Being filled.
+    Rebuilding,
+    /// Out of service.
+    Failed,
+}
+
+/// A spare.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpareReport {
+    /// Its device.
+    pub path: Option<PathBuf>,
+}
+
+/// What is done in the background.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// Redundancy is made to agree with data.
+    Resync,
+    /// A member is filled.
+    Rebuild,
+    /// Redundancy is compared with data.
+    Scrub,
+}
+
+/// Work in the background.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PassReport {
+    /// What is done.
+    pub task: Task,
+    /// Which member is rebuilt.
+    pub member: Option<u8>,
+    /// Bytes of each member that are done.
+    pub done_bytes: u64,
+    /// Bytes of each member in all.
+    pub total_bytes: u64,
+    /// Whether it is held.
+    pub paused: bool,
+    /// The stripe where it can't go on.
+    pub stuck_at_stripe: Option<u64>,
+    /// Stripes that did not match.
+    pub mismatches: u64,
+    /// How long it has run.
+    pub elapsed_ms: u64,
+    /// How fast it has been so far.
+    pub bytes_per_second: u64,
+    /// How long it will take at that rate.
+    pub left_ms: Option<u64>,
+}
+
+/// How a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ScrubReport {
+    /// Stripes that did not match.
+    pub mismatches: u64,
+    /// Whether they were corrected.
+    pub repaired: bool,
+    /// When, in seconds since 1970.
+    pub at: u64,
+}
+
+/// How the array can be reached.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Front {
+    /// "nbd", "fuse" or "ublk".
+    pub kind: String,
+    /// A URI, or the path of a file or device.
+    pub address: String,
+}
+
+/// Something that happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EventReport {
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// What, in words.
+    pub text: String,
+}
+
+impl ArrayReport {
+    /// Puts together what the engine says and what it does not know.
+    pub(super) fn new(
+        facts: &Facts,
+        status: &Status,
+        path: impl Fn(DeviceId) -> Option<PathBuf>,
+        fronts: Vec<Front>,
+        events: Vec<EventReport>,
+    ) -> Self {
+        let members = status.members.iter().map(|m| MemberReport {
+            member: m.member.0,
+            path: m.device.and_then(&path),
+            uuid: m.uuid.to_string(),
+            state: match m.state {
+                SlotState::Up => MemberState::Up,
+                SlotState::Rebuilding { .. } => MemberState::Rebuilding,
+                SlotState::Failed => MemberState::Failed,
+            },
+            since: m.since,
+            read_errors: m.read_errors,
+            write_errors: m.write_errors,
+        });
+        let spare = |&device: &DeviceId| SpareReport { path: path(device) };
+        let mut report = Self {
+            facts: facts.clone(),
+            health: match status.health {
+                ArrayHealth::Online => Health::Online,
+                ArrayHealth::Degraded => Health::Degraded,
+                ArrayHealth::Failed => Health::Failed,
+            },
+            problems: Vec::new(),
+            members: members.collect(),
+            spares: status.spares.iter().map(spare).collect(),
+            pass: PassReport::of(status, facts.chunk_bytes),
+            last_scrub: status.last_scrub.map(|scrub| ScrubReport {
+                mismatches: scrub.mismatches,
+                repaired: scrub.repaired,
+                at: scrub.at,
+            }),
+            dirty_regions: status.dirty_regions,
+            zero_stripes: status.zero_stripes,
+            pace: (status.pace.min, (status.pace.max < u64::MAX).then_some(status.pace.max)),
+            requests: (status.counters.requests, status.counters.errors),
+            fronts,
+            events,
+            pid: std::process::id(),
+        };
+        report.problems = report.find_problems();
+        report
+    }
+
+    fn find_problems(&self) -> Vec<Problem> {
+        let name = &self.facts.name;
+        let mut problems = Vec::new();
+        if self.health == Health::Failed {
+            problems.push(Problem {
+                what: "more members are missing than the redundancy makes up for: requests fail"
+                    .into(),
+                since: None,
+                action: format!(
+                    "stop it (`evenkeel stop {name}`), bring the members back, start it again"
+                ),
+            });
+        }
+        let members = self.members.iter();
+        problems.extend(members.filter_map(|member| self.problem_of(member)));
+        if let Some(pass) = &self.pass {
+            problems.extend(pass.problem(name));
+        }
+        if let Some(scrub) = self.last_scrub.filter(|s| s.mismatches > 0 && !s.repaired) {
+            problems.push(Problem {
+                what: format!("{} stripes' redundancy did not match", scrub.mismatches),
+                since: Some(scrub.at),
+                action: format!(
+                    "correct the redundancy (`evenkeel scrub start {name} --repair`), and check \
+                     the contents"
+                ),
+            });
+        }
+        problems
+    }
+
+    fn problem_of(&self, member: &MemberReport) -> Option<Problem> {
+        let name = &self.facts.name;
+        let number = member.member;
+        let path = member.path.as_ref().map(|path| format!(" ({})", path.display()));
+        let path = path.unwrap_or_default();
+        let errors = member.read_errors + member.write_errors;
+        let (what, since, action) = match member.state {
+            MemberState::Failed if self.facts.redundancy == 0 => (
+                format!("member {number} is out of service"),
+                Some(member.since),
+                "this level has no redundancy: bring the device back, or restore a backup".into(),
+            ),
+            MemberState::Failed => (
+                format!("member {number} is out of service"),
+                Some(member.since),
+                format!(
+                    "give the array a new device: `evenkeel disk replace {name} {number} PATH`"
+                ),
+            ),
+            MemberState::Rebuilding => (
+                format!("member {number}{path} is being rebuilt"),
+                Some(member.since),
+                format!("wait (`evenkeel rebuild status {name} --wait`)"),
+            ),
+            MemberState::Up if errors > 0 => (
+                format!(
+                    "member {number}{path} had {} read and {} write errors since the start",
+                    member.read_errors, member.write_errors
+                ),
+                None,
+                format!(
+                    "check the device (smartctl, cables, the kernel's log), or replace it: \
+                     `evenkeel disk replace {name} {number} PATH`"
+                ),
+            ),
+            MemberState::Up => return None,
+        };
+        Some(Problem { what, since, action })
+    }
+}
+
+impl PassReport {
+    fn of(status: &Status, chunk_bytes: u64) -> Option<Self> {
+        let pass = status.pass?;
+        let (task, member) = match pass.kind {
+            PassKind::Resync => (Task::Resync, None),
+            PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
+            PassKind::Scrub { .. } => (Task::Scrub, None),
+        };
+        let done_bytes = pass.done * chunk_bytes;
+        let total_bytes = pass.total * chunk_bytes;
+        let elapsed_ms = u64::try_from(pass.elapsed.as_millis()).unwrap_or(u64::MAX);
+        let rate = u128::from(done_bytes) * 1000 / u128::from(elapsed_ms.max(1));
+        let left = u128::from(total_bytes.saturating_sub(done_bytes)) * 1000;
+        let left_ms = left.checked_div(rate).and_then(|ms| u64::try_from(ms).ok());
+        Some(Self {
+            task,
+            member,
+            done_bytes,
+            total_bytes,
+            paused: pass.paused,
+            stuck_at_stripe: pass.stuck.map(|stripe| stripe.0),
+            mismatches: pass.mismatches,
+            elapsed_ms,
+            bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
+            left_ms: left_ms.filter(|_| !pass.paused),
+        })
+    }
+
+    fn problem(&self, name: &str) -> Option<Problem> {
+        let task = self.task.name();
+        let (what, action) = match (self.stuck_at_stripe, self.paused, self.task) {
+            (Some(stripe), _, _) => (
+                format!("the {task} can't go on: stripe {stripe} can't be read from what is left"),
+                format!(
+                    "bring missing members back, then `evenkeel rebuild resume {name}`; \
+                     or overwrite what that stripe holds"
+                ),
+            ),
+            (None, true, _) => (
+                format!("the {task} is paused"),
+                format!("let it go on: `evenkeel rebuild resume {name}`"),
+            ),
+            (None, false, Task::Resync) => (
+                "redundancy is being brought into step with the data".to_owned(),
+                format!("wait (`evenkeel rebuild status {name} --wait`)"),
+            ),
+            (None, false, Task::Rebuild | Task::Scrub) => return None,
+        };
+        Some(Problem { what, since: None, action })
+    }
+}
+
+impl Task {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Resync => "resync",
+            Self::Rebuild => "rebuild",
+            Self::Scrub => "scrub",
+        }
+    }
+}
+
+/// A level's name, as in [`Facts`].
+#[must_use]
+pub fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Raid0 => "raid0",
+        Level::Raid1 => "raid1",
+        Level::Raid4 => "raid4",
+        Level::Raid5 => "raid5",
+        Level::Raid6 => "raid6",
+    }
+}
+
+/// A note in words.
+pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) -> String {
+    let named = |device| match path(device) {
+        Some(path) => format!(" ({})", path.display()),
+        None => String::new(),
+    };
+    let task = |kind: PassKind| match kind {
+        PassKind::Resync => "resync".to_owned(),
+        PassKind::Rebuild(member) => format!("rebuild of member {}", member.0),
+        PassKind::Scrub { repair: false } => "scrub".to_owned(),
+        PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
+    };
+    match *note {
+        Note::MemberFailed { member, device, why } => {
+            let why = match why {
+                None => "as told".to_owned(),
+                Some(error) => format!("{error:?}").to_lowercase(),
+            };
+            format!("member {}{} was taken out of service: {why}", member.0, named(device))
+        }
+        Note::ArrayFailed => {
+            "more failed than the redundancy makes up for: no more writes are taken".to_owned()
+        }
+        Note::BlocksRepaired { member, at, blocks } => format!(
+            "member {}: {blocks} unreadable blocks from block {} on were rewritten from redundancy",
+            member.0, at.0
+        ),
+        Note::PassStarted(kind) => format!("{} started", task(kind)),
+        Note::PassEnded(kind, PassEnd::Done) => format!("{} finished", task(kind)),
+        Note::PassEnded(kind, PassEnd::Cancelled) => format!("{} was cancelled", task(kind)),
+        Note::PassEnded(kind, PassEnd::Stuck(stripe)) => {
+            format!("{} can't go on at stripe {}", task(kind), stripe.0)
+        }
+        Note::Mismatch(stripe) => {
+            format!("stripe {}: redundancy does not match the data", stripe.0)
+        }
+        Note::SpareActivated { member, device } => {
+            format!("a spare{} takes the place of member {}", named(device), member.0)
+        }
+        Note::JournalReplayed { entries } => {
+            format!("after an unclean stop, {entries} entries of the journal were carried out")
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The control socket.
+//!
+//! Invariants:
+//! - The socket is never reachable by others than its owner, not even for a moment: it gets its
+//!   mode under another name.
+//! - A socket that somebody answers on is never replaced.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::service::Service;
+use super::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
+
+/// How many clients are served at once; others wait to be accepted.
+const CLIENTS_MAX: usize = 32;
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// An array of this name runs.
+    #[error("an array named \"{name}\" is already running (it answers on {path})")]
+    Running {
+        /// The name.
+        name: String,
+        /// Its socket.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("{path}: {source}; the run directory can be chosen by --run-dir")]
+    Io {
+        /// The socket, or its directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A control socket that listens. Removed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    path: PathBuf,
+    listener: Option<UnixListener>,
+    closing: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Makes the socket of the array called `name`. Clients wait until [`Server::serve`].
+    ///
+    /// # Errors
+    /// If an array of this name runs, or the system refuses.
+    pub fn bind(run_dir: &Path, name: &str) -> Result<Self, BindError> {
+        let at = |path: &Path, source| BindError::Io { path: path.to_path_buf(), source };
+        fs::create_dir_all(run_dir).map_err(|e| at(run_dir, e))?;
+        let path = socket_path(run_dir, name);
+        if BlockingStream::connect(&path).is_ok() {
+            return Err(BindError::Running { name: name.to_owned(), path });
+        }
+        let hidden = run_dir.join(format!(".{name}.{}", std::process::id()));
+        let make = || {
+            remove_if_there(&hidden)?;
+            let listener = UnixListener::bind(&hidden)?;
+            fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
+            fs::rename(&hidden, &path)?;
+            Ok(listener)
+        };
+        let listener = make().map_err(|e| at(&path, e))?;
+        Ok(Self { path, listener: Some(listener), closing: watch::Sender::new(false), task: None })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Answers clients from now on.
+    pub fn serve(&mut self, service: Arc<Service>) {
+        if let Some(listener) = self.listener.take() {
+            let closing = self.closing.subscribe();
+            self.task = Some(tokio::spawn(accept(listener, service, closing)));
+        }
+    }
+
+    /// Takes no more requests, and ends when those under way are answered.
+    pub async fn close(mut self) {
+        self.closing.send_replace(true);
+        if let Some(task) = self.task.take()
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the control socket's task failed");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Err(error) = remove_if_there(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "could not remove the socket");
+        }
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+async fn accept(listener: UnixListener, service: Arc<Service>, closing: watch::Receiver<bool>) {
+    let mut clients = JoinSet::new();
+    let mut shut = closing.clone();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if clients.len() < CLIENTS_MAX => match accepted {
+                Ok((stream, _)) => {
+                    clients.spawn(talk(stream, Arc::clone(&service), closing.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a control client");
+                    // Out of descriptors, most likely; a client that leaves gives one back.
+                    if clients.join_next().await.is_none() {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            },
+            Some(_) = clients.join_next(), if !clients.is_empty() => {}
+            () = closed(&mut shut) => break,
+        }
+    }
+    while clients.join_next().await.is_some() {}
+}
+
+/// Ends when the socket closes, or its server is gone.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+/// Serves one client until it leaves, misbehaves, or the socket closes.
+async fn talk(stream: UnixStream, service: Arc<Service>, mut closing: watch::Receiver<bool>) {
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut limited = (&mut reader).take(LINE_BYTES_MAX as u64 + 1);
+        let read = tokio::select! {
+            read = limited.read_until(b'\n', &mut line) => read,
+            () = closed(&mut closing) => return,
+        };
+        let too_long = line.len() > LINE_BYTES_MAX;
+        let reply = match read {
+            Ok(0) | Err(_) => return,
+            Ok(_) if too_long => {
+                let message = format!("a request has at most {LINE_BYTES_MAX} bytes");
+                encode_reply(Err(Refusal::new("bad-request", message)))
+            }
+            Ok(_) => match decode_request(&line) {
+                Ok(request) => encode_reply(service.answer(request).await),
+                Err(refusal) => encode_reply(Err(refusal)),
+            },
+        };
+        if writer.write_all(reply.as_bytes()).await.is_err() || too_long {
+            return;
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The negotiation: a client names options until it chooses the export.
+//!
+//! Invariants:
+//! - An option has at most [`OPTION_BYTES_MAX`] bytes of data, a negotiation at most
+//!   [`OPTIONS_MAX`] options; who exceeds that is cut off.
+//! - Every option but EXPORT_NAME, which knows no errors, gets a final reply.
+
+use std::io;
+
+use raidcore::units::BLOCK_BYTES;
+use tokio::io::{AsyncBufRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::PAYLOAD_BYTES_MAX;
+use super::wire::{
+    Bytes, NBD_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply,
+    transmission,
+};
+use crate::volume::Volume;
+
+/// Far more than any option with names of the protocol's 4,096 bytes needs.
+const OPTION_BYTES_MAX: u32 = 64 << 10;
+
+/// Clients send fewer than ten.
+const OPTIONS_MAX: usize = 64;
+
+const FLAGS: u16 = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES;
+
+/// What follows the answer to EXPORT_NAME, unless the client has agreed to do without.
+const EXPORT_PADDING: [u8; 124] = [0; 124];
+
+const DESCRIPTION: &str = "Evenkeel array";
+
+const ALLOCATION: &str = "base:allocation";
+
+/// The name of `base:allocation` in this server's replies.
+pub(super) const ALLOCATION_ID: u32 = 1;
+
+/// What was agreed on.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Session {
+    /// Replies come in chunks.
+    pub(super) structured: bool,
+    /// The client may ask for `base:allocation`.
+    pub(super) allocation: bool,
+}
+
+/// Why a negotiation was cut off.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HandshakeError {
+    #[error("the connection failed: {0}")]
+    Connection(#[from] io::Error),
+    #[error("it wants handshake flags {0:#x}, which this server does not have")]
+    Flags(u32),
+    #[error("it sent something that is no option")]
+    Magic,
+    #[error("it sent an option of {0} bytes; {OPTION_BYTES_MAX} are enough for all there are")]
+    Long(u32),
+    #[error("it sent more than {OPTIONS_MAX} options")]
+    Many,
+    #[error("it asked for an export that is not here")]
+    Export,
+    #[error("it sent option {0} without the fixed newstyle handshake")]
+    NotFixed(u32),
+}
+
+/// Why an option is refused.
+struct Refusal {
+    kind: u32,
+    text: &'static str,
+}
+
+const MALFORMED: Refusal =
+    Refusal { kind: reply::ERR_INVALID, text: "the option's data are not well-formed" };
+
+const UNSTRUCTURED: Refusal =
+    Refusal { kind: reply::ERR_INVALID, text: "negotiate structured replies first" };
+
+const NO_EXPORT: Refusal = Refusal {
+    kind: reply::ERR_UNKNOWN,
+    text: "there is no such export: use the array's name, or none",
+};
+
+const NO_TLS: Refusal = Refusal {
+    kind: reply::ERR_POLICY,
+    text: "this server has no TLS: use a Unix socket, or a tunnel",
+};
+
+const NO_OPTION: Refusal =
+    Refusal { kind: reply::ERR_UNSUPPORTED, text: "this server does not have the option" };
+
+/// Negotiates; `None` if the client does not want to go on.
+pub(super) async fn negotiate<R, W>(
+    reader: &mut R,
+    writer: &mut W,
+    volume: &Volume,
+) -> Result<Option<Session>, HandshakeError>
+where
+    R: AsyncBufRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut greeting = Vec::with_capacity(18);
+    greeting.extend(NBD_MAGIC.to_be_bytes());
+    greeting.extend(OPTION_MAGIC.to_be_bytes());
+    greeting.extend(FLAGS.to_be_bytes());
+    writer.write_all(&greeting).await?;
+    let flags = reader.read_u32().await?;
+    let ours = u16::try_from(flags).is_ok_and(|flags| flags & !FLAGS == 0);
+    if !ours {
+        return Err(HandshakeError::Flags(flags));
+    }
+    let client = |flag: u16| flags & u32::from(flag) != 0;
+
+    let mut haggling = Haggling { volume, session: Session::default(), out: Vec::new() };
+    for _ in 0..OPTIONS_MAX {
+        if reader.read_u64().await? != OPTION_MAGIC {
+            return Err(HandshakeError::Magic);
+        }
+        let option = reader.read_u32().await?;
+        let length = reader.read_u32().await?;
+        if length > OPTION_BYTES_MAX {
+            return Err(HandshakeError::Long(length));
+        }
+        if option != option::EXPORT_NAME && !client(handshake::FIXED_NEWSTYLE) {
+            return Err(HandshakeError::NotFixed(option));
+        }
+        let mut data = vec![0; length as usize];
+        reader.read_exact(&mut data).await?;
+
+        let next = if option == option::EXPORT_NAME {
+            haggling.export_name(&data, client(handshake::NO_ZEROES))?
+        } else {
+            haggling.answer(option, &data)
+        };
+        let sent = writer.write_all(&haggling.out).await;
+        haggling.out.clear();
+        match next {
+            // A client that aborts need not wait for the answer.
+            Next::Abort => return Ok(None),
+            Next::Go => {
+                sent?;
+                return Ok(Some(haggling.session));
+            }
+            Next::Option => sent?,
+        }
+    }
+    Err(HandshakeError::Many)
+}
+
+/// What comes after an option.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Option,
+    Go,
+    Abort,
+}
+
+struct Haggling<'a> {
+    volume: &'a Volume,
+    session: Session,
+    /// Replies to be sent.
+    out: Vec<u8>,
+}
+
+impl Haggling<'_> {
+    /// The only option that has an answer of its own form, and none for errors.
+    fn export_name(&mut self, name: &[u8], no_zeroes: bool) -> Result<Next, HandshakeError> {
+        if !self.is_export(name) {
+            return Err(HandshakeError::Export);
+        }
+        self.out.extend(bytes(self.volume).to_be_bytes());
+        self.out.extend(self.transmission_flags().to_be_bytes());
+        if !no_zeroes {
+            self.out.extend(EXPORT_PADDING);
+        }
+        Ok(Next::Go)
+    }
+
+    fn answer(&mut self, option: u32, data: &[u8]) -> Next {
+        let result = match option {
+            option::ABORT => Ok(Next::Abort),
+            option::LIST => self.list(data),
+            option::STARTTLS => Err(NO_TLS),
+            option::INFO => self.info(option, data).map(|()| Next::Option),
+            option::GO => self.info(option, data).map(|()| Next::Go),
+            option::STRUCTURED_REPLY => self.structured_reply(data),
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, data),
+            _ => Err(NO_OPTION),
+        };
+        match result {
+            Ok(next) => {
+                self.reply(option, reply::ACK, &[]);
+                next
+            }
+            Err(Refusal { kind, text }) => {
+                self.reply(option, kind, &[text.as_bytes()]);
+                Next::Option
+            }
+        }
+    }
+
+    fn list(&mut self, data: &[u8]) -> Result<Next, Refusal> {
+        if !data.is_empty() {
+            return Err(MALFORMED);
+        }
+        let name = self.volume.name().as_bytes();
+        let length = (name.len() as u32).to_be_bytes();
+        let parts = [&length, name, DESCRIPTION.as_bytes()];
+        self.reply(option::LIST, reply::SERVER, &parts);
+        Ok(Next::Option)
+    }
+
+    fn structured_reply(&mut self, data: &[u8]) -> Result<Next, Refusal> {
+        if !data.is_empty() {
+            return Err(MALFORMED);
+        }
+        self.session.structured = true;
+        Ok(Next::Option)
+    }
+
+    fn info(&mut self, option: u32, data: &[u8]) -> Result<(), Refusal> {
+        let (name, wanted) = info_request(data).ok_or(MALFORMED)?;
+        if !self.is_export(name) {
+            return Err(NO_EXPORT);
+        }
+        let size = bytes(self.volume).to_be_bytes();
+        let flags = self.transmission_flags().to_be_bytes();
+        self.inform(option, info::EXPORT, &[&size, &flags]);
+        let (minimum, preferred) = (BLOCK_BYTES as u32, preferred_bytes(self.volume));
+        let sizes = [minimum, preferred, PAYLOAD_BYTES_MAX].map(u32::to_be_bytes);
+        // Sent unasked too, for it is not what clients would take for granted.
+        self.inform(option, info::BLOCK_SIZE, &[sizes.as_flattened()]);
+        if wanted.contains(&info::NAME) {
+            self.inform(option, info::NAME, &[self.volume.name().as_bytes()]);
+        }
+        if wanted.contains(&info::DESCRIPTION) {
+            self.inform(option, info::DESCRIPTION, &[DESCRIPTION.as_bytes()]);
+        }
+        Ok(())
+    }
+
+    /// Lists or sets metadata contexts. There is one.
+    fn contexts(&mut self, option: u32, data: &[u8]) -> Result<Next, Refusal> {
+        let setting = option == option::SET_META_CONTEXT;
+        if setting {
+            self.session.allocation = false;
+        }
+        if !self.session.structured {
+            return Err(UNSTRUCTURED);
+        }
+        let (name, queries) = context_queries(data).ok_or(MALFORMED)?;
+        if !self.is_export(name) {
+            return Err(NO_EXPORT);
+        }
+        let all = !setting && (queries.is_empty() || queries.contains(&&b"base:"[..]));
+        if all || queries.contains(&ALLOCATION.as_bytes()) {
+            self.session.allocation |= setting;
+            // In a list, where the number has no meaning, it shall be zero.
+            let id = if setting { ALLOCATION_ID } else { 0 };
+            let parts = [&id.to_be_bytes(), ALLOCATION.as_bytes()];
+            self.reply(option, reply::META_CONTEXT, &parts);
+        }
+        Ok(Next::Option)
+    }
+
+    fn is_export(&self, name: &[u8]) -> bool {
+        name.is_empty() || name == self.volume.name().as_bytes()
+    }
+
+    fn transmission_flags(&self) -> u16 {
+        let flags = transmission::HAS_FLAGS
+            | transmission::SEND_FLUSH
+            | transmission::SEND_FUA
+            | transmission::SEND_TRIM
+            | transmission::SEND_WRITE_ZEROES
+            | transmission::SEND_FAST_ZERO
+            | transmission::CAN_MULTI_CONN;
+        if self.session.structured { flags | transmission::SEND_DF } else { flags }
+    }
+
+    fn inform(&mut self, option: u32, kind: u16, parts: &[&[u8]]) {
+        let data = [&kind.to_be_bytes()[..], &parts.concat()];
+        self.reply(option, reply::INFO, &data);
+    }
+
+    fn reply(&mut self, option: u32, kind: u32, parts: &[&[u8]]) {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        self.out.extend(OPTION_REPLY_MAGIC.to_be_bytes());
+        self.out.extend(option.to_be_bytes());
+        self.out.extend(kind.to_be_bytes());
+        self.out.extend((length as u32).to_be_bytes());
+        self.out.extend(parts.concat());
+    }
+}
+
+/// The size of the export in bytes.
+fn bytes(volume: &Volume) -> u64 {
+    volume.blocks().saturating_mul(BLOCK_BYTES as u64)
+}
+
+/// A stripe, where writes need no old data; if that is no power of two, as it must be, a chunk.
+fn preferred_bytes(volume: &Volume) -> u32 {
+    [volume.stripe_blocks(), volume.chunk_blocks()]
+        .into_iter()
+        .filter_map(|blocks| blocks.checked_mul(BLOCK_BYTES as u32))
+        .find(|bytes| bytes.is_power_of_two() && *bytes <= PAYLOAD_BYTES_MAX)
+        .unwrap_or(BLOCK_BYTES as u32)
+}
+
+/// The export's name and the kinds of information that are asked for.
+fn info_request(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+    let mut rest = Bytes(data);
+    let name = rest.string()?;
+    let count = rest.u16()?;
+    let wanted = (0..count).map(|_| rest.u16()).collect::<Option<_>>()?;
+    rest.0.is_empty().then_some((name, wanted))
+}
+
+/// The export's name and the queries.
+fn context_queries(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let mut rest = Bytes(data);
+    let name = rest.string()?;
+    let count = rest.u32()?;
+    // Collecting into an `Option` reserves nothing, and the data end before a hostile count.
+    let queries = (0..count).map(|_| rest.string()).collect::<Option<_>>()?;
+    rest.0.is_empty().then_some((name, queries))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::volume::VolumeConfig;
+
+    fn preferred(chunk_blocks: u32, stripe_blocks: u32) -> u32 {
+        let (volume, _submissions) = Volume::channel(VolumeConfig {
+            name: "tank".to_owned(),
+            blocks: 1 << 20,
+            chunk_blocks,
+            stripe_blocks,
+            max_request_blocks: 16,
+            tags: 1,
+        });
+        preferred_bytes(&volume)
+    }
+
+    #[test]
+    fn the_preferred_size_is_one_that_the_protocol_allows() {
+        assert_eq!(preferred(16, 64), 64 * 4096);
+        assert_eq!(preferred(16, 48), 16 * 4096);
+        assert_eq!(preferred(256, 1 << 14), 256 * 4096);
+        assert_eq!(preferred(3, 9), 4096);
+        assert_eq!(preferred(u32::MAX, u32::MAX), 4096);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_parsed_or_refused(data in prop::collection::vec(0u8..4, 0..40)) {
+            if let Some((name, wanted)) = info_request(&data) {
+                prop_assert_eq!(4 + name.len() + 2 + 2 * wanted.len(), data.len());
+            }
+            if let Some((name, queries)) = context_queries(&data) {
+                let strings: usize = queries.iter().map(|query| 4 + query.len()).sum();
+                prop_assert_eq!(4 + name.len() + 4 + strings, data.len());
+            }
+        }
+    }
+}

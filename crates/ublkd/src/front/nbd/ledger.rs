@@ -1,0 +1,401 @@
+//! The requests of a connection that the volume has, and the way from there to the replies.
+//!
+//! Invariants:
+//! - A request is in the table from [`Ledger::open`] until its last part has ended, and a part ends
+//!   once: the volume completes it, or it was never submitted because the request was dropped.
+//! - A request's messages go out under the table's lock, so its last message is sent last.
+//! - A request is in flight from [`Ledger::admit`] until its last message is written; a part has
+//!   its place in the connection's share until its buffer is back.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use raidcore::engine::RequestError;
+use raidcore::units::{BLOCK_BYTES, Lba};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::NbdLimits;
+use super::handshake::Session;
+use super::wire::{Errno, Head};
+use crate::volume::{Buffer, Port, Submit, Volume};
+
+/// A place among the requests in flight; given back when it is dropped without an answer.
+pub(super) type Place<'a> = SemaphorePermit<'a>;
+
+/// Something to write to the client.
+pub(super) enum Outgoing {
+    Message(Message),
+    /// A read whose data have to come in order. Nothing else is in flight meanwhile.
+    Stream(Stream),
+}
+
+/// A reply, or a part of one.
+pub(super) struct Message {
+    pub(super) head: Head,
+    /// The buffer, and how many of its bytes are meant.
+    pub(super) data: Option<(Buffer, usize)>,
+    /// Whether the request is answered with this.
+    pub(super) last: bool,
+}
+
+/// A read of more than a buffer as one piece.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    pub(super) handle: u64,
+    pub(super) extent: Extent,
+    /// As a chunk, or else as a simple reply.
+    pub(super) structured: bool,
+}
+
+/// A range of blocks, in pieces of which each fits what it is for: whole stripes where possible, so
+/// that cutting a large write does not make small ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Extent {
+    lba: u64,
+    blocks: u64,
+    /// A piece ends where this divides the address.
+    unit: u64,
+}
+
+impl Extent {
+    /// Pieces of at most `most` blocks.
+    pub(super) fn new(lba: u64, blocks: u64, most: u32, volume: &Volume) -> Self {
+        let whole = |size: u32| most.checked_rem(size).map(|rest| most - rest);
+        let unit = whole(volume.stripe_blocks()).filter(|unit| *unit > 0).unwrap_or(most);
+        let unit = if blocks <= u64::from(most) { u64::MAX } else { u64::from(unit) };
+        Self { lba, blocks, unit }
+    }
+
+    /// How many pieces; at least one.
+    pub(super) fn pieces(&self) -> u32 {
+        let last = self.lba + self.blocks.saturating_sub(1);
+        // A request has at most 2^20 blocks.
+        (last / self.unit - self.lba / self.unit + 1) as u32
+    }
+
+    /// The address and size of a piece.
+    pub(super) fn piece(&self, index: u32) -> (Lba, u32) {
+        let first = (self.lba / self.unit + u64::from(index)).saturating_mul(self.unit);
+        let start = first.max(self.lba);
+        let end = first.saturating_add(self.unit).min(self.lba + self.blocks);
+        (Lba(start), (end - start) as u32)
+    }
+
+    /// The address of the first byte.
+    pub(super) fn offset(&self) -> u64 {
+        self.lba * BLOCK_BYTES as u64
+    }
+
+    /// The size in bytes, of what is read or written.
+    pub(super) fn bytes(&self) -> u32 {
+        self.blocks as u32 * BLOCK_BYTES as u32
+    }
+}
+
+/// See the [module](self).
+pub(super) struct Ledger {
+    session: Session,
+    table: Mutex<Table>,
+    out: UnboundedSender<Outgoing>,
+    /// Free places for requests.
+    requests: Semaphore,
+    requests_max: u32,
+    /// The rest of the connection's share of the volume's buffers.
+    share: Semaphore,
+}
+
+#[derive(Default)]
+struct Table {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    handle: u64,
+    /// Whether there are data to send.
+    reads: bool,
+    extent: Extent,
+    /// Parts that have not ended.
+    left: u32,
+    error: Option<Errno>,
+}
+
+/// A request whose parts are being submitted. What is not when it is dropped fails.
+pub(super) struct Request<'a> {
+    ledger: &'a Ledger,
+    slot: u32,
+    submitted: u32,
+    parts: u32,
+}
+
+impl Ledger {
+    pub(super) fn new(
+        session: Session,
+        limits: &NbdLimits,
+    ) -> (Arc<Self>, UnboundedReceiver<Outgoing>) {
+        let (out, outgoing) = unbounded_channel();
+        let requests = limits.requests.max(1);
+        let ledger = Self {
+            session,
+            table: Mutex::default(),
+            out,
+            requests: Semaphore::new(requests.into()),
+            requests_max: requests.into(),
+            share: Semaphore::new(limits.buffers.max(1).into()),
+        };
+        (Arc::new(ledger), outgoing)
+    }
+
+    pub(super) fn session(&self) -> Session {
+        self.session
+    }
+
+    /// Waits for a place for a request.
+    pub(super) async fn admit(&self) -> Place<'_> {
+        self.places(1).await
+    }
+
+    /// Waits until nothing is in flight but the request that has this place; nothing else is
+    /// admitted until that one is done.
+    pub(super) async fn admit_alone<'a>(&'a self, mut place: Place<'a>) -> Place<'a> {
+        place.merge(self.places(self.requests_max - 1).await);
+        place
+    }
+
+    /// Waits until nothing is in flight.
+    pub(super) async fn settled(&self) {
+        drop(self.places(self.requests_max).await);
+    }
+
+    async fn places(&self, count: u32) -> Place<'_> {
+        match self.requests.acquire_many(count).await {
+            Ok(places) => places,
+            Err(_) => unreachable!("the semaphore is never closed"),
+        }
+    }
+
+    /// Waits for a buffer of the connection's share.
+    pub(super) async fn buffer(&self, volume: &Volume) -> Buffer {
+        if let Ok(place) = self.share.acquire().await {
+            place.forget();
+        }
+        volume.buffer().await
+    }
+
+    /// Begins a request.
+    pub(super) fn open(
+        &self,
+        place: Place<'_>,
+        handle: u64,
+        reads: bool,
+        extent: Extent,
+    ) -> Request<'_> {
+        place.forget();
+        let parts = extent.pieces();
+        let slot = self.table().insert(Entry { handle, reads, extent, left: parts, error: None });
+        Request { ledger: self, slot, submitted: 0, parts }
+    }
+
+    /// Answers a request at once.
+    pub(super) fn answer(&self, place: Place<'_>, head: Head) {
+        place.forget();
+        self.send(head, None, true);
+    }
+
+    /// Leaves a request that was admitted alone to the replies.
+    pub(super) fn stream(&self, place: Place<'_>, stream: Stream) {
+        place.forget();
+        // Without a receiver the connection is ending.
+        self.out.send(Outgoing::Stream(stream)).ok();
+    }
+
+    /// Some messages were written: `last` requests are done, `buffers` buffers are back.
+    pub(super) fn written(&self, last: usize, buffers: usize) {
+        self.requests.add_permits(last);
+        self.share.add_permits(buffers);
+    }
+
+    /// A stream was written.
+    pub(super) fn streamed(&self) {
+        self.requests.add_permits(self.requests_max as usize);
+    }
+
+    /// What answers a request that succeeded without data.
+    pub(super) fn success(&self, handle: u64, reads: bool) -> Head {
+        if reads && self.session.structured {
+            Head::none(handle)
+        } else {
+            Head::simple(handle, None)
+        }
+    }
+
+    /// What answers a request that failed.
+    pub(super) fn failure(&self, handle: u64, error: Errno) -> Head {
+        if self.session.structured {
+            Head::error(handle, error)
+        } else {
+            Head::simple(handle, Some(error))
+        }
+    }
+
+    fn send(&self, head: Head, data: Option<(Buffer, usize)>, last: bool) {
+        let message = Message { head, data, last };
+        // Without a receiver the connection is ending.
+        self.out.send(Outgoing::Message(message)).ok();
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what was read, and if this was the last part, what ends the request.
+    fn reply(&self, entry: &Entry, part: u32, buffer: Buffer) {
+        let last = entry.left == 0 && entry.error.is_none();
+        let (Lba(lba), blocks) = entry.extent.piece(part);
+        let bytes = blocks as usize * BLOCK_BYTES;
+        let head = if self.session.structured {
+            let offset = lba * BLOCK_BYTES as u64;
+            Head::data(entry.handle, last, offset, bytes as u32)
+        } else {
+            Head::simple(entry.handle, None)
+        };
+        self.send(head, Some((buffer, bytes)), last);
+    }
+}
+
+impl Port for Ledger {
+    fn completed(&self, cookie: u64, buffer: Buffer, result: Result<(), RequestError>) {
+        let (slot, part) = (cookie as u32, (cookie >> 32) as u32);
+        let mut table = self.table();
+        let Some(entry) = table.end(slot, 1, result.err().map(Errno::from)) else {
+            tracing::error!(cookie, "an answer to no NBD request");
+            return;
+        };
+        let (ended, reads) = (entry.left == 0, entry.reads);
+        let (handle, error) = (entry.handle, entry.error);
+        if reads && result.is_ok() {
+            self.reply(entry, part, buffer);
+        } else {
+            drop(buffer);
+            self.share.add_permits(1);
+        }
+        if !ended {
+            return;
+        }
+        table.remove(slot);
+        match error {
+            Some(error) => self.send(self.failure(handle, error), None, true),
+            None if reads => {}
+            None => self.send(self.success(handle, false), None, true),
+        }
+    }
+}
+
+impl Request<'_> {
+    /// Submits the next part.
+    pub(super) fn submit(
+        &mut self,
+        volume: &Volume,
+        port: &Arc<dyn Port>,
+        request: Submit,
+        buffer: Buffer,
+    ) {
+        let cookie = u64::from(self.submitted) << 32 | u64::from(self.slot);
+        self.submitted += 1;
+        volume.submit(port, cookie, request, buffer);
+    }
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        let missing = self.parts - self.submitted;
+        if missing == 0 {
+            return;
+        }
+        let mut table = self.ledger.table();
+        let Some(entry) = table.end(self.slot, missing, Some(Errno::Shutdown)) else {
+            return;
+        };
+        if entry.left == 0 {
+            let (handle, error) = (entry.handle, entry.error);
+            table.remove(self.slot);
+            let head = self.ledger.failure(handle, error.unwrap_or(Errno::Shutdown));
+            self.ledger.send(head, None, true);
+        }
+    }
+}
+
+impl Table {
+    fn insert(&mut self, entry: Entry) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            // At most as many as there are requests in flight.
+            (self.entries.len() - 1) as u32
+        });
+        self.entries[slot as usize] = Some(entry);
+        slot
+    }
+
+    /// Ends parts of a request, and returns it.
+    fn end(&mut self, slot: u32, parts: u32, error: Option<Errno>) -> Option<&Entry> {
+        let entry = self.entries.get_mut(slot as usize)?.as_mut()?;
+        assert!(entry.left >= parts, "a part ended twice: {entry:?}");
+        entry.left -= parts;
+        entry.error = entry.error.or(error);
+        Some(entry)
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.entries[slot as usize] = None;
+        self.free.push(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::volume::VolumeConfig;
+
+    fn extent(lba: u64, blocks: u64, most: u32, stripe_blocks: u32) -> Extent {
+        let (volume, _submissions) = Volume::channel(VolumeConfig {
+            name: "tank".to_owned(),
+            blocks: 1 << 40,
+            chunk_blocks: 1,
+            stripe_blocks,
+            max_request_blocks: 1,
+            tags: 1,
+        });
+        Extent::new(lba, blocks, most, &volume)
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_cover_an_extent_in_order(
+            lba in 0u64..1 << 40, blocks in 1u64..5000, most in 1u32..300, stripe in 0u32..100,
+        ) {
+            let extent = extent(lba, blocks, most, stripe);
+            let mut at = lba;
+            for piece in 0..extent.pieces() {
+                let (start, length) = extent.piece(piece);
+                prop_assert_eq!(start, Lba(at));
+                prop_assert!(0 < length && length <= most);
+                at += u64::from(length);
+                let whole = stripe > 0 && stripe <= most && blocks > most.into();
+                if whole && at < lba + blocks {
+                    prop_assert_eq!(at % u64::from(stripe), 0, "a stripe was cut");
+                }
+            }
+            prop_assert_eq!(at, lba + blocks);
+        }
+    }
+
+    #[test]
+    fn what_fits_a_buffer_is_one_piece() {
+        let extent = extent(63, 16, 16, 4);
+        assert_eq!((extent.pieces(), extent.piece(0)), (1, (Lba(63), 16)));
+        assert_eq!((extent.offset(), extent.bytes()), (63 * 4096, 16 * 4096));
+    }
+}

@@ -1,0 +1,281 @@
+//! From the connection into the volume.
+//!
+//! Invariants:
+//! - A payload goes from the socket into the volume's buffer, apart from what was read ahead with
+//!   the request before it.
+//! - A buffer is taken when its part of the payload has begun to arrive, and the rest of that part
+//!   must follow in time.
+//! - A payload is taken or skipped also if the request is refused, so the next request is found.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raidcore::engine::Op;
+use raidcore::units::BLOCK_BYTES;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::time::timeout;
+
+use super::handshake::ALLOCATION_ID;
+use super::ledger::{Extent, Ledger, Request, Stream};
+use super::wire::{Command, Errno, Head, Header, flag};
+use super::{PAYLOAD_BYTES_MAX, Stop};
+use crate::front::RANGE_BLOCKS_MAX;
+use crate::volume::{Port, Submit, Volume};
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+
+/// Why a connection was cut.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Cut {
+    #[error("the connection failed: {0}")]
+    Connection(#[from] io::Error),
+    #[error("the client sent something that is no request")]
+    Magic,
+    #[error("the client sent a write of {0} bytes; {PAYLOAD_BYTES_MAX} are allowed")]
+    Oversize(u32),
+    #[error("the client did not send a payload in time")]
+    Slow,
+}
+
+/// What to do for a request that is all right.
+enum Task {
+    Volume {
+        op: Op,
+        extent: Extent,
+    },
+    Stream(Stream),
+    /// Nothing: it has no bytes.
+    Nothing,
+    Status,
+}
+
+/// The reading half of a connection.
+pub(super) struct Requests<R> {
+    reader: BufReader<R>,
+    volume: Volume,
+    ledger: Arc<Ledger>,
+    port: Arc<dyn Port>,
+    patience: Duration,
+    stop: Stop,
+}
+
+impl<R: AsyncRead + Unpin> Requests<R> {
+    pub(super) fn new(
+        reader: BufReader<R>,
+        volume: Volume,
+        ledger: Arc<Ledger>,
+        patience: Duration,
+        stop: Stop,
+    ) -> Self {
+        Self { reader, volume, port: Arc::<Ledger>::clone(&ledger), ledger, patience, stop }
+    }
+
+    /// Until the client has no more requests, or the server stops and nothing is in flight.
+    pub(super) async fn run(&mut self) -> Result<(), Cut> {
+        let stop = self.stop.clone();
+        let ledger = Arc::clone(&self.ledger);
+        let mut stopping = pin!(stop.wait());
+        loop {
+            let quiet = async {
+                if !stop.is_set() {
+                    stopping.as_mut().await;
+                }
+                ledger.settled().await;
+            };
+            let header = tokio::select! {
+                biased;
+                header = read_header(&mut self.reader) => header?,
+                () = quiet => return Ok(()),
+            };
+            match header {
+                None => return Ok(()),
+                Some(header) if header.command == Command::Disconnect => return Ok(()),
+                Some(header) => self.take(header).await?,
+            }
+        }
+    }
+
+    async fn take(&mut self, header: Header) -> Result<(), Cut> {
+        let writes = header.command == Command::Write;
+        if writes && header.length > PAYLOAD_BYTES_MAX {
+            return Err(Cut::Oversize(header.length));
+        }
+        let ledger = Arc::clone(&self.ledger);
+        let place = ledger.admit().await;
+        let task = if self.stop.is_set() { Err(Errno::Shutdown) } else { self.check(&header) };
+        if writes && task.is_err() {
+            self.skip(header.length).await?;
+        }
+        let handle = header.handle;
+        match task {
+            Err(error) => ledger.answer(place, ledger.failure(handle, error)),
+            Ok(Task::Nothing) => {
+                let reads = header.command == Command::Read;
+                ledger.answer(place, ledger.success(handle, reads));
+            }
+            Ok(Task::Status) => {
+                let head = Head::all_data(handle, ALLOCATION_ID, header.length);
+                ledger.answer(place, head);
+            }
+            Ok(Task::Stream(stream)) => {
+                let place = ledger.admit_alone(place).await;
+                ledger.stream(place, stream);
+            }
+            Ok(Task::Volume { op, extent }) => {
+                let request = ledger.open(place, handle, op == Op::Read, extent);
+                let fua = header.flags & flag::FUA != 0;
+                self.submit(request, op, extent, fua).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn submit(
+        &mut self,
+        mut request: Request<'_>,
+        op: Op,
+        extent: Extent,
+        fua: bool,
+    ) -> Result<(), Cut> {
+        for part in 0..extent.pieces() {
+            let (lba, blocks) = extent.piece(part);
+            if op == Op::Write {
+                let begun = timeout(self.patience, self.reader.fill_buf()).await;
+                if begun.map_err(|_| Cut::Slow)??.is_empty() {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
+            }
+            let mut buffer = self.ledger.buffer(&self.volume).await;
+            if op == Op::Write {
+                let payload = &mut buffer[..blocks as usize * BLOCK_BYTES];
+                let read = timeout(self.patience, self.reader.read_exact(payload)).await;
+                read.map_err(|_| Cut::Slow)??;
+            }
+            let submit = Submit { op, lba, blocks, fua };
+            request.submit(&self.volume, &self.port, submit, buffer);
+        }
+        Ok(())
+    }
+
+    /// Reads a payload that nobody wants.
+    async fn skip(&mut self, length: u32) -> Result<(), Cut> {
+        let mut payload = (&mut self.reader).take(length.into());
+        let mut nowhere = tokio::io::sink();
+        let skipping = tokio::io::copy_buf(&mut payload, &mut nowhere);
+        let skipped = timeout(self.patience, skipping).await;
+        if skipped.map_err(|_| Cut::Slow)?? < u64::from(length) {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        Ok(())
+    }
+
+    /// What a request asks for, if it may.
+    fn check(&self, header: &Header) -> Result<Task, Errno> {
+        let session = self.ledger.session();
+        let set = |flag: u16| header.flags & flag != 0;
+        let check = |own_flags, beyond| {
+            if header.flags & !(flag::FUA | own_flags) != 0 {
+                return Err(Errno::Invalid);
+            }
+            self.check_range(header, beyond)
+        };
+        match header.command {
+            Command::Read => {
+                let df = if session.structured { flag::DF } else { 0 };
+                let range = check(df, Errno::Invalid)?;
+                self.read(header, range, !session.structured || set(flag::DF))
+            }
+            Command::Write => {
+                let range = check(0, Errno::NoSpace)?;
+                Ok(self.task(Op::Write, range))
+            }
+            Command::Trim => {
+                let range = check(0, Errno::Invalid)?;
+                Ok(self.task(Op::Discard, range))
+            }
+            Command::WriteZeroes => {
+                let range = check(flag::NO_HOLE | flag::FAST_ZERO, Errno::NoSpace)?;
+                if set(flag::FAST_ZERO) && !self.are_stripes(range) {
+                    return Err(Errno::NotSupported);
+                }
+                // Members keep the space if the client wants that, and may have it back otherwise;
+                // the blocks are zeros either way.
+                let op = if set(flag::NO_HOLE) { Op::WriteZeroes } else { Op::Discard };
+                Ok(self.task(op, range))
+            }
+            Command::BlockStatus => {
+                let (_, blocks) = check(flag::REQ_ONE, Errno::Invalid)?;
+                if !session.allocation || blocks == 0 {
+                    return Err(Errno::Invalid);
+                }
+                Ok(Task::Status)
+            }
+            Command::Flush => match check(0, Errno::Invalid)? {
+                (0, 0) => {
+                    Ok(Task::Volume { op: Op::Flush, extent: Extent::new(0, 0, 1, &self.volume) })
+                }
+                _ => Err(Errno::Invalid),
+            },
+            Command::Disconnect | Command::Other(_) => Err(Errno::Invalid),
+        }
+    }
+
+    /// A read; `whole` if its data have to come as one piece.
+    fn read(&self, header: &Header, range: (u64, u64), whole: bool) -> Result<Task, Errno> {
+        let structured = self.ledger.session().structured;
+        if header.length > PAYLOAD_BYTES_MAX {
+            return Err(if structured { Errno::Overflow } else { Errno::Invalid });
+        }
+        match self.task(Op::Read, range) {
+            Task::Volume { extent, .. } if whole && extent.pieces() > 1 => {
+                Ok(Task::Stream(Stream { handle: header.handle, extent, structured }))
+            }
+            task => Ok(task),
+        }
+    }
+
+    fn task(&self, op: Op, (lba, blocks): (u64, u64)) -> Task {
+        let most = match op {
+            Op::Read | Op::Write => self.volume.max_request_blocks(),
+            Op::Flush | Op::Discard | Op::WriteZeroes => RANGE_BLOCKS_MAX,
+        };
+        if blocks == 0 {
+            return Task::Nothing;
+        }
+        let extent = Extent::new(lba, blocks, most, &self.volume);
+        Task::Volume { op, extent }
+    }
+
+    /// Where whole stripes become zeros nothing is written but that they are.
+    fn are_stripes(&self, (lba, blocks): (u64, u64)) -> bool {
+        let stripe = u64::from(self.volume.stripe_blocks().max(1));
+        lba.is_multiple_of(stripe) && blocks.is_multiple_of(stripe)
+    }
+
+    /// The first block and the number of blocks, if these are blocks, and not `beyond` the end.
+    fn check_range(&self, header: &Header, beyond: Errno) -> Result<(u64, u64), Errno> {
+        let length = u64::from(header.length);
+        if !header.offset.is_multiple_of(BLOCK) || !length.is_multiple_of(BLOCK) {
+            return Err(Errno::Invalid);
+        }
+        let (lba, blocks) = (header.offset / BLOCK, length / BLOCK);
+        if lba + blocks > self.volume.blocks() {
+            return Err(beyond);
+        }
+        Ok((lba, blocks))
+    }
+}
+
+/// The next request; `None` if the client sends no more.
+async fn read_header<R: AsyncRead + Unpin>(
+    reader: &mut BufReader<R>,
+) -> Result<Option<Header>, Cut> {
+    if reader.fill_buf().await?.is_empty() {
+        return Ok(None);
+    }
+    let mut bytes = [0; Header::BYTES];
+    reader.read_exact(&mut bytes).await?;
+    Header::decode(&bytes).map(Some).ok_or(Cut::Magic)
+}

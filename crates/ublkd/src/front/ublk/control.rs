@@ -1,0 +1,257 @@
+//! Control commands, through `/dev/ublk-control`.
+//!
+//! Invariants:
+//! - One command at a time, each in a ring of its own: what the kernel may still touch is never
+//!   reused.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use io_uring::{IoUring, opcode, squeue, types};
+use rustix::fs::{Mode, OFlags};
+
+use super::UblkError;
+use super::abi::{self, Control as Command, ControlCommand, DeviceInfo, Params};
+
+/// What this front end can't do without.
+const REQUIRED: u64 =
+    abi::FEATURE_USER_RECOVERY | abi::FEATURE_USER_RECOVERY_REISSUE | abi::FEATURE_IOCTL_ENCODE;
+
+/// How long a dead server's requests may take to come back. On Linux 6.12 that is half a minute if
+/// it had all of a queue, and longer while its writes are under way.
+const RECOVERY_WAIT: Duration = Duration::from_secs(120);
+
+/// How often it is asked whether they have.
+const RECOVERY_POLL: Duration = Duration::from_millis(20);
+
+/// Bits of the CPU mask that a queue's affinity is asked with.
+const CPUS: usize = 8192;
+
+/// The driver.
+#[derive(Debug)]
+pub(super) struct Control {
+    device: OwnedFd,
+    features: u64,
+}
+
+impl Control {
+    /// No driver, for what needs none.
+    #[cfg(test)]
+    pub(super) fn nobody() -> Self {
+        let device = std::fs::File::open("/dev/null").expect("/dev/null");
+        Self { device: device.into(), features: 0 }
+    }
+
+    /// The driver behind `path`, if it can what is needed.
+    pub(super) fn open(path: &Path) -> Result<Self, UblkError> {
+        let device = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        let device = device.map_err(|error| match error {
+            rustix::io::Errno::NOENT | rustix::io::Errno::NXIO => {
+                UblkError::NoDriver { path: path.to_owned() }
+            }
+            error => UblkError::Open { path: path.to_owned(), source: error.into() },
+        })?;
+        let mut control = Self { device, features: 0 };
+        let memory = vec![0; size_of::<u64>()];
+        let answer =
+            control.run(Command::GetFeatures, abi::ANY_DEVICE, memory, 0).map_err(|source| {
+                match source.raw_os_error() {
+                    Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ENODEV) => UblkError::OldDriver,
+                    _ => UblkError::command("asking for features", source),
+                }
+            })?;
+        control.features = u64::from_ne_bytes(array(&answer));
+        if control.features & REQUIRED != REQUIRED {
+            return Err(UblkError::OldDriver);
+        }
+        Ok(control)
+    }
+
+    /// Makes a device, and says how it turned out.
+    pub(super) fn add(&self, wish: DeviceInfo) -> Result<DeviceInfo, UblkError> {
+        let wish = DeviceInfo { features: REQUIRED, ..wish };
+        let answer = self.run(Command::AddDevice, wish.id, wish.encode().to_vec(), 0);
+        let answer = answer.map_err(|source| UblkError::command("adding a device", source))?;
+        Ok(DeviceInfo::decode(&array(&answer)))
+    }
+
+    /// What there is of a device.
+    pub(super) fn info(&self, id: u32) -> Result<DeviceInfo, UblkError> {
+        let memory = vec![0; DeviceInfo::BYTES];
+        let answer = self.run(Command::GetDeviceInfo, id, memory, 0);
+        let answer = answer.map_err(|source| UblkError::command("finding the device", source))?;
+        Ok(DeviceInfo::decode(&array(&answer)))
+    }
+
+    /// Describes the disk. Only before it starts.
+    pub(super) fn set_params(&self, id: u32, params: Params) -> Result<(), UblkError> {
+        self.run(Command::SetParams, id, params.encode().to_vec(), 0)
+            .map(drop)
+            .map_err(|source| UblkError::command("describing the disk", source))
+    }
+
+    /// The size of the disk in sectors.
+    pub(super) fn capacity(&self, id: u32) -> Result<u64, UblkError> {
+        let memory = Params::default().encode().to_vec();
+        let answer = self.run(Command::GetParams, id, memory, 0);
+        let answer = answer.map_err(|source| UblkError::command("asking for the size", source))?;
+        Ok(Params::capacity(&array(&answer)))
+    }
+
+    /// The CPUs whose requests come to a queue.
+    pub(super) fn affinity(&self, id: u32, queue: u16) -> Result<Vec<usize>, UblkError> {
+        let memory = vec![0; CPUS / 8];
+        let answer = self.run(Command::GetQueueAffinity, id, memory, queue.into());
+        let mask = answer.map_err(|source| UblkError::command("asking for CPUs", source))?;
+        // The mask is of longs; this is where a CPU is in them, whatever their byte order.
+        let words = mask.chunks_exact(8).map(|word| u64::from_ne_bytes(array(word)));
+        let cpus = words.enumerate().flat_map(|(at, word)| {
+            let is_in = move |bit: &usize| word >> bit & 1 == 1;
+            (0..64).filter(is_in).map(move |bit| at * 64 + bit)
+        });
+        Ok(cpus.collect())
+    }
+
+    /// Makes the disk appear. Waits until all tags of all queues have been fetched.
+    pub(super) fn start(&self, id: u32) -> Result<(), UblkError> {
+        self.run_for(Command::StartDevice, id, std::process::id().into())
+            .map_err(|source| UblkError::command("starting the device", source))
+    }
+
+    /// Prepares for a new server, once the dead one's requests have come back.
+    pub(super) fn start_recovery(&self, id: u32) -> Result<(), UblkError> {
+        let begun = Instant::now();
+        loop {
+            match self.run_for(Command::StartUserRecovery, id, 0) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    if begun.elapsed() > RECOVERY_WAIT {
+                        return Err(UblkError::command("taking over from the last server", error));
+                    }
+                    std::thread::sleep(RECOVERY_POLL);
+                }
+                Err(error) => {
+                    return Err(UblkError::command("taking over from the last server", error));
+                }
+            }
+        }
+    }
+
+    /// Lets requests come again. Waits until all tags of all queues have been fetched.
+    pub(super) fn end_recovery(&self, id: u32) -> Result<(), UblkError> {
+        self.run_for(Command::EndUserRecovery, id, std::process::id().into())
+            .map_err(|source| UblkError::command("resuming the device", source))
+    }
+
+    /// Takes the disk away, once what is under way has ended, unless it is in use.
+    pub(super) fn stop(&self, id: u32, disk: &Path) -> Result<(), UblkError> {
+        let in_use = || UblkError::InUse { disk: disk.to_owned() };
+        let command = if self.features & abi::FEATURE_SAFE_STOP != 0 {
+            Command::TryStopDevice
+        } else if is_claimed(disk) {
+            return Err(in_use());
+        } else {
+            Command::StopDevice
+        };
+        match self.run_for(command, id, 0) {
+            Ok(()) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EBUSY) => Err(in_use()),
+                Some(libc::ENODEV) => Ok(()),
+                _ => Err(UblkError::command("stopping the device", error)),
+            },
+        }
+    }
+
+    /// Gives the device's number back; without waiting for who still has it open, if possible.
+    pub(super) fn delete(&self, id: u32) -> Result<(), UblkError> {
+        let unknown = [libc::EOPNOTSUPP, libc::EINVAL].map(Some);
+        let deleted = match self.run_for(Command::DeleteDeviceAsync, id, 0) {
+            Err(error) if unknown.contains(&error.raw_os_error()) => {
+                self.run_for(Command::DeleteDevice, id, 0)
+            }
+            other => other,
+        };
+        match deleted {
+            Err(error) if error.raw_os_error() != Some(libc::ENODEV) => {
+                Err(UblkError::command("deleting the device", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn run_for(&self, command: Command, id: u32, data: u64) -> io::Result<()> {
+        self.run(command, id, Vec::new(), data).map(drop)
+    }
+
+    /// Carries out a command on `memory`, and returns that.
+    fn run(
+        &self,
+        command: Command,
+        device: u32,
+        mut memory: Vec<u8>,
+        data: u64,
+    ) -> io::Result<Vec<u8>> {
+        let address = if memory.is_empty() { 0 } else { memory.as_mut_ptr() as u64 };
+        let arguments = ControlCommand { device, memory: (address, memory.len() as u16), data };
+        let mut ring = IoUring::<squeue::Entry128>::builder().build(1)?;
+        let fd = types::Fd(self.device.as_raw_fd());
+        let entry = opcode::UringCmd80::new(fd, command as u32).cmd(arguments.encode());
+        // SAFETY: `memory` stays where it is until the command has ended, or for ever.
+        unsafe { ring.submission().push(&entry.build()) }.map_err(io::Error::other)?;
+        loop {
+            let waited = ring.submit_and_wait(1);
+            if let Some(ended) = ring.completion().next() {
+                let result = ended.result();
+                return match result {
+                    ..0 => Err(io::Error::from_raw_os_error(-result)),
+                    0.. => Ok(memory),
+                };
+            }
+            match waited {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    std::mem::forget(memory);
+                    return Err(error);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// Whether somebody has the disk mounted, or otherwise for themselves.
+fn is_claimed(disk: &Path) -> bool {
+    let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+    rustix::fs::open(disk, exclusive, Mode::empty()).err() == Some(rustix::io::Errno::BUSY)
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    std::array::from_fn(|i| bytes[i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_driver_it_is_said_what_helps() {
+        let path = Path::new("/dev/no-such-device");
+        let error = Control::open(path).expect_err("there is no driver");
+        assert!(matches!(error, UblkError::NoDriver { .. }), "{error}");
+        for hint in ["/dev/no-such-device", "modprobe ublk_drv", "CONFIG_BLK_DEV_UBLK", "NBD"] {
+            assert!(error.to_string().contains(hint), "{hint}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_driver_is_refused() {
+        // It takes any command, and answers none.
+        let error = Control::open(Path::new("/dev/null")).expect_err("no features");
+        assert!(matches!(error, UblkError::OldDriver), "{error}");
+        let error = Control::open(Path::new("/dev/zero")).expect_err("no commands");
+        assert!(matches!(error, UblkError::OldDriver), "{error}");
+    }
+}

@@ -1,0 +1,240 @@
+//! Clients that mean no good, or are broken. Whatever they do, the next one is served.
+
+use std::io::Write;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ublkd::front::nbd::NbdLimits;
+
+use crate::client::{Client, DISCONNECT, READ, WRITE, go, header};
+use crate::world::{BLOCK, World, config, pattern};
+
+/// That the server serves, and has all its buffers.
+fn assert_serves(world: &World) {
+    world.wait_for_all_buffers();
+    let mut client = world.connect().ready(true);
+    let data = pattern(7, 100);
+    assert_eq!(client.write(0, 0, &data), 0);
+    assert!(client.read(0, 0, 100 * 4096).data == data);
+    client.request(DISCONNECT, 0, 0, 0);
+    assert_eq!(client.rest(), b"");
+}
+
+/// Sends what the server takes, then waits until it has enough.
+fn send_and_leave(mut client: Client, bytes: &[u8]) {
+    client.stream.write_all(bytes).ok();
+    client.close_sending();
+    client.rest();
+}
+
+/// Limits that end a test soon where the defaults would end it late.
+fn impatient() -> NbdLimits {
+    NbdLimits {
+        handshake: Duration::from_millis(50),
+        patience: Duration::from_millis(50),
+        ..NbdLimits::default()
+    }
+}
+
+fn noise() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..3000)
+}
+
+/// An option with a header that is right, and data that may be.
+fn some_option() -> impl Strategy<Value = Vec<u8>> {
+    let data = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..60),
+        prop::collection::vec(0u8..3, 0..60),
+        Just(go("", &[3])),
+        Just(Vec::new()),
+    ];
+    let lie = prop_oneof![9 => Just(None), 1 => any::<u32>().prop_map(Some)];
+    (0u32..13, data, lie).prop_map(|(option, data, lie)| {
+        let length = lie.unwrap_or(data.len() as u32);
+        let head = [option.to_be_bytes(), length.to_be_bytes()].concat();
+        [b"IHAVEOPT", &head[..], &data].concat()
+    })
+}
+
+/// A request that is well-formed, with a payload or some of it.
+fn some_request() -> impl Strategy<Value = Vec<u8>> {
+    let offset = prop_oneof![(0u64..20_000).prop_map(|lba| lba * BLOCK), any::<u64>()];
+    let length = prop_oneof![(0u32..200).prop_map(|blocks| blocks * 4096), 0u32..9000];
+    let flags = prop_oneof![3 => Just(0u16), 1 => 0u16..32, 1 => any::<u16>()];
+    let short = prop_oneof![9 => Just(0usize), 1 => 1usize..9000];
+    (0u16..9, flags, any::<u64>(), offset, length, short).prop_map(
+        |(command, flags, handle, offset, length, short)| {
+            let mut bytes = header(command, flags, handle, offset, length);
+            if command == WRITE {
+                let payload = (length as usize).saturating_sub(short);
+                bytes.resize(bytes.len() + payload, 0xa5);
+            }
+            bytes
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn noise_instead_of_a_handshake(cases in prop::collection::vec(noise(), 1..20)) {
+        let world = World::new();
+        for bytes in cases {
+            send_and_leave(world.connect(), &bytes);
+        }
+        assert_serves(&world);
+    }
+
+    #[test]
+    fn noise_amid_the_handshake(
+        cases in prop::collection::vec(
+            (prop::collection::vec(some_option(), 0..6), noise()),
+            1..20,
+        ),
+    ) {
+        let world = World::new();
+        for (options, noise) in cases {
+            let mut client = world.connect();
+            client.greet(3);
+            send_and_leave(client, &[options.concat(), noise].concat());
+        }
+        assert_serves(&world);
+    }
+
+    #[test]
+    fn noise_after_the_handshake(
+        cases in prop::collection::vec(
+            (any::<bool>(), prop::collection::vec(some_request(), 0..20), noise()),
+            1..10,
+        ),
+    ) {
+        let world = World::new();
+        for (structured, requests, noise) in cases {
+            let mut client = world.connect().ready(structured);
+            let mut sending = client.stream.try_clone().expect("another descriptor");
+            let sender = std::thread::spawn(move || {
+                sending.write_all(&[requests.concat(), noise].concat()).ok();
+                sending.shutdown(std::net::Shutdown::Write).ok();
+            });
+            client.rest();
+            drop(client);
+            sender.join().expect("no panic");
+        }
+        assert_serves(&world);
+    }
+}
+
+#[test]
+fn an_option_that_never_ends_is_cut_off() {
+    let world = World::new();
+    let mut client = world.connect();
+    client.greet(3);
+    let head = [77u32.to_be_bytes(), u32::MAX.to_be_bytes()].concat();
+    client.send(&[b"IHAVEOPT", &head[..]].concat());
+    assert_eq!(client.rest(), b"");
+    assert_serves(&world);
+}
+
+#[test]
+fn options_without_end_are_cut_off() {
+    let world = World::new();
+    let mut client = world.connect();
+    client.greet(3);
+    for _ in 0..64 {
+        client.option(77, &[]);
+    }
+    assert_eq!(client.rest(), b"");
+    assert_serves(&world);
+}
+
+#[test]
+fn a_client_that_does_not_negotiate_is_cut_off() {
+    let world = World::with(config(), impatient());
+    let mut silent = world.connect();
+    let mut hesitant = world.connect();
+    hesitant.greet(3);
+    hesitant.send(b"IHAVEOPT");
+    silent.rest();
+    assert_eq!(hesitant.rest(), b"");
+}
+
+#[test]
+fn a_client_that_is_idle_between_requests_is_not() {
+    let world = World::with(config(), impatient());
+    let mut idle = world.connect().ready(true);
+    let mut silent = world.connect();
+    silent.rest();
+    assert_eq!(idle.read(0, 0, 4096).error, 0, "longer than all limits");
+}
+
+#[test]
+fn a_payload_that_does_not_come_is_not_waited_for() {
+    let world = World::with(config(), impatient());
+    for sent in [0, 1, 5000, 100 * 4096] {
+        let mut client = world.connect().ready(true);
+        client.request(WRITE, 0, 0, 200 * 4096);
+        client.send(&vec![1; sent]);
+        client.rest();
+    }
+    let mut client = world.connect().ready(true);
+    client.request(WRITE, 0, 1, 4096);
+    client.rest();
+    assert_serves(&world);
+}
+
+#[test]
+fn a_client_that_takes_no_replies_is_cut_off_and_holds_its_share_until_then() {
+    let limits = NbdLimits { buffers: 4, ..NbdLimits::default() };
+    let world = World::with(config(), limits);
+    let mut greedy = world.connect().ready(true);
+    let requests: Vec<u8> =
+        (0..128).flat_map(|handle| header(READ, 0, handle, 0, 32 << 20)).collect();
+    greedy.send(&requests);
+    // The default patience is half a minute: if the greedy client had everything, this would hang.
+    let mut other = world.connect().ready(true);
+    for _ in 0..10 {
+        assert_eq!(other.read(0, 0, 64 * 4096).error, 0);
+    }
+    drop(greedy);
+    assert_serves(&world);
+
+    let world = World::with(config(), impatient());
+    let mut greedy = world.connect().ready(true);
+    greedy.send(&requests);
+    world.wait_for_all_buffers();
+    let received = greedy.rest().len();
+    assert!(received < 128 * (32 << 20), "{received}");
+    assert_serves(&world);
+}
+
+#[test]
+fn an_oversize_write_ends_the_connection() {
+    let world = World::new();
+    let mut client = world.connect().ready(true);
+    client.request(WRITE, 0, 0, (32 << 20) + 4096);
+    client.rest();
+    assert!(world.log().is_empty());
+    assert_serves(&world);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed() {
+    let limits = NbdLimits { connections: 2, ..NbdLimits::default() };
+    let world = World::with(config(), limits);
+    let mut first = world.connect().ready(true);
+    let mut second = world.connect().ready(true);
+    assert_eq!(world.connect().rest(), b"");
+    assert_eq!(second.read(0, 0, 4096).error, 0);
+    first.request(DISCONNECT, 0, 0, 0);
+    assert_eq!(first.rest(), b"");
+    drop(first);
+    // The server counts the first one until its task has ended, which may be a moment later.
+    let again = (0..10_000).any(|_| {
+        let mut client = world.connect();
+        let mut magic = [0; 8];
+        let served = std::io::Read::read(&mut client.stream, &mut magic);
+        served.is_ok_and(|bytes| bytes > 0)
+    });
+    assert!(again);
+}

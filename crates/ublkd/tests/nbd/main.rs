@@ -1,0 +1,10 @@
+//! The NBD front end as its clients see it, over a back end in memory.
+
+mod client;
+mod haggling;
+mod hostile;
+mod requests;
+mod sockets;
+mod stopping;
+mod tools;
+mod world;
