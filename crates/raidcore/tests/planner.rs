@@ -2,7 +2,9 @@
 //! compared byte for byte with parity computed here, independently of the crate's kernels.
 
 use raidcore::geometry::{Geometry, Level, Role};
-use raidcore::plan::{self, Bad, Base, Goal, Health, Lost, Piece, Plan, Step, WriteKind};
+use raidcore::plan::{
+    self, Bad, Base, Goal, Health, Lost, Parity, Piece, Plan, Step, WriteKind,
+};
 use raidcore::units::{Mem, Set, Stripe, Tag};
 
 type Block = [u8; 8];
@@ -223,7 +225,7 @@ struct Trouble {
 impl Trouble {
     fn health(&self, geo: &Geometry) -> Health<'_> {
         let up = Set::first(geo.members()).minus(self.down);
-        Health { readable: up, writable: up, parity_valid: true, bad: &self.bad }
+        Health { readable: up, writable: up, parity: Parity::InStep, bad: &self.bad }
     }
 
     /// How many roles a row lacks at most.
@@ -372,7 +374,7 @@ fn writes_leave_every_member_as_if_the_stripe_was_written_whole() {
 fn the_way_that_reads_least_is_taken() {
     let geo = Geometry::new(Level::Raid5, 8, 4, 64).expect("a valid shape");
     let all = Set::first(8);
-    let health = Health { readable: all, writable: all, parity_valid: true, bad: &[] };
+    let health = Health { readable: all, writable: all, parity: Parity::InStep, bad: &[] };
     let mut plan = Plan::default();
     let mut kind_and_reads = |chunks: u32| {
         let pieces = pieces_of(&geo, 0, chunks * 4);
@@ -392,11 +394,17 @@ fn parity_that_may_be_wrong_is_not_built_upon() {
     let all = Set::first(5);
     let mut plan = Plan::default();
     let pieces = pieces_of(&geo, 0, 1);
-    let stale = Health { readable: all, writable: all, parity_valid: false, bad: &[] };
+    let stale = Health { readable: all, writable: all, parity: Parity::OutOfStep, bad: &[] };
     let kind = plan::write(&mut plan, &geo, &stale, &pieces, Base::Stored);
     assert_eq!(kind, Ok(WriteKind::Rest));
     let lost = Health { readable: all.without(0), ..stale };
     assert_eq!(plan::read(&mut plan, &geo, &lost, &pieces, Base::Stored, 0), Err(Lost));
+
+    let unproven = Health { parity: Parity::Unproven, ..stale };
+    let kind = plan::write(&mut plan, &geo, &unproven, &pieces, Base::Stored);
+    assert_eq!(kind, Ok(WriteKind::Rest), "a delta would carry on what nobody has proved");
+    let lost = Health { readable: all.without(0), ..unproven };
+    assert_eq!(plan::read(&mut plan, &geo, &lost, &pieces, Base::Stored, 0), Ok(()));
 }
 
 #[test]
@@ -430,7 +438,7 @@ fn a_comparison_finds_every_wrong_block() {
         let all = Set::first(geo.members());
         let mirror = geo.level() == Level::Raid1;
         let compare = if mirror { all } else { all.minus(Set::first(geo.data())) };
-        let health = Health { readable: all, writable: all, parity_valid: true, bad: &[] };
+        let health = Health { readable: all, writable: all, parity: Parity::InStep, bad: &[] };
         let goal = Goal { write: Set::EMPTY, compare };
         plan::sync(&mut plan, &geo, &health, goal, 0, geo.chunk()).expect("all is there");
         let right = StripeImage::of(geo, Stripe(1), &old);

@@ -262,14 +262,14 @@ impl Engine {
         self.absorb_waiting_writes(id);
         let stripe = self.jobs[id].stripe;
         let (readable, writable) = self.health(stripe);
-        let parity_valid = self.parity_valid(stripe, readable);
+        let parity = self.parity(stripe, readable);
         let zero = self.zero_map().get(stripe.0);
         let prefer = self.preferred_copy(stripe);
         let mut plan = mem::take(&mut self.jobs[id].plan);
         let job = &mut self.jobs[id];
         job.base = if zero { Base::Zeros } else { Base::Stored };
         let (geo, base) = (&self.geo, job.base);
-        let health = Health { readable, writable, parity_valid, bad: &job.bad };
+        let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
             Work::Read => plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
                 .map(|()| Stage::Buffers),

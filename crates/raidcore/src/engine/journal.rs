@@ -195,13 +195,15 @@ impl Engine {
             && (at_risk || self.journal.is_live(job.stripe))
     }
 
-    /// The members that hold the parity that a job writes.
+    /// The members that hold the parity that a job writes. A spare that has taken a member's place
+    /// since the plan was made is none: later writes of the stripe would pass its ring by.
     fn holders(&self, id: JobId) -> Set {
         let job = &self.jobs[id];
-        let parities = job.plan.writes.iter().filter(|io| io.role.index() >= self.geo.data());
-        parities
-            .map(|io| self.geo.member(job.stripe, io.role))
-            .filter(|&member| self.live_device(member).is_some())
+        let (_, writable) = self.health(job.stripe);
+        let roles = job.plan.writes.iter().map(|io| io.role);
+        roles
+            .filter(|role| role.index() >= self.geo.data() && writable.has(role.index()))
+            .map(|role| self.geo.member(job.stripe, role))
             .fold(Set::EMPTY, |set, member| set.with(member.index()))
     }
 

@@ -37,7 +37,7 @@ pub use job::Job;
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;
 use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage, SlotState};
-use crate::plan::{BoundStep, Plan};
+use crate::plan::{BoundStep, Parity, Plan};
 use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use background::Background;
@@ -345,12 +345,18 @@ impl Engine {
         (readable, writable)
     }
 
-    /// Whether the redundancy of a stripe can be built upon: it was synced, or the journal has seen
-    /// to all but whole stripes that were being overwritten, or there is no choice.
-    fn parity_valid(&self, stripe: Stripe, readable: Set) -> bool {
-        self.recorder.record.consistency == Consistency::Journal
-            || !self.regions.is_unsynced(self.areas.region(stripe))
-            || readable != Set::first(self.geo.members())
+    /// How far a stripe's parity can be built upon. In a region that is not synced, the journal has
+    /// seen to all writes but those of whole stripes; without one, only a member's loss leaves no
+    /// choice.
+    fn parity(&self, stripe: Stripe, readable: Set) -> Parity {
+        let journaled = self.recorder.record.consistency == Consistency::Journal;
+        if !self.regions.is_unsynced(self.areas.region(stripe)) {
+            Parity::InStep
+        } else if journaled || readable != Set::first(self.geo.members()) {
+            Parity::Unproven
+        } else {
+            Parity::OutOfStep
+        }
     }
 
     fn state(&self, member: MemberId) -> SlotState {

@@ -60,6 +60,18 @@ pub struct Bad {
     pub blocks: u32,
 }
 
+/// How far a stripe's parity can be built upon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Parity {
+    /// It agrees with the data.
+    InStep,
+    /// It agrees wherever something was written and acknowledged; elsewhere nobody has made sure.
+    /// Good enough to recover from, but not to be carried on by a delta if there is a choice.
+    Unproven,
+    /// It may disagree anywhere.
+    OutOfStep,
+}
+
 /// What can be used in a stripe, by role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Health<'a> {
@@ -67,8 +79,8 @@ pub struct Health<'a> {
     pub readable: Set,
     /// Roles whose member must be kept current here.
     pub writable: Set,
-    /// Whether parity agrees with the data, so that it may be built upon.
-    pub parity_valid: bool,
+    /// Whether parity agrees with the data.
+    pub parity: Parity,
     /// Rows that can't be read although their role can.
     pub bad: &'a [Bad],
 }

@@ -60,7 +60,7 @@ fn read_band(
         return Ok(());
     }
     let (lost, helpers): (Set, Set) =
-        read_survivors(plan, geo, band, health.parity_valid, &mut at)?;
+        read_survivors(plan, geo, band, health.parity, &mut at)?;
     recover(plan, geo, blocks, lost, helpers, &mut at);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Recovering lost data chunks of a band, and computing its parity.
 
 use super::band::Band;
-use super::{Lost, Plan, Step, SubIo};
+use super::{Lost, Parity, Plan, Step, SubIo};
 use crate::geometry::{Geometry, Role};
 use crate::units::{Mem, Set};
 
@@ -28,12 +28,12 @@ pub(super) fn read_survivors(
     plan: &mut Plan,
     geo: &Geometry,
     band: &Band,
-    parity_valid: bool,
+    parity: Parity,
     at: &mut impl FnMut(&mut Plan, Role) -> Mem,
 ) -> Result<(Set, Set), Lost> {
     let data = Set::first(geo.data());
     let lost = data.minus(band.readable);
-    if !lost.is_empty() && !parity_valid {
+    if !lost.is_empty() && parity == Parity::OutOfStep {
         return Err(Lost);
     }
     let helpers = stand_ins(geo, band.readable, lost)?;

@@ -70,7 +70,7 @@ fn parity(
     let (row, blocks) = (band.row, band.blocks);
     let data = Set::first(geo.data());
     let mut at = |plan: &mut Plan, role: Role| plan.scratch(role, row);
-    let (lost, helpers) = read_survivors(plan, geo, band, health.parity_valid, &mut at)?;
+    let (lost, helpers) = read_survivors(plan, geo, band, health.parity, &mut at)?;
     recover(plan, geo, blocks, lost, helpers, &mut at);
 
     let compared = goal.compare.and(band.readable).minus(data).minus(helpers);

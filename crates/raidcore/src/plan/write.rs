@@ -1,6 +1,6 @@
 use super::band::{self, Band};
 use super::recover::{generate, read_survivors, recover};
-use super::{Health, Lost, Piece, Plan, Step, SubIo, WriteKind};
+use super::{Health, Lost, Parity, Piece, Plan, Step, SubIo, WriteKind};
 use crate::geometry::{Geometry, Level, Role};
 use crate::units::{Mem, Set};
 
@@ -122,9 +122,11 @@ impl BandWrite<'_> {
         let readable = self.band.readable;
         let can_rest = rest.minus(readable).is_empty();
         let changed = covered.or(parities);
-        let can_delta = self.health.parity_valid && changed.minus(readable).is_empty();
+        let parity = self.health.parity;
+        let can_delta = parity != Parity::OutOfStep && changed.minus(readable).is_empty();
+        let prefers_rest = rest.len() <= changed.len() || parity == Parity::Unproven;
         match (can_rest, can_delta) {
-            (true, true) if rest.len() <= changed.len() => Some(WriteKind::Rest),
+            (true, true) if prefers_rest => Some(WriteKind::Rest),
             (_, true) => Some(WriteKind::Delta),
             (true, false) => Some(WriteKind::Rest),
             (false, false) => None,
@@ -157,7 +159,7 @@ impl BandWrite<'_> {
         let row = self.band.row;
         let mut at = |plan: &mut Plan, role: Role| plan.scratch(role, row);
         let (lost, helpers) =
-            read_survivors(plan, self.geo, &self.band, self.health.parity_valid, &mut at)?;
+            read_survivors(plan, self.geo, &self.band, self.health.parity, &mut at)?;
         recover(plan, self.geo, self.band.blocks, lost, helpers, &mut at);
         Ok(())
     }

@@ -17,8 +17,19 @@ impl World {
         let s: u64 = s.parse().unwrap();
         let (areas, _) = self.areas();
         let st = self.engine.geometry().place(Stripe(s), areas.data_start()).0;
-        let in_stripe = io.at.0 < st + u64::from(self.scenario.chunk) && io.at.0 + u64::from(io.blocks) > st;
-        if in_stripe || matches!(io.op, IoOp::Journal | IoOp::Flush) { eprintln!("{:?} {what} dev {} {:?} at {} x{} {:?}", self.now, io.device.0, io.op, io.at.0 as i64 - st as i64, io.blocks, io.id); }
+        let in_stripe =
+            io.at.0 < st + u64::from(self.scenario.chunk) && io.at.0 + u64::from(io.blocks) > st;
+        if in_stripe || matches!(io.op, IoOp::Journal | IoOp::Flush) {
+            eprintln!(
+                "{:?} {what} dev {} {:?} at {} x{} {:?}",
+                self.now,
+                io.device.0,
+                io.op,
+                io.at.0 as i64 - st as i64,
+                io.blocks,
+                io.id
+            );
+        }
     }
 
     pub(crate) fn begin_io(&mut self, io: Io) {
@@ -60,7 +71,7 @@ impl World {
 
     pub(crate) fn carry_out(&mut self, pending: &Pending) -> Result<(), IoError> {
         let io = &pending.io;
-        self.trace(if self.disks[io.device.0 as usize].gone {"GONE"} else {"done"}, io);
+        self.trace(if self.disks[io.device.0 as usize].gone { "GONE" } else { "done" }, io);
         let disk = &self.disks[io.device.0 as usize];
         if disk.gone {
             return Err(IoError::Gone);

@@ -37,6 +37,7 @@ fn scenario(seed: u64, level: Level, consistency: Consistency) -> Scenario {
         jobs: 6 + prng.below(30) as u16,
         background_jobs: 1 + prng.below(4) as u16,
         scratch_blocks: prng.below(400) as u32,
+        used_disks: prng.chance(1, 4),
         faults: prng.chance(3, 4),
         requests: 150,
         lives: 1 + prng.below(4) as u32,

@@ -16,13 +16,14 @@ struct Write {
     durable: bool,
 }
 
-/// What a block holds that is no version of it: a whole stripe was being overwritten when the power
-/// and a member failed together.
+/// What a block holds that is no version of it: nobody has ever written it, or a whole stripe was
+/// being overwritten when the power and a member failed together.
 pub(crate) const GARBAGE: u64 = u64::MAX;
 
 /// The array as its users know it.
-#[derive(Default)]
 pub(crate) struct Model {
+    /// What blocks hold that nobody has written.
+    unwritten: u64,
     clock: u64,
     blocks: BTreeMap<u64, Vec<Write>>,
 }
@@ -48,16 +49,22 @@ pub(crate) fn version_of(lba: u64, block: &[u8]) -> u64 {
 }
 
 impl Model {
+    pub(crate) fn new(unwritten: u64) -> Self {
+        Self { unwritten, clock: 0, blocks: BTreeMap::new() }
+    }
+
     /// The time, for [`Model::acknowledge`] and the like.
     pub(crate) fn now(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
+    /// The writes that the block may hold, the oldest first.
     fn history(&mut self, lba: u64) -> &mut Vec<Write> {
-        self.blocks.entry(lba).or_insert_with(|| {
-            vec![Write { version: 0, begun: 0, ended: Some(0), acknowledged: true, durable: true }]
-        })
+        let version = self.unwritten;
+        let ended = Some(0);
+        let first = Write { version, begun: 0, ended, acknowledged: true, durable: true };
+        self.blocks.entry(lba).or_insert_with(|| vec![first])
     }
 
     /// A write began at `begun`, which is its name.

@@ -17,7 +17,7 @@ use raidcore::parity::Kernels;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
 
 use crate::disk::{Block, Disk};
-use crate::model::{Model, content, version_of};
+use crate::model::{GARBAGE, Model, content, version_of};
 
 /// What a run is about.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub(crate) struct Scenario {
     pub(crate) jobs: u16,
     pub(crate) background_jobs: u16,
     pub(crate) scratch_blocks: u32,
+    /// Whether the disks hold noise at first, so that redundancy is made by a resync.
+    pub(crate) used_disks: bool,
     /// Whether disks fail, blocks go bad, spares come.
     pub(crate) faults: bool,
     /// How many requests in a life.
@@ -95,7 +97,7 @@ pub(crate) fn uuid_of(index: usize) -> DeviceUuid {
 }
 
 /// New members, as `evenkeel create` leaves them, and their common record.
-fn create(scenario: &Scenario) -> (Vec<Disk>, ArrayRecord) {
+fn create(scenario: &Scenario, prng: &mut Prng) -> (Vec<Disk>, ArrayRecord) {
     let Scenario { level, members, chunk, consistency, stripes, .. } = *scenario;
     let plan = |blocks| Areas::plan(level, members, chunk, consistency, blocks);
     let (areas, stripes) = (1..)
@@ -121,6 +123,9 @@ fn create(scenario: &Scenario) -> (Vec<Disk>, ArrayRecord) {
     };
     let mut disks = vec![Disk::new(areas.member_blocks()); members];
     for (index, disk) in disks.iter_mut().enumerate() {
+        if scenario.used_disks {
+            disk.soil(prng, areas.meta_blocks());
+        }
         let mut page = [0; BLOCK_BYTES];
         record.encode(uuid_of(index), &mut page);
         for copy in 0..4 {
@@ -128,7 +133,10 @@ fn create(scenario: &Scenario) -> (Vec<Disk>, ArrayRecord) {
         }
         for (kind, bits) in [(MapKind::Bitmap, areas.regions(stripes)), (MapKind::ZeroMap, stripes)]
         {
-            let map = BitMap::new(kind, bits);
+            let mut map = BitMap::new(kind, bits);
+            if kind == MapKind::Bitmap && scenario.used_disks {
+                map.set_all();
+            }
             for index in 0..map.pages() {
                 map.encode_page(ARRAY, index, 0, &mut page);
                 disk.write(areas.map_page(kind, index, 0).0, Rc::from(page), true);
@@ -141,7 +149,7 @@ fn create(scenario: &Scenario) -> (Vec<Disk>, ArrayRecord) {
 impl World {
     pub(crate) fn new(seed: u64, scenario: Scenario) -> Self {
         let mut prng = Prng::new(seed);
-        let (disks, record) = create(&scenario);
+        let (disks, record) = create(&scenario, &mut prng);
         let uuids = record.slots.iter().map(|s| s.device).collect();
         let meta_blocks = record.areas.meta_blocks();
         let images: Vec<_> = disks
@@ -153,6 +161,8 @@ impl World {
         let engine = start(&scenario, assembled, &mut prng, Instant::ORIGIN);
         let kernels: Vec<_> = Kernels::available().collect();
         let kernels = kernels[prng.below(kernels.len() as u64) as usize];
+        let unwritten = if scenario.used_disks { GARBAGE } else { 0 };
+        let exposed = scenario.used_disks && is_exposed(&scenario);
         let mut world = Self {
             payload: vec![vec![0; scenario.request as usize * BLOCK_BYTES]; scenario.tags.into()],
             scratch: Vec::new(),
@@ -166,13 +176,13 @@ impl World {
             kernels,
             ios: Vec::new(),
             computes: Vec::new(),
-            model: Model::default(),
+            model: Model::new(unwritten),
             versions: 0,
             commands: 0,
             answers: Vec::new(),
             notes: Vec::new(),
             settled_full: 0,
-            unsynced: false,
+            unsynced: exposed,
             torn: false,
             out: Vec::new(),
         };
@@ -272,7 +282,12 @@ impl World {
             Action::Compute(job) => self.computes.push(job),
             Action::Complete { tag, result } => self.completed(tag, result),
             Action::Answer { number, .. } => self.answers.push(number),
-            Action::Note(note) => {if std::env::var("TRACE").is_ok() {eprintln!("{:?} {note:?}", self.now);} self.notes.push(note)},
+            Action::Note(note) => {
+                if std::env::var("TRACE").is_ok() {
+                    eprintln!("{:?} {note:?}", self.now);
+                }
+                self.notes.push(note)
+            }
             Action::Release(_) => {}
         }
     }
@@ -337,14 +352,18 @@ impl World {
             true => self.engine.status().counters.full_stripe_writes,
             false => self.settled_full,
         };
-        if std::env::var("TRACE").is_ok() {eprintln!("{:?} {request:?} v{version} begun {begun}", self.now);}
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("{:?} {request:?} v{version} begun {begun}", self.now);
+        }
         self.requests[tag] = Some(Outstanding { request, begun, version, before, full });
         self.step(Input::Request(request));
     }
 
     fn completed(&mut self, tag: Tag, result: Result<(), RequestError>) {
         let index = usize::from(tag.0);
-        if std::env::var("TRACE").is_ok() {eprintln!("complete {tag:?} {result:?}");}
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("complete {tag:?} {result:?}");
+        }
         let done = self.requests[index].take().expect("a request under way");
         let Outstanding { request, begun, version, before, full } = done;
         assert_eq!(
@@ -443,7 +462,9 @@ impl World {
 
     /// The power fails, perhaps a disk with it; then the array starts again.
     fn crash(&mut self) {
-        if std::env::var("TRACE").is_ok() {eprintln!("CRASH {:?}", self.engine.status());}
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("CRASH {:?}", self.engine.status());
+        }
         let pending = std::mem::take(&mut self.ios);
         self.computes.clear();
         let mut in_flight: Vec<Vec<(u64, Block)>> = vec![Vec::new(); self.disks.len()];
@@ -501,21 +522,26 @@ impl World {
             Ok(assembled) => assembled,
             Err(error) => panic!("no array after a crash: {error}"),
         };
-        if std::env::var("TRACE").is_ok() {eprintln!("ASSEMBLED {:?} replay {:?} {:?} {:?} bitmap {}", assembled.slots, assembled.replay, assembled.record.slots, assembled.warnings, assembled.bitmap.count());}
+        if std::env::var("TRACE").is_ok() {
+            eprintln!(
+                "ASSEMBLED {:?} replay {:?} {:?} {:?} bitmap {}",
+                assembled.slots,
+                assembled.replay,
+                assembled.record.slots,
+                assembled.warnings,
+                assembled.bitmap.count()
+            );
+        }
         let slots = assembled.slots.iter().chain(&assembled.spares);
         let devices: Vec<Option<DeviceId>> =
             slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
         let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
         let whole = slots.all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
         self.torn = full_at_risk && !whole;
-        self.unsynced = assembled.bitmap.count() > 0 && (full_at_risk || self.is_exposed());
+        self.unsynced =
+            assembled.bitmap.count() > 0 && (full_at_risk || is_exposed(&self.scenario));
         self.engine = start_with(&self.scenario, assembled, &devices, &mut self.prng, self.now);
         self.begin_life();
-    }
-
-    /// Whether redundancy can't be built upon after a crash until the resync.
-    fn is_exposed(&self) -> bool {
-        self.scenario.consistency != Consistency::Journal || self.scenario.level == Level::Raid1
     }
 
     pub(crate) fn meta_blocks(&self) -> u64 {
@@ -577,6 +603,11 @@ impl World {
         self.drain();
         self.verify();
     }
+}
+
+/// Whether redundancy can't be built upon before a resync has ended.
+fn is_exposed(scenario: &Scenario) -> bool {
+    scenario.consistency != Consistency::Journal || scenario.level == Level::Raid1
 }
 
 fn start(scenario: &Scenario, assembled: Assembled, prng: &mut Prng, now: Instant) -> Engine {
