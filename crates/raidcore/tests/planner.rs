@@ -2,9 +2,7 @@
 //! compared byte for byte with parity computed here, independently of the crate's kernels.
 
 use raidcore::geometry::{Geometry, Level, Role};
-use raidcore::plan::{
-    self, Bad, Base, Goal, Health, Lost, Parity, Piece, Plan, Step, WriteKind,
-};
+use raidcore::plan::{self, Bad, Base, Goal, Health, Lost, Parity, Piece, Plan, Step, WriteKind};
 use raidcore::units::{Mem, Set, Stripe, Tag};
 
 type Block = [u8; 8];

@@ -106,7 +106,7 @@ enum Closing {
 
 /// How far a stop has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stopping {
+pub(super) enum Stopping {
     Draining,
     Flushing(u64),
     Storing,
@@ -126,6 +126,11 @@ impl Background {
             stopping: Stopping::Draining,
             look: true,
         }
+    }
+
+    /// How far a stop has come.
+    pub(super) fn stopping(&self) -> Stopping {
+        self.stopping
     }
 
     /// Whether a member being rebuilt is current in a stripe.
@@ -495,19 +500,17 @@ impl Engine {
                 }
             }
             Stopping::Flushing(ticket) if self.flusher.is_over(ticket) => {
-                if !self.flusher.has_failed() {
+                if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.record_watermark(out);
                 }
                 self.background.stopping = Stopping::Storing;
             }
-            Stopping::Storing if self.maps_are_stored() => {
-                if self.recorder.is_durable() || self.recorder.is_broken() {
-                    self.recorder.record.clean = !self.flusher.has_failed();
-                    self.stop_command = None;
-                    self.phase = Phase::Stopped;
-                    self.answer_when_recorded(number, out);
-                }
+            Stopping::Storing if self.maps_are_stored() && self.recorder.is_settled() => {
+                self.recorder.record.clean = !self.flusher.has_failed();
+                self.stop_command = None;
+                self.phase = Phase::Stopped;
+                self.answer_when_recorded(number, out);
             }
             Stopping::Flushing(_) | Stopping::Storing => {}
         }

@@ -5,9 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::{
-    Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
-};
+use super::{Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Spare};
 use crate::meta::{DeviceUuid, SPARES_MAX, SlotState};
 use crate::units::{DeviceId, MemberId};
 
@@ -104,7 +102,7 @@ impl Engine {
     }
 
     pub(super) fn command(&mut self, number: u64, command: Command, out: &mut Vec<Action>) {
-        if matches!(self.phase, Phase::Stopping | Phase::Stopped) {
+        if self.is_stopping() {
             out.push(Action::Answer { number, result: Err(CommandError::Stopping) });
             return;
         }
@@ -124,7 +122,6 @@ impl Engine {
             Command::Scrub { repair } => self.want_scrub(repair).map(|()| false),
             Command::CancelScrub => self.background.cancel_scrub().map(|()| false),
             Command::Stop => {
-                self.phase = Phase::Stopping;
                 self.stop_command = Some(number);
                 return;
             }

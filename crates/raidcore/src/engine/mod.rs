@@ -287,11 +287,11 @@ impl Engine {
     /// Does all that can be done now.
     fn run(&mut self, out: &mut Vec<Action>) {
         loop {
-            let worked = !self.ready.is_empty();
+            let mut worked = !self.ready.is_empty();
             while let Some(job) = self.ready.pop_front() {
                 self.advance(job, out);
             }
-            self.proceed(out);
+            worked |= self.proceed(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
             self.background(out);
@@ -302,16 +302,25 @@ impl Engine {
         }
     }
 
-    /// Moves the array as a whole on: from replaying to starting to serving, and to a stop.
-    fn proceed(&mut self, out: &mut Vec<Action>) {
+    /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns
+    /// whether it did.
+    fn proceed(&mut self, out: &mut Vec<Action>) -> bool {
+        let before = (self.phase, self.background.stopping());
         match self.phase {
             Phase::Replaying => self.replay(out),
-            Phase::Starting if self.recorder.is_durable() && self.maps_are_stored() => {
+            Phase::Starting if self.recorder.is_settled() && self.maps_are_stored() => {
                 self.phase = Phase::Serving;
             }
+            Phase::Serving if self.stop_command.is_some() => self.phase = Phase::Stopping,
             Phase::Stopping => self.stop(out),
             Phase::Starting | Phase::Serving | Phase::Stopped => {}
         }
+        before != (self.phase, self.background.stopping())
+    }
+
+    /// Whether a stop was asked for.
+    fn is_stopping(&self) -> bool {
+        self.stop_command.is_some() || self.phase == Phase::Stopped
     }
 
     /// The member and the place of rows of a role.

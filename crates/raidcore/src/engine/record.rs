@@ -56,9 +56,9 @@ impl Recorder {
         (self.failure > self.durable).then_some(self.failure)
     }
 
-    /// Whether nothing could be recorded anywhere.
-    pub(super) fn is_broken(&self) -> bool {
-        self.broken
+    /// Whether all changes are durable, or never will be.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_durable() || self.broken
     }
 }
 

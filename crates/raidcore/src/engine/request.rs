@@ -23,11 +23,10 @@ pub(super) struct UserRequest {
 impl Engine {
     pub(super) fn request(&mut self, request: Request, out: &mut Vec<Action>) {
         let tag = request.tag;
-        let refusal = match self.phase {
-            Phase::Stopping | Phase::Stopped => Some(RequestError::Stopping),
-            Phase::Replaying | Phase::Starting | Phase::Serving => {
-                (!self.is_within(&request)).then_some(RequestError::OutOfRange)
-            }
+        let refusal = if self.is_stopping() {
+            Some(RequestError::Stopping)
+        } else {
+            (!self.is_within(&request)).then_some(RequestError::OutOfRange)
         };
         if let Some(error) = refusal {
             self.counters.errors += 1;

@@ -66,7 +66,8 @@ pub enum Parity {
     /// It agrees with the data.
     InStep,
     /// It agrees wherever something was written and acknowledged; elsewhere nobody has made sure.
-    /// Good enough to recover from, but not to be carried on by a delta if there is a choice.
+    /// Good enough to recover from, but a delta would carry on what it has wrong (and keep P and Q
+    /// from agreeing with each other).
     Unproven,
     /// It may disagree anywhere.
     OutOfStep,

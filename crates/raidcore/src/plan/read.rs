@@ -59,8 +59,7 @@ fn read_band(
         }
         return Ok(());
     }
-    let (lost, helpers): (Set, Set) =
-        read_survivors(plan, geo, band, health.parity, &mut at)?;
+    let (lost, helpers): (Set, Set) = read_survivors(plan, geo, band, health.parity, &mut at)?;
     recover(plan, geo, blocks, lost, helpers, &mut at);
     Ok(())
 }

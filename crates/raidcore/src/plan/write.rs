@@ -122,11 +122,10 @@ impl BandWrite<'_> {
         let readable = self.band.readable;
         let can_rest = rest.minus(readable).is_empty();
         let changed = covered.or(parities);
-        let parity = self.health.parity;
-        let can_delta = parity != Parity::OutOfStep && changed.minus(readable).is_empty();
-        let prefers_rest = rest.len() <= changed.len() || parity == Parity::Unproven;
+        let in_step = self.health.parity == Parity::InStep;
+        let can_delta = in_step && changed.minus(readable).is_empty();
         match (can_rest, can_delta) {
-            (true, true) if prefers_rest => Some(WriteKind::Rest),
+            (true, true) if rest.len() <= changed.len() => Some(WriteKind::Rest),
             (_, true) => Some(WriteKind::Delta),
             (true, false) => Some(WriteKind::Rest),
             (false, false) => None,
