@@ -1,3 +1,40 @@
-//! `evenkeel`, the command.
+//! `evenkeel`: create, run and mend an array of SSDs.
 
-fn main() {}
+mod args;
+mod commands;
+mod demo;
+
+mod output;
+mod progress;
+mod size;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.json);
+    let run_dir = &cli.run_dir;
+    let done = match cli.command {
+        Command::Create(args) => commands::create(&args, output),
+        Command::Start(args) => commands::start(args, run_dir, output),
+        Command::Stop { name } => commands::stop(&name, run_dir, output),
+        Command::Status { name } => commands::status(name.as_deref(), run_dir, output),
+        Command::Disk { action } => commands::disk(action, run_dir, output),
+        Command::Rebuild { action } => commands::rebuild(action, run_dir, output),
+        Command::Scrub { action } => commands::scrub(action, run_dir, output),
+        Command::Examine { members } => commands::examine(&members, output),
+        Command::Demo(args) => demo::run(&args, output),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

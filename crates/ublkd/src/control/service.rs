@@ -105,12 +105,11 @@ impl Service {
         }
     }
 
-    /// Follows the array's events until it ends: logs them, and keeps the latest for reports.
+    /// Follows the array's events until it ends, and keeps the latest for reports.
     pub async fn follow_events(&self) {
         let mut notes = self.host.notes();
         while let Some(event) = notes.next().await {
             let text = describe(&event.note, |device| self.host.device_path(device));
-            tracing::info!(array = %self.facts.name, "{text}");
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
             if events.len() == EVENTS_TOLD {
                 events.pop_front();

@@ -74,12 +74,12 @@ pub struct HostHandle {
 
 impl HostHandle {
     /// Gives a command to the engine; answered when it is carried out and, if it changes the
-    /// array's record, durable. To stop the array, use [`HostHandle::stop`].
+    /// array's record, durable. [`Command::Stop`] is the same as [`HostHandle::stop`].
     pub fn command(&self, command: Command) -> Answer<()> {
-        match command {
-            Command::Stop => self.stop(),
-            command => self.order(|answer| Order::Command(command, answer)),
+        if command == Command::Stop {
+            return self.stop();
         }
+        self.order(|answer| Order::Command(command, answer))
     }
 
     /// The engine's state.

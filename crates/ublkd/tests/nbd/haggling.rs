@@ -159,9 +159,9 @@ fn contexts_are_listed_and_set_as_the_protocol_says() {
         assert!(replies.iter().all(|reply| reply.kind == 4));
         replies.into_iter().map(|reply| reply.data).collect::<Vec<_>>()
     };
-    let listed = b"\0\0\0\0base:allocation".to_vec();
+    let listed = [b"\0\0\0\0base:allocation".to_vec()];
     for queries in [&[][..], &["base:"], &["x:y", "base:allocation", "base:"]] {
-        assert_eq!(ask(LIST_META_CONTEXT, queries), [listed.clone()]);
+        assert_eq!(ask(LIST_META_CONTEXT, queries), listed);
     }
     assert!(ask(LIST_META_CONTEXT, &["x:", "base:other", "base"]).is_empty());
     for queries in [&[][..], &["base:"], &["base:other"], &["qemu:allocation-depth"]] {

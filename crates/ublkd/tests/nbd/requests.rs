@@ -173,7 +173,10 @@ fn errors_of_the_volume_reach_the_client() {
         assert_eq!(client.write(0, 48 * BLOCK, &pattern(0, 1000)), EIO, "of several parts");
         assert_eq!(client.command(TRIM, 0, 100 * BLOCK, 4096), EIO);
         assert_eq!(client.command(READ, 0, 100 * BLOCK, 4096), EIO);
-        assert_eq!(client.command(READ, 0, 99 * BLOCK, 1000 * 4096), EIO, "its first part");
+        if !structured {
+            let first_part = client.command(READ, 0, 99 * BLOCK, 1000 * 4096);
+            assert_eq!(first_part, EIO, "no data were sent yet");
+        }
         assert_eq!(client.read(0, 0, 4096).error, 0);
     }
     let mut client = world.connect().ready(true);
@@ -209,8 +212,9 @@ fn more_than_all_limits_at_once_is_served() {
         let mut client = world.connect().ready(structured);
         let data = pattern(0, 300);
         assert_eq!(client.write(0, 0, &data), 0);
+        let mut reads = Vec::new();
         for _ in 0..20 {
-            client.request(READ, 0, 0, 300 * 4096);
+            reads.push(client.request(READ, 0, 0, 300 * 4096));
             client.request(FLUSH, 0, 0, 0);
         }
         let mut bytes = 0;
@@ -218,13 +222,15 @@ fn more_than_all_limits_at_once_is_served() {
         while done < 40 {
             let chunk = client.chunk();
             done += usize::from(chunk.done);
-            match chunk.content {
+            match &chunk.content {
                 Content::Data { data, .. } => bytes += data.len(),
-                Content::Simple(0) if chunk.handle % 2 == 0 => {
+                Content::Simple(0) if !structured && reads.contains(&chunk.handle) => {
                     bytes += client.take(data.len()).len();
                 }
                 Content::Simple(0) | Content::None => {}
-                other => panic!("{other:?}"),
+                Content::Simple(_) | Content::Status { .. } | Content::Error { .. } => {
+                    panic!("{:?}", chunk.content)
+                }
             }
         }
         assert_eq!(bytes, 20 * data.len());

@@ -1,12 +1,14 @@
 //! The end of a server.
 
-use std::io::Read;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
 
-use ublkd::front::nbd::NbdAddress;
+use ublkd::front::nbd::{NbdAddress, NbdLimits};
 
-use crate::client::{DISCONNECT, ESHUTDOWN, READ, WRITE};
-use crate::world::{World, pattern};
+use crate::client::{Client, DISCONNECT, ESHUTDOWN, FLUSH, READ, WRITE, header};
+use crate::world::{World, config, pattern};
 
 #[test]
 fn a_stop_lets_requests_end_and_refuses_new_ones() {
@@ -36,21 +38,58 @@ fn a_stop_lets_requests_end_and_refuses_new_ones() {
     assert!(world.back_end.memory().blocks.is_empty());
 }
 
-#[test]
-fn what_was_sent_before_a_stop_is_written_or_refused() {
-    let mut world = World::new();
+/// A connection with a write of 100 blocks of which 48 have arrived, to a volume that is held.
+fn half_a_write(world: &World) -> (Client, u64) {
     let mut client = world.connect().ready(true);
-    let handle = client.request(WRITE, 0, 0, 8192);
-    client.send(&pattern(0, 1));
+    world.back_end.hold();
+    let handle = client.request(WRITE, 0, 0, 100 * 4096);
+    client.send(&pattern(0, 48));
+    world.back_end.wait_for_request();
+    (client, handle)
+}
+
+#[test]
+fn a_payload_may_arrive_after_a_stop() {
+    let mut world = World::new();
+    let (mut client, handle) = half_a_write(&world);
     let stopped = world.stop();
-    client.stream.set_nonblocking(false).expect("a socket");
-    client.send(&pattern(1, 1));
-    let mut reply = Vec::new();
-    client.stream.read_to_end(&mut reply).expect("a clean end");
-    // A request whose header came after the stop is refused; both are a reply to it.
-    let told = reply.windows(8).any(|window| window == handle.to_be_bytes());
-    let written = !world.back_end.memory().blocks.is_empty();
-    assert!(told || reply.is_empty() && !written);
+    client.send(&pattern(48, 52));
+    world.back_end.release();
+    assert_eq!(client.outcome(handle, 0, 0).error, 0);
+    assert_eq!(client.rest(), b"");
+    stopped.join().expect("no panic");
+    let content = world.back_end.memory().blocks.values().flatten().copied().collect::<Vec<_>>();
+    assert!(content == pattern(0, 100));
+}
+
+fn impatient() -> NbdLimits {
+    NbdLimits { patience: Duration::from_millis(50), ..NbdLimits::default() }
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_payload_for_ever() {
+    let mut world = World::with(config(), impatient());
+    let (mut hesitant, handle) = half_a_write(&world);
+    let stopped = world.stop();
+    world.back_end.release();
+    assert_eq!(hesitant.outcome(handle, 0, 0).error, ESHUTDOWN);
+    assert_eq!(hesitant.rest(), b"");
+    stopped.join().expect("no panic");
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_last_of_endless_requests() {
+    let mut world = World::with(config(), impatient());
+    let mut eager = world.connect().ready(true);
+    // The volume never sees it, so only the client keeps the server busy.
+    let refused = header(FLUSH, 0, 0, 0, 1);
+    let mut sending = eager.stream.try_clone().expect("another descriptor");
+    let sender = thread::spawn(move || (0..).find_map(|_| sending.write_all(&refused).err()));
+    eager.chunk();
+    let stopped = world.stop();
+    io::copy(&mut eager.stream, &mut io::sink()).ok();
+    let error = sender.join().expect("no panic").expect("it has an end");
+    assert_ne!(error.kind(), ErrorKind::WouldBlock, "the server does not close");
     stopped.join().expect("no panic");
 }
 

@@ -50,9 +50,9 @@ fn nbdinfo_sees_the_export() {
         assert_eq!(export["export-name"], "tank");
         assert_eq!(export["export-size"], config().blocks * 4096);
         assert_eq!(export["contexts"][0], "base:allocation");
-        assert_eq!(export["block_minimum"], 4096);
-        assert_eq!(export["block_preferred"], 16 * 4096);
-        assert_eq!(export["block_maximum"], 32 << 20);
+        assert_eq!(export["block_size_minimum"], 4096);
+        assert_eq!(export["block_size_preferred"], 16 * 4096);
+        assert_eq!(export["block_size_maximum"], 32 << 20);
         for able in ["flush", "fua", "multi_conn", "trim", "zero", "fast_zero", "df"] {
             assert_eq!(export[format!("can_{able}")], true, "{able}");
         }

@@ -175,7 +175,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
     fn check(&self, header: &Header) -> Result<Task, Errno> {
         let session = self.ledger.session();
         let set = |flag: u16| header.flags & flag != 0;
-        let check = |own_flags, beyond| {
+        let check = |own_flags: u16, beyond| {
             if header.flags & !(flag::FUA | own_flags) != 0 {
                 return Err(Errno::Invalid);
             }
@@ -228,12 +228,14 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         if header.length > PAYLOAD_BYTES_MAX {
             return Err(if structured { Errno::Overflow } else { Errno::Invalid });
         }
-        match self.task(Op::Read, range) {
-            Task::Volume { extent, .. } if whole && extent.pieces() > 1 => {
-                Ok(Task::Stream(Stream { handle: header.handle, extent, structured }))
-            }
-            task => Ok(task),
+        let task = self.task(Op::Read, range);
+        if let Task::Volume { extent, .. } = task
+            && whole
+            && extent.pieces() > 1
+        {
+            return Ok(Task::Stream(Stream { handle: header.handle, extent, structured }));
         }
+        Ok(task)
     }
 
     fn task(&self, op: Op, (lba, blocks): (u64, u64)) -> Task {

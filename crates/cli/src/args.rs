@@ -1,0 +1,341 @@
+//! What can be typed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use raidcore::geometry::Level;
+use raidcore::meta::Consistency;
+use ublkd::control::RUN_DIR;
+
+use crate::size::Size;
+
+/// Create, run and mend an array of SSDs.
+#[derive(Parser, Debug)]
+#[command(
+    name = "evenkeel",
+    version,
+    after_help = "Examples:
+  evenkeel demo                                        see it all work, on files
+  evenkeel create tank --level raid5 /dev/sd[b-f]      make an array
+  evenkeel start --background --fuse /mnt/tank /dev/sd[b-f]
+  evenkeel status                                      what is wrong, and what to do
+  evenkeel disk replace tank 2 /dev/sdg --wait         mend it
+  evenkeel stop tank"
+)]
+pub(crate) struct Cli {
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Where running arrays have their sockets
+    #[arg(long, global = true, value_name = "DIR", env = "EVENKEEL_RUN_DIR", default_value = RUN_DIR)]
+    pub(crate) run_dir: PathBuf,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Make an array out of block devices or files
+    Create(CreateArgs),
+    /// Start an array and serve it
+    #[command(alias = "assemble")]
+    Start(StartArgs),
+    /// Stop a running array cleanly
+    Stop {
+        /// The array's name
+        name: String,
+    },
+    /// Tell how arrays are: what is wrong, since when, what to do
+    Status {
+        /// The array's name; all that run if not given
+        name: Option<String>,
+    },
+    /// Add, fail, remove and replace disks
+    Disk {
+        #[command(subcommand)]
+        action: DiskAction,
+    },
+    /// Watch and steer a rebuild or resync
+    Rebuild {
+        #[command(subcommand)]
+        action: RebuildAction,
+    },
+    /// Check that redundancy matches data
+    Scrub {
+        #[command(subcommand)]
+        action: ScrubAction,
+    },
+    /// Show what a member's superblock says
+    Examine {
+        /// Members, as paths
+        #[arg(required = true, value_name = "MEMBER")]
+        members: Vec<PathBuf>,
+    },
+    /// Build an array on files, break it, mend it, and check every byte
+    Demo(DemoArgs),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel create tank --level raid6 /dev/disk/by-id/nvme-A /dev/disk/by-id/nvme-B ...
+  evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
+
+A member that carries a filesystem, a partition table or the like is refused, and nothing is
+changed, unless --force is given. Members may differ in size: the smallest rules.")]
+pub(crate) struct CreateArgs {
+    /// The array's name: A-Z a-z 0-9 _ . -
+    pub(crate) name: String,
+    /// Members: block devices or files
+    #[arg(required = true, value_name = "MEMBER")]
+    pub(crate) members: Vec<PathBuf>,
+    /// The level
+    #[arg(long, short, value_enum)]
+    pub(crate) level: LevelArg,
+    /// How much of a member is written before the next one's turn: 4K to 1M, a power of two
+    #[arg(long, short, default_value = "64K", value_name = "SIZE")]
+    pub(crate) chunk: Size,
+    /// What survives an unclean stop
+    #[arg(long, value_enum, default_value_t = ConsistencyArg::Journal)]
+    pub(crate) consistency: ConsistencyArg,
+    /// Use only so much of each member
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) member_size: Option<Size>,
+    /// Make members that don't exist, as sparse files of this size
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) file_size: Option<Size>,
+    /// Reserve the space of members that are files
+    #[arg(long)]
+    pub(crate) preallocate: bool,
+    /// Overwrite what the members carry
+    #[arg(long, short)]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+pub(crate) enum LevelArg {
+    /// Striping, no redundancy
+    #[value(alias = "0")]
+    Raid0,
+    /// Mirroring
+    #[value(alias = "1")]
+    Raid1,
+    /// Parity on the last member
+    #[value(alias = "4")]
+    Raid4,
+    /// Rotating parity: one member may fail
+    #[value(alias = "5")]
+    Raid5,
+    /// Two rotating parities: two members may fail
+    #[value(alias = "6")]
+    Raid6,
+}
+
+impl From<LevelArg> for Level {
+    fn from(level: LevelArg) -> Self {
+        match level {
+            LevelArg::Raid0 => Self::Raid0,
+            LevelArg::Raid1 => Self::Raid1,
+            LevelArg::Raid4 => Self::Raid4,
+            LevelArg::Raid5 => Self::Raid5,
+            LevelArg::Raid6 => Self::Raid6,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+pub(crate) enum ConsistencyArg {
+    /// All of it: no block is damaged that was not being written, even if a member is lost too
+    Journal,
+    /// Less writing; if a member is lost too, neighbours of what was being written may be damaged
+    Bitmap,
+    /// Least writing; the whole array is resynced
+    Resync,
+}
+
+impl From<ConsistencyArg> for Consistency {
+    fn from(consistency: ConsistencyArg) -> Self {
+        match consistency {
+            ConsistencyArg::Journal => Self::Journal,
+            ConsistencyArg::Bitmap => Self::Bitmap,
+            ConsistencyArg::Resync => Self::Resync,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel start a.img b.img c.img                     in the foreground, over NBD
+  evenkeel start --background --fuse /mnt/tank /dev/sd[b-f]
+  evenkeel start --name tank /dev/disk/by-id           find the members in a directory
+
+Without --nbd, --nbd-tcp, --fuse or --ublk the array is served over NBD on a Unix socket in the run
+directory. SIGTERM, SIGINT and `evenkeel stop` stop it cleanly.")]
+pub(crate) struct StartArgs {
+    /// Members; with --name also directories that hold them
+    #[arg(value_name = "MEMBER", required_unless_present = "name")]
+    pub(crate) members: Vec<PathBuf>,
+    /// Find the members of the array of this name (among MEMBER, or in /dev)
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Start without members that should be there
+    #[arg(long)]
+    pub(crate) degraded: bool,
+    /// Start although blocks may be wrong
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Serve over NBD on a Unix socket; in the run directory if no path is given
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    pub(crate) nbd: Option<Option<PathBuf>>,
+    /// Serve over NBD on this address. NBD has no passwords: whoever reaches it can write
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) nbd_tcp: Option<SocketAddr>,
+    /// Let that address be one that other machines reach
+    #[arg(long, requires = "nbd_tcp")]
+    pub(crate) nbd_allow_remote: bool,
+    /// Serve as a file in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) fuse: Option<PathBuf>,
+    /// Serve as a block device
+    #[arg(long)]
+    pub(crate) ublk: bool,
+    /// Return when the array serves, and leave it running
+    #[arg(long, short)]
+    pub(crate) background: bool,
+    /// Be the process that --background leaves running
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum DiskAction {
+    /// Add a spare; if a member is missing, it is rebuilt onto it
+    Add {
+        /// The array's name
+        name: String,
+        /// The new device
+        path: PathBuf,
+        /// Overwrite what it carries
+        #[arg(long, short)]
+        force: bool,
+    },
+    /// Take a member out of service
+    Fail {
+        /// The array's name
+        name: String,
+        /// The member's number or path
+        disk: String,
+    },
+    /// Let go of a spare
+    Remove {
+        /// The array's name
+        name: String,
+        /// The spare's path
+        disk: String,
+    },
+    /// Put a new device in a member's place, and rebuild onto it
+    Replace {
+        /// The array's name
+        name: String,
+        /// The member's number or path
+        disk: String,
+        /// The new device
+        with: PathBuf,
+        /// Overwrite what it carries
+        #[arg(long, short)]
+        force: bool,
+        /// Wait until the rebuild is done
+        #[arg(long, short)]
+        wait: bool,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum RebuildAction {
+    /// Start rebuilding a missing member onto a new device
+    Start {
+        /// The array's name
+        name: String,
+        /// The new device
+        path: PathBuf,
+        /// Overwrite what it carries
+        #[arg(long, short)]
+        force: bool,
+        /// Wait until it is done
+        #[arg(long, short)]
+        wait: bool,
+    },
+    /// Show how far it is
+    Status {
+        /// The array's name
+        name: String,
+        /// Wait until it is done. Ctrl-C leaves it running
+        #[arg(long, short)]
+        wait: bool,
+    },
+    /// Hold it
+    Pause {
+        /// The array's name
+        name: String,
+    },
+    /// Let it go on
+    Resume {
+        /// The array's name
+        name: String,
+    },
+    /// Set how fast it goes, in bytes of each member per second
+    Limit {
+        /// The array's name
+        name: String,
+        /// Kept up even while users are busy
+        #[arg(long, value_name = "SIZE", required_unless_present = "max")]
+        min: Option<Size>,
+        /// Never exceeded; 0 is unlimited
+        #[arg(long, value_name = "SIZE")]
+        max: Option<Size>,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum ScrubAction {
+    /// Start a scrub
+    Start {
+        /// The array's name
+        name: String,
+        /// Correct redundancy that does not match
+        #[arg(long)]
+        repair: bool,
+        /// Wait until it is done
+        #[arg(long, short)]
+        wait: bool,
+    },
+    /// Show how far it is, and how the last one ended
+    Status {
+        /// The array's name
+        name: String,
+        /// Wait until it is done. Ctrl-C leaves it running
+        #[arg(long, short)]
+        wait: bool,
+    },
+    /// End it
+    Cancel {
+        /// The array's name
+        name: String,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Where to make the member files; a temporary directory if not given
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The size of each of the five members
+    #[arg(long, default_value = "256M", value_name = "SIZE")]
+    pub(crate) size: Size,
+    /// How long the array is under load in each phase
+    #[arg(long, default_value_t = 4, value_name = "SECONDS")]
+    pub(crate) seconds: u64,
+    /// Leave the array serving at the end, and tell how to use it
+    #[arg(long)]
+    pub(crate) keep: bool,
+}

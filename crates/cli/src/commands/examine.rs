@@ -1,0 +1,121 @@
+//! `evenkeel examine`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use raidcore::meta::{SUPERBLOCK_COPIES, SlotState, Superblock};
+use raidcore::units::BLOCK_BYTES;
+use serde_json::{Value, json};
+use ublkd::attach::Examined;
+use ublkd::control::Facts;
+use ublkd::create::wall_clock;
+
+use crate::output::{Output, duration};
+use crate::size::Size;
+
+/// Fails if one of them is no intact member.
+pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
+    let mut values = Vec::new();
+    let mut texts = Vec::new();
+    let mut code = ExitCode::SUCCESS;
+    for path in members {
+        let examined = ublkd::attach::examine(path)?;
+        if examined.superblock.is_err() {
+            code = ExitCode::FAILURE;
+        }
+        values.push(value(&examined));
+        texts.push(text(&examined));
+    }
+    output.result(&Value::from(values), || texts.join("\n\n"));
+    Ok(code)
+}
+
+fn value(examined: &Examined) -> Value {
+    let mut value = json!({
+        "path": examined.path,
+        "bytes": examined.blocks * BLOCK_BYTES as u64,
+        "intact_superblocks": examined.intact_copies,
+    });
+    match &examined.superblock {
+        Err(error) => value["error"] = error.to_string().into(),
+        Ok(superblock) => {
+            let record = &superblock.record;
+            let slots = record.slots.iter().map(|slot| {
+                json!({
+                    "device": slot.device.to_string(),
+                    "state": state(slot.state),
+                    "since": slot.since,
+                })
+            });
+            let spares = record.spares.iter().map(ToString::to_string);
+            value["array"] = json!(Facts::of(record));
+            value["device"] = superblock.device.to_string().into();
+            value["role"] = role(superblock).into();
+            value["clean"] = record.clean.into();
+            value["events"] = record.events.into();
+            value["epoch"] = record.epoch.into();
+            value["members"] = slots.collect();
+            value["spares"] = spares.collect();
+        }
+    }
+    value
+}
+
+fn text(examined: &Examined) -> String {
+    let size = Size(examined.blocks * BLOCK_BYTES as u64);
+    let mut lines = vec![format!("{} ({size})", examined.path.display())];
+    let intact = format!("{} of {SUPERBLOCK_COPIES} intact", examined.intact_copies);
+    lines.push(format!("  superblocks  {intact}"));
+    let superblock = match &examined.superblock {
+        Err(error) => {
+            lines.push(format!("  wrong        {error}"));
+            return lines.join("\n");
+        }
+        Ok(superblock) => superblock,
+    };
+    let record = &superblock.record;
+    let facts = Facts::of(record);
+    let members = record.slots.len();
+    lines.extend([
+        format!("  array        {} ({})", facts.name, facts.uuid),
+        format!("  this device  {} ({})", role(superblock), superblock.device),
+        format!(
+            "  shape        {} of {members} members, chunk {}, {} usable",
+            facts.level,
+            Size(facts.chunk_bytes),
+            Size(facts.capacity_bytes)
+        ),
+        format!("  consistency  {}", facts.consistency),
+        format!("  created      {} ago", ago(record.created)),
+        format!("  stopped      {}", if record.clean { "cleanly" } else { "not (yet)" }),
+        format!("  events       {}", record.events),
+    ]);
+    for (number, slot) in record.slots.iter().enumerate() {
+        let (state, ago) = (state(slot.state), ago(slot.since));
+        lines.push(format!("  member {number:<5} {state}, for {ago} ({})", slot.device));
+    }
+    lines.extend(record.spares.iter().map(|spare| format!("  spare        {spare}")));
+    lines.join("\n")
+}
+
+fn role(superblock: &Superblock) -> String {
+    let record = &superblock.record;
+    match record.member_of(superblock.device) {
+        Some(member) => format!("member {}", member.0),
+        None if record.spares.contains(&superblock.device) => "spare".to_owned(),
+        None => "no longer used".to_owned(),
+    }
+}
+
+fn state(state: SlotState) -> String {
+    match state {
+        SlotState::Up => "up".to_owned(),
+        SlotState::Rebuilding { watermark } => format!("rebuilding (at stripe {watermark})"),
+        SlotState::Failed => "failed".to_owned(),
+    }
+}
+
+fn ago(since: u64) -> String {
+    duration(wall_clock().saturating_sub(since))
+}

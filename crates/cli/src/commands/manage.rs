@@ -1,0 +1,157 @@
+//! What is asked of a running array: `stop`, `disk`, `rebuild`, `scrub`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use ublkd::control::{ArrayReport, Client, Health, Request};
+
+use super::status;
+use crate::args::{DiskAction, RebuildAction, ScrubAction};
+use crate::output::Output;
+use crate::progress;
+use crate::size::Size;
+
+pub(crate) fn stop(name: &str, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    ask(name, run_dir, &Request::Stop, output, &format!("{name} is stopped"))
+}
+
+pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    match action {
+        DiskAction::Add { name, path, force } => {
+            let done = format!("{} was added to {name}", path.display());
+            let path = absolute(path)?;
+            ask(&name, run_dir, &Request::DiskAdd { path, force }, output, &done)
+        }
+        DiskAction::Fail { name, disk } => {
+            let done = format!("member {disk} of {name} is out of service");
+            ask(&name, run_dir, &Request::DiskFail { disk: named(disk) }, output, &done)
+        }
+        DiskAction::Remove { name, disk } => {
+            let done = format!("{disk} is no longer a spare of {name}");
+            ask(&name, run_dir, &Request::DiskRemove { disk: named(disk) }, output, &done)
+        }
+        DiskAction::Replace { name, disk, with, force, wait } => {
+            let shown = with.display().to_string();
+            let done = format!("member {disk} of {name} is being rebuilt onto {shown}");
+            let request = Request::DiskReplace { disk: named(disk), with: absolute(with)?, force };
+            ask_and_wait(&name, run_dir, &request, output, &done, wait)
+        }
+    }
+}
+
+pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    match action {
+        RebuildAction::Start { name, path, force, wait } => {
+            let report = Client::connect(run_dir, &name)?.status()?;
+            if report.health == Health::Online {
+                bail!("no member of {name} is missing: there is nothing to rebuild");
+            }
+            let done = format!("{name} is being rebuilt onto {}", path.display());
+            let path = absolute(path)?;
+            ask_and_wait(&name, run_dir, &Request::DiskAdd { path, force }, output, &done, wait)
+        }
+        RebuildAction::Status { name, wait } => show_work(&name, run_dir, output, wait),
+        RebuildAction::Pause { name } => {
+            ask(&name, run_dir, &Request::Pause, output, &format!("{name}: paused"))
+        }
+        RebuildAction::Resume { name } => {
+            ask(&name, run_dir, &Request::Resume, output, &format!("{name}: going on"))
+        }
+        RebuildAction::Limit { name, min, max } => {
+            let unlimited = |Size(bytes)| if bytes == 0 { u64::MAX } else { bytes };
+            let request =
+                Request::Limit { min: min.map(|Size(bytes)| bytes), max: max.map(unlimited) };
+            ask(&name, run_dir, &request, output, &format!("{name}: the pace is set"))
+        }
+    }
+}
+
+pub(crate) fn scrub(action: ScrubAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    match action {
+        ScrubAction::Start { name, repair, wait } => {
+            let done = format!("{name} is being scrubbed");
+            ask_and_wait(&name, run_dir, &Request::ScrubStart { repair }, output, &done, wait)
+        }
+        ScrubAction::Status { name, wait } => show_work(&name, run_dir, output, wait),
+        ScrubAction::Cancel { name } => {
+            let done = format!("{name}: the scrub is cancelled");
+            ask(&name, run_dir, &Request::ScrubCancel, output, &done)
+        }
+    }
+}
+
+fn ask(
+    name: &str,
+    run_dir: &Path,
+    request: &Request,
+    output: Output,
+    done: &str,
+) -> Result<ExitCode> {
+    ask_and_wait(name, run_dir, request, output, done, false)
+}
+
+fn ask_and_wait(
+    name: &str,
+    run_dir: &Path,
+    request: &Request,
+    output: Output,
+    done: &str,
+    wait: bool,
+) -> Result<ExitCode> {
+    let mut client = Client::connect(run_dir, name)?;
+    let answer = client.call(request)?;
+    if !wait {
+        output.result(&json!({ "ok": answer }), || done.to_owned());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !output.is_json() {
+        println!("{done}");
+    }
+    let report = progress::wait(&mut client, output)?;
+    Ok(ended(&report, output))
+}
+
+fn show_work(name: &str, run_dir: &Path, output: Output, wait: bool) -> Result<ExitCode> {
+    let mut client = Client::connect(run_dir, name)?;
+    if wait {
+        let report = progress::wait(&mut client, output)?;
+        return Ok(ended(&report, output));
+    }
+    let report = client.status()?;
+    let value = json!({ "pass": report.pass, "last_scrub": report.last_scrub });
+    output.result(&value, || match &report.pass {
+        Some(pass) => status_line(&report, status::work(pass)),
+        None => status_line(&report, "nothing is going on in the background".to_owned()),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status_line(report: &ArrayReport, what: String) -> String {
+    let scrub = report.last_scrub.map(|scrub| {
+        let repaired = if scrub.repaired { ", corrected" } else { "" };
+        format!("; the last scrub found {} mismatches{repaired}", scrub.mismatches)
+    });
+    format!("{}: {what}{}", report.facts.name, scrub.unwrap_or_default())
+}
+
+/// Tells how work that was waited for has ended; success if the array is whole.
+fn ended(report: &ArrayReport, output: Output) -> ExitCode {
+    output.result(&json!(report), || status::text(report));
+    if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The daemon has another working directory.
+fn absolute(path: PathBuf) -> Result<PathBuf> {
+    std::path::absolute(&path).with_context(|| path.display().to_string())
+}
+
+/// A member's number as it is, a path as an absolute one.
+fn named(disk: String) -> String {
+    if disk.parse::<u8>().is_ok() {
+        return disk;
+    }
+    let path = std::path::absolute(&disk);
+    path.ok().and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(disk)
+}

@@ -1,0 +1,13 @@
+//! The commands, apart from the demonstration.
+
+mod create;
+mod examine;
+mod manage;
+mod start;
+mod status;
+
+pub(crate) use create::create;
+pub(crate) use examine::examine;
+pub(crate) use manage::{disk, rebuild, scrub, stop};
+pub(crate) use start::{start, start_in_background};
+pub(crate) use status::status;

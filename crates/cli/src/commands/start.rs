@@ -1,0 +1,168 @@
+//! `evenkeel start`: in the foreground, or as a process of its own that outlives this one.
+//!
+//! In the background, this program is started once more with `--detached`. The new process says in
+//! one line of JSON on its standard output whether the array serves, then goes on alone; its
+//! standard error is the log.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+use raidcore::meta::AssembleOptions;
+use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
+use ublkd::attach::examine;
+use ublkd::control::Refusal;
+use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Ready, run};
+use ublkd::host::HostConfig;
+
+use crate::args::StartArgs;
+use crate::output::{Output, refusal_of};
+
+/// Where members are looked for by name.
+const DEVICES: &str = "/dev";
+
+pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    if args.members.is_empty() {
+        args.members.push(DEVICES.into());
+    }
+    if args.detached {
+        return serve_detached(args, run_dir);
+    }
+    if args.background {
+        let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+        arguments.push("--detached".into());
+        let ready = start_in_background(arguments, &args.members, args.name.as_deref(), run_dir)?;
+        output.result(&json!({ "ready": ready }), || text(&ready));
+        return Ok(ExitCode::SUCCESS);
+    }
+    log();
+    let tell = |ready: &Ready| output.result(&json!({ "ready": ready }), || text(ready));
+    serve(args, run_dir, tell).map_err(refusal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts this program with `arguments`, which contain `--detached`, and waits until its array
+/// serves.
+pub(crate) fn start_in_background(
+    arguments: Vec<OsString>,
+    members: &[PathBuf],
+    name: Option<&str>,
+    run_dir: &Path,
+) -> Result<Ready> {
+    let shown = |path: &Path| path.display().to_string();
+    std::fs::create_dir_all(run_dir).with_context(|| shown(run_dir))?;
+    let log = run_dir.join(format!("{}.log", log_name(members, name)));
+    let open = File::options().create(true).append(true).open(&log);
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(open.with_context(|| shown(&log))?)
+        .spawn()?;
+    let mut line = String::new();
+    let stdout = child.stdout.take().context("the pipe that was asked for")?;
+    BufReader::new(stdout).read_line(&mut line)?;
+    let mut said: Value = serde_json::from_str(&line).unwrap_or_default();
+    if let Ok(ready) = serde_json::from_value(said["ready"].take()) {
+        return Ok(ready);
+    }
+    let status = child.wait()?;
+    if let Ok(refusal) = serde_json::from_value::<Refusal>(said["error"].take()) {
+        return Err(refusal.into());
+    }
+    bail!("the array's process ended early ({status}); see {}", log.display());
+}
+
+/// The new process of `--background`.
+fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
+    // Only fails for the leader of a process group, and then there is no terminal to leave.
+    let _ = rustix::process::setsid();
+    log();
+    let tell = |ready: &Ready| {
+        println!("{}", json!({ "ready": ready }));
+        // So that no file system is kept busy by it.
+        if let Err(error) = std::env::set_current_dir("/") {
+            tracing::warn!(%error, "could not leave the working directory");
+        }
+    };
+    match serve(args, run_dir, tell).map_err(refusal) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            tracing::error!("{error}");
+            println!("{}", json!({ "error": refusal_of(&error.into()) }));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
+    let config = config(args, run_dir);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(DaemonError::Host)?;
+    let done = runtime.block_on(run(config, ready));
+    // A file that is still in use must not keep the process from ending.
+    runtime.shutdown_background();
+    done
+}
+
+fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
+    let none_asked =
+        args.nbd.is_none() && args.nbd_tcp.is_none() && args.fuse.is_none() && !args.ublk;
+    DaemonConfig {
+        members: args.members,
+        name: args.name,
+        options: AssembleOptions { degraded: args.degraded, force: args.force },
+        host: HostConfig::default(),
+        fronts: FrontConfig {
+            nbd: args.nbd.is_some() || none_asked,
+            nbd_socket: args.nbd.flatten(),
+            nbd_tcp: args.nbd_tcp,
+            nbd_allow_remote: args.nbd_allow_remote,
+            fuse: args.fuse,
+            ublk: args.ublk,
+        },
+        run_dir: run_dir.to_path_buf(),
+    }
+}
+
+fn log() {
+    let filter = EnvFilter::try_from_env("EVENKEEL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Only fails if there is one already.
+    let _ = subscriber.with_ansi(false).try_init();
+}
+
+/// What the log is called: the array's name, if a member tells it.
+fn log_name(members: &[PathBuf], name: Option<&str>) -> String {
+    let told = || {
+        let mut examined = members.iter().filter_map(|path| examine(path).ok());
+        examined.find_map(|examined| Some(examined.superblock.ok()?.record.name))
+    };
+    name.map(str::to_owned).or_else(told).unwrap_or_else(|| "evenkeel".to_owned())
+}
+
+fn refusal(error: DaemonError) -> Refusal {
+    let code = match &error {
+        DaemonError::Attach(_) => "attach",
+        DaemonError::Bind(_) => "control-socket",
+        DaemonError::Front(_) => "front-end",
+        DaemonError::Host(_) | DaemonError::Signals(_) => "system",
+        DaemonError::Stop(_) => "unclean",
+    };
+    Refusal { code: code.to_owned(), message: error.to_string(), hint: None }
+}
+
+fn text(ready: &Ready) -> String {
+    let warnings = ready.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let head = format!("{} is running (process {})", ready.name, ready.pid);
+    let fronts = ready.fronts.iter().map(|f| format!("  {} at {}", f.kind, f.address));
+    let lines: Vec<String> = warnings.chain([head]).chain(fronts).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,130 @@
+//! `evenkeel status`: what is wrong, since when, what to do.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use ublkd::control::{ArrayReport, Client, Health, MemberReport, MemberState, PassReport, running};
+use ublkd::create::wall_clock;
+
+use crate::output::{Output, duration, refusal_of};
+use crate::size::Size;
+
+/// How many events are shown.
+const EVENTS_SHOWN: usize = 8;
+
+/// Fails if an array does not answer; an array that is not well is no failure of this command.
+pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    if let Some(name) = name {
+        let report = Client::connect(run_dir, name)?.status()?;
+        output.result(&json!(report), || text(&report));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names = running(run_dir).with_context(|| run_dir.display().to_string())?;
+    let mut code = ExitCode::SUCCESS;
+    let (mut values, mut texts) = (Vec::new(), Vec::new());
+    for name in names {
+        let asked = Client::connect(run_dir, &name).and_then(|mut client| client.status());
+        match asked {
+            Ok(report) => {
+                texts.push(text(&report));
+                values.push(json!(report));
+            }
+            Err(error) => {
+                code = ExitCode::FAILURE;
+                texts.push(format!(" array: {name}\n state: no answer: {error}"));
+                values.push(json!({ "name": name, "error": refusal_of(&error.into()) }));
+            }
+        }
+    }
+    if texts.is_empty() {
+        texts.push("no array is running".to_owned());
+    }
+    output.result(&Value::from(values), || texts.join("\n\n"));
+    Ok(code)
+}
+
+/// A report for people.
+pub(crate) fn text(report: &ArrayReport) -> String {
+    let facts = &report.facts;
+    let mut lines = vec![
+        format!(" array: {}", facts.name),
+        format!(
+            " state: {}",
+            match report.health {
+                Health::Online => "online",
+                Health::Degraded => "DEGRADED: everything is there, with less redundancy",
+                Health::Failed => "FAILED",
+            }
+        ),
+        format!(
+            " shape: {} of {} members, chunk {}, {} usable",
+            facts.level,
+            report.members.len(),
+            Size(facts.chunk_bytes),
+            Size(facts.capacity_bytes)
+        ),
+    ];
+    for problem in &report.problems {
+        let since = problem.since.map(|since| format!(", for {}", ago(since)));
+        lines.push(format!(" wrong: {}{}", problem.what, since.unwrap_or_default()));
+        lines.push(format!("        -> {}", problem.action));
+    }
+    lines.extend(report.pass.as_ref().map(|pass| format!("  work: {}", work(pass))));
+    if let Some(scrub) = report.last_scrub {
+        let (found, ago) = (scrub.mismatches, ago(scrub.at));
+        lines.push(format!(" scrub: the last one ended {ago} ago and found {found} mismatches"));
+    }
+    lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
+    lines.push(String::new());
+    lines.extend(report.members.iter().map(member));
+    for spare in &report.spares {
+        lines.push(format!("  spare              {}", shown(spare.path.as_deref())));
+    }
+    let skipped = report.events.len().saturating_sub(EVENTS_SHOWN);
+    if !report.events.is_empty() {
+        lines.push(String::new());
+        let events = report.events.iter().skip(skipped);
+        lines.extend(events.map(|e| format!("  {:>14} ago  {}", ago(e.at), e.text)));
+    }
+    if report.problems.is_empty() {
+        lines.push("\nAll is well.".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// Work in the background, for people.
+pub(crate) fn work(pass: &PassReport) -> String {
+    let of = pass.member.map(|member| format!(" of member {member}")).unwrap_or_default();
+    let percent = (pass.done_bytes * 100).checked_div(pass.total_bytes).unwrap_or(100);
+    let left = match pass.left_ms {
+        Some(ms) => format!("{} left", duration(ms.div_ceil(1000))),
+        None if pass.paused => "paused".to_owned(),
+        None => "starting".to_owned(),
+    };
+    let rate = Size(pass.bytes_per_second);
+    format!("{}{of}, {percent} % done at {rate}/s, {left}", pass.task.name())
+}
+
+fn member(member: &MemberReport) -> String {
+    let state = match member.state {
+        MemberState::Up => "up",
+        MemberState::Rebuilding => "rebuilding",
+        MemberState::Failed => "FAILED",
+    };
+    let errors = match member.read_errors + member.write_errors {
+        0 => String::new(),
+        _ => format!("  ({} read, {} write errors)", member.read_errors, member.write_errors),
+    };
+    let path = shown(member.path.as_deref());
+    format!("  member {:<3} {state:<10} {path}{errors}", member.member)
+}
+
+fn shown(path: Option<&Path>) -> String {
+    path.map_or_else(|| "(no device)".to_owned(), |path| path.display().to_string())
+}
+
+fn ago(since: u64) -> String {
+    duration(wall_clock().saturating_sub(since))
+}

@@ -1,0 +1,235 @@
+//! Reads and writes with contents that can be told: what a block holds follows from where it is and
+//! how many times it was written, so every block can be checked at any time.
+//!
+//! Invariant: each worker has a part of the array for itself, so it knows what it wrote last.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use det::Prng;
+use hdrhistogram::Histogram;
+use raidcore::units::BLOCK_BYTES;
+
+use super::target::{Address, Aligned, Target};
+
+/// Connections that are used at once.
+const WORKERS: usize = 8;
+
+/// Blocks that are moved at once when everything is written or checked (1 MiB).
+const SWEEP_BLOCKS: u64 = 256;
+
+/// The most blocks of a request of the mixed load (128 KiB).
+const REQUEST_BLOCKS_MAX: u64 = 32;
+
+/// Of ten requests of the mixed load, how many are reads.
+const READS_OF_TEN: u64 = 7;
+
+/// All contents that were written.
+pub(super) struct Contents {
+    seed: u64,
+    parts: Vec<Part>,
+}
+
+/// A worker's part of the array.
+struct Part {
+    first: u64,
+    /// How many times each block was written.
+    written: Vec<u32>,
+    prng: Prng,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub(super) struct Figures {
+    pub(super) bytes: u64,
+    pub(super) time: Duration,
+    /// In nanoseconds.
+    pub(super) reads: Histogram<u64>,
+    /// In nanoseconds.
+    pub(super) writes: Histogram<u64>,
+}
+
+impl Figures {
+    fn new() -> Result<Self> {
+        // Three digits, and it grows as needed.
+        let histogram = Histogram::new(3).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        let (reads, writes) = (histogram.clone(), histogram);
+        Ok(Self { bytes: 0, time: Duration::ZERO, reads, writes })
+    }
+
+    /// Takes in what another worker has measured at the same time.
+    fn add(&mut self, other: &Self) -> Result<()> {
+        self.bytes += other.bytes;
+        self.time = self.time.max(other.time);
+        self.reads.add(&other.reads).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        self.writes.add(&other.writes).map_err(|e| anyhow!("a histogram: {e:?}"))
+    }
+
+    pub(super) fn bytes_per_second(&self) -> u64 {
+        let nanos = self.time.as_nanos().max(1);
+        u64::try_from(u128::from(self.bytes) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn requests_per_second(&self) -> u64 {
+        let requests = self.reads.len() + self.writes.len();
+        u64::try_from(u128::from(requests) * 1000 / self.time.as_millis().max(1)).unwrap_or(0)
+    }
+}
+
+impl Contents {
+    /// Of an array of `bytes` bytes that was not written yet: zeros.
+    pub(super) fn new(bytes: u64, seed: u64) -> Self {
+        let blocks = bytes / BLOCK_BYTES as u64;
+        let each = blocks.div_ceil(WORKERS as u64);
+        let part = |index: u64| {
+            let first = (index * each).min(blocks);
+            let end = (first + each).min(blocks);
+            let written = vec![0; (end - first) as usize];
+            Part { first, written, prng: Prng::new(seed ^ index) }
+        };
+        Self { seed, parts: (0..WORKERS as u64).map(part).collect() }
+    }
+
+    /// Writes every block.
+    pub(super) fn write_all(&mut self, address: &Address) -> Result<Figures> {
+        self.each(address, |seed, part, target, figures| {
+            let mut buffer = Aligned::new(SWEEP_BLOCKS as usize * BLOCK_BYTES);
+            for at in (0..part.blocks()).step_by(SWEEP_BLOCKS as usize) {
+                let blocks = SWEEP_BLOCKS.min(part.blocks() - at);
+                part.write(seed, at, blocks, target, &mut buffer, figures)?;
+            }
+            target.flush().context("a flush")
+        })
+    }
+
+    /// Reads every block and checks it.
+    pub(super) fn check_all(&mut self, address: &Address) -> Result<Figures> {
+        self.each(address, |seed, part, target, figures| {
+            let mut buffer = Aligned::new(SWEEP_BLOCKS as usize * BLOCK_BYTES);
+            for at in (0..part.blocks()).step_by(SWEEP_BLOCKS as usize) {
+                let blocks = SWEEP_BLOCKS.min(part.blocks() - at);
+                part.check(seed, at, blocks, target, &mut buffer, figures)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads (and checks) and writes at random until told to stop.
+    pub(super) fn mix(&mut self, address: &Address, stop: &AtomicBool) -> Result<Figures> {
+        self.each(address, |seed, part, target, figures| {
+            let mut buffer = Aligned::new(REQUEST_BLOCKS_MAX as usize * BLOCK_BYTES);
+            while !stop.load(Ordering::Relaxed) && part.blocks() > 0 {
+                let at = part.prng.below(part.blocks());
+                let most = REQUEST_BLOCKS_MAX.min(part.blocks() - at);
+                let blocks = 1 + part.prng.below(most);
+                if part.prng.chance(READS_OF_TEN, 10) {
+                    part.check(seed, at, blocks, target, &mut buffer, figures)?;
+                } else {
+                    part.write(seed, at, blocks, target, &mut buffer, figures)?;
+                }
+            }
+            target.flush().context("a flush")
+        })
+    }
+
+    /// Does something in every part at once, each over a connection of its own.
+    fn each(
+        &mut self,
+        address: &Address,
+        work: impl Fn(u64, &mut Part, &mut dyn Target, &mut Figures) -> Result<()> + Sync,
+    ) -> Result<Figures> {
+        let seed = self.seed;
+        let one = |part: &mut Part| -> Result<Figures> {
+            let mut figures = Figures::new()?;
+            let mut target = address.connect().with_context(|| address.name())?;
+            let start = Instant::now();
+            work(seed, part, &mut *target, &mut figures)?;
+            figures.time = start.elapsed();
+            Ok(figures)
+        };
+        thread::scope(|scope| {
+            let spawn = |part| scope.spawn(|| one(part));
+            let workers: Vec<_> = self.parts.iter_mut().map(spawn).collect();
+            let mut sum = Figures::new()?;
+            for worker in workers {
+                let figures = worker.join().map_err(|_| anyhow!("a worker panicked"))?;
+                sum.add(&figures?)?;
+            }
+            Ok(sum)
+        })
+    }
+}
+
+impl Part {
+    fn blocks(&self) -> u64 {
+        self.written.len() as u64
+    }
+
+    /// Writes `blocks` blocks of the part, with new contents.
+    fn write(
+        &mut self,
+        seed: u64,
+        at: u64,
+        blocks: u64,
+        target: &mut dyn Target,
+        buffer: &mut [u8],
+        figures: &mut Figures,
+    ) -> Result<()> {
+        let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
+        for (block, at) in buffer.chunks_mut(BLOCK_BYTES).zip(at..) {
+            self.written[at as usize] += 1;
+            fill(seed, self.first + at, self.written[at as usize], block);
+        }
+        let first = self.first + at;
+        let write = || target.write(first * BLOCK_BYTES as u64, buffer);
+        let nanos = timed(write).with_context(|| format!("writing {blocks} blocks at {first}"))?;
+        figures.writes.record(nanos).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        figures.bytes += buffer.len() as u64;
+        Ok(())
+    }
+
+    /// Reads `blocks` blocks of the part, and checks that they are what was written last.
+    fn check(
+        &mut self,
+        seed: u64,
+        at: u64,
+        blocks: u64,
+        target: &mut dyn Target,
+        buffer: &mut [u8],
+        figures: &mut Figures,
+    ) -> Result<()> {
+        let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
+        let first = self.first + at;
+        let read = || target.read(first * BLOCK_BYTES as u64, buffer);
+        let nanos = timed(read).with_context(|| format!("reading {blocks} blocks at {first}"))?;
+        figures.reads.record(nanos).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        figures.bytes += buffer.len() as u64;
+        let mut expected = [0; BLOCK_BYTES];
+        for (block, at) in buffer.chunks(BLOCK_BYTES).zip(at..) {
+            fill(seed, self.first + at, self.written[at as usize], &mut expected);
+            if *block != expected {
+                let block = self.first + at;
+                bail!("block {block} does not hold what was written last: DATA IS WRONG");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a block holds after it was written `times` times.
+fn fill(seed: u64, block: u64, times: u32, into: &mut [u8]) {
+    match times {
+        0 => into.fill(0),
+        times => Prng::new(seed ^ block << 24 ^ u64::from(times)).fill(into),
+    }
+}
+
+/// How long it took, in nanoseconds.
+fn timed(work: impl FnOnce() -> io::Result<()>) -> io::Result<u64> {
+    let start = Instant::now();
+    work()?;
+    Ok(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,158 @@
+//! `evenkeel demo`: an array on files, through its whole life, every byte checked.
+
+mod load;
+mod nbd;
+mod summary;
+mod target;
+mod world;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail};
+use ublkd::control::{ArrayReport, Health, Request};
+use ublkd::create::random_uuid;
+
+use crate::args::DemoArgs;
+use crate::output::Output;
+use crate::progress;
+use load::{Contents, Figures};
+use summary::Summary;
+use target::Address;
+use world::World;
+
+/// The member that fails.
+const VICTIM: u8 = 2;
+
+pub(crate) fn run(args: &DemoArgs, output: Output) -> Result<ExitCode> {
+    let say = |what: &str| {
+        if !output.is_json() {
+            println!("{what}");
+        }
+    };
+    let mut world = World::create(args, &say)?;
+    let mut demo = Demo::new(&world, Duration::from_secs(args.seconds), output)?;
+    demo.live(&mut world, &say)?;
+    demo.tell(output);
+    if args.keep {
+        world.keep(output);
+    } else {
+        world.end(&say)?;
+    }
+    say("\nEvery byte that was read was what had been written last.");
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Demo {
+    output: Output,
+    /// How long the array is under load in each phase.
+    load: Duration,
+    contents: Contents,
+    summary: Summary,
+}
+
+impl Demo {
+    fn new(world: &World, load: Duration, output: Output) -> Result<Self> {
+        let seed = u64::from_le_bytes(*random_uuid()?.first_chunk().ok_or(anyhow!("16 bytes"))?);
+        let contents = Contents::new(world.nbd().bytes()?, seed);
+        Ok(Self { output, load, contents, summary: Summary::default() })
+    }
+
+    fn live(&mut self, world: &mut World, say: &dyn Fn(&str)) -> Result<()> {
+        let nbd = world.nbd();
+        say("Writing everything over NBD ...");
+        let written = self.contents.write_all(&nbd)?;
+        self.summary.sweep("written over NBD", written);
+        self.check(&nbd, "healthy")?;
+        let healthy = self.load_for(&nbd)?;
+        self.summary.phase("healthy", healthy);
+        if let Some(fuse) = world.fuse() {
+            say("Reading and writing the file (FUSE, O_DIRECT) ...");
+            let figures = self.load_for(&fuse)?;
+            self.summary.phase("over FUSE", figures);
+            self.check(&fuse, "healthy")?;
+        }
+
+        say(&format!("Failing member {VICTIM} ..."));
+        world.call(&Request::DiskFail { disk: VICTIM.to_string() })?;
+        expect(&world.status()?, Health::Degraded)?;
+        let degraded = self.load_for(&nbd)?;
+        self.summary.phase("degraded", degraded);
+        self.check(&nbd, "degraded")?;
+
+        say("Replacing it, and going on meanwhile ...");
+        self.rebuild(world)?;
+        expect(&world.status()?, Health::Online)?;
+        self.check(&nbd, "rebuilt")?;
+
+        say("Comparing all parity with all data ...");
+        world.call(&Request::ScrubStart { repair: false })?;
+        let report = progress::wait(&mut world.client()?, self.output)?;
+        match report.last_scrub {
+            Some(scrub) if scrub.mismatches == 0 => {}
+            Some(scrub) => bail!("{} stripes' parity does not match", scrub.mismatches),
+            None => bail!("the scrub came to no end"),
+        }
+        say("Stopping, examining, starting again ...");
+        world.restart()?;
+        self.check(&world.nbd(), "after a restart")
+    }
+
+    /// Everything is what was written last.
+    fn check(&mut self, address: &Address, when: &str) -> Result<()> {
+        let figures = self.contents.check_all(address)?;
+        self.summary.sweep(format!("checked over {}, {when}", address.name()), figures);
+        Ok(())
+    }
+
+    fn load_for(&mut self, address: &Address) -> Result<Figures> {
+        let (stop, end) = (AtomicBool::new(false), Instant::now() + self.load);
+        thread::scope(|scope| {
+            let load = scope.spawn(|| {
+                let figures = self.contents.mix(address, &stop);
+                stop.store(true, Ordering::Relaxed);
+                figures
+            });
+            while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(20));
+            }
+            stop.store(true, Ordering::Relaxed);
+            load.join().map_err(|_| anyhow!("the load panicked"))?
+        })
+    }
+
+    /// Replaces the member, with load until the rebuild is done.
+    fn rebuild(&mut self, world: &World) -> Result<()> {
+        let stop = AtomicBool::new(false);
+        let (nbd, output) = (world.nbd(), self.output);
+        let start = Instant::now();
+        let (load, rebuilt) = thread::scope(|scope| {
+            let load = scope.spawn(|| self.contents.mix(&nbd, &stop));
+            let rebuilt = world.replace(VICTIM).and_then(|()| {
+                let report = progress::wait(&mut world.client()?, output)?;
+                Ok((report, start.elapsed()))
+            });
+            stop.store(true, Ordering::Relaxed);
+            (load.join(), rebuilt)
+        });
+        let (report, time) = rebuilt?;
+        let load = load.map_err(|_| anyhow!("the load panicked"))??;
+        self.summary.phase("rebuilding", load);
+        self.summary.rebuild(report.facts.member_bytes, time);
+        Ok(())
+    }
+
+    fn tell(&self, output: Output) {
+        output.result(&self.summary.json(), || format!("\n{}", self.summary.text()));
+    }
+}
+
+fn expect(report: &ArrayReport, health: Health) -> Result<()> {
+    if report.health == health {
+        Ok(())
+    } else {
+        bail!("the array should be {health:?} now, it is {:?}", report.health)
+    }
+}

@@ -1,0 +1,209 @@
+//! The demonstration's array: five files in a directory of their own, and the process that serves
+//! them.
+//!
+//! Invariant: unless it is to be kept, the process is stopped and the directory removed however the
+//! demonstration ends, also by Ctrl-C.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use raidcore::geometry::Level;
+use serde_json::json;
+use tempfile::TempDir;
+use ublkd::attach::examine;
+use ublkd::control::{ArrayReport, Client, Request};
+use ublkd::create::{CreateConfig, create};
+
+use super::target::Address;
+use crate::args::DemoArgs;
+use crate::commands::start_in_background;
+use crate::output::Output;
+use crate::size::Size;
+
+const NAME: &str = "demo";
+const MEMBERS: usize = 5;
+
+pub(super) struct World {
+    dir: Option<TempDir>,
+    members: Vec<PathBuf>,
+    spare: PathBuf,
+    run_dir: PathBuf,
+    mount: Option<PathBuf>,
+    size: Size,
+}
+
+impl World {
+    pub(super) fn create(args: &DemoArgs, say: &dyn Fn(&str)) -> Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("evenkeel-demo-");
+        let dir = match &args.dir {
+            Some(parent) => {
+                builder.tempdir_in(parent).with_context(|| parent.display().to_string())
+            }
+            None => builder.tempdir().map_err(Into::into),
+        }?;
+        let path = |name: String| dir.path().join(name);
+        let members: Vec<PathBuf> = (0..MEMBERS).map(|i| path(format!("member{i}"))).collect();
+        let mut config = CreateConfig::new(NAME, Level::Raid5, members.clone());
+        config.file_blocks = Some(args.size.blocks());
+        let created = create(&config)?;
+        let capacity = Size(created.record.geometry.capacity() * 4096);
+        say(&format!(
+            "Made a RAID5 of {MEMBERS} files of {} in {}: {capacity} usable.",
+            args.size,
+            dir.path().display()
+        ));
+        let mount = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
+        let mount = mount.then(|| path("mnt".to_owned()));
+        if let Some(mount) = &mount {
+            fs::create_dir(mount)?;
+        } else {
+            say("There is no /dev/fuse, or no permission to mount: FUSE is left out.");
+        }
+        let world = Self {
+            members,
+            spare: path("spare".to_owned()),
+            run_dir: path("run".to_owned()),
+            mount,
+            size: args.size,
+            dir: Some(dir),
+        };
+        world.end_at_interrupt()?;
+        world.start()?;
+        Ok(world)
+    }
+
+    pub(super) fn nbd(&self) -> Address {
+        Address::Nbd(self.run_dir.join(format!("{NAME}.nbd")), NAME.to_owned())
+    }
+
+    pub(super) fn fuse(&self) -> Option<Address> {
+        Some(Address::File(self.mount.as_ref()?.join(NAME)))
+    }
+
+    pub(super) fn client(&self) -> Result<Client> {
+        Ok(Client::connect(&self.run_dir, NAME)?)
+    }
+
+    pub(super) fn call(&self, request: &Request) -> Result<()> {
+        self.client()?.call(request)?;
+        Ok(())
+    }
+
+    pub(super) fn status(&self) -> Result<ArrayReport> {
+        Ok(self.client()?.status()?)
+    }
+
+    /// Puts a new file in a member's place.
+    pub(super) fn replace(&self, member: u8) -> Result<()> {
+        fs::File::create_new(&self.spare)?.set_len(self.size.0)?;
+        let disk = member.to_string();
+        self.call(&Request::DiskReplace { disk, with: self.spare.clone(), force: false })
+    }
+
+    /// Stops, looks at all members, and starts again.
+    pub(super) fn restart(&mut self) -> Result<()> {
+        let report = self.status()?;
+        self.members = report.members.into_iter().filter_map(|member| member.path).collect();
+        self.call(&Request::Stop)?;
+        for path in &self.members {
+            let examined = examine(path)?;
+            let shown = path.display();
+            let superblock = examined.superblock.with_context(|| shown.to_string())?;
+            if !superblock.record.clean || examined.intact_copies != 4 {
+                bail!("{shown} was not stopped cleanly");
+            }
+        }
+        self.start()
+    }
+
+    /// Leaves the array running, and tells how to use it.
+    pub(super) fn keep(mut self, output: Output) {
+        let Some(dir) = self.dir.take() else {
+            return;
+        };
+        let dir = dir.keep();
+        let run_dir = self.run_dir.display();
+        let mut lines = vec![
+            "\nThe array goes on serving. To look at it:".to_owned(),
+            format!("  evenkeel --run-dir {run_dir} status"),
+            format!("  nbdinfo 'nbd+unix:///{NAME}?socket={run_dir}/{NAME}.nbd'"),
+            format!("  nbd-client -unix {run_dir}/{NAME}.nbd -name {NAME} /dev/nbd0"),
+        ];
+        if let Some(mount) = &self.mount {
+            let file = mount.join(NAME);
+            lines.push(format!(
+                "  losetup --find --show --direct-io=on --sector-size 4096 {}",
+                file.display()
+            ));
+        }
+        lines.push("To stop it and to remove its files:".to_owned());
+        lines.push(format!("  evenkeel --run-dir {run_dir} stop {NAME}"));
+        lines.push(format!("  rm -r {}", dir.display()));
+        if !output.is_json() {
+            println!("{}", lines.join("\n"));
+        } else {
+            println!("{}", json!({ "kept": dir, "run_dir": self.run_dir, "name": NAME }));
+        }
+    }
+
+    /// Stops the array and removes its files.
+    pub(super) fn end(mut self, say: &dyn Fn(&str)) -> Result<()> {
+        self.call(&Request::Stop)?;
+        say("\nStopped cleanly.");
+        match self.dir.take() {
+            Some(dir) => dir.close().context("removing the files"),
+            None => Ok(()),
+        }
+    }
+
+    fn start(&self) -> Result<()> {
+        let mut arguments: Vec<OsString> =
+            vec!["--run-dir".into(), self.run_dir.clone().into(), "start".into(), "--nbd".into()];
+        if let Some(mount) = &self.mount {
+            arguments.extend(["--fuse".into(), mount.clone().into()]);
+        }
+        arguments.extend(self.members.iter().map(|path| path.clone().into()));
+        arguments.push("--detached".into());
+        start_in_background(arguments, &self.members, Some(NAME), &self.run_dir)?;
+        Ok(())
+    }
+
+    /// The array's process does not get the terminal's Ctrl-C, so this one stops it.
+    fn end_at_interrupt(&self) -> Result<()> {
+        let run_dir = self.run_dir.clone();
+        let dir = self.dir.as_ref().map(|dir| dir.path().to_path_buf());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
+            if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+                stop(&run_dir);
+                if let Some(dir) = dir
+                    && let Err(error) = fs::remove_dir_all(&dir)
+                {
+                    eprintln!("error: {}: {error}", dir.display());
+                }
+                std::process::exit(130);
+            }
+        })?;
+        Ok(())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if self.dir.is_some() {
+            stop(&self.run_dir);
+        }
+    }
+}
+
+/// Stops the array if it runs.
+fn stop(run_dir: &Path) {
+    if let Ok(mut client) = Client::connect(run_dir, NAME)
+        && let Err(error) = client.call(&Request::Stop)
+    {
+        eprintln!("error: {error}");
+    }
+}

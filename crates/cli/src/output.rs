@@ -1,0 +1,77 @@
+//! What is printed: text for people or JSON for programs, errors included.
+
+use anyhow::Error;
+use serde_json::{Value, json};
+use ublkd::control::{ClientError, Refusal};
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// A result: as JSON, or what `text` makes of it.
+    pub(crate) fn result(self, value: &Value, text: impl FnOnce() -> String) {
+        if self.json {
+            println!("{value}");
+        } else {
+            println!("{}", text());
+        }
+    }
+
+    /// An error, on standard error; for programs it is the result.
+    pub(crate) fn error(self, error: &Error) {
+        let refusal = refusal_of(error);
+        if self.json {
+            println!("{}", json!({ "error": refusal }));
+            return;
+        }
+        eprintln!("error: {}", refusal.message);
+        if let Some(hint) = refusal.hint {
+            eprintln!("  what to do: {hint}");
+        }
+    }
+}
+
+/// An error with its code and hint, if it has them.
+pub(crate) fn refusal_of(error: &Error) -> Refusal {
+    let refused = error.downcast_ref::<Refusal>().or_else(|| {
+        let client = error.downcast_ref::<ClientError>();
+        client.and_then(|client| match client {
+            ClientError::Refused(refusal) => Some(refusal),
+            ClientError::NotRunning { .. }
+            | ClientError::Denied { .. }
+            | ClientError::Broken { .. }
+            | ClientError::NotUnderstood { .. } => None,
+        })
+    });
+    refused.cloned().unwrap_or_else(|| Refusal {
+        code: match error.downcast_ref::<ClientError>() {
+            Some(ClientError::NotRunning { .. }) => "not-running",
+            _ => "failed",
+        }
+        .to_owned(),
+        message: format!("{error:#}"),
+        hint: None,
+    })
+}
+
+/// How long ago something was, or how long it takes, in words.
+pub(crate) fn duration(seconds: u64) -> String {
+    let (minute, hour, day) = (60, 3600, 86_400);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / minute, seconds % minute),
+        3600..86_400 => format!("{} h {} min", seconds / hour, seconds % hour / minute),
+        _ => format!("{} d {} h", seconds / day, seconds % day / hour),
+    }
+}

@@ -1,0 +1,168 @@
+//! An array's life, by the command.
+
+use crate::world::{MIB, World};
+use rustix::process::Signal;
+use serde_json::Value;
+
+fn tank() -> World {
+    let world = World::with_members(&[40; 3]);
+    let created = world.run("create tank --level raid5 m0 m1 m2 --json").done();
+    let created: Value = serde_json::from_str(&created).expect("JSON");
+    assert_eq!(created["needs_resync"], false);
+    world
+}
+
+#[test]
+fn an_array_is_made_broken_mended_and_started_again() {
+    let world = tank();
+    let ready = world.run("start --background --json m0 m1 m2");
+    assert_eq!(ready.json()["ready"]["name"], "tank", "{ready:?}");
+    assert_eq!(ready.json()["ready"]["fronts"][0]["kind"], "nbd");
+    let status = world.status("tank");
+    assert_eq!((&status["health"], &status["level"]), (&"online".into(), &"raid5".into()));
+    assert_eq!(status["problems"], serde_json::json!([]));
+
+    world.run("disk fail tank m1").done();
+    let status = world.status("tank");
+    assert_eq!(
+        (&status["health"], &status["members"][1]["state"]),
+        (&"degraded".into(), &"failed".into())
+    );
+    let said = world.run("status").done();
+    assert!(said.contains("member 1 is out of service"), "{said}");
+    assert!(said.contains("evenkeel disk replace tank 1"), "{said}");
+
+    world.file("new", 40 * MIB);
+    let said = world.run("disk replace tank 1 new --wait").done();
+    assert!(said.contains("All is well"), "{said}");
+    let member = &world.status("tank")["members"][1];
+    assert_eq!(member["state"], "up");
+    assert!(member["path"].as_str().is_some_and(|path| path.ends_with("/new")), "{member}");
+
+    let said = world.run("scrub start tank --wait").done();
+    assert!(said.contains("found 0 mismatches"), "{said}");
+    world.run("stop tank").done();
+    assert!(world.run("examine m0 new m2").done().contains("cleanly"));
+
+    let said = world.run("assemble --background m0 m1 m2").stderr;
+    assert!(said.contains("m1: the array has gone on without it"), "{said}");
+    world.run("start --background --name tank .").done();
+    assert_eq!(world.status("tank")["health"], "online");
+}
+
+#[test]
+fn a_member_in_service_is_replaced_and_a_spare_comes_and_goes() {
+    let world = tank();
+    world.run("start --background m0 m1 m2").done();
+    for name in ["new", "spare"] {
+        world.file(name, 40 * MIB);
+    }
+    world.run("disk replace tank 2 new --wait").done();
+    world.run("disk add tank spare").done();
+    let status = world.status("tank");
+    assert_eq!(status["spares"].as_array().map(Vec::len), Some(1));
+    world.run("stop tank").done();
+    world.run("start --background m0 m1 new spare").done();
+    world.run("disk remove tank spare").done();
+    assert_eq!(world.status("tank")["spares"], serde_json::json!([]));
+    world.run("disk add tank spare --force").done();
+    world.run("disk fail tank 0").done();
+    let said = world.run("rebuild status tank --wait").done();
+    assert!(said.contains("All is well"), "{said}");
+}
+
+#[test]
+fn a_rebuild_is_paced_paused_and_resumed() {
+    let world = tank();
+    world.run("start --background m0 m1 m2").done();
+    world.run("rebuild limit tank --min 4K --max 64K").done();
+    world.file("new", 40 * MIB);
+    world.run("disk replace tank 0 new").done();
+    world.run("rebuild pause tank").done();
+    let pass = &world.status("tank")["pass"];
+    assert_eq!((&pass["task"], &pass["paused"]), (&"rebuild".into(), &true.into()));
+    let waited = world.run("rebuild status tank --wait");
+    assert_eq!(waited.code, 1, "a paused rebuild does not end: {waited:?}");
+    assert!(waited.stdout.contains("evenkeel rebuild resume tank"), "{waited:?}");
+    world.run("rebuild limit tank --max 0").done();
+    world.run("rebuild resume tank").done();
+    world.run("rebuild status tank --wait").done();
+    assert_eq!(world.status("tank")["health"], "online");
+}
+
+#[test]
+fn signals_stop_it_cleanly() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let world = tank();
+        let mut daemon = world.foreground("start m0 m1 m2");
+        crate::world::signal(&daemon, signal);
+        assert!(daemon.wait().expect("it ends").success());
+        assert!(world.run("examine m0").done().contains("cleanly"));
+        assert!(!world.run_dir().join("tank.sock").exists());
+    }
+}
+
+#[test]
+fn what_a_killed_process_leaves_is_cleared_away() {
+    let world = tank();
+    let mut daemon = world.foreground("start m0 m1 m2");
+    daemon.kill().expect("it is killed");
+    daemon.wait().expect("it ends");
+    assert!(world.run_dir().join("tank.sock").exists());
+    let ended = world.run("status");
+    assert_eq!(ended.code, 1);
+    assert!(ended.stdout.contains("tank\n state: no answer"), "{ended:?}");
+    assert!(world.run("examine m0").done().contains("not (yet)"));
+    world.run("start --background m0 m1 m2").done();
+    assert_eq!(world.status("tank")["health"], "online");
+}
+
+#[test]
+fn the_control_socket_is_for_its_owner_and_survives_nonsense() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+
+    let world = tank();
+    world.run("start --background m0 m1 m2").done();
+    let path = world.run_dir().join("tank.sock");
+    let mode = std::fs::metadata(&path).expect("the socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let ask = |lines: &[u8]| {
+        let mut stream = UnixStream::connect(&path).expect("it answers");
+        // It may hang up before it has read everything.
+        let _ = stream.write_all(lines);
+        let mut answers = Vec::new();
+        for line in BufReader::new(stream).lines() {
+            let Ok(line) = line else { break };
+            let answer: Value = serde_json::from_str(&line).expect("JSON");
+            answers.push(answer["error"]["code"].as_str().unwrap_or("ok").to_owned());
+            if answers.len() == lines.iter().filter(|byte| **byte == b'\n').count() {
+                break;
+            }
+        }
+        answers
+    };
+    assert_eq!(ask(b"\n"), ["bad-request"]);
+    assert_eq!(ask(b"{\"v\":2}\n"), ["unsupported-version"]);
+    let two = b"nonsense\n{\"v\":1,\"cmd\":\"status\"}\n";
+    assert_eq!(ask(two), ["bad-request", "ok"]);
+    let mut long = vec![b' '; 1 << 20];
+    long.push(b'\n');
+    assert!(ask(&long).len() <= 1);
+    assert_eq!(world.status("tank")["health"], "online");
+}
+
+#[test]
+fn the_demonstration_succeeds_and_leaves_nothing() {
+    let world = World::new();
+    let dir = world.path("demo");
+    std::fs::create_dir(&dir).expect("a directory");
+    let ended = world.run("demo --dir demo --size 24M --seconds 1 --json");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let phases = ended.json()["phases"].clone();
+    let phases = phases.as_array().expect("phases");
+    assert!(phases.iter().any(|phase| phase["name"] == "degraded"), "{phases:?}");
+    assert!(phases.iter().all(|phase| phase["read_ns"]["count"].as_u64() > Some(0)));
+    assert_eq!(std::fs::read_dir(&dir).expect("it is there").count(), 0);
+}

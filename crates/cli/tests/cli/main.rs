@@ -1,0 +1,5 @@
+//! The command as people use it: the real binary, on real files.
+
+mod life;
+mod refusals;
+mod world;

@@ -1,0 +1,224 @@
+//! What is wrong is refused: in words, with an exit code, and without touching anything.
+
+use crate::world::{MIB, World};
+use raidcore::meta::SUPERBLOCKS;
+use raidcore::units::BLOCK_BYTES;
+use ublkd::attach::examine;
+
+const THREE: &[&str] = &["m0", "m1", "m2"];
+
+/// Runs `line`, which must fail, say `words` and leave `names` as they are.
+#[track_caller]
+fn refused(world: &World, names: &[&str], line: &str, words: &[&str]) {
+    let before = world.contents(names);
+    world.run(line).failed(words);
+    assert!(world.contents(names) == before, "`{line}` has changed a member");
+}
+
+fn three() -> World {
+    World::with_members(&[20; 3])
+}
+
+fn tank() -> World {
+    let world = three();
+    world.run("create tank --level raid5 m0 m1 m2").done();
+    world
+}
+
+fn superblock(copy: usize) -> u64 {
+    SUPERBLOCKS[copy].0 * BLOCK_BYTES as u64
+}
+
+#[test]
+fn wrong_usage_is_told_from_failure() {
+    let world = three();
+    let before = world.contents(THREE);
+    for line in [
+        "",
+        "destroy tank",
+        "create",
+        "create tank m0 m1 m2",
+        "create tank --level raid5",
+        "create tank --level raid7 m0 m1 m2",
+        "create tank --level raid5 --chunk big m0 m1 m2",
+        "create tank --level raid5 --consistency none m0 m1 m2",
+        "start",
+        "start --nbd-tcp nowhere m0",
+        "disk replace tank 1",
+        "rebuild limit tank",
+        "status a b",
+    ] {
+        let ended = world.run(line);
+        assert_eq!(ended.code, 2, "`{line}`: {ended:?}");
+        assert!(ended.stderr.contains("Usage"), "`{line}`: {ended:?}");
+    }
+    assert!(world.contents(THREE) == before);
+}
+
+#[test]
+fn impossible_shapes_are_refused() {
+    let world = three();
+    let refused = |line: &str, words: &[&str]| refused(&world, THREE, line, words);
+    refused("create tank --level raid5 m0 m1", &["takes 3 to 32 members, not 2"]);
+    refused("create tank --level raid6 m0 m1 m2", &["takes 4 to 32 members, not 3"]);
+    refused("create tank --level raid5 --chunk 3K m0 m1 m2", &["power of two from 4K to 1M"]);
+    refused("create tank --level raid5 --chunk 12K m0 m1 m2", &["power of two from 4K to 1M"]);
+    refused("create tank --level raid5 --chunk 2M m0 m1 m2", &["power of two from 4K to 1M"]);
+    refused("create tank --level raid5 --chunk 0 m0 m1 m2", &["power of two from 4K to 1M"]);
+    refused("create a/b --level raid5 m0 m1 m2", &["can't be an array's name"]);
+    refused("create tank --level raid5 m0 m1 ./m1", &["./m1", "same device"]);
+    refused("create tank --level raid5 m0 m1 none", &["none does not exist", "--file-size"]);
+    refused("create tank --level raid5 m0 m1 /dev/null", &["/dev/null is neither"]);
+    refused("create tank --level raid5 --member-size 1M m0 m1 m2", &["needs at least"]);
+}
+
+#[test]
+fn members_of_different_sizes_are_taken_and_it_is_said() {
+    let world = World::with_members(&[20, 30, 25]);
+    let said = world.run("create tank --level raid5 m0 m1 m2").done();
+    assert!(said.contains("m0 is the smallest (20 MiB) and rules"), "{said}");
+    assert!(said.contains("15 MiB of the others stay unused"), "{said}");
+    world.run("start --background m0 m1 m2").done();
+}
+
+#[test]
+fn what_members_carry_is_overwritten_only_by_force() {
+    let world = three();
+    world.overwrite("m1", 1080, &[0x53, 0xef]);
+    let line = "create tank --level raid5 m0 m1 m2";
+    refused(&world, THREE, line, &["m1 carries an ext2 filesystem", "--force"]);
+    let said = world.run(&format!("{line} --force")).done();
+    assert!(said.contains("m1: overwrote an ext2 filesystem"), "{said}");
+    refused(&world, THREE, line, &["m0 carries a member of the Evenkeel array \"tank\""]);
+}
+
+#[test]
+fn members_that_do_not_belong_together_are_refused() {
+    let world = World::with_members(&[20; 6]);
+    world.run("create tank --level raid5 m0 m1 m2").done();
+    world.run("create other --level raid5 m3 m4 m5").done();
+    let all = &["m0", "m1", "m2", "m3", "m4", "m5"];
+    refused(&world, all, "start --background m0 m1 m5", &["/m5 belongs to the array"]);
+    refused(&world, all, "start --background m0 m1", &["missing: member 2", "--degraded"]);
+    refused(&world, all, "start --background --degraded m0", &["2 members are missing"]);
+    refused(&world, all, "start --background m0 m1 m2 m2", &["/m2 is in use"]);
+    refused(&world, all, "start --background --name none .", &["no member of the array \"none\""]);
+    world.file("empty", 20 * MIB);
+    refused(&world, all, "start --background m0 m1 empty", &["/empty: it is not a member"]);
+    refused(&world, all, "start --background m0 m1 absent", &["/absent"]);
+}
+
+#[test]
+fn superblocks_are_needed_by_quorum() {
+    let world = tank();
+    world.overwrite("m1", superblock(0), &[0; BLOCK_BYTES]);
+    world.overwrite("m1", superblock(2) + 300, &[0xff; 9]);
+    world.run("start --background m0 m1 m2").done();
+    world.run("stop tank").done();
+    let said = world.run("examine m1").done();
+    assert!(said.contains("4 of 4 intact"), "the start has mended them: {said}");
+
+    for copy in 0..3 {
+        world.overwrite("m1", superblock(copy) + 20, &[0xff; 2]);
+    }
+    let line = "start --background m0 m1 m2";
+    refused(&world, THREE, line, &["/m1: only 1 of its 4 superblocks", "member 1", "--degraded"]);
+    let examined = world.run("examine m1");
+    assert_eq!(examined.code, 1);
+    assert!(examined.stdout.contains("1 of 4 intact"), "{examined:?}");
+    let before = world.contents(&["m1"]);
+    let said = world.run(&format!("{line} --degraded")).done();
+    assert!(said.contains("warning: ") && said.contains("/m1: only 1 of its 4"), "{said}");
+    world.run("stop tank").done();
+    assert!(world.contents(&["m1"]) == before, "what is left out is not touched");
+}
+
+#[test]
+fn truncated_members_are_refused() {
+    for left in [0, 100, 4096, 2 * MIB, 20 * MIB - 4096] {
+        let world = tank();
+        let file = std::fs::File::options().write(true).open(world.path("m2")).expect("m2");
+        file.set_len(left).expect("it is truncated");
+        refused(&world, THREE, "start --background m0 m1 m2", &["/m2"]);
+    }
+}
+
+#[test]
+fn features_of_later_releases_are_refused() {
+    let world = tank();
+    let superblock_of = examine(&world.path("m1")).expect("a file").superblock.expect("a member");
+    let (mut record, device) = (superblock_of.record, superblock_of.device);
+    record.features.incompatible = 1 << 40;
+    let mut block = vec![0; BLOCK_BYTES];
+    record.encode(device, &mut block);
+    for copy in 0..SUPERBLOCKS.len() {
+        world.overwrite("m1", superblock(copy), &block);
+    }
+    let line = "start --background m0 m1 m2";
+    refused(&world, THREE, line, &["/m1", "features that this release does not know"]);
+}
+
+#[test]
+fn a_stale_member_is_left_out_and_untouched() {
+    let world = tank();
+    world.run("start --background --degraded m0 m1").done();
+    world.run("stop tank").done();
+    let before = world.contents(&["m2"]);
+    let said = world.run("start --background m0 m1 m2").done();
+    assert!(said.contains("/m2: the array has gone on without it"), "{said}");
+    assert_eq!(world.status("tank")["members"][2]["state"], "failed");
+    world.run("stop tank").done();
+    assert!(world.contents(&["m2"]) == before);
+}
+
+#[test]
+fn an_array_runs_once() {
+    let world = tank();
+    world.run("start --background m0 m1 m2").done();
+    world.run("start --background m0 m1 m2").failed(&["/m0 is in use"]);
+    world.run("create new --level raid5 --force m0 m1 m2").failed(&["m0 is in use"]);
+    assert_eq!(world.status("tank")["health"], "online");
+    let twin = World::with_members(&[20; 3]);
+    twin.run("create tank --level raid5 m0 m1 m2").done();
+    let run_dir = world.run_dir();
+    let line = format!("start --background m0 m1 m2 --run-dir {}", run_dir.display());
+    refused(&twin, THREE, &line, &["an array named \"tank\" is already running"]);
+}
+
+#[test]
+fn a_running_array_refuses_what_would_harm_it() {
+    let world = World::with_members(&[20, 20, 20, 20, 16]);
+    world.run("create tank --level raid5 m0 m1 m2").done();
+    world.run("start --background m0 m1 m2").done();
+    world.overwrite("m3", 0, b"XFSB");
+    let new = &["m3", "m4"];
+    refused(&world, new, "disk add tank m3", &["m3 carries an XFS filesystem", "--force"]);
+    refused(&world, new, "disk add tank m4", &["m4", "the array needs"]);
+    refused(&world, new, "disk add tank m4 --force", &["m4", "the array needs"]);
+    refused(&world, new, "disk replace tank 7 m3 --force", &["has no member 7"]);
+    refused(&world, new, "rebuild start tank m3", &["nothing to rebuild"]);
+    world.run("disk add tank m0 --force").failed(&["m0 is in use"]);
+    world.run("disk remove tank m1").failed(&["in use as member 1", "disk fail tank 1"]);
+    world.run("disk remove tank nothing").failed(&["has no spare"]);
+    world.run("rebuild pause tank").failed(&["no such background work"]);
+    world.run("rebuild limit tank --min 2M --max 1M").failed(&["minimum"]);
+    world.run("disk fail tank 1").done();
+    world.run("disk fail tank 1").failed(&["already failed"]);
+    world.run("disk fail tank 2").failed(&["no redundancy left"]);
+    assert_eq!(world.status("tank")["health"], "degraded");
+}
+
+#[test]
+fn what_does_not_run_can_not_be_asked() {
+    let world = three();
+    for line in ["status tank", "stop tank", "disk fail tank 1", "scrub start tank"] {
+        world.run(line).failed(&["\"tank\" is not running", "evenkeel start"]);
+    }
+    let ended = world.run("stop tank --json");
+    assert_eq!((ended.code, &ended.json()["error"]["code"]), (1, &"not-running".into()));
+    assert!(world.run("status").done().contains("no array is running"));
+    assert_eq!(world.run("status --json").json(), serde_json::json!([]));
+    let ended = world.run("examine m0");
+    assert_eq!(ended.code, 1);
+    assert!(ended.stdout.contains("not a member of an Evenkeel array"), "{ended:?}");
+}
