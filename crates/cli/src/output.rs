@@ -1,5 +1,7 @@
 //! What is printed: text for people or JSON for programs, errors included.
 
+use std::io::Write;
+
 use anyhow::Error;
 use serde_json::{Value, json};
 use ublkd::control::{ClientError, Refusal};
@@ -22,9 +24,9 @@ impl Output {
     /// A result: as JSON, or what `text` makes of it.
     pub(crate) fn result(self, value: &Value, text: impl FnOnce() -> String) {
         if self.json {
-            println!("{value}");
+            print(&value.to_string());
         } else {
-            println!("{}", text());
+            print(&text());
         }
     }
 
@@ -32,7 +34,7 @@ impl Output {
     pub(crate) fn error(self, error: &Error) {
         let refusal = refusal_of(error);
         if self.json {
-            println!("{}", json!({ "error": refusal }));
+            print(&json!({ "error": refusal }).to_string());
             return;
         }
         eprintln!("error: {}", refusal.message);
@@ -40,6 +42,12 @@ impl Output {
             eprintln!("  what to do: {hint}");
         }
     }
+}
+
+/// Prints a line. That nobody reads it any more (`evenkeel start | head -1`) stops nothing.
+pub(crate) fn print(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// An error with its code and hint, if it has them.

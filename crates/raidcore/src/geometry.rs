@@ -1,7 +1,8 @@
 //! Where data and parity are: pure address arithmetic, without health or I/O.
 //!
-//! Placement is Linux md's default: left-symmetric for RAID5, left-symmetric-6 (P, then Q) for
-//! RAID6, the last member for RAID4 (md, `raid5_compute_sector`).
+//! Placement is Linux md's default: `left-symmetric` for RAID5 and RAID6 (P, Q after it, data after
+//! Q), the last member for RAID4 (md, `raid5_compute_sector`). md's `left-symmetric-6` is another
+//! layout, with Q always on the last member.
 
 use crate::units::{Lba, MEMBERS_MAX, MemberId, Pba, Stripe};
 

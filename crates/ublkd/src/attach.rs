@@ -8,6 +8,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use raidcore::meta::{
     ArrayId, AssembleError, AssembleOptions, Assembled, MemberImage, SUPERBLOCK_COPIES,
@@ -22,6 +23,16 @@ const HEAD_BLOCKS: u64 = SUPERBLOCKS[SUPERBLOCK_COPIES - 1].0 + 1;
 
 /// How much is read at once; where that fails, block by block.
 const READ_BLOCKS: usize = 256;
+
+/// To look at a device that may be in use.
+const LOOK: OpenOptions = OpenOptions { direct: true, read_only: true };
+
+/// How long to wait for a device that is in use. What a killed process had locked stays so until
+/// the kernel has torn its io_uring down, a moment after the process is gone.
+const RELEASE_MAX: Duration = Duration::from_secs(2);
+
+/// How often to try meanwhile.
+const RELEASE_POLL: Duration = Duration::from_millis(20);
 
 /// An array, its members open and locked.
 #[derive(Debug)]
@@ -88,7 +99,7 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
     let mut opened = Vec::with_capacity(paths.len());
     let mut images = Vec::with_capacity(paths.len());
     for path in paths {
-        let device = Device::open(path, OpenOptions::default())?;
+        let device = open(path, &opened)?;
         images.push(read_image(&device)?);
         opened.push(Some(device));
     }
@@ -97,6 +108,28 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
     let devices =
         wanted.map(|image| image.and_then(|index| opened.get_mut(index)?.take())).collect();
     Ok(Attached { assembled, devices })
+}
+
+/// Opens a device, that of a process which was just killed too. `opened` are ours already.
+fn open(path: &Path, opened: &[Option<Device>]) -> Result<Device, OpenError> {
+    let deadline = Instant::now() + RELEASE_MAX;
+    loop {
+        match Device::open(path, OpenOptions::default()) {
+            Err(OpenError::InUse { .. })
+                if Instant::now() < deadline && !is_among(path, opened) =>
+            {
+                std::thread::sleep(RELEASE_POLL);
+            }
+            result => return result,
+        }
+    }
+}
+
+fn is_among(path: &Path, opened: &[Option<Device>]) -> bool {
+    let Ok(device) = Device::open(path, LOOK) else {
+        return false;
+    };
+    opened.iter().flatten().any(|other| other.identity() == device.identity())
 }
 
 /// What a device says that it is.
@@ -118,8 +151,7 @@ pub struct Examined {
 /// # Errors
 /// If it can't be opened.
 pub fn examine(path: &Path) -> Result<Examined, OpenError> {
-    let look = OpenOptions { read_only: true, ..OpenOptions::default() };
-    let device = Device::open(path, look)?;
+    let device = Device::open(path, LOOK)?;
     let (head, unreadable) = read(&device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
     let copies = copies(&head, &unreadable);
     Ok(Examined {

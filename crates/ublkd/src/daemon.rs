@@ -1,10 +1,12 @@
 //! One array, from its members to its users and back to a clean stop.
 //!
 //! Invariants:
-//! - Nobody is told that the array is ready before every front end that was asked for serves.
+//! - Nobody is told that the array is ready before its start is recorded on the members, what an
+//!   unclean stop left in the journal is carried out, and every front end serves.
 //! - At the end the front ends go first, then the array, then the control socket: no front end
 //!   outlives the array unknowingly, and who asked for the stop learns how it went.
 
+mod first;
 mod fronts;
 mod notify;
 
@@ -12,6 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use raidcore::engine::RequestError;
 use raidcore::meta::AssembleOptions;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -57,6 +60,9 @@ pub enum DaemonError {
          by /proc/sys/kernel/io_uring_disabled or a container's seccomp profile)"
     )]
     Host(io::Error),
+    /// The start can't be recorded on the members.
+    #[error("the array can't be started, see the log for what is wrong with its members: {0}")]
+    NotServing(#[from] RequestError),
     /// Signals can't be received.
     #[error("signals can't be received: {0}")]
     Signals(io::Error),
@@ -103,11 +109,24 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let mut server = Server::bind(&config.run_dir, &name)?;
     let (volume, host) = Host::spawn(config.host, attached.assembled, attached.devices)
         .map_err(DaemonError::Host)?;
-    let fronts = match Fronts::start(&config.fronts, &config.run_dir, &volume).await {
+    let started = async {
+        first::flush(&volume).await?;
+        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume).await?)
+    };
+    let fronts = tokio::select! {
+        started = started => started,
+        signal = signals.next() => {
+            tracing::info!(array = %name, "{signal} while starting");
+            return stop_host(&host).await;
+        }
+    };
+    let fronts: Fronts = match fronts {
         Ok(fronts) => fronts,
         Err(error) => {
-            stop_host(&host).await?;
-            return Err(error.into());
+            if let Err(stop) = stop_host(&host).await {
+                tracing::error!(error = %stop, "after the start had failed");
+            }
+            return Err(error);
         }
     };
 

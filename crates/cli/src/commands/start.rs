@@ -20,7 +20,7 @@ use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Ready, run};
 use ublkd::host::HostConfig;
 
 use crate::args::StartArgs;
-use crate::output::{Output, refusal_of};
+use crate::output::{Output, print, refusal_of};
 
 /// Where members are looked for by name.
 const DEVICES: &str = "/dev";
@@ -83,7 +83,7 @@ fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
     let _ = rustix::process::setsid();
     log();
     let tell = |ready: &Ready| {
-        println!("{}", json!({ "ready": ready }));
+        print(&json!({ "ready": ready }).to_string());
         // So that no file system is kept busy by it.
         if let Err(error) = std::env::set_current_dir("/") {
             tracing::warn!(%error, "could not leave the working directory");
@@ -93,7 +93,7 @@ fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             tracing::error!("{error}");
-            println!("{}", json!({ "error": refusal_of(&error.into()) }));
+            print(&json!({ "error": refusal_of(&error.into()) }).to_string());
             Ok(ExitCode::FAILURE)
         }
     }
@@ -154,6 +154,7 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
         DaemonError::Host(_) | DaemonError::Signals(_) => "system",
+        DaemonError::NotServing(_) => "not-serving",
         DaemonError::Stop(_) => "unclean",
     };
     Refusal { code: code.to_owned(), message: error.to_string(), hint: None }

@@ -4,6 +4,7 @@
 
 mod assemble;
 mod codec;
+mod create;
 mod journal;
 mod layout;
 mod page;
@@ -14,6 +15,7 @@ mod superblock;
 
 pub use assemble::{AssembleOptions, Assembled, MemberImage, assemble};
 pub use codec::{CodecError, FORMAT, checksum};
+pub use create::NewArray;
 pub use journal::{
     JournalEntry, JournalHeader, JournalRun, Replay, encode_header as encode_journal_header,
     header_blocks as journal_header_blocks, scan as scan_journal,

@@ -21,12 +21,14 @@ fn scenario(seed: u64, level: Level, consistency: Consistency) -> Scenario {
         Level::Raid6 => 4,
     };
     let members = least + prng.below(4) as usize;
-    let chunk = 1 << prng.below(3);
+    // With large chunks the journal has room for only a few entries.
+    let large = prng.chance(1, 8);
+    let chunk = if large { 64 } else { 1 << prng.below(3) };
     Scenario {
         level,
         members,
         chunk,
-        stripes: 1 + prng.below(40),
+        stripes: 1 + prng.below(if large { 6 } else { 40 }),
         consistency,
         request: match prng.below(3) {
             0 => 1,

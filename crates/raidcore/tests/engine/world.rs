@@ -134,7 +134,8 @@ fn create(scenario: &Scenario, prng: &mut Prng) -> (Vec<Disk>, ArrayRecord) {
         for (kind, bits) in [(MapKind::Bitmap, areas.regions(stripes)), (MapKind::ZeroMap, stripes)]
         {
             let mut map = BitMap::new(kind, bits);
-            if kind == MapKind::Bitmap && scenario.used_disks {
+            let resyncs = scenario.used_disks && geometry.redundancy() > 0;
+            if kind == MapKind::Bitmap && resyncs {
                 map.set_all();
             }
             for index in 0..map.pages() {

@@ -1,0 +1,141 @@
+//! What creating an array writes, and in which order; see [`create`](super::create).
+#![allow(unsafe_code)]
+
+use std::io;
+
+use raidcore::meta::{Areas, ArrayRecord, BitMap, MapKind, SUPERBLOCKS};
+use raidcore::units::{BLOCK_BYTES, Pba};
+
+use super::CreateError;
+use crate::members::{BlockBuffer, Device};
+use crate::signature::EDGE_BLOCKS;
+
+/// How much is zeroed with one write.
+const ZEROS_BYTES: usize = 1 << 20;
+
+/// Writes everything; tells of which members the data area reads as zeros.
+pub(super) fn write(
+    record: &ArrayRecord,
+    devices: &[Device],
+    preallocate: bool,
+) -> Result<Vec<bool>, CreateError> {
+    each(devices, |_, device| wipe(device))?;
+    let mut zeroed = Vec::with_capacity(devices.len());
+    each(devices, |_, device| {
+        zeroed.push(prepare(record, device, preallocate)?);
+        Ok(())
+    })?;
+    let mut bitmap = BitMap::new(MapKind::Bitmap, record.areas.regions(record.geometry.stripes()));
+    if needs_resync(record, &zeroed) {
+        bitmap.set_all();
+    }
+    let zero_map = BitMap::new(MapKind::ZeroMap, record.geometry.stripes());
+    each(devices, |_, device| {
+        write_map(record, device, &bitmap)?;
+        write_map(record, device, &zero_map)?;
+        device.sync()
+    })?;
+    for round in SUPERBLOCKS.chunks(2) {
+        each(devices, |index, device| {
+            let mut block = vec![0; BLOCK_BYTES];
+            record.encode(record.slots[index].device, &mut block);
+            for &at in round {
+                device.write_at(at, &block)?;
+            }
+            Ok(())
+        })?;
+        each(devices, |_, device| device.sync())?;
+    }
+    Ok(zeroed)
+}
+
+/// Whether parity has to be computed before it can be trusted.
+pub(super) fn needs_resync(record: &ArrayRecord, zeroed: &[bool]) -> bool {
+    record.geometry.redundancy() > 0 && !zeroed.iter().all(|zeroed| *zeroed)
+}
+
+/// Does something with each member; an error names the member.
+fn each(
+    devices: &[Device],
+    mut work: impl FnMut(usize, &Device) -> io::Result<()>,
+) -> Result<(), CreateError> {
+    for (index, device) in devices.iter().enumerate() {
+        work(index, device)
+            .map_err(|source| CreateError::Io { path: device.path().to_path_buf(), source })?;
+    }
+    Ok(())
+}
+
+/// Makes what the device carries unrecognisable, both ends of it.
+fn wipe(device: &Device) -> io::Result<()> {
+    let edge = device.blocks().min(EDGE_BLOCKS);
+    write_zeros(device, Pba(0), edge)?;
+    write_zeros(device, Pba(device.blocks() - edge), edge)?;
+    device.sync()
+}
+
+/// Zeroes the metadata area, and the data area if that is cheap: tells whether it was.
+fn prepare(record: &ArrayRecord, device: &Device, preallocate: bool) -> io::Result<bool> {
+    let (start, end) = (record.areas.data_start(), record.areas.member_blocks());
+    write_zeros(device, Pba(0), start.0)?;
+    let zeroed = zero_quickly(device, start, end - start.0)?;
+    if preallocate {
+        device.preallocate(end)?;
+    }
+    Ok(zeroed)
+}
+
+fn write_zeros(device: &Device, at: Pba, blocks: u64) -> io::Result<()> {
+    let zeros = BlockBuffer::new(ZEROS_BYTES)?;
+    let step = (ZEROS_BYTES / BLOCK_BYTES) as u64;
+    for part in (0..blocks).step_by(step as usize) {
+        let bytes = step.min(blocks - part) as usize * BLOCK_BYTES;
+        device.write_at(Pba(at.0 + part), &zeros[..bytes])?;
+    }
+    Ok(())
+}
+
+/// Zeroes a range without writing it, where that is possible. A hole of a file reads as zeros; a
+/// block device is asked to zero itself, and refuses if it would have to be written to for that.
+fn zero_quickly(device: &Device, at: Pba, blocks: u64) -> io::Result<bool> {
+    let byte = |blocks: u64| {
+        let bytes = blocks.checked_mul(BLOCK_BYTES as u64);
+        bytes.and_then(|bytes| i64::try_from(bytes).ok())
+    };
+    let (Some(offset), Some(length)) = (byte(at.0), byte(blocks)) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    loop {
+        // SAFETY: takes no pointers, and the descriptor is open as long as the device.
+        if unsafe { libc::fallocate(device.fd(), mode, offset, length) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV) => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
+fn write_map(record: &ArrayRecord, device: &Device, map: &BitMap) -> io::Result<()> {
+    let mut block = vec![0; BLOCK_BYTES];
+    for index in 0..map.pages() {
+        map.encode_page(record.array, index, 0, &mut block);
+        device.write_at(record.areas.map_page(map.kind(), index, 0), &block)?;
+    }
+    Ok(())
+}
+
+/// Makes a device ready to become a spare: nothing on it can be taken for metadata, of whatever
+/// array. Not even of the same one: maps of an earlier life could be newer than those of this one.
+///
+/// # Errors
+/// If it can't be written.
+pub(crate) fn prepare_spare(device: &Device, areas: &Areas) -> io::Result<()> {
+    wipe(device)?;
+    write_zeros(device, Pba(0), areas.meta_blocks())?;
+    device.sync()
+}
