@@ -114,7 +114,7 @@ pub enum CreateNote {
 
 impl std::fmt::Display for CreateNote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mib = |blocks: u64| blocks * BLOCK_BYTES as u64 >> 20;
+        let mib = |blocks: u64| (blocks * BLOCK_BYTES as u64) >> 20;
         match self {
             Self::SmallestRules { path, blocks, unused } => write!(
                 f,
@@ -210,7 +210,7 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
         return Err(CreateError::Missing { path });
     }
     check_distinct(&config.paths)?;
-    let opened = there.iter().map(|path| open(path));
+    let opened = there.iter().map(open);
     let mut opened: Vec<Device> = opened.collect::<Result<_, _>>()?;
     let mut notes = Vec::new();
     check_content(config, &opened, &mut notes)?;

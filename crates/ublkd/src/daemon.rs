@@ -56,8 +56,8 @@ pub enum DaemonError {
     Front(#[from] FrontError),
     /// The kernel refuses what the data path needs.
     #[error(
-        "the data path can't be set up: {0}; it needs io_uring (kernel 5.19 or later, not forbidden \
-         by /proc/sys/kernel/io_uring_disabled or a container's seccomp profile)"
+        "the data path can't be set up: {0}; it needs io_uring, which \
+         /proc/sys/kernel/io_uring_disabled or a container's seccomp profile may forbid"
     )]
     Host(io::Error),
     /// The start can't be recorded on the members.

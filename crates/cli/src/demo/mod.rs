@@ -26,7 +26,17 @@ use world::World;
 /// The member that fails.
 const VICTIM: u8 = 2;
 
+/// What a shell reports of a command that was interrupted.
+const INTERRUPTED: u8 = 130;
+
 pub(crate) fn run(args: &DemoArgs, output: Output) -> Result<ExitCode> {
+    match show(args, output) {
+        Err(_) if world::is_interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+        shown => shown,
+    }
+}
+
+fn show(args: &DemoArgs, output: Output) -> Result<ExitCode> {
     let say = |what: &str| {
         if !output.is_json() {
             println!("{what}");

@@ -7,9 +7,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use raidcore::geometry::Level;
+use raidcore::units::BLOCK_BYTES;
 use serde_json::json;
 use tempfile::TempDir;
 use ublkd::attach::examine;
@@ -24,6 +26,13 @@ use crate::size::Size;
 
 const NAME: &str = "demo";
 const MEMBERS: usize = 5;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody pressed Ctrl-C.
+pub(super) fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
 
 pub(super) struct World {
     dir: Option<TempDir>,
@@ -49,7 +58,7 @@ impl World {
         let mut config = CreateConfig::new(NAME, Level::Raid5, members.clone());
         config.file_blocks = Some(args.size.blocks());
         let created = create(&config)?;
-        let capacity = Size(created.record.geometry.capacity() * 4096);
+        let capacity = Size(created.record.geometry.capacity() * BLOCK_BYTES as u64);
         say(&format!(
             "Made a RAID5 of {MEMBERS} files of {} in {}: {capacity} usable.",
             args.size,
@@ -168,23 +177,21 @@ impl World {
         arguments.extend(self.members.iter().map(|path| path.clone().into()));
         arguments.push("--detached".into());
         start_in_background(arguments, &self.members, Some(NAME), &self.run_dir)?;
+        if is_interrupted() {
+            bail!("interrupted");
+        }
         Ok(())
     }
 
-    /// The array's process does not get the terminal's Ctrl-C, so this one stops it.
+    /// The array's process does not get the terminal's Ctrl-C, so this one stops it; whatever is
+    /// asked of the array then fails, and that ends the demonstration.
     fn end_at_interrupt(&self) -> Result<()> {
         let run_dir = self.run_dir.clone();
-        let dir = self.dir.as_ref().map(|dir| dir.path().to_path_buf());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
             if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
+                INTERRUPTED.store(true, Ordering::SeqCst);
                 stop(&run_dir);
-                if let Some(dir) = dir
-                    && let Err(error) = fs::remove_dir_all(&dir)
-                {
-                    eprintln!("error: {}: {error}", dir.display());
-                }
-                std::process::exit(130);
             }
         })?;
         Ok(())

@@ -172,6 +172,20 @@ fn a_stale_member_is_left_out_and_untouched() {
 }
 
 #[test]
+fn a_front_end_that_can_not_serve_ends_the_start() {
+    let world = tank();
+    let start = |options: &str| world.run(&format!("start --background {options} m0 m1 m2"));
+    start("--fuse nowhere").failed(&["nowhere", "mkdir"]);
+    start("--nbd=absent/socket").failed(&["absent/socket"]);
+    start("--nbd --nbd-tcp 0.0.0.0:0").failed(&["0.0.0.0:0", "other machines"]);
+    assert!(world.run("examine m0").done().contains("cleanly"));
+    assert!(world.run("status").done().contains("no array is running"));
+    start("--nbd --nbd-tcp 127.0.0.1:0").done();
+    let fronts = &world.status("tank")["fronts"];
+    assert_eq!(fronts.as_array().map(Vec::len), Some(2), "{fronts}");
+}
+
+#[test]
 fn an_array_runs_once() {
     let world = tank();
     world.run("start --background m0 m1 m2").done();

@@ -1,11 +1,13 @@
-//! The metadata of an array that does not exist yet, for whoever has devices to write it to.
+//! The metadata of an array that does not exist yet.
 //!
-//! Invariant: what is made here is what [`assemble`](super::assemble()) takes for an array that was
-//! stopped cleanly.
+//! Invariant: [`Assembled::of_new`] is what [`assemble`](super::assemble()) makes of members that
+//! hold the record's [maps](ArrayRecord::new_maps) and [superblocks](ArrayRecord::superblocks).
 
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
+use super::assemble::Assembled;
 use super::layout::{Areas, LayoutError, SUPERBLOCKS};
 use super::page::{BitMap, MapKind};
 use super::record::{
@@ -36,8 +38,7 @@ pub struct NewArray {
 }
 
 impl NewArray {
-    /// The record of the new array. It is there once the maps ([`ArrayRecord::new_maps`]) and then
-    /// the superblocks ([`ArrayRecord::superblocks`]) are durable on its members.
+    /// The record of the new array.
     ///
     /// # Errors
     /// If the shape is impossible, or the members are too small for it.
@@ -65,15 +66,9 @@ impl NewArray {
 
 impl ArrayRecord {
     /// The pages of a new array's maps and their places, the same on every member. `resync` says
-    /// that the members' data may not be zeros, so that redundancy has to be made first.
+    /// that redundancy does not match the data yet, which it does where all members hold zeros.
     pub fn new_maps(&self, resync: bool) -> impl Iterator<Item = (Pba, [u8; BLOCK_BYTES])> {
-        let stripes = self.geometry.stripes();
-        let mut bitmap = BitMap::new(MapKind::Bitmap, self.areas.regions(stripes));
-        if resync {
-            bitmap.set_all();
-        }
-        let maps = [bitmap, BitMap::new(MapKind::ZeroMap, stripes)];
-        maps.into_iter().flat_map(move |map| {
+        maps(self, resync).into_iter().flat_map(move |map| {
             (0..map.pages()).map(move |index| {
                 let mut block = [0; BLOCK_BYTES];
                 map.encode_page(self.array, index, 0, &mut block);
@@ -82,14 +77,91 @@ impl ArrayRecord {
         })
     }
 
-    /// All copies of a device's superblock and their places. No more than half of them may be
-    /// written at a time, or a crash could leave no quorum of any version.
+    /// All copies of a device's superblock and their places. At most half of them may be written
+    /// at a time, or a crash could leave no quorum of any version.
     pub fn superblocks(
         &self,
         device: DeviceUuid,
-    ) -> impl Iterator<Item = (Pba, [u8; BLOCK_BYTES])> {
+    ) -> impl Iterator<Item = (Pba, [u8; BLOCK_BYTES])> + use<> {
         let mut block = [0; BLOCK_BYTES];
         self.encode(device, &mut block);
         SUPERBLOCKS.into_iter().map(move |at| (at, block))
+    }
+}
+
+impl Assembled {
+    /// A new array whose members hold no metadata yet: starting the engine writes all of it. For
+    /// hosts whose disks do not outlive them; others write it first, or a crash amid the first
+    /// start could leave half an array. `resync` is as in [`ArrayRecord::new_maps`].
+    #[must_use]
+    pub fn of_new(record: ArrayRecord, resync: bool) -> Self {
+        let [bitmap, zero_map] = maps(&record, resync);
+        Self {
+            slots: (0..record.slots.len()).map(Some).collect(),
+            spares: Vec::new(),
+            stale: Vec::new(),
+            bitmap_versions: vec![0; bitmap.pages() as usize],
+            bitmap,
+            zero_versions: vec![0; zero_map.pages() as usize],
+            zero_map,
+            replay: Vec::new(),
+            next_entry: 1,
+            warnings: Vec::new(),
+            was_clean: record.clean,
+            record,
+        }
+    }
+}
+
+/// The write-intent bitmap and the zero map of a new array.
+fn maps(record: &ArrayRecord, resync: bool) -> [BitMap; 2] {
+    let stripes = record.geometry.stripes();
+    let mut bitmap = BitMap::new(MapKind::Bitmap, record.areas.regions(stripes));
+    if resync {
+        bitmap.set_all();
+    }
+    [bitmap, BitMap::new(MapKind::ZeroMap, stripes)]
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+    use crate::meta::{AssembleOptions, MemberImage, assemble};
+
+    fn record() -> ArrayRecord {
+        let new = NewArray {
+            array: ArrayId([7; 16]),
+            name: "new".into(),
+            created: 5,
+            level: Level::Raid6,
+            chunk: 4,
+            consistency: Consistency::Journal,
+            devices: (1..=5).map(|member| DeviceUuid([member; 16])).collect(),
+            member_blocks: 200_000,
+        };
+        new.record().expect("it is possible")
+    }
+
+    fn image(record: &ArrayRecord, member: usize, resync: bool) -> MemberImage {
+        let mut meta = vec![0; record.areas.meta_blocks() as usize * BLOCK_BYTES];
+        let superblocks = record.superblocks(record.slots[member].device);
+        for (at, block) in record.new_maps(resync).chain(superblocks) {
+            meta[at.0 as usize * BLOCK_BYTES..][..BLOCK_BYTES].copy_from_slice(&block);
+        }
+        let blocks = record.areas.member_blocks();
+        MemberImage { label: format!("disk {member}"), blocks, meta, unreadable: Vec::new() }
+    }
+
+    #[test]
+    fn what_is_assembled_from_new_members_is_a_new_array() {
+        for resync in [false, true] {
+            let record = record();
+            let images: Vec<_> = (0..5).map(|member| image(&record, member, resync)).collect();
+            let found = assemble(&images, AssembleOptions::default()).expect("all are there");
+            assert_eq!(found.bitmap.count() > 0, resync);
+            assert_eq!(format!("{found:?}"), format!("{:?}", Assembled::of_new(record, resync)));
+        }
     }
 }

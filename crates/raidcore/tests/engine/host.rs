@@ -6,34 +6,14 @@ use raidcore::engine::{Io, IoError, IoOp, JobId};
 use raidcore::meta::checksum;
 use raidcore::parity::gf;
 use raidcore::plan::{BoundStep, Step};
-use raidcore::units::{BLOCK_BYTES, Mem, Stripe};
+use raidcore::units::{BLOCK_BYTES, Mem};
 
 use crate::disk::Block;
 use crate::world::{Pending, World};
 
 impl World {
-    fn trace(&self, what: &str, io: &Io) {
-        let Ok(s) = std::env::var("TRACE") else { return };
-        let s: u64 = s.parse().unwrap();
-        let (areas, _) = self.areas();
-        let st = self.engine.geometry().place(Stripe(s), areas.data_start()).0;
-        let in_stripe =
-            io.at.0 < st + u64::from(self.scenario.chunk) && io.at.0 + u64::from(io.blocks) > st;
-        if in_stripe || matches!(io.op, IoOp::Journal | IoOp::Flush) {
-            eprintln!(
-                "{:?} {what} dev {} {:?} at {} x{} {:?}",
-                self.now,
-                io.device.0,
-                io.op,
-                io.at.0 as i64 - st as i64,
-                io.blocks,
-                io.id
-            );
-        }
-    }
-
     pub(crate) fn begin_io(&mut self, io: Io) {
-        self.trace("begin", &io);
+        self.trace(format_args!("begin {io:?}"));
         let data = match io.op {
             IoOp::Write { from, .. } => self.blocks(from, io.blocks),
             IoOp::Store(page) => {
@@ -71,7 +51,6 @@ impl World {
 
     pub(crate) fn carry_out(&mut self, pending: &Pending) -> Result<(), IoError> {
         let io = &pending.io;
-        self.trace(if self.disks[io.device.0 as usize].gone { "GONE" } else { "done" }, io);
         let disk = &self.disks[io.device.0 as usize];
         if disk.gone {
             return Err(IoError::Gone);

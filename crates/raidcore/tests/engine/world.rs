@@ -86,6 +86,7 @@ pub(crate) struct World {
     /// The last crash met whole stripes being overwritten, and a member was lost with it.
     torn: bool,
     out: Vec<Action>,
+    traces: bool,
 }
 
 const ARRAY: ArrayId = ArrayId(*b"the test's array");
@@ -186,6 +187,7 @@ impl World {
             unsynced: exposed,
             torn: false,
             out: Vec::new(),
+            traces: std::env::var_os("EVENKEEL_TRACE").is_some(),
         };
         world.begin_life();
         world
@@ -197,6 +199,13 @@ impl World {
         self.scratch = vec![vec![0xa5; chunk * BLOCK_BYTES]; buffers];
         self.settled_full = 0;
         self.step(Input::Tick);
+    }
+
+    /// With `EVENKEEL_TRACE` set, tells what happens.
+    pub(crate) fn trace(&self, what: std::fmt::Arguments<'_>) {
+        if self.traces {
+            eprintln!("{:?} {what}", self.now);
+        }
     }
 
     /// All lives, each verified by the next; the last ends with a clean stop.
@@ -284,10 +293,8 @@ impl World {
             Action::Complete { tag, result } => self.completed(tag, result),
             Action::Answer { number, .. } => self.answers.push(number),
             Action::Note(note) => {
-                if std::env::var("TRACE").is_ok() {
-                    eprintln!("{:?} {note:?}", self.now);
-                }
-                self.notes.push(note)
+                self.trace(format_args!("{note:?}"));
+                self.notes.push(note);
             }
             Action::Release(_) => {}
         }
@@ -353,18 +360,14 @@ impl World {
             true => self.engine.status().counters.full_stripe_writes,
             false => self.settled_full,
         };
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("{:?} {request:?} v{version} begun {begun}", self.now);
-        }
+        self.trace(format_args!("{request:?} of version {version}"));
         self.requests[tag] = Some(Outstanding { request, begun, version, before, full });
         self.step(Input::Request(request));
     }
 
     fn completed(&mut self, tag: Tag, result: Result<(), RequestError>) {
         let index = usize::from(tag.0);
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("complete {tag:?} {result:?}");
-        }
+        self.trace(format_args!("complete {tag:?}: {result:?}"));
         let done = self.requests[index].take().expect("a request under way");
         let Outstanding { request, begun, version, before, full } = done;
         assert_eq!(
@@ -463,9 +466,7 @@ impl World {
 
     /// The power fails, perhaps a disk with it; then the array starts again.
     fn crash(&mut self) {
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("CRASH {:?}", self.engine.status());
-        }
+        self.trace(format_args!("the power fails: {:?}", self.engine.status()));
         let pending = std::mem::take(&mut self.ios);
         self.computes.clear();
         let mut in_flight: Vec<Vec<(u64, Block)>> = vec![Vec::new(); self.disks.len()];
@@ -523,16 +524,7 @@ impl World {
             Ok(assembled) => assembled,
             Err(error) => panic!("no array after a crash: {error}"),
         };
-        if std::env::var("TRACE").is_ok() {
-            eprintln!(
-                "ASSEMBLED {:?} replay {:?} {:?} {:?} bitmap {}",
-                assembled.slots,
-                assembled.replay,
-                assembled.record.slots,
-                assembled.warnings,
-                assembled.bitmap.count()
-            );
-        }
+        self.trace(format_args!("starts again: {assembled:?}"));
         let slots = assembled.slots.iter().chain(&assembled.spares);
         let devices: Vec<Option<DeviceId>> =
             slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();

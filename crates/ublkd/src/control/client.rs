@@ -71,9 +71,13 @@ impl Client {
     /// If it is not running or belongs to someone else.
     pub fn connect(run_dir: &Path, name: &str) -> Result<Self, ClientError> {
         let path = socket_path(run_dir, name);
-        let stream = UnixStream::connect(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => ClientError::Denied { path: path.clone(), source },
-            _ => ClientError::NotRunning { name: name.to_owned(), path: path.clone() },
+        let stream = UnixStream::connect(&path).map_err(|source| {
+            let path = path.clone();
+            if source.kind() == io::ErrorKind::PermissionDenied {
+                ClientError::Denied { path, source }
+            } else {
+                ClientError::NotRunning { name: name.to_owned(), path }
+            }
         })?;
         let client = Self { name: name.to_owned(), stream: BufReader::new(stream) };
         let patience = client.stream.get_ref().set_read_timeout(Some(PATIENCE));

@@ -79,8 +79,12 @@ impl Fronts {
         // These wait for threads and for the kernel.
         let (fuse, ublk) = (self.fuse, self.ublk);
         let withdrawn = tokio::task::spawn_blocking(move || {
-            fuse.map(unmount);
-            ublk.map(remove);
+            if let Some(server) = fuse {
+                unmount(server);
+            }
+            if let Some(server) = ublk {
+                remove(server);
+            }
         });
         if let Err(error) = withdrawn.await {
             tracing::error!(%error, "stopping the front ends failed");

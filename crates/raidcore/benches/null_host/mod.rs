@@ -1,0 +1,140 @@
+//! A host without disks, memory or arithmetic: whatever the engine asks for is done at once. What
+//! is left is the engine's own work.
+
+use std::time::Duration;
+
+use det::{Instant, Prng};
+use raidcore::engine::{Action, Config, Engine, Input, Op, Request};
+use raidcore::geometry::Level;
+use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
+use raidcore::units::{DeviceId, Lba, Tag};
+
+/// Members: four data chunks a stripe with RAID5.
+pub const MEMBERS: u32 = 5;
+/// 64 KiB, what an array has unless asked for otherwise.
+pub const CHUNK: u32 = 16;
+/// 64 GiB.
+const MEMBER_BLOCKS: u64 = 1 << 24;
+/// The part of the array that is used, so that regions are marked once and not for every request.
+const STRIPES_USED: u64 = 4096;
+/// Time that passes from one step to the next.
+const STEP: Duration = Duration::from_nanos(100);
+
+/// What a request does, as the tests and benchmarks have it in common.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// 4 KiB, anywhere.
+    Read,
+    /// 4 KiB, anywhere.
+    Write,
+    /// A whole stripe.
+    StripeWrite,
+    /// Everything.
+    Flush,
+}
+
+/// The engine and its host.
+pub struct NullHost {
+    engine: Engine,
+    now: Instant,
+    prng: Prng,
+    todo: Vec<Action>,
+    actions: Vec<Action>,
+    completed: u32,
+}
+
+impl NullHost {
+    /// Starts a new array.
+    pub fn new(level: Level, consistency: Consistency) -> Self {
+        let new = NewArray {
+            array: ArrayId(*b"nothing but this"),
+            name: "null".into(),
+            created: 0,
+            level,
+            chunk: CHUNK,
+            consistency,
+            devices: (1..=MEMBERS as u8).map(|member| DeviceUuid([member; 16])).collect(),
+            member_blocks: MEMBER_BLOCKS,
+        };
+        let record = new.record().expect("a possible array");
+        let devices: Vec<_> = (0..MEMBERS).map(|device| Some(DeviceId(device))).collect();
+        let now = Instant::ORIGIN;
+        let assembled = Assembled::of_new(record, false);
+        let mut host = Self {
+            engine: Engine::new(Config::default(), assembled, &devices, now, 0),
+            now,
+            prng: Prng::new(1),
+            todo: Vec::with_capacity(4096),
+            actions: Vec::with_capacity(4096),
+            completed: 0,
+        };
+        host.tell(Input::Tick);
+        host.finish();
+        assert!(host.engine.is_serving());
+        host
+    }
+
+    /// Takes a device away.
+    pub fn lose(&mut self, device: u32) {
+        self.tell(Input::DeviceGone(DeviceId(device)));
+        self.finish();
+    }
+
+    /// The engine, to look at.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Carries out `count` requests that are under way together.
+    pub fn run(&mut self, kind: Kind, count: u16) {
+        let before = self.completed;
+        for tag in 0..count {
+            let request = self.request(kind, Tag(tag));
+            self.tell(Input::Request(request));
+        }
+        self.finish();
+        assert_eq!(self.completed - before, u32::from(count));
+    }
+
+    fn request(&mut self, kind: Kind, tag: Tag) -> Request {
+        let width = self.engine.geometry().stripe_blocks();
+        let (op, blocks) = match kind {
+            Kind::Read => (Op::Read, 1),
+            Kind::Write => (Op::Write, 1),
+            Kind::StripeWrite => (Op::Write, width),
+            Kind::Flush => (Op::Flush, 0),
+        };
+        let places = STRIPES_USED * u64::from(width / blocks.max(1));
+        let lba = Lba(self.prng.below(places) * u64::from(blocks));
+        Request { tag, op, lba, blocks, fua: false }
+    }
+
+    fn tell(&mut self, input: Input) {
+        self.now = self.now + STEP;
+        self.engine.step(self.now, input, &mut self.actions);
+        for action in self.actions.drain(..) {
+            match action {
+                Action::Io(_) | Action::Compute(_) => self.todo.push(action),
+                Action::Complete { result, .. } => {
+                    result.expect("nothing fails");
+                    self.completed += 1;
+                }
+                Action::Answer { .. } | Action::Note(_) | Action::Release(_) => {}
+            }
+        }
+    }
+
+    /// Does all that is to be done.
+    fn finish(&mut self) {
+        while let Some(action) = self.todo.pop() {
+            match action {
+                Action::Io(io) => self.tell(Input::IoDone { id: io.id, result: Ok(()) }),
+                Action::Compute(job) => self.tell(Input::Computed(job)),
+                Action::Complete { .. }
+                | Action::Answer { .. }
+                | Action::Note(_)
+                | Action::Release(_) => unreachable!("they were taken note of"),
+            }
+        }
+    }
+}
