@@ -4,8 +4,9 @@ use raidcore::engine::{ArrayHealth, Command, Input, Note, Pace, PassKind};
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock};
 use raidcore::units::{DeviceId, MemberId, Stripe};
 
+use crate::create::uuid_of;
 use crate::disk::Disk;
-use crate::world::{World, uuid_of};
+use crate::world::World;
 
 impl World {
     /// Members that do not serve in full, or will not when the engine finds out, or would not

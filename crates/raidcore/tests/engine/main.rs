@@ -1,6 +1,7 @@
 //! The engine in a world of its own: disks in memory whose I/O ends in any order, that fail, and
 //! whose power fails. What users see is checked against a model; a seed is a run.
 
+mod create;
 mod disk;
 mod faults;
 mod host;
