@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use raidcore::engine::RequestError;
-use raidcore::meta::AssembleOptions;
+use raidcore::meta::{ArrayRecord, AssembleOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use fronts::{FrontConfig, FrontError};
@@ -106,21 +106,21 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     for warning in &warnings {
         tracing::warn!(array = %name, "{warning}");
     }
-    let mut server = Server::bind(&config.run_dir, &name)?;
+    let server = Server::bind(&config.run_dir, &name)?;
     let (volume, host) = Host::spawn(config.host, attached.assembled, attached.devices)
         .map_err(DaemonError::Host)?;
     let started = async {
         first::flush(&volume).await?;
         Ok(Fronts::start(&config.fronts, &config.run_dir, &volume).await?)
     };
-    let fronts = tokio::select! {
+    let started: Result<Fronts, DaemonError> = tokio::select! {
         started = started => started,
         signal = signals.next() => {
             tracing::info!(array = %name, "{signal} while starting");
             return stop_host(&host).await;
         }
     };
-    let fronts: Fronts = match fronts {
+    let fronts = match started {
         Ok(fronts) => fronts,
         Err(error) => {
             if let Err(stop) = stop_host(&host).await {
@@ -129,43 +129,68 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Err(error);
         }
     };
-
-    let stopper = Stopper::default();
-    let service = Service::new(host.clone(), &record, fronts.list(), stopper.clone());
-    let service = Arc::new(service);
-    let events = Arc::clone(&service);
-    let events = tokio::spawn(async move { events.follow_events().await });
-    server.serve(service);
-    ready(&Ready { name: name.clone(), pid: std::process::id(), fronts: fronts.list(), warnings });
-    notify::tell("READY=1");
-    tracing::info!(array = %name, "serving");
-
-    let asked = tokio::select! {
-        signal = signals.next() => signal,
-        () = stopper.asked() => "the control socket",
-        ended = host.join() => {
-            let how = ended.map_err(DaemonError::Stop);
-            tracing::error!(array = %name, "the array has ended by itself");
-            fronts.stop().await;
-            stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
-            server.close().await;
-            return how;
-        }
-    };
-    tracing::info!(array = %name, "stopping, as told by {asked}");
-    notify::tell("STOPPING=1");
-    fronts.stop().await;
+    // From here on the front ends alone keep the volume.
     drop(volume);
-    let how = stop_host(&host).await;
-    stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
-    server.close().await;
-    if let Err(error) = events.await {
-        tracing::error!(%error, "the task that follows events failed");
+    let running = Running { name, record, warnings, server, host, fronts };
+    running.serve(&mut signals, ready).await
+}
+
+/// An array whose front ends serve.
+struct Running {
+    name: String,
+    record: ArrayRecord,
+    warnings: Vec<String>,
+    server: Server,
+    host: HostHandle,
+    fronts: Fronts,
+}
+
+impl Running {
+    /// Serves until told to stop, then stops.
+    async fn serve(
+        mut self,
+        signals: &mut Signals,
+        ready: impl FnOnce(&Ready),
+    ) -> Result<(), DaemonError> {
+        let stopper = Stopper::default();
+        let (host, fronts) = (self.host.clone(), self.fronts.list());
+        let service = Arc::new(Service::new(host, &self.record, fronts.clone(), stopper.clone()));
+        let events = Arc::clone(&service);
+        let events = tokio::spawn(async move { events.follow_events().await });
+        self.server.serve(service);
+        let (name, warnings) = (self.name.clone(), std::mem::take(&mut self.warnings));
+        ready(&Ready { name, pid: std::process::id(), fronts, warnings });
+        notify::tell("READY=1");
+        tracing::info!(array = %self.name, "serving");
+
+        let ended = tokio::select! {
+            signal = signals.next() => Err(signal),
+            () = stopper.asked() => Err("the control socket"),
+            ended = self.host.join() => Ok(ended.map_err(DaemonError::Stop)),
+        };
+        notify::tell("STOPPING=1");
+        let how = match ended {
+            Ok(how) => {
+                tracing::error!(array = %self.name, "the array has ended by itself");
+                self.fronts.stop().await;
+                how
+            }
+            Err(who) => {
+                tracing::info!(array = %self.name, "stopping, as told by {who}");
+                self.fronts.stop().await;
+                stop_host(&self.host).await
+            }
+        };
+        stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
+        self.server.close().await;
+        if let Err(error) = events.await {
+            tracing::error!(%error, "the task that follows events failed");
+        }
+        if how.is_ok() {
+            tracing::info!(array = %self.name, "stopped cleanly");
+        }
+        how
     }
-    if how.is_ok() {
-        tracing::info!(array = %name, "stopped cleanly");
-    }
-    how
 }
 
 async fn stop_host(host: &HostHandle) -> Result<(), DaemonError> {

@@ -15,4 +15,5 @@ pub mod members;
 mod ops;
 mod ring;
 pub mod signature;
+pub mod thread;
 pub mod volume;

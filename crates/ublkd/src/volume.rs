@@ -140,6 +140,12 @@ impl Volume {
         self.shared().config.max_request_blocks
     }
 
+    /// How many buffers there are: the most requests in flight.
+    #[must_use]
+    pub fn tags(&self) -> u16 {
+        self.shared().config.tags
+    }
+
     /// A buffer, as soon as one is free. In the order of asking.
     pub async fn buffer(&self) -> Buffer {
         let shared = self.shared();

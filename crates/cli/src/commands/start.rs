@@ -18,6 +18,7 @@ use ublkd::attach::examine;
 use ublkd::control::Refusal;
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Ready, run};
 use ublkd::host::HostConfig;
+use ublkd::thread::become_io_flusher;
 
 use crate::args::StartArgs;
 use crate::output::{Output, print, refusal_of};
@@ -103,6 +104,7 @@ fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<
     let config = config(args, run_dir);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        .on_thread_start(become_io_flusher)
         .enable_all()
         .build()
         .map_err(DaemonError::Host)?;
@@ -132,8 +134,12 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
     }
 }
 
+/// What is logged unless `EVENKEEL_LOG` says otherwise. fuser warns of every question of the kernel
+/// that is left to the kernel's own answer.
+const LOG: &str = "info,fuser=error";
+
 fn log() {
-    let filter = EnvFilter::try_from_env("EVENKEEL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env("EVENKEEL_LOG").unwrap_or_else(|_| EnvFilter::new(LOG));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // Only fails if there is one already.
     let _ = subscriber.with_ansi(false).try_init();

@@ -3,7 +3,6 @@
 
 pub mod fuse;
 pub mod nbd;
-mod thread;
 pub mod ublk;
 
 /// The most blocks of a discard or write-zeroes that go to the volume at once (1 GiB), so that

@@ -29,6 +29,7 @@ use crate::arena::Arena;
 use crate::compute;
 use crate::members::Device;
 use crate::ring::{Ring, RingConfig, Source};
+use crate::thread::{become_io_flusher, mask_signals};
 use crate::volume::{Submission, Submissions};
 
 /// What the data thread begins with.
@@ -42,6 +43,8 @@ pub(super) struct Setup {
 
 /// The data thread from its start, of which it tells `ready`, to its end.
 pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
+    become_io_flusher();
+    mask_signals();
     let shared = Arc::clone(&setup.shared);
     let array = setup.assembled.record.name.clone();
     let mut data = match Data::new(setup) {

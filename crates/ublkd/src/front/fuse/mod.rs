@@ -23,7 +23,7 @@ use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::fs::statfs;
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::thread::become_io_flusher;
+use crate::thread::become_io_flusher;
 use crate::volume::Volume;
 use files::Files;
 

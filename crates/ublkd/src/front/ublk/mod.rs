@@ -24,7 +24,7 @@ use std::thread::{self, JoinHandle};
 use raidcore::units::BLOCK_BYTES;
 use rustix::fs::{Mode, OFlags};
 
-use super::thread as prepare;
+use crate::thread as prepare;
 use crate::volume::{Buffer, Volume};
 use abi::DeviceInfo;
 use control::Control;
@@ -114,9 +114,9 @@ pub struct UblkOptions {
 }
 
 impl Default for UblkOptions {
-    /// The first free number, one queue of 128.
+    /// The first free number, one queue of 64.
     fn default() -> Self {
-        Self { id: None, queues: 1, depth: 128 }
+        Self { id: None, queues: 1, depth: 64 }
     }
 }
 

@@ -8,7 +8,7 @@ const PR_SET_IO_FLUSHER: libc::c_int = 57;
 /// Memory that this thread allocates is never reclaimed by writing to the storage it serves: the
 /// write would wait for this very thread. New threads inherit it. Without CAP_SYS_RESOURCE it
 /// stays as it is.
-pub(super) fn become_io_flusher() {
+pub fn become_io_flusher() {
     #[allow(unsafe_code)]
     // SAFETY: prctl with an option that takes numbers only; it touches no memory.
     let result = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
@@ -18,7 +18,7 @@ pub(super) fn become_io_flusher() {
 }
 
 /// Keeps signals for the threads that handle them, so that none interrupts the serving.
-pub(super) fn mask_signals() {
+pub(crate) fn mask_signals() {
     #[allow(unsafe_code)]
     // SAFETY: sigset_t is plain data that sigfillset initialises before it is read.
     unsafe {
@@ -30,7 +30,7 @@ pub(super) fn mask_signals() {
 
 /// Without CAP_SYS_ADMIN the ublk driver trusts this thread less, and does not look for partitions
 /// when the device starts: on some kernels a server that dies meanwhile hangs the machine.
-pub(super) fn give_up_sys_admin() {
+pub(crate) fn give_up_sys_admin() {
     let given_up = rustix::thread::capabilities(None).and_then(|mut sets| {
         sets.effective.remove(CapabilitySet::SYS_ADMIN);
         rustix::thread::set_capabilities(None, sets)
@@ -41,7 +41,7 @@ pub(super) fn give_up_sys_admin() {
 }
 
 /// Lets this thread run on these CPUs only; on all if there are none.
-pub(super) fn stay_on(cpus: &[usize]) {
+pub(crate) fn stay_on(cpus: &[usize]) {
     let mut set = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
         set.set(cpu);

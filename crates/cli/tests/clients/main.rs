@@ -1,0 +1,14 @@
+//! Whole arrays on member files, run by the command, used by the clients that people use: while all
+//! is well, while a member is missing, while it is rebuilt, and after the process was killed.
+
+mod condition;
+mod copies;
+mod daemons;
+mod file_systems;
+mod fio;
+mod kills;
+mod layout;
+mod nbd;
+mod tools;
+mod trouble;
+mod world;

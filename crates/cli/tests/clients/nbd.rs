@@ -1,0 +1,103 @@
+//! A client of NBD that does one request after the other, with FUA if it is wanted.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+const FUA: u16 = 1;
+
+/// A connection. Errors are the protocol's.
+pub(crate) struct Nbd {
+    stream: UnixStream,
+    handle: u64,
+}
+
+impl Nbd {
+    pub(crate) fn connect(socket: &Path, export: &str) -> Self {
+        let stream = UnixStream::connect(socket).expect("the server is there");
+        let hangs = Some(Duration::from_secs(60));
+        stream.set_read_timeout(hangs).expect("a timeout");
+        stream.set_write_timeout(hangs).expect("a timeout");
+        let mut nbd = Self { stream, handle: 0 };
+        assert_eq!(&nbd.take::<16>(), b"NBDMAGICIHAVEOPT");
+        assert_eq!(nbd.take::<2>(), [0, 3], "fixed newstyle, no zeroes");
+        let mut go = 3u32.to_be_bytes().to_vec();
+        go.extend(b"IHAVEOPT");
+        go.extend(7u32.to_be_bytes());
+        go.extend((export.len() as u32 + 6).to_be_bytes());
+        go.extend((export.len() as u32).to_be_bytes());
+        go.extend(export.as_bytes());
+        go.extend([0, 0]);
+        nbd.send(&go);
+        loop {
+            nbd.take::<12>();
+            let kind = u32::from_be_bytes(nbd.take());
+            let length = u32::from_be_bytes(nbd.take());
+            nbd.take_all(length as usize);
+            match kind {
+                1 => return nbd,
+                3 => {}
+                refused => panic!("GO is answered with {refused:#x}"),
+            }
+        }
+    }
+
+    pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
+        self.request(READ, 0, offset, length, &[])?;
+        Ok(self.take_all(length as usize))
+    }
+
+    /// When this returns and `fua` was set, it is durable.
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), u32> {
+        let flags = if fua { FUA } else { 0 };
+        self.request(WRITE, flags, offset, data.len() as u32, data)
+    }
+
+    /// When this returns, everything that was acknowledged is durable.
+    pub(crate) fn flush(&mut self) -> Result<(), u32> {
+        self.request(FLUSH, 0, 0, 0, &[])
+    }
+
+    fn request(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u32,
+        data: &[u8],
+    ) -> Result<(), u32> {
+        self.handle += 1;
+        let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
+        request.extend(flags.to_be_bytes());
+        request.extend(command.to_be_bytes());
+        request.extend(self.handle.to_be_bytes());
+        request.extend(offset.to_be_bytes());
+        request.extend(length.to_be_bytes());
+        request.extend(data);
+        self.send(&request);
+        assert_eq!(u32::from_be_bytes(self.take()), 0x6744_6698, "a simple reply");
+        let error = u32::from_be_bytes(self.take());
+        assert_eq!(u64::from_be_bytes(self.take()), self.handle, "the reply's handle");
+        if error == 0 { Ok(()) } else { Err(error) }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the server takes it");
+    }
+
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.stream.read_exact(&mut bytes).expect("the server says more");
+        bytes
+    }
+
+    fn take_all(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).expect("the server says more");
+        bytes
+    }
+}

@@ -1,0 +1,239 @@
+//! A directory with an array's member files, and the process that runs the array.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::nbd::Nbd;
+use crate::tools::{Ended, attempt, command, run};
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// Everything that runs in it is ended and unmounted when it is dropped.
+pub(crate) struct World {
+    dir: TempDir,
+    /// The array's members that should be there, as words.
+    members: String,
+    process: Option<Child>,
+}
+
+impl World {
+    /// With an array `tank` of members `m0`, `m1`, …, that does not run yet.
+    pub(crate) fn new(level: &str, members: u8, mib: u64) -> Self {
+        let names: Vec<String> = (0..members).map(|number| format!("m{number}")).collect();
+        let world = Self::empty();
+        for name in &names {
+            world.file(name, mib * MIB);
+        }
+        world.with_array(&format!("--level {level}"), &names.join(" "))
+    }
+
+    /// Without an array.
+    pub(crate) fn empty() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        Self { dir, members: String::new(), process: None }
+    }
+
+    /// Makes the array `tank` out of these.
+    pub(crate) fn with_array(mut self, options: &str, members: &str) -> Self {
+        self.evenkeel(&format!("create tank {options} {members}"));
+        members.clone_into(&mut self.members);
+        self
+    }
+
+    /// That runs.
+    pub(crate) fn started(mut self) -> Self {
+        self.start("");
+        self
+    }
+
+    /// A sparse file.
+    pub(crate) fn file(&self, name: &str, bytes: u64) -> PathBuf {
+        let path = self.path(name);
+        File::create(&path).and_then(|file| file.set_len(bytes)).expect("a sparse file");
+        path
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The members to be started with from now on.
+    pub(crate) fn set_members(&mut self, members: &str) {
+        members.clone_into(&mut self.members);
+    }
+
+    /// Starts the array, over NBD and FUSE; when this returns, it serves.
+    pub(crate) fn start(&mut self, options: &str) {
+        assert!(self.process.is_none(), "it runs already");
+        fs::create_dir_all(self.path("mnt")).expect("a directory");
+        let log = File::options().create(true).append(true).open(self.path("log"));
+        let line = format!("start --json --nbd --fuse mnt {options} {}", self.members);
+        let mut process = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(line.split_whitespace())
+            .current_dir(self.dir.path())
+            .env("EVENKEEL_RUN_DIR", self.path("run"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log.expect("a log"))
+            .spawn()
+            .expect("it is started");
+        let stdout = process.stdout.take().expect("a pipe");
+        self.process = Some(process);
+        let mut ready = String::new();
+        BufReader::new(stdout).read_line(&mut ready).expect("it tells");
+        assert!(ready.starts_with("{\"ready\""), "`{line}`: {ready}\n{}", self.log());
+    }
+
+    /// Stops the array with SIGTERM; it has to say that this was clean.
+    pub(crate) fn stop(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        kill_process(Pid::from_child(&process), Signal::TERM).expect("it is there");
+        let status = process.wait().expect("it ends");
+        assert!(status.success(), "it was not stopped cleanly, {status}:\n{}", self.log());
+    }
+
+    /// Ends the process at once.
+    pub(crate) fn kill(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        process.kill().expect("it is there");
+        process.wait().expect("it ends");
+    }
+
+    /// The export, for clients of NBD.
+    pub(crate) fn uri(&self) -> String {
+        format!("nbd+unix:///tank?socket={}", self.path("run/tank.nbd").display())
+    }
+
+    pub(crate) fn nbd(&self) -> Nbd {
+        Nbd::connect(&self.path("run/tank.nbd"), "tank")
+    }
+
+    /// The file that FUSE shows.
+    pub(crate) fn fuse(&self) -> PathBuf {
+        self.path("mnt/tank")
+    }
+
+    /// Runs the command, which may fail.
+    pub(crate) fn try_evenkeel(&self, line: &str) -> Ended {
+        let run = self.path("run");
+        attempt("", &format!("env -C {} {EVENKEEL} --run-dir {} {line}", self.at(""), run.display()))
+    }
+
+    /// Runs the command, which must not fail; returns what it printed.
+    pub(crate) fn evenkeel(&self, line: &str) -> String {
+        self.try_evenkeel(line).done()
+    }
+
+    /// What the command says of the array.
+    pub(crate) fn status(&self) -> Value {
+        json(&self.evenkeel("status tank --json"))
+    }
+
+    /// What the command says of one of the members.
+    pub(crate) fn examine(&self, member: &str) -> Value {
+        json(&self.evenkeel(&format!("examine --json {member}")))[0].take()
+    }
+
+    /// That something of the kind has happened.
+    pub(crate) fn assert_event(&self, words: &[&str]) {
+        let status = self.status();
+        let events = status["events"].as_array().expect("events");
+        let told = |event: &Value| {
+            words.iter().all(|word| event["text"].as_str().is_some_and(|text| text.contains(word)))
+        };
+        assert!(events.iter().any(told), "no event says {words:?}: {events:#?}");
+    }
+
+    /// A scrub's count of stripes that did not match.
+    pub(crate) fn scrub(&self) -> u64 {
+        self.try_evenkeel("scrub start tank --wait");
+        let found = &self.status()["last_scrub"]["mismatches"];
+        found.as_u64().unwrap_or_else(|| panic!("no scrub ended: {:#}", self.status()))
+    }
+
+    /// No client has seen an error.
+    pub(crate) fn assert_no_errors(&self) {
+        let status = self.status();
+        assert_eq!(status["requests"][1], 0, "requests that ended with an error: {status:#}");
+    }
+
+    /// All is well, and redundancy matches data.
+    pub(crate) fn assert_sound(&self) {
+        self.assert_no_errors();
+        assert_eq!(self.scrub(), 0, "stripes that did not match");
+        let status = self.status();
+        assert_eq!(status["health"], "online", "{status:#}");
+    }
+
+    /// Copies a file to the array over NBD.
+    pub(crate) fn copy_in(&self, file: &Path) {
+        run("libnbd-bin", &format!("nbdcopy --flush {} {}", file.display(), self.uri()));
+    }
+
+    /// Compares a file with the array over NBD; what is beyond the file has to be zeros.
+    pub(crate) fn compare(&self, file: &Path) {
+        let compare = "qemu-img compare -f raw -F raw";
+        run("qemu-utils", &format!("{compare} {} {}", file.display(), self.uri()));
+    }
+
+    /// A program that is run in the background, in the directory.
+    pub(crate) fn spawn(&self, package: &str, line: &str) -> Background {
+        let mut command = command(package, line);
+        command.current_dir(self.dir.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        Background(command.spawn().expect("it is run"))
+    }
+
+    /// What the array's processes have logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+}
+
+const EVENKEEL: &str = env!("CARGO_BIN_EXE_evenkeel");
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the log:\n{}", self.log());
+        }
+        if let Some(mut process) = self.process.take() {
+            process.kill().ok();
+            process.wait().ok();
+        }
+        // Fails if nothing is mounted there any more.
+        let umount = Command::new("umount").arg("-lq").arg(self.path("mnt")).output();
+        drop(umount);
+    }
+}
+
+/// A program that runs; it is ended when this is dropped.
+pub(crate) struct Background(Child);
+
+impl Background {
+    /// Waits for its end; tells whether it succeeded.
+    pub(crate) fn wait(mut self) -> bool {
+        self.0.wait().expect("it ends").success()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // `timeout` passes this on.
+        kill_process(Pid::from_child(&self.0), Signal::TERM).ok();
+        self.0.wait().ok();
+    }
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON, {error}: {text}"))
+}
