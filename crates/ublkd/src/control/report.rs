@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use raidcore::engine::{ArrayHealth, Note, PassEnd, PassKind, Status};
+use raidcore::engine::{ArrayHealth, IoError, Note, PassEnd, PassKind, Status};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId};
@@ -24,6 +24,8 @@ pub struct Facts {
     pub capacity_bytes: u64,
     /// How much of each member is used, metadata included.
     pub member_bytes: u64,
+    /// Where user data and redundancy begin on each member; what is before is metadata.
+    pub data_offset_bytes: u64,
     /// How many members may be missing.
     pub redundancy: usize,
     /// "journal", "bitmap" or "resync".
@@ -49,6 +51,7 @@ impl Facts {
             chunk_bytes: bytes(record.geometry.chunk().into()),
             capacity_bytes: bytes(record.geometry.capacity()),
             member_bytes: bytes(record.areas.member_blocks()),
+            data_offset_bytes: bytes(record.areas.data_start().0),
             redundancy: record.geometry.redundancy(),
             consistency: consistency.to_owned(),
             created: record.created,
@@ -432,8 +435,10 @@ pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) 
     match *note {
         Note::MemberFailed { member, device, why } => {
             let why = match why {
-                None => "as told".to_owned(),
-                Some(error) => format!("{error:?}").to_lowercase(),
+                None => "as told",
+                Some(IoError::Medium) => "it failed to read or write",
+                Some(IoError::NoSpace) => "no space is left behind it",
+                Some(IoError::Gone) => "it is gone, smaller than it was, or does not answer",
             };
             format!("member {}{} was taken out of service: {why}", member.0, named(device))
         }

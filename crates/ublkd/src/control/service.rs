@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use raidcore::engine::{Command, CommandError, Pace, Status};
+use raidcore::engine::{Command, CommandError, Note, Pace, Status};
 use raidcore::meta::{Areas, ArrayRecord, DeviceUuid, SlotState};
 use raidcore::units::{DeviceId, MemberId};
 use serde_json::{Value, json};
@@ -105,11 +105,20 @@ impl Service {
         }
     }
 
-    /// Follows the array's events until it ends, and keeps the latest for reports.
+    /// Follows the array's events until it ends, logs them, and keeps the latest for reports.
     pub async fn follow_events(&self) {
         let mut notes = self.host.notes();
         while let Some(event) = notes.next().await {
             let text = describe(&event.note, |device| self.host.device_path(device));
+            match event.note {
+                Note::ArrayFailed => tracing::error!("{text}"),
+                Note::MemberFailed { .. } | Note::Mismatch(_) => tracing::warn!("{text}"),
+                Note::BlocksRepaired { .. }
+                | Note::PassStarted(_)
+                | Note::PassEnded(..)
+                | Note::SpareActivated { .. }
+                | Note::JournalReplayed { .. } => tracing::info!("{text}"),
+            }
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
             if events.len() == EVENTS_TOLD {
                 events.pop_front();

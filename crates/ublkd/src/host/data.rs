@@ -360,16 +360,6 @@ impl Data {
     }
 
     fn note(&self, note: Note) {
-        let array = &self.submissions.config().name;
-        match note {
-            Note::ArrayFailed => tracing::error!(array, ?note),
-            Note::MemberFailed { .. } | Note::Mismatch(_) => tracing::warn!(array, ?note),
-            Note::BlocksRepaired { .. }
-            | Note::PassStarted(_)
-            | Note::PassEnded(..)
-            | Note::SpareActivated { .. }
-            | Note::JournalReplayed { .. } => tracing::info!(array, ?note),
-        }
         let at = wall_seconds();
         lock(&self.shared.log).push(Event { at, note });
     }
