@@ -1,7 +1,8 @@
 //! How fast the parity kernels are, in bytes of source data a second, for 8 data chunks.
 //!
-//! Criterion measures each set of kernels on its own. The ratios to the scalar set that are printed
-//! before are medians over runs of both in turn, which is what holds on a noisy machine.
+//! Criterion measures each set of kernels on its own. The ratios that are printed before, to the
+//! scalar set and to copying the data chunks with memcpy, are medians over runs of both in turn,
+//! which is what holds on a noisy machine.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -52,26 +53,29 @@ impl Memory {
         }
     }
 
-    /// How long `times` runs take.
-    fn time(&mut self, kernels: &Kernels, operation: Operation, times: u32) -> Duration {
-        let start = Instant::now();
-        for _ in 0..times {
-            self.run(kernels, operation);
+    /// Copies every data chunk to P's place.
+    fn copy(&mut self) {
+        let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
+        let (data, parity) = self.bytes[skip..].split_at_mut(CHUNKS * self.chunk_bytes);
+        for chunk in data.chunks_exact(self.chunk_bytes) {
+            black_box(&mut parity[..self.chunk_bytes]).copy_from_slice(black_box(chunk));
         }
+    }
+
+    /// How long `work` takes, so many times that the clock's grain does not matter.
+    fn time(&mut self, work: impl Fn(&mut Self)) -> Duration {
+        let times = ((32 << 20) / (CHUNKS * self.chunk_bytes)).max(1);
+        let start = Instant::now();
+        (0..times).for_each(|_| work(self));
         start.elapsed()
     }
 }
 
-/// How many times as fast as the scalar set `kernels` is: the median of pairs of runs.
-fn ratio_to_scalar(memory: &mut Memory, kernels: &Kernels, operation: Operation) -> f64 {
+/// How many times as fast as `theirs` `ours` is: the median of pairs of runs.
+fn ratio(memory: &mut Memory, ours: impl Fn(&mut Memory), theirs: impl Fn(&mut Memory)) -> f64 {
     const PAIRS: usize = 21;
-    let scalar = Kernels::available().next().expect("every CPU runs the scalar set");
-    let times = ((32 << 20) / (CHUNKS * memory.chunk_bytes)).max(1) as u32;
     let mut ratios: Vec<f64> = (0..PAIRS)
-        .map(|_| {
-            let theirs = memory.time(scalar, operation, times);
-            theirs.as_secs_f64() / memory.time(kernels, operation, times).as_secs_f64()
-        })
+        .map(|_| memory.time(&theirs).as_secs_f64() / memory.time(&ours).as_secs_f64())
         .collect();
     ratios.sort_by(f64::total_cmp);
     ratios[PAIRS / 2]
@@ -81,9 +85,15 @@ fn bench(c: &mut Criterion) {
     for (name, operation) in [("xor", Operation::Xor), ("pq", Operation::Pq)] {
         for size in SIZES {
             let mut memory = Memory::new(size);
+            let scalar = Kernels::available().next().expect("every CPU runs the scalar set");
             for kernels in Kernels::available() {
-                let ratio = ratio_to_scalar(&mut memory, kernels, operation);
-                println!("{name} {} KiB: {} is {ratio:.2} x scalar", size >> 10, kernels.name);
+                let ours = |memory: &mut Memory| memory.run(kernels, operation);
+                let to_scalar = ratio(&mut memory, ours, |memory| memory.run(scalar, operation));
+                let to_copy = ratio(&mut memory, ours, Memory::copy);
+                let (size, set) = (size >> 10, kernels.name);
+                println!(
+                    "{name} {size} KiB: {set} is {to_scalar:.2} x scalar, {to_copy:.2} x memcpy"
+                );
             }
             let mut group = c.benchmark_group(name);
             group.throughput(Throughput::BytesDecimal((CHUNKS * size) as u64));

@@ -88,10 +88,12 @@ fn named(memory: &mut [Vec<u8>], mem: Mem, blocks: u32) -> &mut [u8] {
 
 /// RAID5 is nothing but sums, and a sum is an exclusive or. `raidcore::parity` has fast ones.
 fn compute(memory: &mut [Vec<u8>], step: BoundStep<'_>, blocks: u32) {
-    let (sum, parts) = match step {
-        BoundStep::Xor { dst, srcs } => (dst, srcs),
-        BoundStep::Delta { p: Some(p), old, new, .. } => (p, &[p, old, new][..]),
-        other => unreachable!("{other:?} is for RAID6 and scrubs"),
+    let (sum, parts) = if let BoundStep::Xor { dst, srcs } = step {
+        (dst, srcs)
+    } else if let BoundStep::Delta { p: Some(p), old, new, .. } = step {
+        (p, &[p, old, new][..])
+    } else {
+        unreachable!("{step:?} is for RAID6 and scrubs")
     };
     let mut bytes = vec![0; blocks as usize * BLOCK_BYTES];
     for &part in parts {

@@ -1,6 +1,7 @@
 //! A host without disks, memory or arithmetic: whatever the engine asks for is done at once. What
 //! is left is the engine's own work.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use det::{Instant, Prng};
@@ -10,9 +11,9 @@ use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
 use raidcore::units::{DeviceId, Lba, Tag};
 
 /// Members: four data chunks a stripe with RAID5.
-pub const MEMBERS: u32 = 5;
+pub(crate) const MEMBERS: u32 = 5;
 /// 64 KiB, what an array has unless asked for otherwise.
-pub const CHUNK: u32 = 16;
+pub(crate) const CHUNK: u32 = 16;
 /// 64 GiB.
 const MEMBER_BLOCKS: u64 = 1 << 24;
 /// The part of the array that is used, so that regions are marked once and not for every request.
@@ -22,7 +23,7 @@ const STEP: Duration = Duration::from_nanos(100);
 
 /// What a request does, as the tests and benchmarks have it in common.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// 4 KiB, anywhere.
     Read,
     /// 4 KiB, anywhere.
@@ -34,18 +35,19 @@ pub enum Kind {
 }
 
 /// The engine and its host.
-pub struct NullHost {
+pub(crate) struct NullHost {
     engine: Engine,
     now: Instant,
     prng: Prng,
-    todo: Vec<Action>,
+    /// In the order in which it was asked for.
+    todo: VecDeque<Action>,
     actions: Vec<Action>,
     completed: u32,
 }
 
 impl NullHost {
     /// Starts a new array.
-    pub fn new(level: Level, consistency: Consistency) -> Self {
+    pub(crate) fn new(level: Level, consistency: Consistency) -> Self {
         let new = NewArray {
             array: ArrayId(*b"nothing but this"),
             name: "null".into(),
@@ -64,7 +66,7 @@ impl NullHost {
             engine: Engine::new(Config::default(), assembled, &devices, now, 0),
             now,
             prng: Prng::new(1),
-            todo: Vec::with_capacity(4096),
+            todo: VecDeque::with_capacity(4096),
             actions: Vec::with_capacity(4096),
             completed: 0,
         };
@@ -75,18 +77,18 @@ impl NullHost {
     }
 
     /// Takes a device away.
-    pub fn lose(&mut self, device: u32) {
+    pub(crate) fn lose(&mut self, device: u32) {
         self.tell(Input::DeviceGone(DeviceId(device)));
         self.finish();
     }
 
     /// The engine, to look at.
-    pub fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 
     /// Carries out `count` requests that are under way together.
-    pub fn run(&mut self, kind: Kind, count: u16) {
+    pub(crate) fn run(&mut self, kind: Kind, count: u16) {
         let before = self.completed;
         for tag in 0..count {
             let request = self.request(kind, Tag(tag));
@@ -114,7 +116,7 @@ impl NullHost {
         self.engine.step(self.now, input, &mut self.actions);
         for action in self.actions.drain(..) {
             match action {
-                Action::Io(_) | Action::Compute(_) => self.todo.push(action),
+                Action::Io(_) | Action::Compute(_) => self.todo.push_back(action),
                 Action::Complete { result, .. } => {
                     result.expect("nothing fails");
                     self.completed += 1;
@@ -126,7 +128,7 @@ impl NullHost {
 
     /// Does all that is to be done.
     fn finish(&mut self) {
-        while let Some(action) = self.todo.pop() {
+        while let Some(action) = self.todo.pop_front() {
             match action {
                 Action::Io(io) => self.tell(Input::IoDone { id: io.id, result: Ok(()) }),
                 Action::Compute(job) => self.tell(Input::Computed(job)),

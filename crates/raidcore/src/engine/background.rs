@@ -84,7 +84,8 @@ pub(super) struct Pass {
     pub(super) started: Instant,
     next: u64,
     in_flight: u32,
-    next_at: Instant,
+    /// When the last stripe was begun; nothing if the next need not wait for it.
+    begun_at: Option<Instant>,
     cancelled: bool,
     closing: Closing,
 }
@@ -173,10 +174,10 @@ impl Background {
         Ok(())
     }
 
-    pub(super) fn set_pace(&mut self, pace: Pace, now: Instant) {
+    pub(super) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
         if let Some(pass) = &mut self.pass {
-            pass.next_at = now;
+            pass.begun_at = None;
         }
     }
 
@@ -228,12 +229,11 @@ impl Engine {
             let Some(job) = self.new_job(Work::Sync(kind), stripe) else {
                 break;
             };
-            let delay = self.stripe_delay();
             let now = self.now;
             if let Some(pass) = &mut self.background.pass {
                 pass.in_flight += 1;
                 pass.next = stripe.0 + 1;
-                pass.next_at = pass.next_at.max(now) + delay;
+                pass.begun_at = Some(now);
             }
             self.start_job(job);
         }
@@ -272,7 +272,7 @@ impl Engine {
             started: self.now,
             next: progress.base,
             in_flight: 0,
-            next_at: self.now,
+            begun_at: None,
             cancelled: false,
             closing: Closing::No,
         });
@@ -283,9 +283,10 @@ impl Engine {
     fn next_stripe(&mut self) -> Option<Stripe> {
         let (geo_total, serving) = (self.geo.stripes(), self.phase == Phase::Serving);
         let window = u32::from(self.config.background_jobs).min(WINDOW as u32);
+        let early = self.next_at().is_some_and(|at| at > self.now);
         let pass = self.background.pass.as_mut()?;
         let held = pass.paused || pass.stuck.is_some() || pass.cancelled || !serving;
-        if held || pass.in_flight >= window || pass.next_at > self.now {
+        if held || pass.in_flight >= window || early {
             return None;
         }
         while pass.next < geo_total && pass.progress.has(pass.next) {
@@ -309,24 +310,35 @@ impl Engine {
         ready.then_some(Stripe(pass.next))
     }
 
-    /// How long a stripe takes at the pace that holds now.
-    fn stripe_delay(&self) -> Duration {
-        let busy = self.now - self.last_foreground < BUSY || self.active_requests > 0;
+    /// When the next stripe may begin at the pace that holds now; nothing if at once.
+    fn next_at(&self) -> Option<Instant> {
+        let begun_at = self.background.pass.as_ref()?.begun_at?;
         let pace = self.background.pace;
-        let rate = if busy { pace.min.min(pace.max) } else { pace.max };
-        let bytes = u64::from(self.geo.chunk()) * BLOCK_BYTES as u64;
+        let rate = if self.is_busy() { pace.min.min(pace.max) } else { pace.max };
         if rate == u64::MAX {
-            return Duration::ZERO;
+            return None;
         }
+        let bytes = u64::from(self.geo.chunk()) * BLOCK_BYTES as u64;
         let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Some(begun_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
+    /// Whether users are.
+    fn is_busy(&self) -> bool {
+        self.now - self.last_foreground < BUSY || self.active_requests > 0
+    }
+
+    /// When the pass has to be looked at again, as the next stripe's time has come or the pace
+    /// changes.
     pub(super) fn pace_deadline(&self) -> Option<Instant> {
         let pass = self.background.pass.as_ref()?;
         let held = pass.paused || pass.stuck.is_some() || pass.cancelled;
-        let more = pass.next < pass.total && pass.next_at > self.now;
-        (more && !held && self.phase == Phase::Serving).then_some(pass.next_at)
+        let at = self.next_at().filter(|&at| at > self.now)?;
+        if held || pass.next >= pass.total || self.phase != Phase::Serving {
+            return None;
+        }
+        let idle_at = self.last_foreground + BUSY;
+        Some(if idle_at > self.now { at.min(idle_at) } else { at })
     }
 
     /// A stripe of the pass is done, or could not be.

@@ -116,7 +116,7 @@ impl Engine {
             Command::Pause => self.background.pause(true).map(|()| false),
             Command::Resume => self.background.pause(false).map(|()| false),
             Command::SetPace(pace) => {
-                self.background.set_pace(pace, self.now);
+                self.background.set_pace(pace);
                 Ok(false)
             }
             Command::Scrub { repair } => self.want_scrub(repair).map(|()| false),

@@ -26,6 +26,9 @@ use det::Id;
 /// Blocks that entries leave free, so that a tail record finds room.
 const RESERVE: u64 = 2;
 
+/// The blocks of the smallest entry: a header and one block.
+const ENTRY_MIN: u64 = 2;
+
 const BUCKETS: usize = 4096;
 
 /// The rings, and what is left to be replayed.
@@ -47,7 +50,7 @@ pub(super) struct Journal {
     replay_flush: Option<u64>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Ring {
     head: u64,
     entries: VecDeque<Entry>,
@@ -70,6 +73,11 @@ struct Entry {
 }
 
 impl Ring {
+    /// An empty ring of so many blocks, with room for as many entries as they can hold.
+    fn with_room(blocks: u64) -> Self {
+        Self { entries: VecDeque::with_capacity((blocks / ENTRY_MIN) as usize), ..Self::default() }
+    }
+
     /// Where `blocks` contiguous blocks are free.
     fn room(&self, len: u64, blocks: u64) -> Option<u64> {
         let Some(oldest) = self.entries.front().map(|e| e.at) else {
@@ -91,6 +99,17 @@ impl Ring {
         self.entries.iter().find(|e| !e.retired).map_or(next, |e| e.id)
     }
 
+    /// The entries lie in the order of their numbers.
+    fn find(&mut self, id: u64) -> Option<&mut Entry> {
+        let index = self.entries.binary_search_by_key(&id, |e| e.id).ok()?;
+        self.entries.get_mut(index)
+    }
+
+    /// Whether a record of the tail as it is now would free an entry, and not just a record like it.
+    fn has_retired(&self) -> bool {
+        self.entries.iter().take_while(|e| e.retired).any(|e| e.bucket.is_some())
+    }
+
     fn push(&mut self, id: u64, at: u64, blocks: u64, bucket: Option<u16>) {
         let tail = self.tail_now(id);
         let retired = bucket.is_none();
@@ -103,10 +122,11 @@ impl Journal {
     pub(super) fn new(record: &ArrayRecord, replay: Vec<Replay>, next_entry: u64) -> Self {
         let (start, len) = record.areas.journal();
         let used = record.consistency == Consistency::Journal && record.geometry.parities() > 0;
+        let len = if used { len } else { 0 };
         Self {
             start,
-            len: if used { len } else { 0 },
-            rings: vec![Ring::default(); record.geometry.members()],
+            len,
+            rings: (0..record.geometry.members()).map(|_| Ring::with_room(len)).collect(),
             next_entry,
             homes_done: 0,
             live: vec![0; BUCKETS],
@@ -148,10 +168,9 @@ impl Journal {
 
     /// A member is gone, and its ring with it.
     pub(super) fn drop_ring(&mut self, member: MemberId) {
-        let ring = core::mem::take(&mut self.rings[member.index()]);
-        for entry in ring.entries {
-            self.forget(entry);
-        }
+        let mut entries = core::mem::take(&mut self.rings[member.index()].entries);
+        entries.drain(..).for_each(|entry| self.forget(entry));
+        self.rings[member.index()] = Ring { entries, ..Ring::default() };
     }
 
     fn forget(&mut self, entry: Entry) {
@@ -164,12 +183,13 @@ impl Journal {
     /// An entry or tail record is durable in a ring: what it says is no longer live is free.
     fn on_disk(&mut self, member: MemberId, id: u64) {
         let ring = &mut self.rings[member.index()];
-        let Some(entry) = ring.entries.iter_mut().find(|e| e.id == id) else {
+        let Some(entry) = ring.find(id) else {
             return;
         };
         entry.on_disk = true;
-        ring.tail = ring.tail.max(entry.tail);
-        let latest = ring.entries.iter().filter(|e| e.on_disk).map(|e| e.id).max().unwrap_or(0);
+        let tail = entry.tail;
+        ring.tail = ring.tail.max(tail);
+        let latest = ring.entries.iter().rev().find(|e| e.on_disk).map_or(0, |e| e.id);
         while let Some(&oldest) = self.rings[member.index()].entries.front() {
             if oldest.id >= self.rings[member.index()].tail || oldest.id >= latest {
                 break;
@@ -289,8 +309,7 @@ impl Engine {
         self.journal.homes_done += 1;
         let home = self.journal.homes_done;
         for member in holders {
-            let entries = &mut self.journal.rings[member].entries;
-            if let Some(entry) = entries.iter_mut().rev().find(|e| e.id == entry) {
+            if let Some(entry) = self.journal.rings[member].find(entry) {
                 entry.home = Some(home);
             }
         }
@@ -329,8 +348,8 @@ impl Engine {
             return;
         };
         let ring = &mut self.journal.rings[member.index()];
-        let moved = ring.tail_now(id) > ring.tail.max(ring.entries.front().map_or(id, |e| e.id));
-        let Some(at) = ring.room(len, 1).filter(|_| moved && !ring.tail_in_flight) else {
+        let wanted = ring.has_retired() && !ring.tail_in_flight;
+        let Some(at) = ring.room(len, 1).filter(|_| wanted) else {
             return;
         };
         ring.push(id, at, 1, None);

@@ -291,11 +291,12 @@ impl Engine {
             while let Some(job) = self.ready.pop_front() {
                 self.advance(job, out);
             }
+            // A stop waits for what is being settled, so that comes first.
+            self.settle(out);
             worked |= self.proceed(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
             self.background(out);
-            self.settle(out);
             if self.ready.is_empty() && !worked {
                 return;
             }

@@ -1,0 +1,51 @@
+//! What the engine costs by itself: a request from its arrival to its completion, on a host that
+//! does nothing and at once. An SSD takes some 10 to 100 µs for the I/O in between.
+
+#[allow(dead_code, reason = "the tests of allocations use the rest")]
+mod null_host;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use null_host::{Kind, NullHost};
+use raidcore::geometry::Level;
+use raidcore::meta::Consistency;
+
+const ROWS: [(&str, Level, Consistency); 4] = [
+    ("raid5, journal", Level::Raid5, Consistency::Journal),
+    ("raid5, bitmap", Level::Raid5, Consistency::Bitmap),
+    ("raid6, journal", Level::Raid6, Consistency::Journal),
+    ("raid6, bitmap", Level::Raid6, Consistency::Bitmap),
+];
+
+/// How many requests are under way together.
+const DEPTHS: [u16; 2] = [1, 32];
+
+/// Requests before the measurement: all regions are marked, the journal has gone round.
+const WARM_UP: u32 = 20_000;
+
+fn bench(c: &mut Criterion) {
+    for (name, level, consistency) in ROWS {
+        let mut group = c.benchmark_group(name);
+        for depth in DEPTHS {
+            group.throughput(Throughput::Elements(depth.into()));
+            for (kind, what) in [
+                (Kind::Read, "4 KiB read"),
+                (Kind::Write, "4 KiB write"),
+                (Kind::StripeWrite, "stripe write"),
+            ] {
+                let mut host = NullHost::new(level, consistency);
+                (0..WARM_UP).for_each(|_| host.run(kind, 1));
+                group.bench_function(format!("{what}, depth {depth}"), |b| {
+                    b.iter(|| host.run(kind, depth));
+                });
+            }
+        }
+        let mut host = NullHost::new(level, consistency);
+        host.lose(0);
+        group.throughput(Throughput::Elements(1));
+        group.bench_function("4 KiB read, a member lost", |b| b.iter(|| host.run(Kind::Read, 1)));
+        group.finish();
+    }
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
