@@ -17,10 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidcore::geometry::{Geometry, Level};
-use raidcore::meta::{
-    Areas, ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, LayoutError, SlotRecord,
-    SlotState,
-};
+use raidcore::meta::{ArrayId, ArrayRecord, Consistency, DeviceUuid, LayoutError, NewArray};
 use raidcore::units::BLOCK_BYTES;
 
 use crate::members::{Device, OpenError, OpenOptions};
@@ -214,8 +211,8 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     let mut opened: Vec<Device> = opened.collect::<Result<_, _>>()?;
     let mut notes = Vec::new();
     check_content(config, &opened, &mut notes)?;
-    let (areas, stripes) = lay_out(config, &opened, &mut notes)?;
-    let record = record(config, areas, stripes)?;
+    let used = used_blocks(config, &opened, &mut notes);
+    let record = record(config, used)?;
 
     let files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;
     let mut devices = Vec::with_capacity(config.paths.len());
@@ -313,12 +310,8 @@ fn check_content(
     Ok(())
 }
 
-/// Where things will be, and how many stripes there are.
-fn lay_out(
-    config: &CreateConfig,
-    devices: &[Device],
-    notes: &mut Vec<CreateNote>,
-) -> Result<(Areas, u64), CreateError> {
+/// How many blocks of each member are used.
+fn used_blocks(config: &CreateConfig, devices: &[Device], notes: &mut Vec<CreateNote>) -> u64 {
     let size = |path: &PathBuf| {
         let device = devices.iter().find(|device| device.path() == path);
         device.map(Device::blocks).or(config.file_blocks)
@@ -328,41 +321,27 @@ fn lay_out(
     let smallest = sizes.iter().min_by_key(|(_, blocks)| *blocks);
     let (path, smallest) = smallest.map_or((PathBuf::new(), 0), |(p, b)| ((*p).clone(), *b));
     let used = config.member_blocks.map_or(smallest, |most| most.min(smallest));
-    let (areas, stripes) =
-        Areas::plan(config.level, config.paths.len(), config.chunk, config.consistency, used)?;
     let unused: u64 = sizes.iter().map(|(_, blocks)| blocks - smallest).sum();
     if unused > 0 && config.member_blocks.is_none() {
         notes.push(CreateNote::SmallestRules { path, blocks: smallest, unused });
     }
-    Ok((areas, stripes))
+    used
 }
 
-fn record(config: &CreateConfig, areas: Areas, stripes: u64) -> Result<ArrayRecord, CreateError> {
-    let members = config.paths.len();
-    let geometry = Geometry::new(config.level, members, config.chunk, stripes);
-    let geometry = geometry.map_err(LayoutError::from)?;
-    let now = wall_clock();
-    let slot = |_| {
-        Ok(SlotRecord {
-            device: DeviceUuid(random_uuid().map_err(CreateError::Random)?),
-            state: SlotState::Up,
-            since: now,
-        })
-    };
-    Ok(ArrayRecord {
-        array: ArrayId(random_uuid().map_err(CreateError::Random)?),
+fn record(config: &CreateConfig, member_blocks: u64) -> Result<ArrayRecord, CreateError> {
+    let uuid = || random_uuid().map_err(CreateError::Random);
+    let devices = config.paths.iter().map(|_| Ok(DeviceUuid(uuid()?)));
+    let new = NewArray {
+        array: ArrayId(uuid()?),
         name: config.name.clone(),
-        created: now,
-        features: Features::default(),
-        geometry,
-        areas,
+        created: wall_clock(),
+        level: config.level,
+        chunk: config.chunk,
         consistency: config.consistency,
-        events: 1,
-        epoch: 1,
-        clean: true,
-        slots: (0..members).map(slot).collect::<Result<_, CreateError>>()?,
-        spares: Vec::new(),
-    })
+        devices: devices.collect::<Result<_, CreateError>>()?,
+        member_blocks,
+    };
+    Ok(new.record()?)
 }
 
 /// Files that were made for the array; removed again if it fails.

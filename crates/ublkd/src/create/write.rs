@@ -3,7 +3,7 @@
 
 use std::io;
 
-use raidcore::meta::{Areas, ArrayRecord, BitMap, MapKind, SUPERBLOCKS};
+use raidcore::meta::{Areas, ArrayRecord};
 use raidcore::units::{BLOCK_BYTES, Pba};
 
 use super::CreateError;
@@ -25,24 +25,15 @@ pub(super) fn write(
         zeroed.push(prepare(record, device, preallocate)?);
         Ok(())
     })?;
-    let mut bitmap = BitMap::new(MapKind::Bitmap, record.areas.regions(record.geometry.stripes()));
-    if needs_resync(record, &zeroed) {
-        bitmap.set_all();
-    }
-    let zero_map = BitMap::new(MapKind::ZeroMap, record.geometry.stripes());
+    let resync = needs_resync(record, &zeroed);
     each(devices, |_, device| {
-        write_map(record, device, &bitmap)?;
-        write_map(record, device, &zero_map)?;
+        write_blocks(device, record.new_maps(resync))?;
         device.sync()
     })?;
-    for round in SUPERBLOCKS.chunks(2) {
+    for round in [0, 2] {
         each(devices, |index, device| {
-            let mut block = vec![0; BLOCK_BYTES];
-            record.encode(record.slots[index].device, &mut block);
-            for &at in round {
-                device.write_at(at, &block)?;
-            }
-            Ok(())
+            let copies = record.superblocks(record.slots[index].device);
+            write_blocks(device, copies.skip(round).take(2))
         })?;
         each(devices, |_, device| device.sync())?;
     }
@@ -120,11 +111,12 @@ fn zero_quickly(device: &Device, at: Pba, blocks: u64) -> io::Result<bool> {
     }
 }
 
-fn write_map(record: &ArrayRecord, device: &Device, map: &BitMap) -> io::Result<()> {
-    let mut block = vec![0; BLOCK_BYTES];
-    for index in 0..map.pages() {
-        map.encode_page(record.array, index, 0, &mut block);
-        device.write_at(record.areas.map_page(map.kind(), index, 0), &block)?;
+fn write_blocks(
+    device: &Device,
+    blocks: impl Iterator<Item = (Pba, [u8; BLOCK_BYTES])>,
+) -> io::Result<()> {
+    for (at, block) in blocks {
+        device.write_at(at, &block)?;
     }
     Ok(())
 }

@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use det::Prng;
 use raidcore::engine::{Op, RequestError};
-use raidcore::geometry::{Geometry, Level};
+use raidcore::geometry::Level;
 use raidcore::meta::{
-    Areas, ArrayId, ArrayRecord, AssembleOptions, Assembled, BitMap, Consistency, DeviceUuid,
-    Features, MapKind, MemberImage, SUPERBLOCKS, SlotRecord, SlotState, assemble,
+    ArrayId, AssembleOptions, Assembled, Consistency, DeviceUuid, MemberImage, NewArray, assemble,
 };
 use raidcore::units::{BLOCK_BYTES, Lba, Pba};
 use tempfile::TempDir;
@@ -50,39 +49,21 @@ impl Files {
 
     /// Writes the metadata of a fresh array onto the members.
     pub(crate) fn format(&self, level: Level, consistency: Consistency) {
-        let members = self.members.len();
-        let (areas, stripes) = Areas::plan(level, members, 4, consistency, MEMBER_BLOCKS).unwrap();
-        let geometry = Geometry::new(level, members, 4, stripes).unwrap();
-        let slot = |m| SlotRecord { device: uuid(m), state: SlotState::Up, since: 0 };
-        let record = ArrayRecord {
+        let new = NewArray {
             array: ArrayId([7; 16]),
             name: "tank".into(),
             created: 0,
-            features: Features::default(),
-            geometry,
-            areas,
+            level,
+            chunk: 4,
             consistency,
-            events: 1,
-            epoch: 0,
-            clean: true,
-            slots: (0..members).map(slot).collect(),
-            spares: Vec::new(),
+            devices: (0..self.members.len()).map(uuid).collect(),
+            member_blocks: MEMBER_BLOCKS,
         };
-        for (m, path) in self.members.iter().enumerate() {
+        let record = new.record().unwrap();
+        for (slot, path) in record.slots.iter().zip(&self.members) {
             let device = Device::open(path, OpenOptions::default()).unwrap();
-            let mut block = [0; BLOCK_BYTES];
-            record.encode(uuid(m), &mut block);
-            for at in SUPERBLOCKS {
+            for (at, block) in record.new_maps(false).chain(record.superblocks(slot.device)) {
                 device.write_at(at, &block).unwrap();
-            }
-            let regions = record.areas.regions(stripes);
-            for (kind, bits) in [(MapKind::Bitmap, regions), (MapKind::ZeroMap, stripes)] {
-                let map = BitMap::new(kind, bits);
-                for page in 0..map.pages() {
-                    map.encode_page(record.array, page, 0, &mut block);
-                    let at = record.areas.map_page(kind, page, 0);
-                    device.write_at(at, &block).unwrap();
-                }
             }
         }
     }
