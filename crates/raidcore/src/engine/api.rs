@@ -225,6 +225,9 @@ pub enum CommandError {
     /// Another background pass has to end first.
     #[error("a rebuild, resync or scrub is under way")]
     Busy,
+    /// The journal is being carried out or the start recorded.
+    #[error("the array is still starting; try again when it serves")]
+    Starting,
     /// The array is stopping.
     #[error("the array is stopping")]
     Stopping,

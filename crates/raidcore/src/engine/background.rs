@@ -407,7 +407,7 @@ impl Engine {
                 }
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
-                if self.maps_are_stored() {
+                if self.maps_are_spread() {
                     self.becomes_member(member, out);
                     self.end_pass(kind, out);
                 }
@@ -441,6 +441,7 @@ impl Engine {
         slot.state = SlotState::Up;
         slot.since = seconds;
         self.look_at_members();
+        self.fail_the_useless(out);
         self.record_change(out);
     }
 
@@ -511,14 +512,19 @@ impl Engine {
                     self.background.stopping = Stopping::Flushing(ticket);
                 }
             }
-            Stopping::Flushing(ticket) if self.flusher.is_over(ticket) => {
+            // A failure that the flush has met is recorded first.
+            Stopping::Flushing(ticket)
+                if self.flusher.is_over(ticket)
+                    && (self.recorder.unrecorded_failure().is_none()
+                        || self.recorder.is_broken()) =>
+            {
                 if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.record_watermark(out);
                 }
                 self.background.stopping = Stopping::Storing;
             }
-            Stopping::Storing if self.maps_are_stored() && self.recorder.is_settled() => {
+            Stopping::Storing if !self.stores_pages() && self.recorder.is_settled() => {
                 self.recorder.record.clean = !self.flusher.has_failed();
                 self.stop_command = None;
                 self.phase = Phase::Stopped;

@@ -5,7 +5,10 @@
 
 use alloc::vec::Vec;
 
-use super::{Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Spare};
+use super::job::Wait;
+use super::{
+    Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
+};
 use crate::meta::{DeviceUuid, SPARES_MAX, SlotState};
 use crate::units::{DeviceId, MemberId};
 
@@ -24,6 +27,12 @@ impl Engine {
                 && !m.unwritable
         });
         serving.count() >= self.geo.members() - self.geo.redundancy()
+    }
+
+    /// Whether writes are taken: every member that is kept current can be written. One that can't,
+    /// and can't be spared, would be read as if it were current.
+    pub(super) fn takes_writes(&self) -> bool {
+        !self.impaired || self.members.iter().all(|m| !m.unwritable)
     }
 
     /// A member can't be read at all.
@@ -57,7 +66,19 @@ impl Engine {
             out.push(Action::Note(Note::ArrayFailed));
         }
         self.look_at_members();
+        // The journal gets no room any more.
+        self.fail_waiting(|wait| *wait == Wait::Space);
         false
+    }
+
+    /// Takes members out of service that don't do their work and can be spared by now.
+    pub(super) fn fail_the_useless(&mut self, out: &mut Vec<Action>) {
+        for index in 0..self.members.len() {
+            let (member, m) = (MemberId(index as u8), self.members[index]);
+            if (m.unwritable || m.unreadable) && self.can_spare(member) {
+                self.fail(member, Some(IoError::Medium), out);
+            }
+        }
     }
 
     /// Takes a member out of service.
@@ -74,7 +95,7 @@ impl Engine {
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
         self.journal.drop_ring(member);
-        self.wake(|wait| *wait == super::job::Wait::Space);
+        self.wake(|wait| *wait == Wait::Space);
         self.look_at_members();
         self.background.member_failed(member);
         self.background.look = true;
@@ -104,6 +125,11 @@ impl Engine {
     pub(super) fn command(&mut self, number: u64, command: Command, out: &mut Vec<Action>) {
         if self.is_stopping() {
             out.push(Action::Answer { number, result: Err(CommandError::Stopping) });
+            return;
+        }
+        let early = !matches!(command, Command::SetPace(_) | Command::Stop);
+        if early && self.phase != Phase::Serving {
+            out.push(Action::Answer { number, result: Err(CommandError::Starting) });
             return;
         }
         let result = match command {
@@ -162,6 +188,14 @@ impl Engine {
         }
         if blocks < need {
             return Err(CommandError::TooSmall { have: blocks, need });
+        }
+        let record = &self.recorder.record;
+        let known =
+            record.slots.iter().map(|slot| slot.device).chain(record.spares.iter().copied());
+        let mut devices = self.members.iter().filter_map(|m| m.device);
+        let in_use = devices.any(|d| d == device) || self.spares.iter().any(|s| s.device == device);
+        if in_use || known.into_iter().any(|known| known == uuid) {
+            return Err(CommandError::NoSuchDevice);
         }
         if self.recorder.record.spares.len() >= SPARES_MAX {
             return Err(CommandError::TooManySpares);

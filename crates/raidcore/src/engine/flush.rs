@@ -144,6 +144,9 @@ impl Engine {
             }
             self.flusher.users.remove(index);
             match self.recorder.unrecorded_failure() {
+                Some(_) if self.recorder.is_broken() => {
+                    self.complete(tag, Some(RequestError::Io), out);
+                }
                 _ if failed => self.complete(tag, Some(RequestError::Io), out),
                 Some(record) => self.flusher.recording.push((record, tag)),
                 None => self.complete(tag, None, out),

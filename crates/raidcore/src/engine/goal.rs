@@ -17,17 +17,18 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
             let role = geo.role(job.stripe, member).index();
             whole(Goal { write: Set::one(role), compare: Set::EMPTY })
         }
+        Work::Sync(PassKind::Resync) if geo.parities() == 0 => {
+            // The first copy that can be read, row by row, is taken as it is.
+            whole(Goal { write: health.writable, compare: health.readable })
+        }
         Work::Sync(PassKind::Resync) => {
             // What stands in for lost data is taken as it is; the rest is made anew.
-            let standing = match geo.parities() {
-                0 => health.readable.take(1).fold(Set::EMPTY, Set::with),
-                _ => {
-                    health.readable.and(parities).take(data_lost.len()).fold(Set::EMPTY, Set::with)
-                }
-            };
-            let redundant = if geo.parities() == 0 { health.writable } else { parities };
-            let write = redundant.and(health.writable).minus(standing);
-            whole(Goal { write, compare: Set::EMPTY })
+            let standing = health.readable.and(parities).take(data_lost.len());
+            let standing = standing.fold(Set::EMPTY, Set::with);
+            whole(Goal {
+                write: parities.and(health.writable).minus(standing),
+                compare: Set::EMPTY,
+            })
         }
         Work::Sync(PassKind::Scrub { repair }) => {
             let redundant = if geo.parities() == 0 { health.readable } else { parities };

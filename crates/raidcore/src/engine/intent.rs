@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Stage, Wait, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
-use crate::meta::{ArrayId, BitMap, Consistency, MapKind, MetaPage};
+use crate::meta::{ArrayId, BitMap, Consistency, MapKind, MetaPage, SlotState};
 use crate::units::{DeviceId, MemberId};
 
 /// How many stores of pages may be in flight when pages are spread.
@@ -31,6 +31,8 @@ struct Page {
     again: bool,
     /// The version that has the latest bit to be set.
     set_in: u64,
+    /// The version that is to be on all members, if it may not be yet.
+    spread_in: Option<u64>,
 }
 
 impl MapStore {
@@ -49,12 +51,14 @@ impl MapStore {
     }
 }
 
-/// The storing of pages: how many stores are in flight, and the next page of all maps that is to
-/// be stored for no other reason than that members may lack it.
+/// The storing of pages: how many stores are in flight, and how far those have come that are only
+/// made because members may lack a page.
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     next: Option<u32>,
     in_flight: u32,
+    /// Pages whose spreading has begun and not ended.
+    pending: u32,
 }
 
 /// What is known of the regions of the write-intent bitmap.
@@ -161,8 +165,8 @@ impl Engine {
         self.regions.touch(region);
         let (index, page) = self.bitmap.page_of(region);
         let (set_in, durable) = (page.set_in, page.durable);
-        if !self.bitmap.map.get(region) {
-            self.bitmap.map.set(region);
+        let lost = set_in > durable && page.outstanding == 0;
+        if self.bitmap.map.set(region) || lost {
             self.store_bit(id, MapKind::Bitmap, region, out);
         } else if set_in > durable {
             self.wait(id, Wait::Page { kind: MapKind::Bitmap, index, version: set_in });
@@ -243,21 +247,31 @@ impl Engine {
                 return;
             }
             self.spread.next = (next + 1 < total).then_some(next + 1);
-            match next.checked_sub(bitmap) {
-                None => self.store_page(MapKind::Bitmap, next, out),
-                Some(index) => self.store_page(MapKind::ZeroMap, index, out),
+            let (kind, index) = match next.checked_sub(bitmap) {
+                None => (MapKind::Bitmap, next),
+                Some(index) => (MapKind::ZeroMap, index),
             };
+            let version = self.store_page(kind, index, out);
+            let page = &mut self.map(kind).pages[index as usize];
+            if page.outstanding > 0 && page.spread_in.replace(version).is_none() {
+                self.spread.pending += 1;
+            }
         }
     }
 
-    /// Whether no page of a map is being stored, or is going to be.
-    pub(super) fn maps_are_stored(&self) -> bool {
-        self.spread.next.is_none() && self.spread.in_flight == 0
+    /// Whether all pages that are to be spread have been.
+    pub(super) fn maps_are_spread(&self) -> bool {
+        self.spread.next.is_none() && self.spread.pending == 0
+    }
+
+    /// Whether any page is being stored, or is going to be.
+    pub(super) fn stores_pages(&self) -> bool {
+        self.spread.next.is_some() || self.spread.in_flight > 0
     }
 
     /// A member's device, if the member is kept current.
     pub(super) fn live_device(&self, member: MemberId) -> Option<DeviceId> {
-        let failed = self.state(member) == crate::meta::SlotState::Failed;
+        let failed = self.state(member) == SlotState::Failed;
         self.members[member.index()].device.filter(|_| !failed)
     }
 
@@ -273,8 +287,11 @@ impl Engine {
             (Err(why), Some(member)) if self.is_current(&op) => {
                 self.write_failed(member, why, out);
             }
-            (Ok(()), _) => self.map(kind).pages[index as usize].stored += 1,
-            (Err(_), _) => {}
+            // What only a member being filled has is found by nobody after a crash.
+            (Ok(()), Some(member)) if self.state(member) == SlotState::Up => {
+                self.map(kind).pages[index as usize].stored += 1;
+            }
+            (Ok(()) | Err(_), _) => {}
         }
         self.spread.in_flight -= 1;
         let page = &mut self.map(kind).pages[index as usize];
@@ -283,13 +300,15 @@ impl Engine {
             return;
         }
         let (stored, version) = (page.stored, page.started);
+        let spread = page.spread_in.take_if(|wanted| *wanted <= version).is_some();
         let again = core::mem::take(&mut page.again);
+        self.spread.pending -= u32::from(spread);
         let over = |wait: &Wait| {
             matches!(*wait, Wait::Page { kind: k, index: i, version: v }
                 if k == kind && i == index && v <= version)
         };
         if stored > 0 {
-            page.durable = version;
+            self.map(kind).pages[index as usize].durable = version;
             self.wake(over);
         } else {
             self.fail_waiting(over);

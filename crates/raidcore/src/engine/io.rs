@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::job::{Op, Owner, Stage, Work};
+use super::job::{Op, Owner, Scan, Stage, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, Note, PassKind, RequestError};
 use crate::plan::{Bad, SubIo, WriteKind};
 use crate::units::{MemberId, Pba};
@@ -21,9 +21,11 @@ impl Engine {
         let replayed = if let Work::Replay { index } = job.work { Some(index) } else { None };
         let (member, at, current) = match replayed {
             Some(entry) => {
-                let entry = self.journal.replay(entry);
+                // Nothing is left to be read from if none of those that have it is in service.
+                let copy = self.replay_copy(entry);
+                let (member, at) = copy.unwrap_or((MemberId(0), Pba(0)));
                 let before: u32 = job.plan.reads[..index].iter().map(|r| r.blocks).sum();
-                (entry.holder, Pba(entry.at.0 + u64::from(before)), true)
+                (member, Pba(at.0 + u64::from(before)), copy.is_some())
             }
             None => {
                 let (member, at) = self.place(job.stripe, io.role, io.row);
@@ -34,9 +36,6 @@ impl Engine {
             // It went between the plan and now, perhaps a spare is in its place; what is left
             // decides anew.
             self.jobs[id].replan = true;
-            if replayed.is_some() {
-                self.jobs[id].error = Some(RequestError::Io);
-            }
             return;
         };
         let mem = job.bind(io.mem);
@@ -54,6 +53,14 @@ impl Engine {
         if job.error.is_some() {
             return Stage::Settle;
         }
+        if self.jobs[id].is_user_work() && !self.takes_writes() {
+            self.jobs[id].error = Some(RequestError::Io);
+            return Stage::Settle;
+        }
+        if self.jobs[id].work == Work::Write && self.needs_entry(id) {
+            // A member has failed since: what needed no journal then does now.
+            return Stage::Intend;
+        }
         self.count_write(id);
         let job = &self.jobs[id];
         if job.work == (Work::Zero { trim: true }) {
@@ -63,6 +70,11 @@ impl Engine {
                 return Stage::Settle;
             }
             out.push(Action::Note(Note::Mismatch(job.stripe)));
+        } else if job.work == Work::Sync(PassKind::Resync) && self.geo.parities() == 0 {
+            // Copies that agree need not be written.
+            if !job.mismatch {
+                return Stage::Settle;
+            }
         }
         for index in 0..self.jobs[id].plan.writes.len() {
             let job = &self.jobs[id];
@@ -121,21 +133,26 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         let replays = matches!(self.jobs[id].work, Work::Replay { .. });
+        let scanned = self.jobs[id].scan.take_if(|scan| scan.index == index);
         match (result, op.member) {
             (Ok(()), _) | (_, None) => {}
             (Err(_), Some(_)) if !self.is_current(&op) => self.jobs[id].replan = true,
             (Err(why), Some(member)) if why == IoError::Gone || replays => {
-                self.read_failed(member, why, out);
-                self.jobs[id].replan = true;
                 if replays {
-                    self.jobs[id].error = Some(RequestError::Io);
+                    self.journal.pass_copy_by(member);
                 }
+                if why == IoError::Gone {
+                    self.read_failed(member, why, out);
+                } else {
+                    self.members[member.index()].read_errors += 1;
+                }
+                self.jobs[id].replan = true;
             }
             (Err(_), Some(member)) => {
                 self.members[member.index()].read_errors += 1;
                 let io = self.jobs[id].plan.reads[usize::from(index)];
                 if io.blocks > 1 {
-                    self.read_block_by_block(id, io, out);
+                    self.jobs[id].scans.push(io);
                 } else {
                     let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                     self.jobs[id].bad.push(bad);
@@ -143,16 +160,31 @@ impl Engine {
                 }
             }
         }
+        if let Some(Scan { rest: Some(rest), .. }) = scanned {
+            self.jobs[id].scans.push(rest);
+        }
+        self.scan_on(id, out);
         self.one_done(id);
     }
 
-    /// Finds out which blocks of a failed read are the bad ones.
-    fn read_block_by_block(&mut self, id: JobId, io: SubIo, out: &mut Vec<Action>) {
-        for i in 0..io.blocks {
-            let single = SubIo { row: io.row + i, blocks: 1, mem: io.mem.plus(i), role: io.role };
-            self.jobs[id].plan.reads.push(single);
-            let index = self.jobs[id].plan.reads.len() - 1;
-            self.issue_read(id, index, out);
+    /// Reads the next block of a read that failed, to find out which are the bad ones: one at a
+    /// time, as a dying device fails them all.
+    fn scan_on(&mut self, id: JobId, out: &mut Vec<Action>) {
+        let job = &mut self.jobs[id];
+        if job.scan.is_some() {
+            return;
+        }
+        let Some(io) = job.scans.pop() else { return };
+        let rest = SubIo { row: io.row + 1, blocks: io.blocks - 1, mem: io.mem.plus(1), ..io };
+        let index = job.plan.reads.len() as u16;
+        job.plan.reads.push(SubIo { blocks: 1, ..io });
+        job.scan = Some(Scan { index, rest: Some(rest).filter(|rest| rest.blocks > 0) });
+        let before = job.outstanding;
+        self.issue_read(id, usize::from(index), out);
+        if self.jobs[id].outstanding == before {
+            // The member went meanwhile: what is left decides anew.
+            self.jobs[id].scan = None;
+            self.jobs[id].scans.clear();
         }
     }
 

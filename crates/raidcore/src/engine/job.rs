@@ -11,7 +11,7 @@ use super::goal::{goal, plan_replay};
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
-use crate::plan::{self, Bad, Base, Health, Lost, Piece, Plan, WriteKind};
+use crate::plan::{self, Bad, Base, Health, Lost, Piece, Plan, SubIo, WriteKind};
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
@@ -89,6 +89,15 @@ impl Op {
         Self { owner: Owner::Flush, member: None, device: DeviceId(u32::MAX) };
 }
 
+/// A block of a failed read that is being tried by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scan {
+    /// Which of the plan's reads it is.
+    pub(super) index: u16,
+    /// The blocks after it.
+    pub(super) rest: Option<SubIo>,
+}
+
 /// See the [module](self).
 pub struct Job {
     pub(super) work: Work,
@@ -98,6 +107,10 @@ pub struct Job {
     pub(super) tags: Vec<Tag>,
     pub(super) plan: Plan,
     pub(super) bad: Vec<Bad>,
+    /// Reads that failed and are to be tried block by block.
+    pub(super) scans: Vec<SubIo>,
+    /// The block being tried.
+    pub(super) scan: Option<Scan>,
     pub(super) base: Base,
     pub(super) kind: WriteKind,
     pub(super) fua: bool,
@@ -123,6 +136,8 @@ impl Job {
             tags: Vec::with_capacity(PIECES_MAX),
             plan: Plan::with_room_for(geo),
             bad: Vec::new(),
+            scans: Vec::new(),
+            scan: None,
             base: Base::Stored,
             kind: WriteKind::Full,
             fua: false,
@@ -147,6 +162,8 @@ impl Job {
         self.tags.clear();
         self.plan.clear();
         self.bad.clear();
+        self.scans.clear();
+        self.scan = None;
         self.base = Base::Stored;
         self.kind = WriteKind::Full;
         self.fua = false;
@@ -265,12 +282,18 @@ impl Engine {
         let parity = self.parity(stripe, readable);
         let zero = self.zero_map().get(stripe.0);
         let prefer = self.preferred_copy(stripe);
+        let takes_writes = self.takes_writes();
+        let copy = match self.jobs[id].work {
+            Work::Replay { index } => self.replay_copy(index),
+            Work::Read | Work::Write | Work::Zero { .. } | Work::Sync(_) | Work::Repair => None,
+        };
         let mut plan = mem::take(&mut self.jobs[id].plan);
         let job = &mut self.jobs[id];
         job.base = if zero { Base::Zeros } else { Base::Stored };
         let (geo, base) = (&self.geo, job.base);
         let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
+            Work::Write | Work::Zero { .. } if !takes_writes => Err(Lost),
             Work::Read => plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
                 .map(|()| Stage::Buffers),
             Work::Write if zero && job.pieces.iter().all(|p| p.mem == Mem::Zero) => {
@@ -291,6 +314,7 @@ impl Engine {
                     plan::sync(&mut plan, geo, &health, goal, row, blocks).map(|()| Stage::Buffers)
                 }
             }
+            Work::Replay { .. } if copy.is_none() => Err(Lost),
             Work::Replay { index } => {
                 plan_replay(&mut plan, geo, stripe, self.journal.replay(index), writable);
                 Ok(Stage::Buffers)
@@ -429,8 +453,12 @@ impl Engine {
         }
         // A member that failed and came back would show what it held before the discard.
         if let Some(ticket) = self.recorder.unrecorded_failure() {
-            self.wait(id, Wait::Record(ticket));
-            return Stage::Unzero;
+            self.wait_for_record(id, ticket);
+            let lost = self.jobs[id].error.is_some();
+            return if lost { Stage::Settle } else { Stage::Unzero };
+        }
+        if self.jobs[id].error.is_some() {
+            return Stage::Settle;
         }
         let stripe = self.jobs[id].stripe;
         self.zero.map.clear(stripe.0);
@@ -438,11 +466,20 @@ impl Engine {
         Stage::Settle
     }
 
+    /// A job waits for the record of a failure, which may be impossible.
+    fn wait_for_record(&mut self, id: JobId, ticket: u64) {
+        if self.recorder.is_broken() {
+            self.jobs[id].error = Some(RequestError::Io);
+        } else {
+            self.wait(id, Wait::Record(ticket));
+        }
+    }
+
     /// A write that a member missed is acknowledged only when all others have that on record.
     fn settle_job(&mut self, id: JobId) -> Stage {
         let writes = self.jobs[id].work != Work::Read;
         if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| writes) {
-            self.wait(id, Wait::Record(ticket));
+            self.wait_for_record(id, ticket);
         }
         Stage::Finish
     }
@@ -456,7 +493,7 @@ impl Engine {
         };
         match work {
             Work::Sync(kind) => self.pass_step_done(kind, id, out),
-            Work::Replay { .. } => self.journal.replayed(),
+            Work::Replay { .. } => self.replayed(error.is_none()),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair => {}
         }
         let tags = mem::take(&mut self.jobs[id].tags);
@@ -481,11 +518,15 @@ impl Engine {
         self.jobs.vacate(id);
     }
 
-    /// Rewrites unreadable blocks once the lock is free; if there is no room for the job now, the
-    /// next read of the blocks will find them again.
+    /// Rewrites unreadable blocks once the lock is free, row by row; if there is no room for a job
+    /// now, the next read of the blocks will find them again.
     fn repair_later(&mut self, stripe: Stripe, bad: &[Bad]) {
-        if let Some(repair) = self.new_job(Work::Repair, stripe) {
-            self.jobs[repair].bad.extend_from_slice(bad);
+        for (index, first) in bad.iter().enumerate() {
+            if bad[..index].iter().any(|b| b.row == first.row) {
+                continue;
+            }
+            let Some(repair) = self.new_job(Work::Repair, stripe) else { return };
+            self.jobs[repair].bad.extend(bad.iter().filter(|b| b.row == first.row));
             self.start_job(repair);
         }
     }

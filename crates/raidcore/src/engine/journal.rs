@@ -18,6 +18,7 @@ use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait, Work};
 use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
+use crate::geometry::Role;
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, SlotState};
 use crate::plan::WriteKind;
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
@@ -40,7 +41,7 @@ pub(super) struct Journal {
     next_entry: u64,
     homes_done: u64,
     /// How many entries that a replay would carry out a stripe has, by a hash of the stripe.
-    live: Vec<u16>,
+    live: Vec<u32>,
     entries: u32,
     /// Somebody waits for room.
     starved: bool,
@@ -147,10 +148,9 @@ impl Journal {
         &self.replay[index]
     }
 
-    /// The entry that was being replayed is at home.
-    pub(super) fn replayed(&mut self) {
-        self.replaying = false;
-        self.replay_next += 1;
+    /// A member's copy of the entry that is being replayed can't be read.
+    pub(super) fn pass_copy_by(&mut self, member: MemberId) {
+        self.replay[self.replay_next].copies.retain(|&(m, _)| m != member);
     }
 
     fn bucket(stripe: Stripe) -> u16 {
@@ -239,6 +239,11 @@ impl Engine {
         let (header, payload) = self.entry_blocks(id);
         let blocks = u64::from(header + payload);
         let len = self.journal.len;
+        if !self.takes_writes() {
+            // Room is made by writes that come home, and none does any more.
+            self.jobs[id].error = Some(RequestError::Io);
+            return true;
+        }
         let fits = |ring: &Ring| ring.room(len, blocks + RESERVE).is_some();
         if !holders.into_iter().all(|member| fits(&self.journal.rings[member])) {
             self.journal.starved = true;
@@ -438,6 +443,28 @@ impl Engine {
         meta::encode_journal_header(&header, runs, crcs, into);
     }
 
+    /// Where an entry can be read from.
+    pub(super) fn replay_copy(&self, index: usize) -> Option<(MemberId, Pba)> {
+        let mut copies = self.journal.replay(index).copies.iter().copied();
+        copies.find(|&(member, _)| self.live_device(member).is_some())
+    }
+
+    /// The entry that was being replayed is at home, or can't be brought there. That does no harm
+    /// if all who held its stripe's parity are out of service: then there is nothing to agree with.
+    pub(super) fn replayed(&mut self, done: bool) {
+        let entry = self.journal.replay(self.journal.replay_next);
+        let mut parities = (self.geo.data()..self.geo.members()).map(|role| Role(role as u8));
+        let hole = parities.any(|role| {
+            let member = self.geo.member(entry.stripe, role);
+            self.live_device(member).is_some()
+        });
+        self.journal.replaying = false;
+        self.journal.replay_next += 1;
+        if !done && hole {
+            self.phase = Phase::Broken;
+        }
+    }
+
     /// Carries out what an unclean stop has left in the journal, one entry after the other; then
     /// records the start.
     pub(super) fn replay(&mut self, out: &mut Vec<Action>) {
@@ -454,6 +481,9 @@ impl Engine {
         }
         match self.journal.replay_flush {
             None => self.journal.replay_flush = Some(self.flush(out)),
+            Some(ticket) if self.flusher.is_over(ticket) && self.flusher.has_failed() => {
+                self.phase = Phase::Broken;
+            }
             Some(ticket) if self.flusher.is_over(ticket) => self.record_start(out),
             Some(_) => {}
         }

@@ -121,6 +121,9 @@ enum Phase {
     Starting,
     /// Users are served.
     Serving,
+    /// The journal could not be carried out; nobody is served, and nothing is recorded, so that the
+    /// next start finds everything as it is.
+    Broken,
     /// What was begun is finished; users are refused.
     Stopping,
     /// All is recorded.
@@ -309,11 +312,12 @@ impl Engine {
         let before = (self.phase, self.background.stopping());
         match self.phase {
             Phase::Replaying => self.replay(out),
-            Phase::Starting if self.recorder.is_settled() && self.maps_are_stored() => {
+            Phase::Starting if self.recorder.is_settled() && self.maps_are_spread() => {
                 self.phase = Phase::Serving;
             }
             Phase::Serving if self.stop_command.is_some() => self.phase = Phase::Stopping,
             Phase::Stopping => self.stop(out),
+            Phase::Broken => self.refuse_all(out),
             Phase::Starting | Phase::Serving | Phase::Stopped => {}
         }
         before != (self.phase, self.background.stopping())

@@ -18,6 +18,9 @@ pub(super) struct Recorder {
     pub(super) record: ArrayRecord,
     /// As it is being written.
     pub(super) snapshot: ArrayRecord,
+    /// As it was assembled, until it is on all members: those that a crash has left one change
+    /// behind must not fall behind by two.
+    assembled: Option<ArrayRecord>,
     wanted: u64,
     started: u64,
     durable: u64,
@@ -33,6 +36,7 @@ impl Recorder {
     pub(super) fn new(record: ArrayRecord) -> Self {
         Self {
             snapshot: record.clone(),
+            assembled: Some(record.clone()),
             record,
             wanted: 0,
             started: 0,
@@ -56,6 +60,11 @@ impl Recorder {
         (self.failure > self.durable).then_some(self.failure)
     }
 
+    /// Whether nothing can be recorded any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
     /// Whether all changes are durable, or never will be.
     pub(super) fn is_settled(&self) -> bool {
         self.is_durable() || self.broken
@@ -67,7 +76,7 @@ impl Engine {
     pub(super) fn record_change(&mut self, out: &mut Vec<Action>) -> u64 {
         self.recorder.wanted += 1;
         let wanted = self.recorder.wanted;
-        if self.recorder.outstanding == 0 && !self.recorder.second_round {
+        if self.recorder.outstanding == 0 && !self.recorder.second_round && !self.recorder.broken {
             self.start_record(out);
         }
         wanted
@@ -82,14 +91,23 @@ impl Engine {
 
     /// Answers a command when the record is durable.
     pub(super) fn answer_when_recorded(&mut self, number: u64, out: &mut Vec<Action>) {
-        let version = self.record_change(out);
-        self.recorder.answers.push((version, number));
+        if self.recorder.broken {
+            out.push(Action::Answer { number, result: Err(CommandError::NotRecorded) });
+            return;
+        }
+        // Known before it is begun, as it can end at once.
+        self.recorder.answers.push((self.recorder.wanted + 1, number));
+        self.record_change(out);
     }
 
     fn start_record(&mut self, out: &mut Vec<Action>) {
-        self.recorder.record.events += 1;
-        self.recorder.snapshot = self.recorder.record.clone();
-        self.recorder.started = self.recorder.wanted;
+        if let Some(assembled) = self.recorder.assembled.take() {
+            self.recorder.snapshot = assembled;
+        } else {
+            self.recorder.record.events += 1;
+            self.recorder.snapshot = self.recorder.record.clone();
+            self.recorder.started = self.recorder.wanted;
+        }
         self.recorder.second_round = false;
         self.store_copies([0, 1], out);
     }
@@ -128,8 +146,9 @@ impl Engine {
             (Ok(()), Some(_)) => self.recorder.stored += 1,
             (Ok(()), None) => {}
             (Err(why), Some(member)) => {
-                if self.is_current(&op) {
-                    self.write_failed(member, why, out);
+                if self.is_current(&op) && !self.write_failed(member, why, out) {
+                    // It can't be left behind, or it would be left out at the next start.
+                    self.recorder.broken = true;
                 }
             }
             (Err(_), None) => self.forget_spare(op.device, out),
@@ -141,18 +160,19 @@ impl Engine {
     }
 
     fn copies_stored(&mut self, out: &mut Vec<Action>) {
-        if self.recorder.stored == 0 {
-            // Nowhere to record it: nothing that waits for it may be acknowledged.
-            self.recorder.broken = true;
-        } else if !self.recorder.second_round {
+        // Nowhere to record it: nothing that waits for it may be acknowledged.
+        self.recorder.broken |= self.recorder.stored == 0;
+        if !self.recorder.broken && !self.recorder.second_round {
             self.recorder.second_round = true;
             self.store_copies([2, 3], out);
             return;
         }
         self.recorder.second_round = false;
-        self.recorder.durable = self.recorder.started;
-        let durable = self.recorder.durable;
         let broken = self.recorder.broken;
+        let durable = if broken { u64::MAX } else { self.recorder.started };
+        if !broken {
+            self.recorder.durable = durable;
+        }
         if broken {
             self.fail_waiting(|wait| matches!(wait, Wait::Record(_)));
         } else {

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use super::job::Work;
-use super::{Action, Engine, JobId, Op, Phase, Request, RequestError};
+use super::{Action, CommandError, Engine, JobId, Op, Phase, Request, RequestError};
 use crate::geometry::Role;
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Tag};
@@ -25,6 +25,8 @@ impl Engine {
         let tag = request.tag;
         let refusal = if self.is_stopping() {
             Some(RequestError::Stopping)
+        } else if self.phase == Phase::Broken {
+            Some(RequestError::Io)
         } else {
             (!self.is_within(&request)).then_some(RequestError::OutOfRange)
         };
@@ -128,6 +130,17 @@ impl Engine {
         if slot.parts == 0 && cut_whole {
             let error = slot.error;
             self.complete(tag, error, out);
+        }
+    }
+
+    /// Ends all requests that wait for the array to serve, which it never will, and the stop.
+    pub(super) fn refuse_all(&mut self, out: &mut Vec<Action>) {
+        while let Some(tag) = self.uncut.pop_front() {
+            self.complete(tag, Some(RequestError::Io), out);
+        }
+        if let Some(number) = self.stop_command.take() {
+            self.phase = Phase::Stopped;
+            out.push(Action::Answer { number, result: Err(CommandError::NotRecorded) });
         }
     }
 

@@ -98,10 +98,8 @@ pub struct Replay {
     pub entry: u64,
     /// The stripe that is written.
     pub stripe: Stripe,
-    /// The member to read the payload from.
-    pub holder: MemberId,
-    /// Where the payload begins on that member.
-    pub at: Pba,
+    /// The members that have it, and where its payload begins on each.
+    pub copies: Vec<(MemberId, Pba)>,
     /// Where the payload's blocks belong, in order.
     pub runs: Vec<JournalRun>,
 }

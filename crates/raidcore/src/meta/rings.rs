@@ -65,35 +65,33 @@ impl<'a> Rings<'a> {
         let numbers: BTreeSet<u64> = self.live.iter().flat_map(BTreeMap::keys).copied().collect();
         let mut replays = Vec::new();
         for number in numbers {
-            let Some((holder, entry)) = self.due(number) else {
+            let Some(entry) = self.due(number) else {
                 continue;
             };
             if !self.is_possible(entry) {
                 warnings.push(Warning::JournalEntryInvalid { entry: number });
                 continue;
             }
-            let header = &entry.header;
-            let payload =
-                self.record.areas.journal().0.0 + header.at + u64::from(entry.header_blocks());
-            replays.push(Replay {
-                entry: number,
-                stripe: header.stripe,
-                holder,
-                at: Pba(payload),
-                runs: entry.runs.clone(),
+            let start = self.record.areas.journal().0.0;
+            let copies = (0u8..).zip(&self.live).filter_map(|(member, live)| {
+                let copy = live.get(&number)?;
+                let payload = start + copy.header.at + u64::from(copy.header_blocks());
+                Some((MemberId(member), Pba(payload)))
             });
+            let (stripe, runs) = (entry.header.stripe, entry.runs.clone());
+            replays.push(Replay { entry: number, stripe, copies: copies.collect(), runs });
         }
         replays
     }
 
-    /// The entry and one of its holders, if it has payload, is not retired, and all copies agree.
-    fn due(&self, number: u64) -> Option<(MemberId, &JournalEntry)> {
+    /// The entry, if it has payload, is not retired, and all copies agree.
+    fn due(&self, number: u64) -> Option<&JournalEntry> {
         let mut copies = self
             .live
             .iter()
             .enumerate()
             .filter_map(|(member, live)| Some((member, live.get(&number)?)));
-        let (holder, entry) = copies.clone().next()?;
+        let (_, entry) = copies.clone().next()?;
         let holders = entry.header.holders;
         let agrees = |(member, other): (usize, &JournalEntry)| {
             holders.has(member)
@@ -106,7 +104,7 @@ impl<'a> Rings<'a> {
         let due = !entry.runs.is_empty()
             && copies.all(agrees)
             && !holders.and(self.present).into_iter().any(retired);
-        due.then_some((MemberId(holder as u8), entry))
+        due.then_some(entry)
     }
 
     /// Whether the array has the blocks that an entry would write, and each is written once.

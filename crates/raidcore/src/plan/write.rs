@@ -105,7 +105,13 @@ impl BandWrite<'_> {
                 self.write(plan, role, mem);
             }
         }
-        for role in parities.map(|r| Role(r as u8)) {
+        // What could not be read is now part of the parity as it was recovered; should it become
+        // readable again, with whatever it held, parity would disagree.
+        let recovered = match kind {
+            WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),
+            WriteKind::Full | WriteKind::Rest | WriteKind::Delta => Set::EMPTY,
+        };
+        for role in parities.or(recovered.minus(covered)).map(|r| Role(r as u8)) {
             let mem = plan.scratch(role, self.band.row);
             self.write(plan, role, mem);
         }

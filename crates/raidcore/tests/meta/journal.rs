@@ -173,13 +173,9 @@ fn an_entry_is_carried_out_as_it_was_written() {
     world.store_entry(2, 30, &entry);
     world.store_entry(3, 11, &entry);
     let array = world.assemble(STRICT).expect("it is whole");
-    let expected = Replay {
-        entry: 8,
-        stripe: Stripe(3),
-        holder: MemberId(2),
-        at: Pba(world.record.areas.journal().0.0 + 30 + 1),
-        runs: entry.runs(),
-    };
+    let payload = |at| Pba(world.record.areas.journal().0.0 + at + 1);
+    let copies = vec![(MemberId(2), payload(30)), (MemberId(3), payload(11))];
+    let expected = Replay { entry: 8, stripe: Stripe(3), copies, runs: entry.runs() };
     assert_eq!((array.replay, array.next_entry), (vec![expected], 9));
 }
 
@@ -267,10 +263,11 @@ fn a_holder_that_is_missing_is_done_without() {
     for member in HOLDERS {
         world.store_entry(member, 0, &Entry::new(10, HOLDERS));
     }
-    for (gone, holder) in [(2, 3), (3, 2), (0, 2)] {
+    for (gone, holders) in [(2, &[3][..]), (3, &[2]), (0, &[2, 3])] {
         let array = world.assemble_without(Set::one(gone), DEGRADED).expect("three are enough");
         assert_eq!(array.replay.len(), 1, "without {gone}");
-        assert_eq!(array.replay[0].holder, MemberId(holder), "without {gone}");
+        let found = array.replay[0].copies.iter().map(|(member, _)| member.0);
+        assert!(found.eq(holders.iter().copied()), "without {gone}");
     }
     let none = world.assemble_without(HOLDERS, DEGRADED).expect("two are enough");
     assert!(none.replay.is_empty());
