@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use det::Prng;
+use raidcore::engine::IoError;
 use raidcore::meta::MemberImage;
 use raidcore::units::{BLOCK_BYTES, Pba};
 
@@ -21,6 +22,8 @@ pub(crate) struct Disk {
     pub(crate) bad: BTreeSet<u64>,
     /// It answers no more.
     pub(crate) gone: bool,
+    /// How its next write or flush fails.
+    pub(crate) sick: Option<IoError>,
 }
 
 impl Disk {

@@ -1,6 +1,6 @@
 //! What goes wrong in the world, never more than redundancy makes up for, and what operators do.
 
-use raidcore::engine::{ArrayHealth, Command, Input, Note, Pace, PassKind};
+use raidcore::engine::{ArrayHealth, Command, Input, IoError, Note, Pace, PassKind};
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock};
 use raidcore::units::{DeviceId, MemberId, Stripe};
 
@@ -16,7 +16,11 @@ impl World {
         let newest = self.superblocks().map(|(_, s)| s.record);
         let newest = newest.max_by_key(|r| r.events).expect("an array");
         let whole = status.members.iter().zip(&newest.slots).filter(|(m, slot)| {
-            let there = m.device.is_some_and(|d| !self.disks[d.0 as usize].gone);
+            let well = |d: DeviceId| {
+                let disk = &self.disks[d.0 as usize];
+                !disk.gone && disk.sick.is_none()
+            };
+            let there = m.device.is_some_and(well);
             there && m.state == SlotState::Up && slot.state == SlotState::Up
         });
         status.members.len() - whole.count()
@@ -48,7 +52,7 @@ impl World {
 
     pub(crate) fn fault(&mut self) {
         self.look_synced();
-        if !self.engine.is_serving() || self.unsynced {
+        if self.unsynced {
             return;
         }
         let members = self.member_disks();
@@ -60,9 +64,14 @@ impl World {
         let missing = self.missing();
         if self.prng.chance(1, 2) {
             if !bad && missing < self.redundancy() {
-                self.disks[pick].gone = true;
-                if self.prng.chance(1, 2) {
-                    self.step(Input::DeviceGone(DeviceId(pick as u32)));
+                match self.prng.below(4) {
+                    0 => self.disks[pick].sick = Some(IoError::Medium),
+                    1 => self.disks[pick].sick = Some(IoError::NoSpace),
+                    2 => self.disks[pick].gone = true,
+                    _ => {
+                        self.disks[pick].gone = true;
+                        self.step(Input::DeviceGone(DeviceId(pick as u32)));
+                    }
                 }
             }
         } else if missing == 0 && self.redundancy() > 0 {
@@ -153,6 +162,7 @@ impl World {
     pub(crate) fn heal(&mut self) {
         for disk in &mut self.disks {
             disk.bad.clear();
+            disk.sick = None;
         }
         self.command(Command::SetPace(Pace::default()));
         for _ in 0..3_000_000u32 {

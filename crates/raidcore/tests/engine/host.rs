@@ -55,6 +55,13 @@ impl World {
         if disk.gone {
             return Err(IoError::Gone);
         }
+        if !matches!(io.op, IoOp::Read(_) | IoOp::Discard)
+            && let Some(error) = self.disks[io.device.0 as usize].sick.take()
+        {
+            self.write_some(pending);
+            return Err(error);
+        }
+        let disk = &self.disks[io.device.0 as usize];
         match io.op {
             IoOp::Read(into) => {
                 let range = io.at.0..io.at.0 + u64::from(io.blocks);
@@ -80,6 +87,16 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// What a write that fails leaves behind: some of its blocks.
+    fn write_some(&mut self, pending: &Pending) {
+        let disk = &mut self.disks[pending.io.device.0 as usize];
+        for (at, block) in (pending.io.at.0..).zip(&pending.data) {
+            if self.prng.chance(1, 2) {
+                disk.write(at, block.clone(), false);
+            }
+        }
     }
 
     pub(crate) fn write(&mut self, io: &Io, data: &[Block], fua: bool) {

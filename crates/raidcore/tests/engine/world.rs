@@ -151,21 +151,13 @@ impl World {
     /// All lives, each verified by the next; the last ends with a clean stop.
     pub(crate) fn run(&mut self) {
         for life in 1..=self.scenario.lives {
-            let last = life == self.scenario.lives;
-            let mut left = self.scenario.requests;
-            while left > 0 {
-                left -= u32::from(self.turn(true));
-            }
-            if last || self.prng.chance(1, 4) {
+            self.live();
+            if life == self.scenario.lives || self.prng.chance(1, 4) {
                 self.drain();
                 self.verify();
             }
-            if !last {
-                if self.scenario.consistency != Consistency::Journal {
-                    // Unclean and degraded, it would have to be forced.
-                    self.heal();
-                }
-                self.crash();
+            if life < self.scenario.lives {
+                self.lose_power();
                 self.drain();
                 self.verify_after_crash();
             }
@@ -175,6 +167,41 @@ impl World {
         self.scrub_finds_nothing();
         self.stop();
         self.verify_media();
+    }
+
+    /// Serves users until they have asked for enough, or less.
+    fn live(&mut self) {
+        let mut left = self.scenario.requests;
+        while left > 0 && !self.prng.chance(1, 2000) {
+            left -= u32::from(self.turn(true));
+        }
+    }
+
+    /// The power fails, and sometimes again while the array starts.
+    fn lose_power(&mut self) {
+        if self.scenario.consistency != Consistency::Journal {
+            // Unclean and degraded, it would have to be forced.
+            self.heal();
+            let faults = std::mem::take(&mut self.scenario.faults);
+            for _ in 0..self.prng.below(100) {
+                self.turn(true);
+            }
+            self.scenario.faults = faults;
+        }
+        self.torn = false;
+        self.crash(true);
+        while self.prng.chance(1, 3) {
+            for _ in 0..self.prng.below(60) {
+                if self.scenario.faults && self.prng.chance(1, 50) {
+                    self.fault();
+                }
+                match self.ios.len() + self.computes.len() {
+                    0 => self.pass_time(),
+                    _ => self.complete_any(),
+                }
+            }
+            self.crash(false);
+        }
     }
 
     /// One thing happens; returns whether it was a new request.
@@ -405,8 +432,8 @@ impl World {
         }
     }
 
-    /// The power fails, perhaps a disk with it; then the array starts again.
-    fn crash(&mut self) {
+    /// The power fails, perhaps (`lossy`) a disk with it; then the array starts again.
+    fn crash(&mut self, lossy: bool) {
         self.trace(format_args!("the power fails: {:?}", self.engine.status()));
         let pending = std::mem::take(&mut self.ios);
         self.computes.clear();
@@ -419,13 +446,15 @@ impl World {
                 disk.crash(&mut self.prng, in_flight);
             }
             disk.bad.clear();
+            disk.sick = None;
         }
         let counters = self.engine.status().counters;
         let full_at_risk = counters.full_stripe_writes > self.settled_full;
         for index in 0..self.requests.len() {
             self.requests[index] = None;
         }
-        let spare_one = !self.unsynced
+        let spare_one = lossy
+            && !self.unsynced
             && self.scenario.consistency == Consistency::Journal
             && self.scenario.level != Level::Raid1
             && !full_at_risk;
@@ -471,7 +500,7 @@ impl World {
             slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
         let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
         let whole = slots.all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
-        self.torn = full_at_risk && !whole;
+        self.torn |= full_at_risk && !whole;
         self.unsynced =
             assembled.bitmap.count() > 0 && (full_at_risk || is_exposed(&self.scenario));
         self.engine = start_with(&self.scenario, assembled, &devices, &mut self.prng, self.now);
