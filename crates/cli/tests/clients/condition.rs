@@ -26,11 +26,11 @@ impl Condition {
         }
         if self == Self::Rebuilding {
             // Some of it is done and some is not, all the time.
-            world.evenkeel("rebuild limit tank --min 4K --max 32M");
+            world.evenkeel("rebuild limit tank --min 32M --max 32M");
             replace(world, 1, "");
             let eighth = |pass: &Value| pass["done_bytes"].as_u64() > Some(8 << 20);
             wait_for("a part of the rebuild is done", || eighth(&pass(world)).then_some(()));
-            world.evenkeel("rebuild limit tank --min 4K --max 512K");
+            world.evenkeel("rebuild limit tank --min 512K --max 512K");
         }
     }
 

@@ -92,11 +92,14 @@ fn requests_that_are_not_of_whole_blocks_are_refused() {
     const EINVAL: u32 = 22;
     let mut world = World::new("raid5", 4, 40).started();
     let dd = |from: &str, options: &str| {
-        attempt("coreutils", &format!("dd if={from} of=/dev/null {options} iflag=direct"))
+        attempt(
+            "coreutils",
+            &format!("dd if={from} of=/dev/null iflag=direct,skip_bytes {options}"),
+        )
     };
     let device = Loop::new(&world.fuse());
     for target in [&world.fuse().display().to_string(), &device.device] {
-        for options in ["bs=512 count=1", "bs=6144 count=1", "bs=4096 count=1 skip=512B"] {
+        for options in ["bs=512 count=1", "bs=6144 count=1", "bs=4096 count=1 skip=512"] {
             dd(target, options).refused(&["Invalid argument"]);
         }
         dd(target, "bs=4096 count=1").done();

@@ -9,6 +9,7 @@ mod fio;
 mod kills;
 mod layout;
 mod nbd;
+mod pace;
 mod tools;
 mod trouble;
 mod world;

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// What hangs for longer than this hangs for ever, as tests go.
-const HANGS: Duration = Duration::from_secs(150);
+pub(crate) const HANGS: Duration = Duration::from_secs(150);
 
 /// How a program ended.
 #[derive(Debug)]

@@ -4,15 +4,18 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::nbd::Nbd;
-use crate::tools::{Ended, attempt, command, run};
+use crate::tools::{Ended, HANGS, attempt, command, run, wait_for};
 
 pub(crate) const MIB: u64 = 1 << 20;
+const EVENKEEL: &str = env!("CARGO_BIN_EXE_evenkeel");
 
 /// Everything that runs in it is ended and unmounted when it is dropped.
 pub(crate) struct World {
@@ -36,6 +39,7 @@ impl World {
     /// Without an array.
     pub(crate) fn empty() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(dir.path().join("mnt")).expect("a directory");
         Self { dir, members: String::new(), process: None }
     }
 
@@ -71,10 +75,9 @@ impl World {
     /// Starts the array, over NBD and FUSE; when this returns, it serves.
     pub(crate) fn start(&mut self, options: &str) {
         assert!(self.process.is_none(), "it runs already");
-        fs::create_dir_all(self.path("mnt")).expect("a directory");
         let log = File::options().create(true).append(true).open(self.path("log"));
         let line = format!("start --json --nbd --fuse mnt {options} {}", self.members);
-        let mut process = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        let mut process = Command::new(EVENKEEL)
             .args(line.split_whitespace())
             .current_dir(self.dir.path())
             .env("EVENKEEL_RUN_DIR", self.path("run"))
@@ -85,16 +88,23 @@ impl World {
             .expect("it is started");
         let stdout = process.stdout.take().expect("a pipe");
         self.process = Some(process);
-        let mut ready = String::new();
-        BufReader::new(stdout).read_line(&mut ready).expect("it tells");
+        let (said, hears) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            BufReader::new(stdout).read_line(&mut line).expect("it tells");
+            // Nobody hears it if the test has failed meanwhile.
+            said.send(line).ok();
+        });
+        let ready = hears.recv_timeout(HANGS).expect("it does not start, nor says why");
         assert!(ready.starts_with("{\"ready\""), "`{line}`: {ready}\n{}", self.log());
     }
 
     /// Stops the array with SIGTERM; it has to say that this was clean.
     pub(crate) fn stop(&mut self) {
-        let mut process = self.process.take().expect("it runs");
-        kill_process(Pid::from_child(&process), Signal::TERM).expect("it is there");
-        let status = process.wait().expect("it ends");
+        let process = self.process.as_mut().expect("it runs");
+        kill_process(Pid::from_child(process), Signal::TERM).expect("it is there");
+        let status = wait_for("the array stops", || process.try_wait().expect("a child"));
+        self.process = None;
         assert!(status.success(), "it was not stopped cleanly, {status}:\n{}", self.log());
     }
 
@@ -121,8 +131,9 @@ impl World {
 
     /// Runs the command, which may fail.
     pub(crate) fn try_evenkeel(&self, line: &str) -> Ended {
-        let run = self.path("run");
-        attempt("", &format!("env -C {} {EVENKEEL} --run-dir {} {line}", self.at(""), run.display()))
+        let (dir, run) = (self.dir.path().display(), self.path("run"));
+        let run = run.display();
+        attempt("coreutils", &format!("env -C {dir} {EVENKEEL} --run-dir {run} {line}"))
     }
 
     /// Runs the command, which must not fail; returns what it printed.
@@ -193,17 +204,11 @@ impl World {
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
-
-    fn at(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
 }
-
-const EVENKEEL: &str = env!("CARGO_BIN_EXE_evenkeel");
 
 impl Drop for World {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             eprintln!("the log:\n{}", self.log());
         }
         if let Some(mut process) = self.process.take() {
@@ -228,9 +233,11 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // `timeout` passes this on.
-        kill_process(Pid::from_child(&self.0), Signal::TERM).ok();
-        self.0.wait().ok();
+        if matches!(self.0.try_wait(), Ok(None)) {
+            // `timeout` passes this on.
+            kill_process(Pid::from_child(&self.0), Signal::TERM).ok();
+            self.0.wait().ok();
+        }
     }
 }
 

@@ -138,6 +138,7 @@ impl World {
         let buffers = usize::from(self.engine.scratch_buffers());
         self.scratch = vec![vec![0xa5; chunk * BLOCK_BYTES]; buffers];
         self.settled_full = 0;
+        self.notes.clear();
         self.step(Input::Tick);
     }
 

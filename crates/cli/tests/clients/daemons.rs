@@ -1,0 +1,45 @@
+//! Processes: one for each array, and how they end.
+
+use crate::world::World;
+
+#[test]
+fn an_array_is_run_by_one_process() {
+    let mut world = World::new("raid5", 3, 40).started();
+    let members = "m0 m1 m2";
+    let start = |run_dir: &str| {
+        world.try_evenkeel(&format!("start --background --nbd --run-dir {run_dir} {members}"))
+    };
+    start("run").refused(&["in use"]);
+    start("other").refused(&["in use"]);
+    world
+        .try_evenkeel(&format!("create tank --level raid5 --force {members}"))
+        .refused(&["in use"]);
+    let mut nbd = world.nbd();
+    assert_eq!(nbd.write(0, &[7; 4096], true), Ok(()), "the first one has not suffered");
+    assert_eq!(nbd.read(0, 4096), Ok(vec![7; 4096]));
+    drop(nbd);
+    world.assert_sound();
+    world.stop();
+    world.start("");
+    world.stop();
+}
+
+#[test]
+fn sigterm_stops_cleanly_with_clients_connected() {
+    let mut world = World::new("raid6", 4, 40).started();
+    let mut nbd = world.nbd();
+    assert_eq!(nbd.write(8192, &[7; 8192], false), Ok(()));
+    for member in ["m0", "m1", "m2", "m3"] {
+        assert_eq!(world.examine(member)["clean"], false, "{member} while it runs");
+    }
+    world.stop();
+    for member in ["m0", "m1", "m2", "m3"] {
+        let examined = world.examine(member);
+        assert_eq!(examined["clean"], true, "{member}: {examined:#}");
+        assert_eq!(examined["intact_superblocks"], 4, "{member}: {examined:#}");
+    }
+    world.start("");
+    assert_eq!(world.status()["pass"], serde_json::Value::Null, "nothing is to be resynced");
+    assert_eq!(world.nbd().read(8192, 8192), Ok(vec![7; 8192]));
+    world.stop();
+}

@@ -1,0 +1,137 @@
+//! Members give trouble while the array serves; its users must not notice.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::tools::{Mount, pattern, run};
+use crate::world::{MIB, World};
+
+const IMAGE: usize = 100 * MIB as usize;
+
+fn image(world: &World, seed: u64) -> PathBuf {
+    let path = world.path(&format!("image{seed}"));
+    fs::write(&path, pattern(seed, IMAGE)).expect("a file");
+    path
+}
+
+fn truncate(path: &Path, bytes: u64) {
+    let file = File::options().write(true).open(path).expect("the file");
+    file.set_len(bytes).expect("it is truncated");
+}
+
+/// It goes on without the member, says so and what to do, and is whole again with a new one.
+fn goes_on_without(world: &mut World, member: usize, path: &str, why: &str) {
+    let status = world.status();
+    assert_eq!(status["health"], "degraded", "{status:#}");
+    assert_eq!(status["members"][member]["state"], "failed", "{status:#}");
+    let problem = &status["problems"][0];
+    let what = problem["what"].as_str().expect("words");
+    assert_eq!(what, format!("member {member} is out of service"));
+    let action = problem["action"].as_str().expect("words");
+    assert!(action.contains(&format!("evenkeel disk replace tank {member}")), "{action}");
+    world.assert_event(&[&format!("member {member}"), path, "out of service", why]);
+    world.assert_no_errors();
+
+    let image = image(world, 2);
+    world.copy_in(&image);
+    world.compare(&image);
+    world.file("new", 96 * MIB);
+    world.evenkeel(&format!("disk replace tank {member} new --wait"));
+    world.compare(&image);
+    world.assert_sound();
+    world.stop();
+}
+
+#[test]
+fn a_member_file_that_is_truncated() {
+    let mut world = World::new("raid5", 4, 96).started();
+    let image = image(&world, 1);
+    world.copy_in(&image);
+    truncate(&world.path("m1"), 12 * MIB);
+    world.compare(&image);
+    goes_on_without(&mut world, 1, "/m1", "gone, smaller");
+}
+
+#[test]
+fn a_file_system_that_is_full() {
+    let mut world = World::empty();
+    let dir = world.path("small");
+    let _small = Mount::new("-t tmpfs -o size=24m none", &dir);
+    world = world.with_array("--level raid5 --file-size 96M", "m0 m1 small/m2 m3").started();
+    let image = image(&world, 1);
+    world.copy_in(&image);
+    world.compare(&image);
+    goes_on_without(&mut world, 2, "/small/m2", "space");
+}
+
+/// The member is the file of another array, which fails.
+#[test]
+fn a_member_that_refuses_everything() {
+    let mut inner = World::new("raid5", 3, 64).started();
+    let mut world = World::empty();
+    let member = inner.fuse().display().to_string();
+    let members = format!("m0 m1 m2 {member}");
+    for name in ["m0", "m1", "m2"] {
+        world.file(name, 96 * MIB);
+    }
+    world = world.with_array("--level raid5", &members).started();
+    let image = image(&world, 1);
+    world.copy_in(&image);
+    for name in ["m0", "m1"] {
+        truncate(&inner.path(name), 0);
+    }
+    world.compare(&image);
+    world.copy_in(&image);
+    assert_eq!(inner.status()["health"], "failed");
+    goes_on_without(&mut world, 3, &member, "failed to read or write");
+    inner.kill();
+}
+
+/// The member is on a file system that knows by its checksums which blocks have gone bad.
+#[test]
+fn a_member_with_unreadable_blocks() {
+    let mut world = World::empty();
+    let behind = world.file("behind", 300 * MIB);
+    run("btrfs-progs", &format!("mkfs.btrfs -q {}", behind.display()));
+    let dir = world.path("btrfs");
+    let mounted = Mount::new(&format!("-o loop {}", behind.display()), &dir);
+    world = world.with_array("--level raid5 --file-size 96M", "m0 btrfs/m1 m2 m3").started();
+    let image = image(&world, 1);
+    world.copy_in(&image);
+    spoil(&world, &dir, &behind, &[0, 17, 18, 19, 1000, 2345, 8000]);
+    world.compare(&image);
+    world.assert_event(&["member 1", "unreadable blocks", "rewritten from redundancy"]);
+    let status = world.status();
+    assert_eq!(status["health"], "online", "what can be rewritten is no failure: {status:#}");
+    let problem = &status["problems"][0];
+    let what = problem["what"].as_str().expect("words");
+    assert!(what.contains("btrfs/m1) had ") && what.contains("read and 0 write errors"), "{what}");
+    assert!(problem["action"].as_str().expect("words").starts_with("check the device"));
+
+    // This comes to the redundancy too. After it, all is readable.
+    world.assert_sound();
+    let errors = |world: &World| world.status()["members"][1]["read_errors"].as_u64();
+    let before = errors(&world);
+    world.assert_sound();
+    assert_eq!(errors(&world), before, "blocks that a scrub has not rewritten");
+    world.compare(&image);
+    world.stop();
+    mounted.unmount();
+}
+
+/// Makes blocks of the member's data unreadable.
+fn spoil(world: &World, dir: &Path, behind: &Path, blocks: &[usize]) {
+    run("coreutils", &format!("sync --file-system {}", dir.display()));
+    let examined = world.examine("btrfs/m1");
+    let offset = examined["array"]["data_offset_bytes"].as_u64().expect("an offset") as usize;
+    let member = fs::read(dir.join("m1")).expect("the member");
+    let disk = fs::read(behind).expect("the disk");
+    let file = File::options().write(true).open(behind).expect("the disk");
+    for block in blocks {
+        let content = &member[offset + block * 4096..][..4096];
+        let place = disk.chunks(4096).position(|found| found == content);
+        let place = place.unwrap_or_else(|| panic!("block {block} is not on the disk"));
+        file.write_all_at(&[content[0] ^ 1], place as u64 * 4096).expect("it is spoilt");
+    }
+}
