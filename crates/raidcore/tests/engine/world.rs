@@ -180,7 +180,8 @@ impl World {
 
     /// The power fails, and sometimes again while the array starts.
     fn lose_power(&mut self) {
-        if self.scenario.consistency != Consistency::Journal {
+        let journal = self.scenario.consistency == Consistency::Journal;
+        if !journal {
             // Unclean and degraded, it would have to be forced.
             self.heal();
             let faults = std::mem::take(&mut self.scenario.faults);
@@ -193,7 +194,7 @@ impl World {
         self.crash(true);
         while self.prng.chance(1, 3) {
             for _ in 0..self.prng.below(60) {
-                if self.scenario.faults && self.prng.chance(1, 50) {
+                if journal && self.scenario.faults && self.prng.chance(1, 50) {
                     self.fault();
                 }
                 match self.ios.len() + self.computes.len() {
@@ -502,8 +503,8 @@ impl World {
         let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
         let whole = slots.all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
         self.torn |= full_at_risk && !whole;
-        self.unsynced =
-            assembled.bitmap.count() > 0 && (full_at_risk || is_exposed(&self.scenario));
+        let exposed = self.unsynced || full_at_risk || is_exposed(&self.scenario);
+        self.unsynced = exposed && assembled.bitmap.count() > 0;
         self.engine = start_with(&self.scenario, assembled, &devices, &mut self.prng, self.now);
         self.begin_life();
     }
