@@ -22,6 +22,10 @@ pub(crate) struct Disk {
     pub(crate) bad: BTreeSet<u64>,
     /// It answers no more.
     pub(crate) gone: bool,
+    /// It answers, but nothing can be read.
+    pub(crate) unreadable: bool,
+    /// Blocks that can't be written.
+    pub(crate) unwritable: BTreeSet<u64>,
     /// How its next write or flush fails.
     pub(crate) sick: Option<IoError>,
 }

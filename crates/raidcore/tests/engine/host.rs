@@ -62,9 +62,15 @@ impl World {
             return Err(error);
         }
         let disk = &self.disks[io.device.0 as usize];
+        let range = io.at.0..io.at.0 + u64::from(io.blocks);
+        let reads = matches!(io.op, IoOp::Read(_));
+        if reads && disk.unreadable
+            || !reads && disk.unwritable.range(range.clone()).next().is_some()
+        {
+            return Err(IoError::Medium);
+        }
         match io.op {
             IoOp::Read(into) => {
-                let range = io.at.0..io.at.0 + u64::from(io.blocks);
                 if disk.bad.range(range.clone()).next().is_some() {
                     return Err(IoError::Medium);
                 }

@@ -4,6 +4,7 @@
 mod create;
 mod disk;
 mod faults;
+mod found;
 mod host;
 mod model;
 mod world;

@@ -1,0 +1,304 @@
+//! Runs of events that once went wrong, found by reading; each is played on purpose.
+
+use raidcore::engine::{Command, Input, Io, IoOp, Op, Pace, Request, RequestError};
+use raidcore::geometry::{Level, Role};
+use raidcore::meta::{Consistency, MapKind};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Tag};
+
+use crate::model::version_of;
+use crate::world::{Scenario, World};
+
+fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
+    Scenario {
+        level,
+        members,
+        chunk: 4,
+        stripes: 40,
+        consistency,
+        request: 12,
+        tags: 16,
+        jobs: 30,
+        background_jobs: 4,
+        scratch_blocks: 400,
+        used_disks: false,
+        faults: false,
+        requests: 0,
+        lives: 1,
+    }
+}
+
+fn world(level: Level, members: usize, consistency: Consistency) -> World {
+    let mut world = World::new(1, scenario(level, members, consistency));
+    world.drain();
+    world
+}
+
+impl World {
+    fn ask(&mut self, tag: u16, op: Op, lba: u64, blocks: u32) {
+        self.begin_request(Request { tag: Tag(tag), op, lba: Lba(lba), blocks, fua: true });
+    }
+
+    /// Ends the first I/O that fits; tells whether there was one.
+    fn end_one(&mut self, fits: impl Fn(&Io) -> bool) -> bool {
+        let Some(at) = self.ios.iter().position(|p| fits(&p.io)) else { return false };
+        let pending = self.ios.remove(at);
+        let result = self.carry_out(&pending);
+        self.step(Input::IoDone { id: pending.io.id, result });
+        true
+    }
+
+    fn turns(&mut self, count: u32) {
+        for _ in 0..count {
+            match self.ios.len() + self.computes.len() {
+                0 => self.pass_time(),
+                _ => self.complete_any(),
+            }
+        }
+    }
+
+    /// The power fails and comes back; nothing that a disk had taken is lost.
+    fn restart(&mut self) {
+        self.ios.clear();
+        self.computes.clear();
+        self.requests.iter_mut().for_each(|request| *request = None);
+        self.start_again(false, false);
+        self.drain();
+    }
+
+    /// Writes a block and returns its version.
+    fn write_one(&mut self, lba: u64) -> u64 {
+        self.ask(0, Op::Write, lba, 1);
+        let version = version_of(lba, &self.payload[0][..BLOCK_BYTES]);
+        self.drain();
+        version
+    }
+
+    fn read_one(&mut self, lba: u64) -> u64 {
+        self.ask(0, Op::Read, lba, 1);
+        self.drain();
+        version_of(lba, &self.payload[0][..BLOCK_BYTES])
+    }
+
+    /// Member 1 of a mirror fails and a spare is filled in its place, but only a little.
+    fn rebuild_a_little(&mut self) {
+        self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
+        self.command(Command::Fail(MemberId(1)));
+        let spare = self.new_spare();
+        self.command(spare);
+        while self.engine.status().pass.is_none_or(|pass| pass.done < 3) {
+            self.turns(1);
+        }
+        self.command(Command::Pause);
+        while !self.ios.is_empty() {
+            self.turns(1);
+        }
+        self.beyond = true;
+    }
+
+    fn last(&self) -> Result<(), RequestError> {
+        *self.results.last().expect("a request has ended")
+    }
+}
+
+#[test]
+fn a_dying_disk_of_large_chunks_is_read_block_by_block_within_bounds() {
+    let mut large = scenario(Level::Raid6, 4, Consistency::Bitmap);
+    (large.chunk, large.request, large.tags) = (256, 256, 128);
+    (large.jobs, large.background_jobs) = (256, 16);
+    let mut world = World::new(1, large);
+    world.drain();
+    world.disks[0].unreadable = true;
+    for tag in 0..128 {
+        world.ask(tag, Op::Read, u64::from(tag) * 256 % (39 * 512), 256);
+    }
+    while world.end_one(|io| io.blocks > 1) {}
+    world.drain();
+}
+
+#[test]
+fn a_source_that_can_not_be_written_during_a_rebuild_ends_all_writes() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    let old = world.write_one(0);
+    world.rebuild_a_little();
+    let (areas, _) = world.areas();
+    world.disks[0].unwritable.insert(areas.data_start().0 + 39 * 4);
+    world.ask(0, Op::Write, 39 * 4, 1);
+    world.drain();
+    world.write_one(0);
+    assert_eq!(world.last(), Err(RequestError::Io), "only a member being filled would have it");
+    assert_eq!(world.read_one(0), old);
+}
+
+#[test]
+fn a_source_that_goes_during_a_rebuild_ends_all_writes() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    let old = world.write_one(0);
+    world.rebuild_a_little();
+    world.disks[0].gone = true;
+    world.step(Input::DeviceGone(DeviceId(0)));
+    world.write_one(0);
+    assert_eq!(world.last(), Err(RequestError::Io));
+    world.disks[0].gone = false;
+    world.restart();
+    assert_eq!(world.read_one(0), old);
+}
+
+#[test]
+fn requests_end_when_all_members_are_gone() {
+    let mut world = world(Level::Raid6, 4, Consistency::Bitmap);
+    world.beyond = true;
+    world.ask(0, Op::Write, 0, 8);
+    let writes = |io: &Io| matches!(io.op, IoOp::Write { .. });
+    while !world.ios.iter().any(|p| writes(&p.io)) {
+        world.complete_any();
+    }
+    while world.end_one(|io| !writes(io)) {}
+    world.disks.iter_mut().for_each(|disk| disk.gone = true);
+    for device in 0..3 {
+        assert!(world.end_one(|io| writes(io) && io.device == DeviceId(device)));
+    }
+    while world.end_one(|io| !writes(io)) {}
+    while world.end_one(|_| true) {}
+    world.turns(1000);
+    assert_eq!(world.results, [Err(RequestError::Io)]);
+}
+
+#[test]
+fn a_device_joins_once() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    let Command::AddSpare { device, uuid, blocks } = world.new_spare() else { unreachable!() };
+    let Command::AddSpare { device: other, .. } = world.new_spare() else { unreachable!() };
+    for device in [device, device, other] {
+        world.command(Command::AddSpare { device, uuid, blocks });
+        world.drain();
+    }
+    assert_eq!(world.engine.status().spares, [device]);
+    assert!(world.superblocks().count() > 0, "superblocks name every device once");
+}
+
+#[test]
+fn a_member_that_the_stop_finds_gone_leaves_the_array_clean() {
+    let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
+    world.write_one(0);
+    world.disks[1].gone = true;
+    world.stop();
+    world.restart();
+    assert_eq!(world.engine.status().dirty_regions.0, 0);
+}
+
+#[test]
+fn members_are_not_replaced_while_the_journal_is_carried_out() {
+    let mut replaced = 0;
+    for seed in 0..40 {
+        let mut world = World::new(seed, scenario(Level::Raid5, 3, Consistency::Journal));
+        world.drain();
+        let spare = world.new_spare();
+        let Command::AddSpare { device, .. } = spare else { unreachable!() };
+        world.command(spare);
+        world.drain();
+        (0..6).for_each(|i| world.ask(i, Op::Write, u64::from(i) * 8, 1));
+        while world.requests.iter().any(Option::is_some) {
+            world.complete_any();
+        }
+        world.ios.clear();
+        world.computes.clear();
+        world.start_again(false, false);
+        if !world.engine.is_serving() {
+            let member = MemberId((seed % 3) as u8);
+            world.command(Command::Replace { member, spare: device });
+            replaced += 1;
+        }
+        world.drain();
+        world.verify_after_crash();
+    }
+    assert!(replaced > 0, "no seed leaves a journal to be carried out");
+}
+
+#[test]
+fn a_mirror_is_resynced_from_whatever_can_be_read() {
+    let mut used = scenario(Level::Raid1, 2, Consistency::Bitmap);
+    used.used_disks = true;
+    let mut world = World::new(1, used);
+    let (areas, _) = world.areas();
+    world.disks[0].bad.insert(areas.data_start().0 + 5);
+    world.drain();
+    world.turns(3000);
+    assert!(world.engine.status().pass.is_none(), "{:?}", world.engine.status().pass);
+    assert!(!world.has_bad(), "and what can't be read is repaired");
+}
+
+#[test]
+fn bad_blocks_in_different_rows_are_all_repaired() {
+    let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
+    let (areas, _) = world.areas();
+    for lba in [0, 7] {
+        let geometry = *world.engine.geometry();
+        let (stripe, offset) = geometry.locate(Lba(lba));
+        let member = geometry.member(stripe, Role((offset / 4) as u8));
+        let at = areas.data_start().0 + u64::from(offset % 4);
+        world.disks[member.index()].bad.insert(at);
+    }
+    world.ask(0, Op::Read, 0, 8);
+    world.drain();
+    world.turns(300);
+    assert!(!world.has_bad());
+}
+
+#[test]
+fn writes_end_when_a_page_can_be_stored_nowhere() {
+    let mut many = scenario(Level::Raid5, 3, Consistency::Bitmap);
+    // So many stripes that two of them share a region.
+    (many.chunk, many.stripes) = (1, 70_000);
+    let mut world = World::new(1, many);
+    world.drain();
+    world.beyond = true;
+    world.ask(0, Op::Write, 0, 2);
+    world.ask(1, Op::Write, 2, 2);
+    for _ in 0..2 {
+        let job = world.computes.remove(0);
+        world.compute(job);
+        world.step(Input::Computed(job));
+        world.disks.iter_mut().for_each(|disk| disk.gone = true);
+        while world.end_one(|_| true) {}
+    }
+    world.turns(2000);
+    assert_eq!(world.results, [Err(RequestError::Io); 2]);
+}
+
+#[test]
+fn nobody_waits_for_room_in_a_journal_that_gets_none() {
+    let mut large = scenario(Level::Raid4, 3, Consistency::Journal);
+    (large.chunk, large.request, large.scratch_blocks) = (64, 128, 64 * 300);
+    (large.tags, large.jobs) = (36, 60);
+    let mut world = World::new(1, large);
+    world.drain();
+    world.command(Command::Fail(MemberId(0)));
+    world.drain();
+    let (areas, _) = world.areas();
+    world.beyond = true;
+    world.disks[1].unwritable.insert(areas.data_start().0);
+    for tag in 0..36 {
+        world.ask(tag, Op::Write, u64::from(tag) * 128, 100);
+    }
+    world.turns(20_000);
+    assert_eq!(world.results.len(), 36, "{:?}", world.notes);
+    assert!(world.results.iter().any(Result::is_err));
+}
+
+#[test]
+fn a_page_that_only_a_member_being_filled_has_does_not_count() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    world.ask(0, Op::Write, 30 * 4, 4);
+    let version = version_of(120, &world.payload[0][..BLOCK_BYTES]);
+    world.drain();
+    world.rebuild_a_little();
+    let (areas, _) = world.areas();
+    for slot in 0..2 {
+        world.disks[0].unwritable.insert(areas.map_page(MapKind::ZeroMap, 0, slot).0);
+    }
+    world.ask(0, Op::Discard, 30 * 4, 4);
+    world.drain();
+    assert_eq!(world.last(), Err(RequestError::Io), "a restart would not find the bit");
+    world.restart();
+    assert_eq!(world.read_one(120), version);
+}
