@@ -7,6 +7,7 @@ mod faults;
 mod found;
 mod host;
 mod model;
+mod verify;
 mod world;
 
 use det::Prng;

@@ -50,13 +50,13 @@ pub(crate) struct Pending {
 }
 
 pub(crate) struct Outstanding {
-    request: Request,
-    begun: u64,
-    version: u64,
+    pub(crate) request: Request,
+    pub(crate) begun: u64,
+    pub(crate) version: u64,
     /// For a read: what each block might have been when it began.
-    before: Vec<Vec<u64>>,
+    pub(crate) before: Vec<Vec<u64>>,
     /// Whole stripes overwritten when it began, if nothing was under way; a flush settles those.
-    full: u64,
+    pub(crate) full: u64,
 }
 
 pub(crate) struct World {
@@ -83,7 +83,7 @@ pub(crate) struct World {
     /// Since a crash redundancy may be out of step.
     pub(crate) unsynced: bool,
     /// The last crash met whole stripes being overwritten, and a member was lost with it.
-    torn: bool,
+    pub(crate) torn: bool,
     /// More may fail than redundancy makes up for: errors are answers, too.
     pub(crate) beyond: bool,
     /// How requests have ended while that was so.
@@ -401,49 +401,6 @@ impl World {
         panic!("it never comes to rest: {:?}", self.engine.status());
     }
 
-    /// Reads everything through the array.
-    fn read_all(&mut self) -> Vec<[u8; BLOCK_BYTES]> {
-        let capacity = self.engine.geometry().capacity();
-        let mut all = Vec::new();
-        while (all.len() as u64) < capacity {
-            let lba = all.len() as u64;
-            let blocks = u64::from(self.scenario.request).min(capacity - lba) as u32;
-            self.requests[0] = Some(Outstanding {
-                request: Request { tag: Tag(0), op: Op::Flush, lba: Lba(0), blocks: 0, fua: false },
-                begun: 0,
-                version: 0,
-                before: Vec::new(),
-                full: 0,
-            });
-            let request = Request { tag: Tag(0), op: Op::Read, lba: Lba(lba), blocks, fua: false };
-            self.step(Input::Request(request));
-            self.drain();
-            for block in self.payload[0].chunks_exact(BLOCK_BYTES).take(blocks as usize) {
-                all.push(block.try_into().expect("a block"));
-            }
-        }
-        all
-    }
-
-    /// With nothing under way every block is one of the last writes to it.
-    pub(crate) fn verify(&mut self) {
-        let now = self.model.now();
-        for (lba, block) in (0u64..).zip(self.read_all()) {
-            let found = version_of(lba, &block);
-            let allowed = self.model.readable(lba, now).contains(&found);
-            assert!(allowed, "{found:?} at {lba}: {}", self.model.describe(lba));
-        }
-    }
-
-    pub(crate) fn verify_after_crash(&mut self) {
-        for (lba, block) in (0u64..).zip(self.read_all()) {
-            let history = self.model.describe(lba);
-            let found = version_of(lba, &block);
-            let survived = self.model.survived(lba, found, self.torn);
-            assert!(survived, "{found:?} survived at {lba}: {history}");
-        }
-    }
-
     /// The power fails, perhaps (`lossy`) a disk with it; then the array starts again.
     fn crash(&mut self, lossy: bool) {
         self.trace(format_args!("the power fails: {:?}", self.engine.status()));
@@ -534,22 +491,6 @@ impl World {
         self.engine.geometry().redundancy()
     }
 
-    fn scrub_finds_nothing(&mut self) {
-        if self.redundancy() == 0 {
-            return;
-        }
-        self.command(Command::Scrub { repair: false });
-        while self.engine.status().pass.is_some() || !self.ios.is_empty() {
-            if self.ios.is_empty() && self.computes.is_empty() {
-                self.pass_time();
-            } else {
-                self.complete_any();
-            }
-        }
-        let result = self.engine.status().last_scrub.expect("it was run");
-        assert_eq!(result.mismatches, 0, "redundancy does not match: {:?}", self.notes);
-    }
-
     /// A clean stop.
     pub(crate) fn stop(&mut self) {
         self.command(Command::Stop);
@@ -562,21 +503,6 @@ impl World {
             }
         }
         assert!(self.ios.is_empty(), "nothing is under way after a stop");
-    }
-
-    /// After a clean stop the disks alone give the same array, which needs no resync.
-    fn verify_media(&mut self) {
-        for disk in &mut self.disks {
-            disk.crash(&mut self.prng, Vec::new());
-        }
-        for index in 0..self.requests.len() {
-            self.requests[index] = None;
-        }
-        self.start_again(false, false);
-        let dirty = self.engine.status().dirty_regions.0;
-        assert_eq!(dirty, 0, "a clean stop leaves no region marked");
-        self.drain();
-        self.verify();
     }
 }
 

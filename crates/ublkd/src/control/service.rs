@@ -297,6 +297,7 @@ impl Service {
                 CommandError::Busy => "busy",
                 CommandError::Stopping => "stopping",
                 CommandError::NotRecorded => "not-recorded",
+                CommandError::Starting => "starting",
             },
             HostError::Device(_) => "device",
             HostError::Ended => "stopping",
