@@ -216,6 +216,9 @@ pub enum CommandError {
     /// The table of spares is full.
     #[error("the array has as many spares as it can hold")]
     TooManySpares,
+    /// So many members are missing that parity can't be told from data.
+    #[error("members are missing, and nothing is left to compare with; rebuild them first")]
+    NothingToCompare,
     /// The layout has no redundancy to check or rebuild from.
     #[error("this layout has no redundancy")]
     NotRedundant,

@@ -260,6 +260,11 @@ impl Engine {
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
+        let serving = self.members.iter().zip(&self.recorder.record.slots);
+        let serving = serving.filter(|(m, slot)| m.device.is_some() && slot.state == SlotState::Up);
+        if serving.count() <= self.geo.members() - self.geo.redundancy() {
+            return Err(CommandError::NothingToCompare);
+        }
         self.background.look = true;
         self.background.want_scrub(repair)
     }

@@ -298,6 +298,7 @@ impl Service {
                 CommandError::Stopping => "stopping",
                 CommandError::NotRecorded => "not-recorded",
                 CommandError::Starting => "starting",
+                CommandError::NothingToCompare => "nothing-to-compare",
             },
             HostError::Device(_) => "device",
             HostError::Ended => "stopping",
