@@ -117,6 +117,8 @@ fn a_member_fails_and_a_spare_takes_its_place() {
         files.members[2] = path;
         let (volume, handle) = files.start(config(), false);
         client = client.moved_to(volume);
+        // It serves from now on.
+        client.flush();
         handle.command(Command::Scrub { repair: false }).wait().unwrap();
         let scrub = PassKind::Scrub { repair: false };
         let mut notes = handle.notes();
@@ -150,7 +152,9 @@ fn a_file_that_shrinks_is_a_lost_member() {
 #[test]
 fn a_device_that_is_refused_is_closed() {
     let files = Files::create(Level::Raid5, 3, Consistency::Bitmap);
-    let (_volume, handle) = files.start(config(), false);
+    let (volume, handle) = files.start(config(), false);
+    // It serves from now on.
+    Client::new(volume, 5).flush();
     let path = files.dir.path().join("small");
     File::create(&path).unwrap().set_len(1 << 20).unwrap();
     let refused = handle.add_device(open(&path), uuid(9)).wait();
