@@ -72,6 +72,8 @@ pub(crate) enum Command {
         #[arg(required = true, value_name = "MEMBER")]
         members: Vec<PathBuf>,
     },
+    /// Run arrays in simulated worlds whose disks and power fail, and check every byte
+    Simulate(SimulateArgs),
     /// Build an array on files, break it, mend it, and check every byte
     Demo(DemoArgs),
 }
@@ -322,6 +324,27 @@ pub(crate) enum ScrubAction {
         /// The array's name
         name: String,
     },
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel simulate --seeds 10000              as many worlds, on all cores
+  evenkeel simulate --seed 4711 --trace        what happens in one of them
+
+A seed is a run: the same seed does the same on every machine.")]
+pub(crate) struct SimulateArgs {
+    /// How many seeds
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) seeds: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Tell all that happens in the first seed, and play no other
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// Begin no more seeds after so long
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) time: Option<u64>,
 }
 
 #[derive(Args, Debug)]

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Rebuild { action } => commands::rebuild(action, run_dir, output),
         Command::Scrub { action } => commands::scrub(action, run_dir, output),
         Command::Examine { members } => commands::examine(&members, output),
+        Command::Simulate(args) => commands::simulate(&args, output),
         Command::Demo(args) => demo::run(&args, output),
     };
     match done {

@@ -17,30 +17,8 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
 use crate::create::create;
 use crate::disk::{Block, Disk};
 use crate::model::{GARBAGE, Model, content, version_of};
-
-/// What a run is about.
-#[derive(Clone, Debug)]
-pub(crate) struct Scenario {
-    pub(crate) level: Level,
-    pub(crate) members: usize,
-    pub(crate) chunk: u32,
-    pub(crate) stripes: u64,
-    pub(crate) consistency: Consistency,
-    /// The most blocks of a request.
-    pub(crate) request: u32,
-    pub(crate) tags: u16,
-    pub(crate) jobs: u16,
-    pub(crate) background_jobs: u16,
-    pub(crate) scratch_blocks: u32,
-    /// Whether the disks hold noise at first, so that redundancy is made by a resync.
-    pub(crate) used_disks: bool,
-    /// Whether disks fail, blocks go bad, spares come.
-    pub(crate) faults: bool,
-    /// How many requests in a life.
-    pub(crate) requests: u32,
-    /// How many lives: between two of them the power fails.
-    pub(crate) lives: u32,
-}
+use crate::run::{Sink, Summary};
+use crate::scenario::Scenario;
 
 pub(crate) struct Pending {
     pub(crate) io: Io,
@@ -89,11 +67,13 @@ pub(crate) struct World {
     /// How requests have ended while that was so.
     pub(crate) results: Vec<Result<(), RequestError>>,
     out: Vec<Action>,
-    traces: bool,
+    pub(crate) summary: Summary,
+    sink: Option<Sink>,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, scenario: Scenario) -> Self {
+    /// A new array, started; `sink` is told what happens.
+    pub(crate) fn new(seed: u64, scenario: Scenario, sink: Option<Sink>) -> Self {
         let mut prng = Prng::new(seed);
         let (disks, record) = create(&scenario, &mut prng);
         let uuids = record.slots.iter().map(|s| s.device).collect();
@@ -133,7 +113,8 @@ impl World {
             beyond: false,
             results: Vec::new(),
             out: Vec::new(),
-            traces: std::env::var_os("EVENKEEL_TRACE").is_some(),
+            summary: Summary::default(),
+            sink,
         };
         world.begin_life();
         world
@@ -148,11 +129,16 @@ impl World {
         self.step(Input::Tick);
     }
 
-    /// With `EVENKEEL_TRACE` set, tells what happens.
+    /// Tells what happens.
     pub(crate) fn trace(&self, what: std::fmt::Arguments<'_>) {
-        if self.traces {
-            eprintln!("{:?} {what}", self.now);
+        if let Some(sink) = &self.sink {
+            sink(self.now, what);
         }
+    }
+
+    /// What has happened so far.
+    pub(crate) fn summary(&self) -> Summary {
+        Summary { commands: self.commands, simulated: self.now - Instant::ORIGIN, ..self.summary }
     }
 
     /// All lives, each verified by the next; the last ends with a clean stop.
@@ -253,6 +239,7 @@ impl World {
     }
 
     pub(crate) fn step(&mut self, input: Input) {
+        self.summary.events += 1;
         let mut out = std::mem::take(&mut self.out);
         self.engine.step(self.now, input, &mut out);
         for action in out.drain(..) {
@@ -358,6 +345,7 @@ impl World {
             self.engine.status(),
             self.disks.iter().map(|d| (d.gone, &d.bad)).collect::<Vec<_>>()
         );
+        self.summary.requests += 1;
         let lbas = request.lba.0..request.lba.0 + u64::from(request.blocks);
         match request.op {
             Op::Read => {
@@ -404,6 +392,7 @@ impl World {
     /// The power fails, perhaps (`lossy`) a disk with it; then the array starts again.
     fn crash(&mut self, lossy: bool) {
         self.trace(format_args!("the power fails: {:?}", self.engine.status()));
+        self.summary.crashes += 1;
         let pending = std::mem::take(&mut self.ios);
         self.computes.clear();
         let mut in_flight: Vec<Vec<(u64, Block)>> = vec![Vec::new(); self.disks.len()];

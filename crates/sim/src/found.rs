@@ -6,7 +6,8 @@ use raidcore::meta::{Consistency, MapKind};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Tag};
 
 use crate::model::version_of;
-use crate::world::{Scenario, World};
+use crate::scenario::Scenario;
+use crate::world::World;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
     Scenario {
@@ -28,7 +29,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
 }
 
 fn world(level: Level, members: usize, consistency: Consistency) -> World {
-    let mut world = World::new(1, scenario(level, members, consistency));
+    let mut world = World::new(1, scenario(level, members, consistency), None);
     world.drain();
     world
 }
@@ -105,7 +106,7 @@ fn a_dying_disk_of_large_chunks_is_read_block_by_block_within_bounds() {
     let mut large = scenario(Level::Raid6, 4, Consistency::Bitmap);
     (large.chunk, large.request, large.tags) = (256, 256, 128);
     (large.jobs, large.background_jobs) = (256, 16);
-    let mut world = World::new(1, large);
+    let mut world = World::new(1, large, None);
     world.drain();
     world.disks[0].unreadable = true;
     for tag in 0..128 {
@@ -190,7 +191,7 @@ fn a_member_that_the_stop_finds_gone_leaves_the_array_clean() {
 fn members_are_not_replaced_while_the_journal_is_carried_out() {
     let mut replaced = 0;
     for seed in 0..40 {
-        let mut world = World::new(seed, scenario(Level::Raid5, 3, Consistency::Journal));
+        let mut world = World::new(seed, scenario(Level::Raid5, 3, Consistency::Journal), None);
         world.drain();
         let spare = world.new_spare();
         let Command::AddSpare { device, .. } = spare else { unreachable!() };
@@ -218,7 +219,7 @@ fn members_are_not_replaced_while_the_journal_is_carried_out() {
 fn a_mirror_is_resynced_from_whatever_can_be_read() {
     let mut used = scenario(Level::Raid1, 2, Consistency::Bitmap);
     used.used_disks = true;
-    let mut world = World::new(1, used);
+    let mut world = World::new(1, used, None);
     let (areas, _) = world.areas();
     world.disks[0].bad.insert(areas.data_start().0 + 5);
     world.drain();
@@ -249,7 +250,7 @@ fn writes_end_when_a_page_can_be_stored_nowhere() {
     let mut many = scenario(Level::Raid5, 3, Consistency::Bitmap);
     // So many stripes that two of them share a region.
     (many.chunk, many.stripes) = (1, 70_000);
-    let mut world = World::new(1, many);
+    let mut world = World::new(1, many, None);
     world.drain();
     world.beyond = true;
     world.ask(0, Op::Write, 0, 2);
@@ -270,7 +271,7 @@ fn nobody_waits_for_room_in_a_journal_that_gets_none() {
     let mut large = scenario(Level::Raid4, 3, Consistency::Journal);
     (large.chunk, large.request, large.scratch_blocks) = (64, 128, 64 * 300);
     (large.tags, large.jobs) = (36, 60);
-    let mut world = World::new(1, large);
+    let mut world = World::new(1, large, None);
     world.drain();
     world.command(Command::Fail(MemberId(0)));
     world.drain();

@@ -6,7 +6,7 @@ use det::Prng;
 use raidcore::meta::{ArrayId, ArrayRecord, DeviceUuid, NewArray};
 
 use crate::disk::Disk;
-use crate::world::Scenario;
+use crate::scenario::Scenario;
 
 const ARRAY: ArrayId = ArrayId(*b"the test's array");
 

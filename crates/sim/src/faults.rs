@@ -64,7 +64,10 @@ impl World {
         let missing = self.missing();
         if self.prng.chance(1, 2) {
             if !bad && missing < self.redundancy() {
-                match self.prng.below(4) {
+                let kind = self.prng.below(4);
+                self.summary.failed_writes += u64::from(kind < 2);
+                self.summary.disks_gone += u64::from(kind >= 2);
+                match kind {
                     0 => self.disks[pick].sick = Some(IoError::Medium),
                     1 => self.disks[pick].sick = Some(IoError::NoSpace),
                     2 => self.disks[pick].gone = true,
@@ -98,6 +101,7 @@ impl World {
             });
             if !busy {
                 self.disks[disk].bad.insert(at);
+                self.summary.bad_blocks += 1;
             }
         }
     }

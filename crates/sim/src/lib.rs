@@ -1,0 +1,25 @@
+//! Whole arrays in simulated worlds: the real engine and the real metadata over disks in memory
+//! that keep what they have taken apart from what is durable, whose I/O ends in any order, that
+//! fail, and whose power fails.
+//!
+//! Invariants:
+//! - A seed is a run: everything that is decided comes from it, so the same seed gives the same
+//!   trace.
+//! - Faults stay within what the array promises to bear, so every error and every wrong byte is a
+//!   bug.
+//! - A check that fails panics, in the step in which it fails; [`run`] makes a [`Failure`] of it.
+
+mod create;
+mod disk;
+mod faults;
+#[cfg(test)]
+mod found;
+mod host;
+mod model;
+mod run;
+mod scenario;
+mod verify;
+mod world;
+
+pub use run::{Failure, Summary, run, trace};
+pub use scenario::Scenario;
