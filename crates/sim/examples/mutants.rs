@@ -292,7 +292,7 @@ fn break_it(tree: &Path, mutant: &Mutant) -> Result<(), String> {
 fn seeds_find_it(tree: &Path) -> Fate {
     let cargo = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
-        command.args(args).current_dir(tree).stdin(Stdio::null());
+        command.args(args).current_dir(tree).stdin(Stdio::null()).env("RUSTFLAGS", "-Awarnings");
         command
     };
     let built = cargo(&["build", "-p", "sim", "--example", "seeds"]).output().expect("cargo runs");

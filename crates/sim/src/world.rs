@@ -274,7 +274,20 @@ impl World {
             _ => self.prng.below(most),
         } as u32;
         let blocks = blocks.min(most as u32);
-        let lba = self.prng.below(capacity - u64::from(blocks) + 1);
+        let mut lba = self.prng.below(capacity - u64::from(blocks) + 1);
+        let stripe = self.engine.geometry().stripe_blocks();
+        if self.prng.chance(1, 2) {
+            // Some stripes are written again and again.
+            lba %= u64::from(2 * stripe);
+        }
+        let blocks = if self.prng.chance(1, 6) && stripe <= most as u32 {
+            // And some are written whole.
+            lba -= lba % u64::from(stripe);
+            stripe
+        } else {
+            blocks
+        };
+        let lba = lba.min(capacity - u64::from(blocks));
         let op = match self.prng.below(20) {
             0..=6 => Op::Read,
             7..=15 => Op::Write,
@@ -320,7 +333,7 @@ impl World {
         }
         let quiet = self.requests.iter().all(Option::is_none);
         let full = match quiet {
-            true => self.engine.status().counters.full_stripe_writes,
+            true => self.engine.status().counters.unjournaled_writes,
             false => self.settled_full,
         };
         self.trace(format_args!("{request:?} of version {version}"));
@@ -407,7 +420,7 @@ impl World {
             disk.sick = None;
         }
         let counters = self.engine.status().counters;
-        let full_at_risk = counters.full_stripe_writes > self.settled_full;
+        let full_at_risk = counters.unjournaled_writes > self.settled_full;
         for index in 0..self.requests.len() {
             self.requests[index] = None;
         }

@@ -429,6 +429,8 @@ pub struct Counters {
     pub errors: u64,
     /// Stripe writes that needed no read.
     pub full_stripe_writes: u64,
+    /// Of these, those that went past the journal.
+    pub unjournaled_writes: u64,
     /// Stripe writes by read-modify-write.
     pub delta_writes: u64,
     /// Stripe writes by reconstruct-write.

@@ -100,7 +100,10 @@ impl Engine {
             return;
         }
         match job.kind {
-            WriteKind::Full => self.counters.full_stripe_writes += 1,
+            WriteKind::Full => {
+                self.counters.full_stripe_writes += 1;
+                self.counters.unjournaled_writes += u64::from(job.entry.is_none());
+            }
             WriteKind::Delta => self.counters.delta_writes += 1,
             WriteKind::Rest | WriteKind::Survivors => self.counters.reconstruct_writes += 1,
         }

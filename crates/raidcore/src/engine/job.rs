@@ -259,7 +259,7 @@ impl Engine {
                 return;
             }
             let next = match job.stage {
-                Stage::Plan => self.plan(id),
+                Stage::Plan => self.plan(id, out),
                 Stage::Buffers => self.take_buffers(id),
                 Stage::Read => self.issue_reads(id, out),
                 Stage::AfterRead => self.after_read(id),
@@ -275,7 +275,10 @@ impl Engine {
         }
     }
 
-    fn plan(&mut self, id: JobId) -> Stage {
+    fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        if self.wait_for_replay_to_be_void(id, out) {
+            return Stage::Plan;
+        }
         self.absorb_waiting_writes(id);
         let stripe = self.jobs[id].stripe;
         let (readable, writable) = self.health(stripe);

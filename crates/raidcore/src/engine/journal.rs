@@ -17,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait, Work};
-use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
+use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, PassKind, Phase, RequestError};
 use crate::geometry::Role;
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, SlotState};
 use crate::plan::WriteKind;
@@ -63,8 +63,8 @@ struct Ring {
 struct Entry {
     id: u64,
     at: u64,
-    /// The stripe's bucket; none for a tail record.
-    bucket: Option<u16>,
+    /// The stripe that is written; none for a tail record.
+    stripe: Option<Stripe>,
     /// The tail that it records.
     tail: u64,
     on_disk: bool,
@@ -108,14 +108,14 @@ impl Ring {
 
     /// Whether a record of the tail as it is now would free an entry, and not just a record like it.
     fn has_retired(&self) -> bool {
-        self.entries.iter().take_while(|e| e.retired).any(|e| e.bucket.is_some())
+        self.entries.iter().take_while(|e| e.retired).any(|e| e.stripe.is_some())
     }
 
-    fn push(&mut self, id: u64, at: u64, blocks: u64, bucket: Option<u16>) {
+    fn push(&mut self, id: u64, at: u64, blocks: u64, stripe: Option<Stripe>) {
         let tail = self.tail_now(id);
-        let retired = bucket.is_none();
+        let retired = stripe.is_none();
         self.head = at + blocks;
-        self.entries.push_back(Entry { id, at, bucket, tail, on_disk: false, home: None, retired });
+        self.entries.push_back(Entry { id, at, stripe, tail, on_disk: false, home: None, retired });
     }
 }
 
@@ -161,6 +161,12 @@ impl Journal {
         self.live[usize::from(Self::bucket(stripe))] > 0
     }
 
+    /// Whether a replay would carry out an entry of this very stripe.
+    fn would_replay(&self, stripe: Stripe) -> bool {
+        let mut entries = self.rings.iter().flat_map(|ring| &ring.entries);
+        self.is_live(stripe) && entries.any(|entry| entry.stripe == Some(stripe))
+    }
+
     /// Whether a replay would carry out any entry, or a tail lags behind.
     pub(super) fn is_unsettled(&self) -> bool {
         self.entries > 0
@@ -174,8 +180,8 @@ impl Journal {
     }
 
     fn forget(&mut self, entry: Entry) {
-        if let Some(bucket) = entry.bucket {
-            self.live[usize::from(bucket)] -= 1;
+        if let Some(stripe) = entry.stripe {
+            self.live[usize::from(Self::bucket(stripe))] -= 1;
             self.entries -= 1;
         }
     }
@@ -213,6 +219,20 @@ impl Engine {
             && job.error.is_none()
             && !self.holders(id).is_empty()
             && (at_risk || self.journal.is_live(job.stripe))
+    }
+
+    /// Makes a rebuild wait while a replay would write to its stripe what the member held before it
+    /// failed; what it missed since is in no entry. Returns whether it has to.
+    pub(super) fn wait_for_replay_to_be_void(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
+        let job = &self.jobs[id];
+        let rebuilds = matches!(job.work, Work::Sync(PassKind::Rebuild(_)));
+        if !rebuilds || !self.journal.would_replay(job.stripe) || !self.takes_writes() {
+            return false;
+        }
+        self.journal.starved = true;
+        self.wait(id, Wait::Space);
+        self.flush(out);
+        true
     }
 
     /// The members that hold the parity that a job writes. A spare that has taken a member's place
@@ -253,14 +273,14 @@ impl Engine {
         }
         let entry = self.journal.next_entry;
         self.journal.next_entry += 1;
-        let bucket = Journal::bucket(self.jobs[id].stripe);
+        let stripe = self.jobs[id].stripe;
         for index in holders {
             let ring = &mut self.journal.rings[index];
             let Some(at) = ring.room(len, blocks + RESERVE) else {
                 continue;
             };
-            ring.push(entry, at, blocks, Some(bucket));
-            self.journal.live[usize::from(bucket)] += 1;
+            ring.push(entry, at, blocks, Some(stripe));
+            self.journal.live[usize::from(Journal::bucket(stripe))] += 1;
             self.journal.entries += 1;
             let member = MemberId(index as u8);
             let Some(device) = self.live_device(member) else {
@@ -370,7 +390,7 @@ impl Engine {
         };
         let ring = &mut self.journal.rings[member.index()];
         ring.tail_in_flight = false;
-        let id = ring.entries.iter().rev().find(|e| e.bucket.is_none() && !e.on_disk).map(|e| e.id);
+        let id = ring.entries.iter().rev().find(|e| e.stripe.is_none() && !e.on_disk).map(|e| e.id);
         match (result, id) {
             (Ok(()), Some(id)) => self.ring_moved(member, id),
             (Ok(()), None) => {}
@@ -417,7 +437,7 @@ impl Engine {
             let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
             (ring.entries.iter().rev().find(|e| e.id == entry), holders, Some(job))
         } else {
-            let tail = ring.entries.iter().rev().find(|e| e.bucket.is_none() && !e.on_disk);
+            let tail = ring.entries.iter().rev().find(|e| e.stripe.is_none() && !e.on_disk);
             (tail, Set::one(member.index()), None)
         };
         let Some(entry) = entry else { return };
