@@ -194,8 +194,8 @@ const MUTANTS: &[Mutant] = &[
     mutant(
         "Q is not kept",
         "plan/write.rs",
-        "        let q = self\n            .geo\n            .q()",
-        "        let q = self\n            .geo\n            .q()\n            .filter(|_| false)",
+        "let q = self.geo.q().filter(|q| parities.has(q.index()))",
+        "let q = self.geo.q().filter(|q| parities.has(q.index()) && false)",
     ),
     mutant(
         "locks are shared by writers",
