@@ -252,6 +252,15 @@ pub(crate) enum DiskAction {
     },
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// The array's name
+    pub(crate) name: String,
+    /// Wait until it is done. Ctrl-C leaves it running
+    #[arg(long, short)]
+    pub(crate) wait: bool,
+}
+
 #[derive(Subcommand, Debug)]
 pub(crate) enum RebuildAction {
     /// Start rebuilding a missing member onto a new device
@@ -268,13 +277,7 @@ pub(crate) enum RebuildAction {
         wait: bool,
     },
     /// Show how far it is
-    Status {
-        /// The array's name
-        name: String,
-        /// Wait until it is done. Ctrl-C leaves it running
-        #[arg(long, short)]
-        wait: bool,
-    },
+    Status(WatchArgs),
     /// Hold it
     Pause {
         /// The array's name
@@ -312,13 +315,7 @@ pub(crate) enum ScrubAction {
         wait: bool,
     },
     /// Show how far it is, and how the last one ended
-    Status {
-        /// The array's name
-        name: String,
-        /// Wait until it is done. Ctrl-C leaves it running
-        #[arg(long, short)]
-        wait: bool,
-    },
+    Status(WatchArgs),
     /// End it
     Cancel {
         /// The array's name

@@ -138,7 +138,7 @@ const MUTANTS: &[Mutant] = &[
     mutant(
         "a spare is read in a member's place",
         "engine/io.rs",
-        "(member, at, self.health(job.stripe).0.has(io.role.index()))",
+        "(member, at, readable.has(io.role.index()))",
         "(member, at, true)",
     ),
     mutant(

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use det::{Instant, Prng};
 use raidcore::engine::{
-    Action, Command, Config, Engine, Input, Io, JobId, Note, Op, Pace, Request, RequestError,
+    Action, Command, CommandError, Config, Engine, Input, Io, JobId, Note, Op, Pace, Request,
+    RequestError,
 };
 use raidcore::geometry::Level;
 use raidcore::meta::{
@@ -53,7 +54,7 @@ pub(crate) struct World {
     pub(crate) model: Model,
     versions: u64,
     pub(crate) commands: u64,
-    pub(crate) answers: Vec<u64>,
+    pub(crate) answers: Vec<(u64, Result<(), CommandError>)>,
     pub(crate) notes: Vec<Note>,
     /// Full-stripe writes when the last flush was acknowledged: later ones are at risk if a member
     /// is lost together with the power.
@@ -254,7 +255,7 @@ impl World {
             Action::Io(io) => self.begin_io(io),
             Action::Compute(job) => self.computes.push(job),
             Action::Complete { tag, result } => self.completed(tag, result),
-            Action::Answer { number, .. } => self.answers.push(number),
+            Action::Answer { number, result } => self.answers.push((number, result)),
             Action::Note(note) => {
                 self.trace(format_args!("{note:?}"));
                 self.notes.push(note);
@@ -497,13 +498,14 @@ impl World {
     pub(crate) fn stop(&mut self) {
         self.command(Command::Stop);
         let number = self.commands;
-        while !self.answers.contains(&number) {
+        while !self.answers.iter().any(|(answered, _)| *answered == number) {
             if self.ios.is_empty() && self.computes.is_empty() {
                 self.pass_time();
             } else {
                 self.complete_any();
             }
         }
+        assert!(self.answers.contains(&(number, Ok(()))), "a clean stop: {:?}", self.notes);
         assert!(self.ios.is_empty(), "nothing is under way after a stop");
     }
 }

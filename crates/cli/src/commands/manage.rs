@@ -52,7 +52,7 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
             let path = absolute(path)?;
             ask_and_wait(&name, run_dir, &Request::DiskAdd { path, force }, output, &done, wait)
         }
-        RebuildAction::Status { name, wait } => show_work(&name, run_dir, output, wait),
+        RebuildAction::Status(watch) => show_work(&watch.name, run_dir, output, watch.wait),
         RebuildAction::Pause { name } => {
             ask(&name, run_dir, &Request::Pause, output, &format!("{name}: paused"))
         }
@@ -74,7 +74,7 @@ pub(crate) fn scrub(action: ScrubAction, run_dir: &Path, output: Output) -> Resu
             let done = format!("{name} is being scrubbed");
             ask_and_wait(&name, run_dir, &Request::ScrubStart { repair }, output, &done, wait)
         }
-        ScrubAction::Status { name, wait } => show_work(&name, run_dir, output, wait),
+        ScrubAction::Status(watch) => show_work(&watch.name, run_dir, output, watch.wait),
         ScrubAction::Cancel { name } => {
             let done = format!("{name}: the scrub is cancelled");
             ask(&name, run_dir, &Request::ScrubCancel, output, &done)

@@ -29,16 +29,23 @@ const READS_OF_TEN: u64 = 7;
 
 /// All contents that were written.
 pub(super) struct Contents {
-    seed: u64,
     parts: Vec<Part>,
 }
 
 /// A worker's part of the array.
 struct Part {
+    seed: u64,
     first: u64,
     /// How many times each block was written.
     written: Vec<u32>,
     prng: Prng,
+}
+
+/// What a worker works with.
+struct Hands {
+    target: Box<dyn Target>,
+    buffer: Aligned,
+    figures: Figures,
 }
 
 /// What was measured.
@@ -88,67 +95,59 @@ impl Contents {
             let first = (index * each).min(blocks);
             let end = (first + each).min(blocks);
             let written = vec![0; (end - first) as usize];
-            Part { first, written, prng: Prng::new(seed ^ index) }
+            Part { seed, first, written, prng: Prng::new(seed ^ index) }
         };
-        Self { seed, parts: (0..WORKERS as u64).map(part).collect() }
+        Self { parts: (0..WORKERS as u64).map(part).collect() }
     }
 
     /// Writes every block.
     pub(super) fn write_all(&mut self, address: &Address) -> Result<Figures> {
-        self.each(address, |seed, part, target, figures| {
-            let mut buffer = Aligned::new(SWEEP_BLOCKS as usize * BLOCK_BYTES);
-            for at in (0..part.blocks()).step_by(SWEEP_BLOCKS as usize) {
-                let blocks = SWEEP_BLOCKS.min(part.blocks() - at);
-                part.write(seed, at, blocks, target, &mut buffer, figures)?;
-            }
-            target.flush().context("a flush")
+        self.each(address, SWEEP_BLOCKS, |part, hands| {
+            part.sweep(|part, at, blocks| part.write(at, blocks, hands))?;
+            hands.target.flush().context("a flush")
         })
     }
 
     /// Reads every block and checks it.
     pub(super) fn check_all(&mut self, address: &Address) -> Result<Figures> {
-        self.each(address, |seed, part, target, figures| {
-            let mut buffer = Aligned::new(SWEEP_BLOCKS as usize * BLOCK_BYTES);
-            for at in (0..part.blocks()).step_by(SWEEP_BLOCKS as usize) {
-                let blocks = SWEEP_BLOCKS.min(part.blocks() - at);
-                part.check(seed, at, blocks, target, &mut buffer, figures)?;
-            }
-            Ok(())
+        self.each(address, SWEEP_BLOCKS, |part, hands| {
+            part.sweep(|part, at, blocks| part.check(at, blocks, hands))
         })
     }
 
     /// Reads (and checks) and writes at random until told to stop.
     pub(super) fn mix(&mut self, address: &Address, stop: &AtomicBool) -> Result<Figures> {
-        self.each(address, |seed, part, target, figures| {
-            let mut buffer = Aligned::new(REQUEST_BLOCKS_MAX as usize * BLOCK_BYTES);
+        self.each(address, REQUEST_BLOCKS_MAX, |part, hands| {
             while !stop.load(Ordering::Relaxed) && part.blocks() > 0 {
                 let at = part.prng.below(part.blocks());
                 let most = REQUEST_BLOCKS_MAX.min(part.blocks() - at);
                 let blocks = 1 + part.prng.below(most);
                 if part.prng.chance(READS_OF_TEN, 10) {
-                    part.check(seed, at, blocks, target, &mut buffer, figures)?;
+                    part.check(at, blocks, hands)?;
                 } else {
-                    part.write(seed, at, blocks, target, &mut buffer, figures)?;
+                    part.write(at, blocks, hands)?;
                 }
             }
-            target.flush().context("a flush")
+            hands.target.flush().context("a flush")
         })
     }
 
-    /// Does something in every part at once, each over a connection of its own.
+    /// Does something in every part at once, each over a connection of its own, with up to `most`
+    /// blocks at a time.
     fn each(
         &mut self,
         address: &Address,
-        work: impl Fn(u64, &mut Part, &mut dyn Target, &mut Figures) -> Result<()> + Sync,
+        most: u64,
+        work: impl Fn(&mut Part, &mut Hands) -> Result<()> + Sync,
     ) -> Result<Figures> {
-        let seed = self.seed;
         let one = |part: &mut Part| -> Result<Figures> {
-            let mut figures = Figures::new()?;
-            let mut target = address.connect().with_context(|| address.name())?;
+            let figures = Figures::new()?;
+            let target = address.connect().with_context(|| address.name())?;
             let start = Instant::now();
-            work(seed, part, &mut *target, &mut figures)?;
-            figures.time = start.elapsed();
-            Ok(figures)
+            let buffer = Aligned::new(most as usize * BLOCK_BYTES);
+            let mut hands = Hands { target, buffer, figures };
+            work(part, &mut hands)?;
+            Ok(Figures { time: start.elapsed(), ..hands.figures })
         };
         thread::scope(|scope| {
             let spawn = |part| scope.spawn(|| one(part));
@@ -168,20 +167,21 @@ impl Part {
         self.written.len() as u64
     }
 
+    /// Does something with all blocks, from the first to the last.
+    fn sweep(&mut self, mut work: impl FnMut(&mut Self, u64, u64) -> Result<()>) -> Result<()> {
+        for at in (0..self.blocks()).step_by(SWEEP_BLOCKS as usize) {
+            work(self, at, SWEEP_BLOCKS.min(self.blocks() - at))?;
+        }
+        Ok(())
+    }
+
     /// Writes `blocks` blocks of the part, with new contents.
-    fn write(
-        &mut self,
-        seed: u64,
-        at: u64,
-        blocks: u64,
-        target: &mut dyn Target,
-        buffer: &mut [u8],
-        figures: &mut Figures,
-    ) -> Result<()> {
+    fn write(&mut self, at: u64, blocks: u64, hands: &mut Hands) -> Result<()> {
+        let Hands { target, buffer, figures } = hands;
         let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
         for (block, at) in buffer.chunks_mut(BLOCK_BYTES).zip(at..) {
             self.written[at as usize] += 1;
-            fill(seed, self.first + at, self.written[at as usize], block);
+            fill(self.seed, self.first + at, self.written[at as usize], block);
         }
         let first = self.first + at;
         let write = || target.write(first * BLOCK_BYTES as u64, buffer);
@@ -192,15 +192,8 @@ impl Part {
     }
 
     /// Reads `blocks` blocks of the part, and checks that they are what was written last.
-    fn check(
-        &mut self,
-        seed: u64,
-        at: u64,
-        blocks: u64,
-        target: &mut dyn Target,
-        buffer: &mut [u8],
-        figures: &mut Figures,
-    ) -> Result<()> {
+    fn check(&mut self, at: u64, blocks: u64, hands: &mut Hands) -> Result<()> {
+        let Hands { target, buffer, figures } = hands;
         let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
         let first = self.first + at;
         let read = || target.read(first * BLOCK_BYTES as u64, buffer);
@@ -209,7 +202,7 @@ impl Part {
         figures.bytes += buffer.len() as u64;
         let mut expected = [0; BLOCK_BYTES];
         for (block, at) in buffer.chunks(BLOCK_BYTES).zip(at..) {
-            fill(seed, self.first + at, self.written[at as usize], &mut expected);
+            fill(self.seed, self.first + at, self.written[at as usize], &mut expected);
             if *block != expected {
                 let block = self.first + at;
                 bail!("block {block} does not hold what was written last: DATA IS WRONG");

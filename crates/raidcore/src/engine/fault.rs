@@ -190,11 +190,11 @@ impl Engine {
             return Err(CommandError::TooSmall { have: blocks, need });
         }
         let record = &self.recorder.record;
-        let known =
+        let mut known =
             record.slots.iter().map(|slot| slot.device).chain(record.spares.iter().copied());
         let mut devices = self.members.iter().filter_map(|m| m.device);
         let in_use = devices.any(|d| d == device) || self.spares.iter().any(|s| s.device == device);
-        if in_use || known.into_iter().any(|known| known == uuid) {
+        if in_use || known.any(|known| known == uuid) {
             return Err(CommandError::NoSuchDevice);
         }
         if self.recorder.record.spares.len() >= SPARES_MAX {

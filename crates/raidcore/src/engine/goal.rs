@@ -42,11 +42,11 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
             })
         }
         Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Replay { .. } => {
+            // A repair is of one row, and reads no other.
             let roles = job.bad.iter().fold(Set::EMPTY, |set, b| set.with(b.role.index()));
-            let from = job.bad.iter().map(|b| b.row).min().unwrap_or(0);
-            let to = job.bad.iter().map(|b| b.row + b.blocks).max().unwrap_or(0);
+            let row = job.bad.first().map_or(0, |b| b.row);
             let write = roles.and(health.writable);
-            (Goal { write, compare: Set::EMPTY }, from, to - from)
+            (Goal { write, compare: Set::EMPTY }, row, 1)
         }
     }
 }

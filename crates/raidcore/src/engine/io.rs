@@ -5,17 +5,19 @@ use alloc::vec::Vec;
 use super::job::{Op, Owner, Scan, Stage, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, Note, PassKind, RequestError};
 use crate::plan::{Bad, SubIo, WriteKind};
-use crate::units::{MemberId, Pba};
+use crate::units::{MemberId, Pba, Set};
 
 impl Engine {
     pub(super) fn issue_reads(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let (readable, _) = self.health(self.jobs[id].stripe);
         for index in 0..self.jobs[id].plan.reads.len() {
-            self.issue_read(id, index, out);
+            self.issue_read(id, index, readable, out);
         }
         Stage::AfterRead
     }
 
-    pub(super) fn issue_read(&mut self, id: JobId, index: usize, out: &mut Vec<Action>) {
+    /// Begins one of the plan's reads; `readable` is what can be read in the stripe now.
+    fn issue_read(&mut self, id: JobId, index: usize, readable: Set, out: &mut Vec<Action>) {
         let job = &self.jobs[id];
         let io = job.plan.reads[index];
         let replayed = if let Work::Replay { index } = job.work { Some(index) } else { None };
@@ -29,7 +31,7 @@ impl Engine {
             }
             None => {
                 let (member, at) = self.place(job.stripe, io.role, io.row);
-                (member, at, self.health(job.stripe).0.has(io.role.index()))
+                (member, at, readable.has(io.role.index()))
             }
         };
         let Some(device) = self.members[member.index()].device.filter(|_| current) else {
@@ -183,7 +185,8 @@ impl Engine {
         job.plan.reads.push(SubIo { blocks: 1, ..io });
         job.scan = Some(Scan { index, rest: Some(rest).filter(|rest| rest.blocks > 0) });
         let before = job.outstanding;
-        self.issue_read(id, usize::from(index), out);
+        let (readable, _) = self.health(self.jobs[id].stripe);
+        self.issue_read(id, usize::from(index), readable, out);
         if self.jobs[id].outstanding == before {
             // The member went meanwhile: what is left decides anew.
             self.jobs[id].scan = None;

@@ -452,16 +452,14 @@ impl Engine {
     fn unzero(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         if self.flusher.has_failed() {
             self.jobs[id].error = Some(RequestError::Io);
+        }
+        if self.jobs[id].error.is_some() {
             return Stage::Settle;
         }
         // A member that failed and came back would show what it held before the discard.
         if let Some(ticket) = self.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
-            let lost = self.jobs[id].error.is_some();
-            return if lost { Stage::Settle } else { Stage::Unzero };
-        }
-        if self.jobs[id].error.is_some() {
-            return Stage::Settle;
+            return Stage::Unzero;
         }
         let stripe = self.jobs[id].stripe;
         self.zero.map.clear(stripe.0);

@@ -217,8 +217,8 @@ impl Engine {
         self.journal.len > 0
             && job.entry.is_none()
             && job.error.is_none()
-            && !self.holders(id).is_empty()
             && (at_risk || self.journal.is_live(job.stripe))
+            && !self.holders(id).is_empty()
     }
 
     /// Makes a rebuild wait while a replay would write to its stripe what the member held before it

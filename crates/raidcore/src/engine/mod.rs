@@ -37,7 +37,7 @@ pub use job::Job;
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;
 use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage, SlotState};
-use crate::plan::{BoundStep, Parity, Plan};
+use crate::plan::{BoundStep, Parity};
 use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use background::Background;
@@ -441,11 +441,5 @@ impl Engine {
 
     fn zero_map(&self) -> &BitMap {
         &self.zero.map
-    }
-
-    /// How a job's plan is bound; for tests that look inside.
-    #[must_use]
-    pub fn plan_of(&self, job: JobId) -> &Plan {
-        &self.jobs[job].plan
     }
 }

@@ -3,5 +3,7 @@
 
 mod file;
 mod mounts;
+#[path = "../tools/run.rs"]
+mod run;
 mod tools;
 mod world;

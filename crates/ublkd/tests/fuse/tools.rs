@@ -8,6 +8,7 @@ use raidcore::engine::Op;
 use tempfile::TempDir;
 use ublkd::front::fuse::Unmounted;
 
+use crate::run::run;
 use crate::world::{World, config, pattern};
 
 /// A loop device and a mount of it, undone at the end, however the test ends.
@@ -50,17 +51,6 @@ impl Drop for Loop {
         }
         Command::new("losetup").args(["-d", &self.device]).status().ok();
     }
-}
-
-/// What the command prints. `package` is what has it in Debian.
-fn run(command: &mut Command, package: &str) -> String {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}; `apt install {package}`"));
-    let print = String::from_utf8_lossy(&output.stdout);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {print}{error}");
-    print.into_owned()
 }
 
 /// Makes a file system on a loop device, fills it, and checks it after it was unmounted.

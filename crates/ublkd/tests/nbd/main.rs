@@ -4,6 +4,8 @@ mod client;
 mod haggling;
 mod hostile;
 mod requests;
+#[path = "../tools/run.rs"]
+mod run;
 mod sockets;
 mod stopping;
 mod tools;

@@ -7,18 +7,8 @@ use std::process::Command;
 use raidcore::engine::Op;
 use ublkd::front::nbd::NbdLimits;
 
+use crate::run::run;
 use crate::world::{World, config, pattern};
-
-/// What the command prints. `package` is what has it in Debian.
-fn run(command: &mut Command, package: &str) -> String {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}; `apt install {package}`"));
-    let print = String::from_utf8_lossy(&output.stdout);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {print}{error}");
-    print.into_owned()
-}
 
 /// A file of the volume's size, with data and a hole.
 fn image(path: &Path) -> Vec<u8> {
