@@ -326,6 +326,7 @@ pub(crate) enum ScrubAction {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   evenkeel simulate --seeds 10000              as many worlds, on all cores
+  evenkeel simulate --seeds 1000000 --time 60  for a minute
   evenkeel simulate --seed 4711 --trace        what happens in one of them
 
 A seed is a run: the same seed does the same on every machine.")]
@@ -339,6 +340,9 @@ pub(crate) struct SimulateArgs {
     /// Tell all that happens in the first seed, and play no other
     #[arg(long)]
     pub(crate) trace: bool,
+    /// Play this scenario instead of those that the seeds draw: JSON, as a failure prints it
+    #[arg(long, value_name = "JSON")]
+    pub(crate) scenario: Option<String>,
     /// Begin no more seeds after so long
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time: Option<u64>,

@@ -6,7 +6,7 @@
 use det::Instant;
 use raidcore::engine::{Action, Config, Engine, Input, Io, IoError, IoOp, Op, Request};
 use raidcore::geometry::Level;
-use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
+use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray};
 use raidcore::plan::BoundStep;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Mem, Tag};
 
@@ -111,6 +111,7 @@ fn main() {
         chunk: 4,
         consistency: Consistency::Bitmap,
         devices: (1..=5).map(|disk| DeviceUuid([disk; 16])).collect(),
+        journal_blocks: JOURNAL_BLOCKS,
         member_blocks: 1024,
     });
     println!("An array of {} blocks on 5 disks.", array.engine.geometry().capacity());

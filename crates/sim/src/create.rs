@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use det::Prng;
 use raidcore::meta::{ArrayId, ArrayRecord, DeviceUuid, NewArray};
 
 use crate::disk::Disk;
 use crate::scenario::Scenario;
+use crate::source::Source;
 
 const ARRAY: ArrayId = ArrayId(*b"the test's array");
 
@@ -17,8 +17,8 @@ pub(crate) fn uuid_of(index: usize) -> DeviceUuid {
 }
 
 /// New members, as `evenkeel create` leaves them, and their common record.
-pub(crate) fn create(scenario: &Scenario, prng: &mut Prng) -> (Vec<Disk>, ArrayRecord) {
-    let Scenario { level, members, chunk, consistency, stripes, .. } = *scenario;
+pub(crate) fn create(scenario: &Scenario, source: &mut Source) -> (Vec<Disk>, ArrayRecord) {
+    let Scenario { level, members, chunk, consistency, stripes, journal, .. } = *scenario;
     let new = |member_blocks| NewArray {
         array: ARRAY,
         name: "test".into(),
@@ -27,6 +27,7 @@ pub(crate) fn create(scenario: &Scenario, prng: &mut Prng) -> (Vec<Disk>, ArrayR
         chunk,
         consistency,
         devices: (0..members).map(uuid_of).collect(),
+        journal_blocks: journal,
         member_blocks,
     };
     let record = (1..)
@@ -34,13 +35,14 @@ pub(crate) fn create(scenario: &Scenario, prng: &mut Prng) -> (Vec<Disk>, ArrayR
         .find_map(|record| record.ok().filter(|r| r.geometry.stripes() >= stripes))
         .expect("some size is enough");
     let resyncs = scenario.used_disks && record.geometry.redundancy() > 0;
-    let mut disks = vec![Disk::new(record.areas.member_blocks()); members];
+    let (meta_blocks, blocks) = (record.areas.meta_blocks(), record.areas.member_blocks());
+    let mut disks: Vec<_> = (0..members).map(|i| Disk::new(i, meta_blocks, blocks)).collect();
     for (disk, slot) in disks.iter_mut().zip(&record.slots) {
         if scenario.used_disks {
-            disk.soil(prng, record.areas.meta_blocks());
+            disk.soil(source);
         }
         for (at, block) in record.new_maps(resyncs).chain(record.superblocks(slot.device)) {
-            disk.write(at.0, Rc::from(block), true);
+            disk.write_meta(at.0, Rc::new(block), true);
         }
     }
     (disks, record)

@@ -1,25 +1,90 @@
 //! A disk with a volatile cache: what was written is seen at once, but survives a crash for sure
 //! only after a flush or with FUA; until then each block survives in any of its versions.
+//!
+//! The engine never looks at data, and parity is made byte by byte: so a data block is kept by its
+//! first bytes, the rest of it is zeros. Metadata is kept whole, as it is checksummed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use det::Prng;
 use raidcore::engine::IoError;
-use raidcore::meta::MemberImage;
+use raidcore::meta::{Image, Unreadable};
 use raidcore::units::{BLOCK_BYTES, Pba};
 
-pub(crate) type Block = Rc<[u8]>;
+use crate::source::Source;
 
-#[derive(Clone, Default)]
-pub(crate) struct Disk {
-    pub(crate) blocks: u64,
-    durable: BTreeMap<u64, Block>,
+/// How many bytes of a data block are kept.
+pub(crate) const KEPT: usize = 32;
+
+/// The unit that a disk writes atomically where it is worse than the array wants it.
+const SECTOR: usize = 512;
+
+/// A block of data.
+pub(crate) type Data = [u8; KEPT];
+
+/// A block of metadata.
+pub(crate) type Meta = Rc<[u8; BLOCK_BYTES]>;
+
+static BLANK: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+
+/// Blocks in their versions: what is durable, and what came after it.
+#[derive(Clone)]
+struct Media<B> {
+    durable: Vec<B>,
     /// Versions that are not durable yet, oldest first, each with the write's number.
-    cached: BTreeMap<u64, Vec<(u64, Block)>>,
+    cached: BTreeMap<usize, Vec<(u64, B)>>,
+}
+
+impl<B: Clone> Media<B> {
+    fn new(blocks: u64, blank: B) -> Self {
+        Self { durable: vec![blank; blocks as usize], cached: BTreeMap::new() }
+    }
+
+    fn read(&self, at: usize) -> &B {
+        let cached = self.cached.get(&at).and_then(|versions| versions.last());
+        cached.map_or(&self.durable[at], |(_, block)| block)
+    }
+
+    fn write(&mut self, at: usize, block: B, number: u64, fua: bool) {
+        if fua {
+            self.cached.remove(&at);
+            self.durable[at] = block;
+        } else {
+            self.cached.entry(at).or_default().push((number, block));
+        }
+    }
+
+    fn flushed(&mut self, mark: u64) {
+        let durable = &mut self.durable;
+        self.cached.retain(|&at, versions| {
+            let count = versions.partition_point(|(number, _)| *number <= mark);
+            if let Some((_, block)) = versions.drain(..count).next_back() {
+                durable[at] = block;
+            }
+            !versions.is_empty()
+        });
+    }
+
+    /// Each block that is not durable survives in any of its versions; `mix` may mix two.
+    fn crash(&mut self, source: &mut Source, mix: impl Fn(&mut Source, &B, &B) -> B) {
+        for (at, versions) in std::mem::take(&mut self.cached) {
+            let choice = source.below(versions.len() as u64 + 1) as usize;
+            if choice > 0 {
+                let new = mix(source, &self.durable[at], &versions[choice - 1].1);
+                self.durable[at] = new;
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Disk {
+    label: String,
+    meta: Media<Option<Meta>>,
+    data: Media<Data>,
     writes: u64,
-    /// Blocks that can't be read until they are written.
-    pub(crate) bad: BTreeSet<u64>,
+    /// Blocks that can't be read until they are written, or have been tried so many times.
+    pub(crate) bad: BTreeMap<u64, u32>,
     /// It answers no more.
     pub(crate) gone: bool,
     /// It answers, but nothing can be read.
@@ -28,39 +93,96 @@ pub(crate) struct Disk {
     pub(crate) unwritable: BTreeSet<u64>,
     /// How its next write or flush fails.
     pub(crate) sick: Option<IoError>,
+    /// It takes no notice of anything until so many events have passed.
+    pub(crate) stalled_until: u64,
 }
 
+/// A block that can't be read, however often one tries.
+pub(crate) const FOR_GOOD: u32 = u32::MAX;
+
 impl Disk {
-    pub(crate) fn new(blocks: u64) -> Self {
-        Self { blocks, ..Self::default() }
-    }
-
-    /// Fills everything from `from` on with noise: what a used disk holds.
-    pub(crate) fn soil(&mut self, prng: &mut Prng, from: u64) {
-        for at in from..self.blocks {
-            let mut noise = vec![0; BLOCK_BYTES];
-            prng.fill(&mut noise);
-            self.durable.insert(at, noise.into());
+    pub(crate) fn new(index: usize, meta_blocks: u64, blocks: u64) -> Self {
+        Self {
+            label: format!("disk {index}"),
+            meta: Media::new(meta_blocks, None),
+            data: Media::new(blocks - meta_blocks, [0; KEPT]),
+            writes: 0,
+            bad: BTreeMap::new(),
+            gone: false,
+            unreadable: false,
+            unwritable: BTreeSet::new(),
+            sick: None,
+            stalled_until: 0,
         }
     }
 
-    pub(crate) fn read(&self, at: u64) -> Option<&Block> {
-        assert!(at < self.blocks, "a read beyond the end");
-        let cached = self.cached.get(&at).and_then(|versions| versions.last());
-        cached.map(|(_, b)| b).or_else(|| self.durable.get(&at))
+    /// Another disk with the same data on it, and zeros where metadata goes: what a disk is that
+    /// was used before, when its old metadata has been wiped.
+    pub(crate) fn wiped(&self, index: usize) -> Self {
+        let fresh = Self::new(index, self.meta_blocks(), self.size());
+        Self { data: self.data.clone(), writes: self.writes, ..fresh }
     }
 
-    pub(crate) fn write(&mut self, at: u64, block: Block, fua: bool) {
-        assert!(at < self.blocks, "a write beyond the end");
+    pub(crate) fn meta_blocks(&self) -> u64 {
+        self.meta.durable.len() as u64
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.meta_blocks() + self.data.durable.len() as u64
+    }
+
+    /// Fills the data with noise: what a used disk holds.
+    pub(crate) fn soil(&mut self, source: &mut Source) {
+        self.data.durable.iter_mut().for_each(|block| source.noise(block));
+    }
+
+    fn index(&self, at: u64) -> usize {
+        let index = at.checked_sub(self.meta_blocks()).expect("data is not in metadata's place");
+        assert!(at < self.size(), "an I/O beyond the end");
+        index as usize
+    }
+
+    pub(crate) fn data(&self, at: u64) -> &Data {
+        self.data.read(self.index(at))
+    }
+
+    /// Whether what is read there would be there after a crash, whatever happens.
+    pub(crate) fn is_durable(&self, at: u64) -> bool {
+        let index = self.index(at);
+        let versions = self.data.cached.get(&index).into_iter().flatten();
+        versions.fold(true, |same, (_, block)| same && *block == self.data.durable[index])
+    }
+
+    pub(crate) fn meta(&self, at: u64) -> &[u8; BLOCK_BYTES] {
+        self.meta.read(at as usize).as_deref().unwrap_or(&BLANK)
+    }
+
+    pub(crate) fn write_data(&mut self, at: u64, block: Data, fua: bool) {
+        let index = self.index(at);
         self.bad.remove(&at);
-        if fua {
-            self.cached.remove(&at);
-            self.durable.insert(at, block);
-        } else {
-            self.writes += 1;
-            let version = (self.writes, block);
-            self.cached.entry(at).or_default().push(version);
+        self.writes += 1;
+        self.data.write(index, block, self.writes, fua);
+    }
+
+    pub(crate) fn write_meta(&mut self, at: u64, block: Meta, fua: bool) {
+        self.bad.remove(&at);
+        self.writes += 1;
+        self.meta.write(at as usize, Some(block), self.writes, fua);
+    }
+
+    /// Changes a block without a word.
+    pub(crate) fn corrupt(&mut self, source: &mut Source, at: u64) {
+        let index = self.index(at);
+        let mut noise = [0; KEPT];
+        source.noise(&mut noise);
+        // A single byte or all of them.
+        let count = if source.chance(1, 2) { 1 } else { KEPT };
+        let mut block = *self.data.read(index);
+        for (byte, noise) in block.iter_mut().zip(noise).take(count) {
+            *byte ^= noise | 1;
         }
+        self.data.cached.remove(&index);
+        self.data.durable[index] = block;
     }
 
     /// What a flush that begins now will make durable.
@@ -69,51 +191,52 @@ impl Disk {
     }
 
     pub(crate) fn flushed(&mut self, mark: u64) {
-        let durable = &mut self.durable;
-        self.cached.retain(|&at, versions| {
-            let count = versions.partition_point(|(number, _)| *number <= mark);
-            if let Some((_, block)) = versions.drain(..count).next_back() {
-                durable.insert(at, block);
-            }
-            !versions.is_empty()
-        });
+        self.data.flushed(mark);
+        self.meta.flushed(mark);
     }
 
     /// What a discard leaves behind: noise.
-    pub(crate) fn discard(&mut self, prng: &mut Prng, at: u64, blocks: u64) {
+    pub(crate) fn discard(&mut self, source: &mut Source, at: u64, blocks: u64) {
         for at in at..at + blocks {
-            let mut noise = vec![0; BLOCK_BYTES];
-            prng.fill(&mut noise);
-            self.write(at, noise.into(), false);
+            let mut noise = [0; KEPT];
+            source.noise(&mut noise);
+            self.write_data(at, noise, false);
         }
     }
 
-    /// The power fails; `in_flight` are the blocks of writes that had not completed.
-    pub(crate) fn crash(&mut self, prng: &mut Prng, in_flight: Vec<(u64, Block)>) {
-        let mut versions = std::mem::take(&mut self.cached);
-        for (at, block) in in_flight {
-            versions.entry(at).or_default().push((0, block));
-        }
-        for (at, versions) in versions {
-            let choice = prng.below(versions.len() as u64 + 1) as usize;
-            if choice > 0 {
-                self.durable.insert(at, versions[choice - 1].1.clone());
+    /// The power fails. With `torn`, a block of metadata can be left old in some sectors and new
+    /// in others.
+    pub(crate) fn crash(&mut self, source: &mut Source, torn: bool) {
+        self.data.crash(source, |_, _, new| *new);
+        self.meta.crash(source, |source, old, new| {
+            if !torn || source.chance(1, 2) {
+                return new.clone();
             }
-        }
+            let mut mixed = *old.as_deref().unwrap_or(&BLANK);
+            let new = new.as_deref().unwrap_or(&BLANK);
+            for (to, from) in mixed.chunks_mut(SECTOR).zip(new.chunks(SECTOR)) {
+                if source.chance(1, 2) {
+                    to.copy_from_slice(from);
+                }
+            }
+            Some(Rc::new(mixed))
+        });
+    }
+}
+
+impl Image for Disk {
+    fn label(&self) -> &str {
+        &self.label
     }
 
-    /// What assembly reads of it.
-    pub(crate) fn image(&self, label: String, meta_blocks: u64) -> MemberImage {
-        let mut meta = vec![0; meta_blocks as usize * BLOCK_BYTES];
-        for (&at, block) in self.durable.range(..meta_blocks) {
-            let start = at as usize * BLOCK_BYTES;
-            meta[start..start + BLOCK_BYTES].copy_from_slice(block);
+    fn blocks(&self) -> u64 {
+        self.size()
+    }
+
+    fn block(&self, at: Pba) -> Result<&[u8], Unreadable> {
+        if self.bad.contains_key(&at.0) {
+            return Err(Unreadable);
         }
-        MemberImage {
-            label,
-            blocks: self.blocks,
-            meta,
-            unreadable: self.bad.iter().map(|&at| Pba(at)).collect(),
-        }
+        Ok(if at.0 < self.meta_blocks() { self.meta(at.0) } else { &[] })
     }
 }

@@ -1,21 +1,23 @@
-//! What goes wrong in the world, never more than redundancy makes up for, and what operators do.
+//! What goes wrong in the world. Never more than redundancy makes up for, unless the scenario says
+//! so.
 
-use raidcore::engine::{ArrayHealth, Command, Input, IoError, Note, Pace, PassKind};
+use std::collections::BTreeSet;
+
+use raidcore::engine::{Command, Input, IoError};
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock};
-use raidcore::units::{DeviceId, MemberId, Stripe};
+use raidcore::units::{DeviceId, Pba, Stripe};
 
 use crate::create::uuid_of;
-use crate::disk::Disk;
+use crate::disk::{Disk, FOR_GOOD};
 use crate::world::World;
 
 impl World {
     /// Members that do not serve in full, or will not when the engine finds out, or would not
     /// after a crash now.
     pub(crate) fn missing(&self) -> usize {
-        let status = self.engine.status();
-        let newest = self.superblocks().map(|(_, s)| s.record);
-        let newest = newest.max_by_key(|r| r.events).expect("an array");
-        let whole = status.members.iter().zip(&newest.slots).filter(|(m, slot)| {
+        let newest = self.superblocks().map(|(_, s)| s.record).max_by_key(|r| r.events);
+        let Some(newest) = newest else { return self.scenario.members };
+        let whole = self.engine.members().zip(&newest.slots).filter(|(m, slot)| {
             let well = |d: DeviceId| {
                 let disk = &self.disks[d.0 as usize];
                 !disk.gone && disk.sick.is_none()
@@ -23,185 +25,208 @@ impl World {
             let there = m.device.is_some_and(well);
             there && m.state == SlotState::Up && slot.state == SlotState::Up
         });
-        status.members.len() - whole.count()
+        self.scenario.members - whole.count()
     }
 
     /// The superblocks of the disks that answer.
     pub(crate) fn superblocks(&self) -> impl Iterator<Item = (usize, Superblock)> + '_ {
         let there = self.disks.iter().enumerate().filter(|(_, disk)| !disk.gone);
         there.filter_map(|(index, disk)| {
-            let copies = SUPERBLOCKS.map(|at| disk.read(at.0).map(|block| &block[..]));
+            let readable = |at: Pba| !disk.bad.contains_key(&at.0);
+            let copies = SUPERBLOCKS.map(|at| readable(at).then(|| &disk.meta(at.0)[..]));
             Some((index, choose_superblock(&copies).ok()?))
         })
     }
 
-    pub(crate) fn member_disks(&self) -> Vec<usize> {
-        let status = self.engine.status();
-        let devices = status.members.iter().filter_map(|m| m.device);
-        devices.map(|d| d.0 as usize).collect()
+    /// Where a stripe is on every disk.
+    fn place(&self, stripe: Stripe) -> std::ops::Range<u64> {
+        let Pba(start) = self.engine.geometry().place(stripe, self.areas.data_start());
+        start..start + u64::from(self.scenario.chunk)
     }
 
-    pub(crate) fn look_synced(&mut self) {
-        let status = self.engine.status();
-        let resyncs = status.pass.is_some_and(|p| p.kind == PassKind::Resync);
-        let ended = |note: &Note| matches!(note, Note::PassEnded(PassKind::Resync, _));
-        if self.unsynced && self.engine.is_serving() && !resyncs && self.notes.iter().any(ended) {
-            self.unsynced = false;
+    /// How many members can't be read in the stripe where they are worst off.
+    fn spoilt(&self) -> usize {
+        let members = self.member_disks();
+        let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
+        let known = self.spoilt.values().map(BTreeSet::len);
+        let bad = stripes.map(|stripe| self.bad_in(stripe, &members).len());
+        bad.chain(known).max().unwrap_or(0)
+    }
+
+    /// The members that can't be read in a stripe.
+    fn bad_in(&self, stripe: Stripe, members: &[usize]) -> BTreeSet<usize> {
+        let place = self.place(stripe);
+        let bad = |disk: &&usize| self.disks[**disk].bad.range(place.clone()).next().is_some();
+        members.iter().filter(bad).copied().collect()
+    }
+
+    /// Whether redundancy makes up for one more member.
+    pub(crate) fn can_lose_one(&self) -> bool {
+        !self.unsynced && self.missing() + self.spoilt() < self.redundancy()
+    }
+
+    /// Something goes wrong.
+    pub(crate) fn fault(&mut self) {
+        self.look_synced();
+        let faults = self.scenario.faults;
+        if faults.beyond && !self.beyond && self.source.chance(1, 16) {
+            self.exceed();
+        }
+        let weights = [
+            faults.gone,
+            faults.write,
+            faults.latent,
+            faults.transient,
+            faults.stall,
+            faults.operator,
+        ];
+        let total = weights.iter().sum();
+        if total == 0 {
+            return;
+        }
+        let mut at = self.source.below(total);
+        let kind = weights.iter().position(|&weight| {
+            let here = at < weight;
+            at = at.saturating_sub(weight);
+            here
+        });
+        match kind {
+            Some(0) => self.lose_a_disk(),
+            Some(1) => self.fail_a_write(),
+            Some(2) => self.spoil_blocks(false),
+            Some(3) => self.spoil_blocks(true),
+            Some(4) => self.stall(),
+            _ => self.operate(),
         }
     }
 
-    pub(crate) fn fault(&mut self) {
-        self.look_synced();
+    /// A disk that may fail now: a spare, a member that is being filled, or any member if
+    /// redundancy makes up for it.
+    fn victim(&mut self) -> Option<usize> {
+        let members: Vec<_> = self.engine.members().collect();
+        let filled = members.iter().filter(|m| m.state != SlotState::Up).filter_map(|m| m.device);
+        let mut victims: Vec<_> = self.engine.spares().chain(filled).collect();
+        if self.can_lose_one() {
+            victims.extend(members.iter().filter_map(|m| m.device));
+        }
+        if victims.is_empty() {
+            return None;
+        }
+        let DeviceId(victim) = self.source.one_of(&victims);
+        Some(victim as usize)
+    }
+
+    fn lose_a_disk(&mut self) {
+        let Some(disk) = self.victim() else { return };
+        self.trace(format_args!("disk {disk} goes"));
+        self.summary.faults.gone += 1;
+        self.disks[disk].gone = true;
+        if self.source.chance(1, 2) {
+            self.step(Input::DeviceGone(DeviceId(disk as u32)));
+        }
+    }
+
+    fn fail_a_write(&mut self) {
+        let Some(disk) = self.victim() else { return };
+        self.summary.faults.write += 1;
+        let error = self.source.one_of(&[IoError::Medium, IoError::NoSpace]);
+        self.trace(format_args!("a write to disk {disk} will fail: {error:?}"));
+        self.disks[disk].sick = Some(error);
+    }
+
+    /// Makes blocks of one stripe unreadable, on as many members as redundancy makes up for.
+    pub(crate) fn spoil_blocks(&mut self, transient: bool) {
         if self.unsynced {
             return;
         }
         let members = self.member_disks();
-        if members.is_empty() {
-            return;
+        let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+        // Whoever works on the stripe knows of all that have been bad meanwhile.
+        if self.engine.is_idle() {
+            self.forget_spoilt();
         }
-        let pick = members[self.prng.below(members.len() as u64) as usize];
-        let bad = self.disks.iter().any(|d| !d.bad.is_empty());
-        let missing = self.missing();
-        if self.prng.chance(1, 2) {
-            if !bad && missing < self.redundancy() {
-                let kind = self.prng.below(4);
-                self.summary.failed_writes += u64::from(kind < 2);
-                self.summary.disks_gone += u64::from(kind >= 2);
-                match kind {
-                    0 => self.disks[pick].sick = Some(IoError::Medium),
-                    1 => self.disks[pick].sick = Some(IoError::NoSpace),
-                    2 => self.disks[pick].gone = true,
-                    _ => {
-                        self.disks[pick].gone = true;
-                        self.step(Input::DeviceGone(DeviceId(pick as u32)));
-                    }
-                }
-            }
-        } else if missing == 0 && self.redundancy() > 0 {
-            self.spoil_blocks();
+        let mut spoilt = self.bad_in(stripe, &members);
+        spoilt.extend(self.spoilt.remove(&stripe).unwrap_or_default());
+        let left = self.redundancy().saturating_sub(self.missing());
+        while spoilt.len() < left && self.source.chance(2, 3) {
+            let disk = self.source.one_of(&members);
+            spoilt.insert(disk);
+            self.spoil(stripe, disk, transient);
         }
+        self.spoilt.insert(stripe, spoilt);
     }
 
-    /// Makes blocks of one stripe unreadable, on as many members as redundancy makes up for.
-    pub(crate) fn spoil_blocks(&mut self) {
-        let (areas, stripes) = self.areas();
-        let stripe = Stripe(self.prng.below(stripes));
-        let start = self.engine.geometry().place(stripe, areas.data_start()).0;
-        let range = start..start + u64::from(self.scenario.chunk);
+    /// Nobody remembers what could not be read and can be now.
+    pub(crate) fn forget_spoilt(&mut self) {
         let members = self.member_disks();
-        let spoilt = |d: &&usize| self.disks[**d].bad.range(range.clone()).next().is_some();
-        if members.iter().any(|d| spoilt(&d)) {
-            return;
+        let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
+        let bad = stripes.map(|stripe| (stripe, self.bad_in(stripe, &members)));
+        self.spoilt = bad.filter(|(_, disks)| !disks.is_empty()).collect();
+    }
+
+    fn spoil(&mut self, stripe: Stripe, disk: usize, transient: bool) {
+        let at = self.place(stripe).start + self.source.below(self.scenario.chunk.into());
+        let left = if transient { 1 + self.source.below(3) as u32 } else { FOR_GOOD };
+        // What is being written would be read again at once.
+        let busy = self.ios.iter().any(|p| {
+            p.io.device.0 as usize == disk
+                && (p.io.at.0..p.io.at.0 + u64::from(p.io.blocks)).contains(&at)
+        });
+        if !busy {
+            self.trace(format_args!("block {at} of disk {disk} can't be read, {left} times"));
+            self.disks[disk].bad.insert(at, left);
+            self.summary.faults.unreadable += 1;
         }
-        for _ in 0..self.redundancy().min(members.len() - 1) {
-            let disk = members[self.prng.below(members.len() as u64) as usize];
-            let at = start + self.prng.below(self.scenario.chunk.into());
-            let busy = self.ios.iter().any(|p| {
-                p.io.device.0 as usize == disk && (p.io.at.0..p.io.at.0 + 256).contains(&at)
-            });
-            if !busy {
-                self.disks[disk].bad.insert(at);
-                self.summary.bad_blocks += 1;
+    }
+
+    fn stall(&mut self) {
+        let disk = self.source.below(self.disks.len() as u64) as usize;
+        let events = self.source.one_of(&[10, 100, 1000]);
+        self.trace(format_args!("disk {disk} stalls for {events} events"));
+        self.disks[disk].stalled_until = self.summary.events + events;
+        self.summary.faults.stalls += 1;
+    }
+
+    /// More fails than redundancy makes up for.
+    fn exceed(&mut self) {
+        self.beyond = true;
+        self.suspects.extend(&self.exposed);
+        self.summary.faults.beyond += 1;
+        let members = self.member_disks();
+        if self.source.chance(1, 2) {
+            for _ in 0..=self.redundancy() {
+                let disk = self.source.one_of(&members);
+                self.trace(format_args!("disk {disk} goes, beyond redundancy"));
+                self.disks[disk].gone = true;
+            }
+        } else {
+            let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+            for _ in 0..=2 * self.redundancy() {
+                let disk = self.source.one_of(&members);
+                self.spoil(stripe, disk, false);
             }
         }
     }
 
-    pub(crate) fn command(&mut self, command: Command) {
-        self.commands += 1;
-        let number = self.commands;
-        self.step(Input::Command { number, command });
-    }
-
-    /// A new disk with noise on it but zeros where metadata goes, as the host has to see to.
+    /// A disk that was used before, its metadata wiped as the host has to see to.
     pub(crate) fn new_spare(&mut self) -> Command {
-        let blocks = self.disks[0].blocks;
-        let mut disk = Disk::new(blocks);
-        let from = self.meta_blocks();
-        disk.soil(&mut self.prng, from);
+        let index = self.disks.len();
+        let disk = if self.source.chance(1, 2) {
+            // What it holds looks like this very array's.
+            let model = self.source.below(index as u64) as usize;
+            self.disks[model].wiped(index)
+        } else {
+            let mut disk = Disk::new(index, self.areas.meta_blocks(), self.disks[0].size());
+            disk.soil(&mut self.source);
+            disk
+        };
+        let blocks = disk.size();
         self.disks.push(disk);
-        let index = self.disks.len() - 1;
         self.uuids.push(uuid_of(index));
         Command::AddSpare { device: DeviceId(index as u32), uuid: uuid_of(index), blocks }
     }
 
-    pub(crate) fn operate(&mut self) {
-        self.look_synced();
-        if !self.engine.is_serving() {
-            return;
-        }
-        let status = self.engine.status();
-        let impaired = status.health != ArrayHealth::Online;
-        let command = match self.prng.below(12) {
-            0..=3 if impaired && status.spares.is_empty() && self.redundancy() > 0 => {
-                self.new_spare()
-            }
-            4 if self.disks.len() < 12 && self.redundancy() > 0 => self.new_spare(),
-            5 => Command::Scrub { repair: self.prng.chance(1, 2) },
-            6 => Command::Pause,
-            7 => Command::Resume,
-            9 => Command::SetPace(Pace {
-                min: 1 << self.prng.below(30),
-                max: u64::MAX >> self.prng.below(40),
-            }),
-            8 if self.missing() < self.redundancy() && !self.unsynced && !self.has_bad() => {
-                let Some(&spare) = status.spares.first() else { return };
-                let member = self.prng.below(self.scenario.members as u64);
-                Command::Replace { member: MemberId(member as u8), spare }
-            }
-            10 if self.missing() < self.redundancy() && !self.unsynced && !self.has_bad() => {
-                let member = self.prng.below(self.scenario.members as u64);
-                Command::Fail(MemberId(member as u8))
-            }
-            11 => Command::CancelScrub,
-            _ => return,
-        };
-        self.command(command);
-    }
-
     pub(crate) fn has_bad(&self) -> bool {
         self.disks.iter().any(|d| !d.bad.is_empty())
-    }
-
-    /// Brings the array back to full health.
-    pub(crate) fn heal(&mut self) {
-        for disk in &mut self.disks {
-            disk.bad.clear();
-            disk.sick = None;
-        }
-        self.command(Command::SetPace(Pace::default()));
-        for _ in 0..3_000_000u32 {
-            let status = self.engine.status();
-            let busy = !self.ios.is_empty() || !self.computes.is_empty();
-            let whole = status.health == ArrayHealth::Online && !busy;
-            if status.pass.is_none() && (whole || self.redundancy() == 0) {
-                return;
-            }
-            if busy {
-                self.complete_any();
-                continue;
-            }
-            if status.pass.is_some_and(|p| p.paused || p.stuck.is_some()) {
-                self.command(Command::Resume);
-            } else if status.health != ArrayHealth::Online
-                && status.pass.is_none()
-                && status.spares.is_empty()
-            {
-                // Members that have gone unnoticed are found by a flush.
-                let spare = self.new_spare();
-                self.command(spare);
-            }
-            self.pass_time();
-            self.sweep();
-        }
-        panic!("it is never whole again: {:?}", self.engine.status());
-    }
-
-    /// Finds members that have gone without anyone noticing.
-    pub(crate) fn sweep(&mut self) {
-        for disk in self.member_disks() {
-            if self.disks[disk].gone {
-                self.step(Input::DeviceGone(DeviceId(disk as u32)));
-            }
-        }
     }
 }

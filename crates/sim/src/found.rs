@@ -5,10 +5,13 @@ use std::time::Duration;
 use raidcore::engine::{Command, Input, Io, IoOp, Op, Pace, Request, RequestError};
 use raidcore::geometry::{Level, Role};
 use raidcore::meta::{Consistency, MapKind};
-use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Tag};
+use raidcore::units::{DeviceId, Lba, MemberId, Tag};
 
+use crate::disk::FOR_GOOD;
 use crate::model::version_of;
-use crate::scenario::Scenario;
+use crate::power::Outage;
+use crate::scenario::{Faults, Load, Scenario};
+use crate::source::Source;
 use crate::world::World;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
@@ -18,22 +21,38 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         chunk: 4,
         stripes: 40,
         consistency,
-        request: 12,
+        journal: 512,
+        used_disks: false,
         tags: 16,
         jobs: 30,
         background_jobs: 4,
         scratch_blocks: 400,
-        used_disks: false,
-        faults: false,
         requests: 0,
         lives: 1,
+        load: Load {
+            blocks: 12,
+            hot: 1,
+            whole: 0,
+            read: 1,
+            write: 1,
+            flush: 0,
+            discard: 0,
+            zeroes: 0,
+            fua: 0,
+        },
+        faults: Faults { reorder: true, ..Faults::default() },
     }
 }
 
-fn world(level: Level, members: usize, consistency: Consistency) -> World {
-    let mut world = World::new(1, scenario(level, members, consistency), None);
+/// A started world; `seed` decides the order in which I/O ends.
+fn play(seed: u64, scenario: Scenario) -> World {
+    let mut world = World::new(Source::seed(seed), scenario, None);
     world.drain();
     world
+}
+
+fn world(level: Level, members: usize, consistency: Consistency) -> World {
+    play(1, scenario(level, members, consistency))
 }
 
 impl World {
@@ -44,45 +63,40 @@ impl World {
     /// Ends the first I/O that fits; tells whether there was one.
     fn end_one(&mut self, fits: impl Fn(&Io) -> bool) -> bool {
         let Some(at) = self.ios.iter().position(|p| fits(&p.io)) else { return false };
-        let pending = self.ios.remove(at);
-        let result = self.carry_out(&pending);
-        self.step(Input::IoDone { id: pending.io.id, result });
+        self.end_io(at);
         true
     }
 
     /// Ends the first arithmetic that is under way; tells whether there was some.
-    fn end_compute(&mut self) -> bool {
+    fn end_first_compute(&mut self) -> bool {
         if self.computes.is_empty() {
             return false;
         }
         let job = self.computes.remove(0);
-        self.compute(job);
-        self.step(Input::Computed(job));
+        self.end_compute(job);
         true
     }
 
     fn turns(&mut self, count: u32) {
-        for _ in 0..count {
-            match self.ios.len() + self.computes.len() {
-                0 => self.pass_time(),
-                _ => self.complete_any(),
-            }
-        }
+        (0..count).for_each(|_| self.proceed());
     }
 
     /// The power fails and comes back; nothing that a disk had taken is lost.
     fn restart(&mut self) {
         self.ios.clear();
-        self.computes.clear();
-        self.requests.iter_mut().for_each(|request| *request = None);
-        self.start_again(false, false);
+        for disk in &mut self.disks {
+            let mark = disk.flush_mark();
+            disk.flushed(mark);
+        }
+        self.power_off();
+        self.power_on(Outage::Quiet);
         self.drain();
     }
 
     /// Writes a block and returns its version.
     fn write_one(&mut self, lba: u64) -> u64 {
         self.ask(0, Op::Write, lba, 1);
-        let version = version_of(lba, &self.payload[0][..BLOCK_BYTES]);
+        let version = version_of(lba, &self.memory.payload[0][0]);
         self.drain();
         version
     }
@@ -90,7 +104,7 @@ impl World {
     fn read_one(&mut self, lba: u64) -> u64 {
         self.ask(0, Op::Read, lba, 1);
         self.drain();
-        version_of(lba, &self.payload[0][..BLOCK_BYTES])
+        version_of(lba, &self.memory.payload[0][0])
     }
 
     /// Member 1 of a mirror fails and a spare is filled in its place, but only a little.
@@ -117,10 +131,9 @@ impl World {
 #[test]
 fn a_dying_disk_of_large_chunks_is_read_block_by_block_within_bounds() {
     let mut large = scenario(Level::Raid6, 4, Consistency::Bitmap);
-    (large.chunk, large.request, large.tags) = (256, 256, 128);
+    (large.chunk, large.load.blocks, large.tags) = (256, 256, 128);
     (large.jobs, large.background_jobs) = (256, 16);
-    let mut world = World::new(1, large, None);
-    world.drain();
+    let mut world = play(1, large);
     world.disks[0].unreadable = true;
     for tag in 0..128 {
         world.ask(tag, Op::Read, u64::from(tag) * 256 % (39 * 512), 256);
@@ -134,7 +147,7 @@ fn a_source_that_can_not_be_written_during_a_rebuild_ends_all_writes() {
     let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
     let old = world.write_one(0);
     world.rebuild_a_little();
-    let (areas, _) = world.areas();
+    let areas = world.areas.clone();
     world.disks[0].unwritable.insert(areas.data_start().0 + 39 * 4);
     world.ask(0, Op::Write, 39 * 4, 1);
     world.drain();
@@ -195,7 +208,7 @@ fn a_member_that_the_stop_finds_gone_leaves_the_array_clean() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     world.write_one(0);
     world.disks[1].gone = true;
-    world.stop();
+    assert!(world.stops());
     world.restart();
     assert_eq!(world.engine.status().dirty_regions.0, 0);
 }
@@ -206,7 +219,7 @@ fn a_stop_ends_when_a_flush_finds_nothing_to_settle() {
     let is_flush = |io: &Io| matches!(io.op, IoOp::Flush);
     world.ask(0, Op::Write, 0, 1);
     let carry_out = |world: &mut World, which: &dyn Fn(&Io) -> bool| {
-        while world.end_one(which) || world.end_compute() {}
+        while world.end_one(which) || world.end_first_compute() {}
     };
     carry_out(&mut world, &|io| !matches!(io.op, IoOp::Write { .. }));
     // The region is written to while it is to be settled, so the flush settles nothing.
@@ -223,8 +236,7 @@ fn a_stop_ends_when_a_flush_finds_nothing_to_settle() {
 fn members_are_not_replaced_while_the_journal_is_carried_out() {
     let mut replaced = 0;
     for seed in 0..40 {
-        let mut world = World::new(seed, scenario(Level::Raid5, 3, Consistency::Journal), None);
-        world.drain();
+        let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Journal));
         let spare = world.new_spare();
         let Command::AddSpare { device, .. } = spare else { unreachable!() };
         world.command(spare);
@@ -234,8 +246,8 @@ fn members_are_not_replaced_while_the_journal_is_carried_out() {
             world.complete_any();
         }
         world.ios.clear();
-        world.computes.clear();
-        world.start_again(false, false);
+        world.power_off();
+        world.power_on(Outage::Quiet);
         if !world.engine.is_serving() {
             let member = MemberId((seed % 3) as u8);
             world.command(Command::Replace { member, spare: device });
@@ -251,9 +263,9 @@ fn members_are_not_replaced_while_the_journal_is_carried_out() {
 fn a_mirror_is_resynced_from_whatever_can_be_read() {
     let mut used = scenario(Level::Raid1, 2, Consistency::Bitmap);
     used.used_disks = true;
-    let mut world = World::new(1, used, None);
-    let (areas, _) = world.areas();
-    world.disks[0].bad.insert(areas.data_start().0 + 5);
+    let mut world = World::new(Source::seed(1), used, None);
+    let areas = world.areas.clone();
+    world.disks[0].bad.insert(areas.data_start().0 + 5, FOR_GOOD);
     world.drain();
     world.turns(3000);
     assert!(world.engine.status().pass.is_none(), "{:?}", world.engine.status().pass);
@@ -263,13 +275,13 @@ fn a_mirror_is_resynced_from_whatever_can_be_read() {
 #[test]
 fn bad_blocks_in_different_rows_are_all_repaired() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
-    let (areas, _) = world.areas();
+    let areas = world.areas.clone();
     for lba in [0, 7] {
         let geometry = *world.engine.geometry();
         let (stripe, offset) = geometry.locate(Lba(lba));
         let member = geometry.member(stripe, Role((offset / 4) as u8));
         let at = areas.data_start().0 + u64::from(offset % 4);
-        world.disks[member.index()].bad.insert(at);
+        world.disks[member.index()].bad.insert(at, FOR_GOOD);
     }
     world.ask(0, Op::Read, 0, 8);
     world.drain();
@@ -282,13 +294,12 @@ fn writes_end_when_a_page_can_be_stored_nowhere() {
     let mut many = scenario(Level::Raid5, 3, Consistency::Bitmap);
     // So many stripes that two of them share a region.
     (many.chunk, many.stripes) = (1, 70_000);
-    let mut world = World::new(1, many, None);
-    world.drain();
+    let mut world = play(1, many);
     world.beyond = true;
     world.ask(0, Op::Write, 0, 2);
     world.ask(1, Op::Write, 2, 2);
     for _ in 0..2 {
-        assert!(world.end_compute());
+        assert!(world.end_first_compute());
         world.disks.iter_mut().for_each(|disk| disk.gone = true);
         while world.end_one(|_| true) {}
     }
@@ -299,13 +310,12 @@ fn writes_end_when_a_page_can_be_stored_nowhere() {
 #[test]
 fn nobody_waits_for_room_in_a_journal_that_gets_none() {
     let mut large = scenario(Level::Raid4, 3, Consistency::Journal);
-    (large.chunk, large.request, large.scratch_blocks) = (64, 128, 64 * 300);
+    (large.chunk, large.load.blocks, large.scratch_blocks) = (64, 128, 64 * 300);
     (large.tags, large.jobs) = (36, 60);
-    let mut world = World::new(1, large, None);
-    world.drain();
+    let mut world = play(1, large);
     world.command(Command::Fail(MemberId(0)));
     world.drain();
-    let (areas, _) = world.areas();
+    let areas = world.areas.clone();
     world.beyond = true;
     world.disks[1].unwritable.insert(areas.data_start().0);
     for tag in 0..36 {
@@ -320,10 +330,10 @@ fn nobody_waits_for_room_in_a_journal_that_gets_none() {
 fn a_page_that_only_a_member_being_filled_has_does_not_count() {
     let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
     world.ask(0, Op::Write, 30 * 4, 4);
-    let version = version_of(120, &world.payload[0][..BLOCK_BYTES]);
+    let version = version_of(120, &world.memory.payload[0][0]);
     world.drain();
     world.rebuild_a_little();
-    let (areas, _) = world.areas();
+    let areas = world.areas.clone();
     for slot in 0..2 {
         world.disks[0].unwritable.insert(areas.map_page(MapKind::ZeroMap, 0, slot).0);
     }

@@ -8,60 +8,114 @@ use raidcore::parity::gf;
 use raidcore::plan::{BoundStep, Step};
 use raidcore::units::{BLOCK_BYTES, Mem};
 
-use crate::disk::Block;
-use crate::world::{Pending, World};
+use crate::checks;
+use crate::disk::{Data, FOR_GOOD, KEPT, Meta};
+use crate::scenario::Scenario;
+use crate::world::World;
+
+/// An I/O under way.
+pub(crate) struct Pending {
+    pub(crate) io: Io,
+    pub(crate) payload: Payload,
+    pub(crate) flush_mark: u64,
+}
+
+/// The bytes of a write when it began.
+pub(crate) enum Payload {
+    None,
+    Data(Vec<Data>),
+    Meta(Vec<Meta>),
+}
+
+/// What the engine names with [`Mem`].
+pub(crate) struct Memory {
+    pub(crate) payload: Vec<Vec<Data>>,
+    scratch: Vec<Vec<Data>>,
+}
+
+impl Memory {
+    /// The first request's buffer holds the whole array.
+    pub(crate) fn new(scenario: &Scenario, capacity: u64) -> Self {
+        let blocks = |tag| if tag == 0 { capacity } else { u64::from(scenario.load.blocks) };
+        let buffer = |tag| vec![[0; KEPT]; blocks(tag).min(capacity) as usize];
+        Self { payload: (0..scenario.tags).map(buffer).collect(), scratch: Vec::new() }
+    }
+
+    pub(crate) fn new_scratch(&mut self, chunk: u32, buffers: u16) {
+        self.scratch = vec![vec![[0xa5; KEPT]; chunk as usize]; buffers.into()];
+    }
+
+    fn blocks_mut(&mut self, mem: Mem, count: u32) -> &mut [Data] {
+        let (buffer, at) = match mem {
+            Mem::Payload { tag, at } => (&mut self.payload[usize::from(tag.0)], at),
+            Mem::Scratch { buffer, at } => (&mut self.scratch[usize::from(buffer)], at),
+            Mem::Zero => panic!("zeros are never a destination"),
+        };
+        &mut buffer[at as usize..(at + count) as usize]
+    }
+
+    fn blocks(&self, mem: Mem, count: u32) -> Vec<Data> {
+        let (buffer, at) = match mem {
+            Mem::Payload { tag, at } => (&self.payload[usize::from(tag.0)], at),
+            Mem::Scratch { buffer, at } => (&self.scratch[usize::from(buffer)], at),
+            Mem::Zero => return vec![[0; KEPT]; count as usize],
+        };
+        buffer[at as usize..(at + count) as usize].to_vec()
+    }
+}
+
+/// A block of data as it is in full.
+fn whole(data: &Data) -> [u8; BLOCK_BYTES] {
+    let mut block = [0; BLOCK_BYTES];
+    block[..KEPT].copy_from_slice(data);
+    block
+}
 
 impl World {
     pub(crate) fn begin_io(&mut self, io: Io) {
         self.trace(format_args!("begin {io:?}"));
-        let data = match io.op {
-            IoOp::Write { from, .. } => self.blocks(from, io.blocks),
+        self.digest.add(io.at.0 << 16 | u64::from(io.device.0) << 8 | u64::from(io.blocks));
+        let payload = match io.op {
+            IoOp::Write { from, .. } => Payload::Data(self.memory.blocks(from, io.blocks)),
             IoOp::Store(page) => {
                 let mut bytes = [0; BLOCK_BYTES];
                 self.engine.encode(page, io.device, &mut bytes);
-                vec![Rc::from(bytes)]
+                Payload::Meta(vec![Rc::new(bytes)])
             }
-            IoOp::Journal => self.journal_entry(&io),
-            IoOp::Read(_) | IoOp::Flush | IoOp::Discard => Vec::new(),
+            IoOp::Journal => Payload::Meta(self.journal_entry(&io)),
+            IoOp::Read(_) | IoOp::Flush | IoOp::Discard => Payload::None,
         };
-        for other in self.ios.iter().filter(|o| o.io.device == io.device) {
-            let writes = |op: IoOp| !matches!(op, IoOp::Read(_) | IoOp::Flush);
-            let ends = |io: &Io| io.at.0 + u64::from(io.blocks);
-            let overlap = io.at.0 < ends(&other.io) && other.io.at.0 < ends(&io);
-            let conflict = overlap
-                && (writes(io.op) || writes(other.io.op))
-                && !matches!(io.op, IoOp::Flush)
-                && !matches!(other.io.op, IoOp::Flush);
-            assert!(!conflict, "{io:?} while {:?} is under way", other.io);
-        }
+        checks::overlap::begins(&io, &self.ios);
         let flush_mark = self.disks[io.device.0 as usize].flush_mark();
-        self.ios.push(Pending { io, data, flush_mark });
+        self.ios.push(Pending { io, payload, flush_mark });
     }
 
-    pub(crate) fn journal_entry(&self, io: &Io) -> Vec<Block> {
+    fn journal_entry(&self, io: &Io) -> Vec<Meta> {
         let headers = self.engine.journal_header_blocks(io.id) as usize;
         let mut header = vec![0; headers * BLOCK_BYTES];
-        let crc_of = |mem| checksum(&self.blocks(mem, 1)[0]);
+        let crc_of = |mem| checksum(&whole(&self.memory.blocks(mem, 1)[0]));
         self.engine.encode_journal(io.id, crc_of, &mut header);
-        let mut blocks: Vec<Block> = header.chunks_exact(BLOCK_BYTES).map(Rc::from).collect();
-        self.engine.journal_payload(io.id, |mem, count| blocks.extend(self.blocks(mem, count)));
+        let (header, _) = header.as_chunks::<BLOCK_BYTES>();
+        let mut blocks: Vec<Meta> = header.iter().map(|block| Rc::new(*block)).collect();
+        self.engine.journal_payload(io.id, |mem, count| {
+            blocks.extend(self.memory.blocks(mem, count).iter().map(|data| Rc::new(whole(data))));
+        });
         assert_eq!(blocks.len(), io.blocks as usize, "an entry is as long as it says");
         blocks
     }
 
     pub(crate) fn carry_out(&mut self, pending: &Pending) -> Result<(), IoError> {
         let io = &pending.io;
-        let disk = &self.disks[io.device.0 as usize];
+        let disk = &mut self.disks[io.device.0 as usize];
         if disk.gone {
             return Err(IoError::Gone);
         }
         if !matches!(io.op, IoOp::Read(_) | IoOp::Discard)
-            && let Some(error) = self.disks[io.device.0 as usize].sick.take()
+            && let Some(error) = disk.sick.take()
         {
             self.write_some(pending);
             return Err(error);
         }
-        let disk = &self.disks[io.device.0 as usize];
         let range = io.at.0..io.at.0 + u64::from(io.blocks);
         let reads = matches!(io.op, IoOp::Read(_));
         if reads && disk.unreadable
@@ -71,70 +125,61 @@ impl World {
         }
         match io.op {
             IoOp::Read(into) => {
-                if disk.bad.range(range.clone()).next().is_some() {
+                if let Some((&at, left)) = disk.bad.range_mut(range.clone()).next() {
+                    if *left != FOR_GOOD {
+                        *left -= 1;
+                    }
+                    if *left == 0 {
+                        disk.bad.remove(&at);
+                    }
                     return Err(IoError::Medium);
                 }
-                let read: Vec<Block> =
-                    range.map(|at| disk.read(at).cloned().unwrap_or_else(blank)).collect();
-                for (i, block) in (0u32..).zip(read) {
-                    self.memory(into.plus(i), 1).copy_from_slice(&block);
+                for (to, at) in self.memory.blocks_mut(into, io.blocks).iter_mut().zip(range) {
+                    *to = if at < disk.meta_blocks() {
+                        let (head, rest) = disk.meta(at).split_at(KEPT);
+                        assert!(rest.iter().all(|&byte| byte == 0), "data is read, not metadata");
+                        head.try_into().expect("it is as long")
+                    } else {
+                        *disk.data(at)
+                    };
                 }
             }
             IoOp::Write { from, fua } => {
-                let now = self.blocks(from, io.blocks);
-                assert!(now == pending.data, "memory changed during {io:?}");
-                self.write(io, &pending.data, fua);
+                if let Payload::Data(data) = &pending.payload {
+                    let now = self.memory.blocks(from, io.blocks);
+                    assert!(now == *data, "memory changed during {io:?}");
+                }
+                self.write(pending, fua, |_| true);
             }
-            IoOp::Store(_) | IoOp::Journal => self.write(io, &pending.data, true),
-            IoOp::Flush => self.disks[io.device.0 as usize].flushed(pending.flush_mark),
-            IoOp::Discard => {
-                let disk = &mut self.disks[io.device.0 as usize];
-                disk.discard(&mut self.prng, io.at.0, io.blocks.into());
-            }
+            IoOp::Store(_) | IoOp::Journal => self.write(pending, true, |_| true),
+            IoOp::Flush => disk.flushed(pending.flush_mark),
+            IoOp::Discard => disk.discard(&mut self.source, io.at.0, io.blocks.into()),
         }
         Ok(())
     }
 
-    /// What a write that fails leaves behind: some of its blocks.
-    fn write_some(&mut self, pending: &Pending) {
+    /// What a write that fails, or that the power failed, leaves behind: some of its blocks.
+    pub(crate) fn write_some(&mut self, pending: &Pending) {
+        let chosen = self.source.below(1 << 32);
+        self.write(pending, false, |at| chosen >> (at % 32) & 1 != 0);
+    }
+
+    fn write(&mut self, pending: &Pending, fua: bool, which: impl Fn(u64) -> bool) {
         let disk = &mut self.disks[pending.io.device.0 as usize];
-        for (at, block) in (pending.io.at.0..).zip(&pending.data) {
-            if self.prng.chance(1, 2) {
-                disk.write(at, block.clone(), false);
+        let start = pending.io.at.0;
+        match &pending.payload {
+            Payload::None => {}
+            Payload::Data(data) => {
+                for (at, block) in (start..).zip(data).filter(|&(at, _)| which(at)) {
+                    disk.write_data(at, *block, fua);
+                }
+            }
+            Payload::Meta(meta) => {
+                for (at, block) in (start..).zip(meta).filter(|&(at, _)| which(at)) {
+                    disk.write_meta(at, Rc::clone(block), fua);
+                }
             }
         }
-    }
-
-    pub(crate) fn write(&mut self, io: &Io, data: &[Block], fua: bool) {
-        let disk = &mut self.disks[io.device.0 as usize];
-        for (at, block) in (io.at.0..).zip(data) {
-            disk.write(at, block.clone(), fua);
-        }
-    }
-
-    pub(crate) fn memory(&mut self, mem: Mem, blocks: u32) -> &mut [u8] {
-        let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&mut self.payload[usize::from(tag.0)], at),
-            Mem::Scratch { buffer, at } => (&mut self.scratch[usize::from(buffer)], at),
-            Mem::Zero => panic!("zeros are never a destination"),
-        };
-        let start = at as usize * BLOCK_BYTES;
-        &mut buffer[start..start + blocks as usize * BLOCK_BYTES]
-    }
-
-    pub(crate) fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
-        let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&self.payload[usize::from(tag.0)], at),
-            Mem::Scratch { buffer, at } => (&self.scratch[usize::from(buffer)], at),
-            Mem::Zero => return vec![0; blocks as usize * BLOCK_BYTES],
-        };
-        let start = at as usize * BLOCK_BYTES;
-        buffer[start..start + blocks as usize * BLOCK_BYTES].to_vec()
-    }
-
-    pub(crate) fn blocks(&self, mem: Mem, blocks: u32) -> Vec<Block> {
-        let bytes = self.bytes(mem, blocks);
-        bytes.chunks_exact(BLOCK_BYTES).map(Rc::from).collect()
     }
 
     pub(crate) fn compute(&mut self, job: JobId) {
@@ -147,62 +192,67 @@ impl World {
         }
     }
 
-    pub(crate) fn arithmetic(&mut self, step: Step<Vec<Mem>>, n: u32) -> bool {
-        let k = self.kernels;
-        let sources = |world: &Self, srcs: &[Mem]| -> Vec<Vec<u8>> {
-            srcs.iter().map(|&mem| world.bytes(mem, n)).collect()
+    fn arithmetic(&mut self, step: Step<Vec<Mem>>, n: u32) -> bool {
+        let (k, memory) = (self.kernels, &mut self.memory);
+        let sources = |memory: &Memory, srcs: &[Mem]| -> Vec<Vec<Data>> {
+            srcs.iter().map(|&mem| memory.blocks(mem, n)).collect()
         };
         match step {
             Step::Xor { dst, srcs } => {
-                let srcs = sources(self, &srcs);
-                let srcs: Vec<&[u8]> = srcs.iter().map(|s| &s[..]).collect();
-                k.xor(self.memory(dst, n), &srcs);
+                let srcs = sources(memory, &srcs);
+                let srcs: Vec<&[u8]> = srcs.iter().map(|s| s.as_flattened()).collect();
+                k.xor(memory.blocks_mut(dst, n).as_flattened_mut(), &srcs);
             }
             Step::Pq { p, q, srcs } => {
-                let srcs = sources(self, &srcs);
-                let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|s| Some(&s[..])).collect();
-                let (mut new_p, mut new_q) = (self.bytes(p, n), self.bytes(q, n));
-                k.pq(&mut new_p, &mut new_q, &srcs);
-                self.memory(p, n).copy_from_slice(&new_p);
-                self.memory(q, n).copy_from_slice(&new_q);
+                let srcs = sources(memory, &srcs);
+                let srcs: Vec<Option<&[u8]>> =
+                    srcs.iter().map(|s| Some(s.as_flattened())).collect();
+                let (mut new_p, mut new_q) = (memory.blocks(p, n), memory.blocks(q, n));
+                k.pq(new_p.as_flattened_mut(), new_q.as_flattened_mut(), &srcs);
+                memory.blocks_mut(p, n).copy_from_slice(&new_p);
+                memory.blocks_mut(q, n).copy_from_slice(&new_q);
             }
             Step::Q { q, srcs } => {
-                let srcs = sources(self, &srcs);
-                let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|s| Some(&s[..])).collect();
-                k.q(self.memory(q, n), &srcs);
+                let srcs = sources(memory, &srcs);
+                let srcs: Vec<Option<&[u8]>> =
+                    srcs.iter().map(|s| Some(s.as_flattened())).collect();
+                k.q(memory.blocks_mut(q, n).as_flattened_mut(), &srcs);
             }
             Step::Add { dst, src } => {
-                let src = self.bytes(src, n);
-                k.add(self.memory(dst, n), &src);
+                let src = memory.blocks(src, n);
+                k.add(memory.blocks_mut(dst, n).as_flattened_mut(), src.as_flattened());
             }
             Step::Delta { p, q, index, old, new } => {
-                let (old, new) = (self.bytes(old, n), self.bytes(new, n));
-                let (mut new_p, mut new_q) =
-                    (p.map(|p| self.bytes(p, n)), q.map(|q| self.bytes(q, n)));
-                let (old, new) = (Some(&old[..]), Some(&new[..]));
-                k.delta(new_p.as_deref_mut(), new_q.as_deref_mut(), index.into(), old, new);
-                for (mem, bytes) in p.zip(new_p).into_iter().chain(q.zip(new_q)) {
-                    self.memory(mem, n).copy_from_slice(&bytes);
+                let (old, new) = (memory.blocks(old, n), memory.blocks(new, n));
+                let mut new_p = p.map(|p| memory.blocks(p, n));
+                let mut new_q = q.map(|q| memory.blocks(q, n));
+                k.delta(
+                    new_p.as_mut().map(|p| p.as_flattened_mut()),
+                    new_q.as_mut().map(|q| q.as_flattened_mut()),
+                    index.into(),
+                    Some(old.as_flattened()),
+                    Some(new.as_flattened()),
+                );
+                for (mem, blocks) in p.zip(new_p).into_iter().chain(q.zip(new_q)) {
+                    memory.blocks_mut(mem, n).copy_from_slice(&blocks);
                 }
             }
             Step::Unscale { dst, index } => {
-                k.scale(self.memory(dst, n), gf::inv(gf::pow2(index.into())));
+                let by = gf::inv(gf::pow2(index.into()));
+                k.scale(memory.blocks_mut(dst, n).as_flattened_mut(), by);
             }
             Step::Solve { a, b, x, y } => {
-                let (mut new_a, mut new_b) = (self.bytes(a, n), self.bytes(b, n));
-                k.solve(&mut new_a, &mut new_b, x.into(), y.into());
-                self.memory(a, n).copy_from_slice(&new_a);
-                self.memory(b, n).copy_from_slice(&new_b);
+                let (mut new_a, mut new_b) = (memory.blocks(a, n), memory.blocks(b, n));
+                let (of_a, of_b) = (new_a.as_flattened_mut(), new_b.as_flattened_mut());
+                k.solve(of_a, of_b, x.into(), y.into());
+                memory.blocks_mut(a, n).copy_from_slice(&new_a);
+                memory.blocks_mut(b, n).copy_from_slice(&new_b);
             }
-            Step::Clear { dst } => self.memory(dst, n).fill(0),
-            Step::Compare { a, b } => return self.bytes(a, n) == self.bytes(b, n),
+            Step::Clear { dst } => memory.blocks_mut(dst, n).fill([0; KEPT]),
+            Step::Compare { a, b } => return memory.blocks(a, n) == memory.blocks(b, n),
         }
         true
     }
-}
-
-fn blank() -> Block {
-    Rc::from([0; BLOCK_BYTES])
 }
 
 fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {

@@ -9,17 +9,26 @@
 //!   bug.
 //! - A check that fails panics, in the step in which it fails; [`run`] makes a [`Failure`] of it.
 
+mod checks;
 mod create;
+mod digest;
 mod disk;
 mod faults;
 #[cfg(test)]
 mod found;
 mod host;
 mod model;
+mod operator;
+mod phases;
+mod power;
 mod run;
 mod scenario;
-mod verify;
+mod shrink;
+mod silent;
+mod source;
+mod user;
 mod world;
 
-pub use run::{Failure, Summary, run, trace};
-pub use scenario::Scenario;
+pub use run::{Failure, FaultCounts, Summary, run, run_bytes, trace};
+pub use scenario::{Faults, Load, Scenario};
+pub use source::Source;

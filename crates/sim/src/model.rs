@@ -2,9 +2,7 @@
 //!
 //! Version 0 is a block of zeros; every other version is a number that no other write has.
 
-use std::collections::BTreeMap;
-
-use raidcore::units::BLOCK_BYTES;
+use crate::disk::{Data, KEPT};
 
 #[derive(Clone, Copy, Debug)]
 struct Write {
@@ -16,21 +14,20 @@ struct Write {
     durable: bool,
 }
 
-/// What a block holds that is no version of it: nobody has ever written it, or a whole stripe was
-/// being overwritten when the power and a member failed together.
+/// What a block holds that is no version of it: nobody has ever written it, or it is where the
+/// array does not promise more (see the consistency policies).
 pub(crate) const GARBAGE: u64 = u64::MAX;
 
 /// The array as its users know it.
 pub(crate) struct Model {
-    /// What blocks hold that nobody has written.
-    unwritten: u64,
     clock: u64,
-    blocks: BTreeMap<u64, Vec<Write>>,
+    /// For each block the writes that it may hold, the oldest first; never empty.
+    blocks: Vec<Vec<Write>>,
 }
 
 /// The content of a version of a block.
-pub(crate) fn content(lba: u64, version: u64) -> [u8; BLOCK_BYTES] {
-    let mut block = [0; BLOCK_BYTES];
+pub(crate) fn content(lba: u64, version: u64) -> Data {
+    let mut block = [0; KEPT];
     if version != 0 {
         let mut word = version.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ lba.rotate_left(32);
         for (i, bytes) in block.chunks_exact_mut(8).enumerate() {
@@ -43,102 +40,118 @@ pub(crate) fn content(lba: u64, version: u64) -> [u8; BLOCK_BYTES] {
 }
 
 /// The version that a block's content says it is.
-pub(crate) fn version_of(lba: u64, block: &[u8]) -> u64 {
+pub(crate) fn version_of(lba: u64, block: &Data) -> u64 {
     let version = block.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    if content(lba, version)[..] == *block { version } else { GARBAGE }
+    if content(lba, version) == *block { version } else { GARBAGE }
+}
+
+fn settled(version: u64, at: u64) -> Write {
+    Write { version, begun: at, ended: Some(at), acknowledged: true, durable: true }
 }
 
 impl Model {
-    pub(crate) fn new(unwritten: u64) -> Self {
-        Self { unwritten, clock: 0, blocks: BTreeMap::new() }
+    /// An array of so many blocks, all of which hold `unwritten`.
+    pub(crate) fn new(blocks: u64, unwritten: u64) -> Self {
+        Self { clock: 0, blocks: vec![vec![settled(unwritten, 0)]; blocks as usize] }
     }
 
-    /// The time, for [`Model::acknowledge`] and the like.
+    /// The time, for [`Model::begin`] and the like.
     pub(crate) fn now(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    /// The writes that the block may hold, the oldest first.
-    fn history(&mut self, lba: u64) -> &mut Vec<Write> {
-        let version = self.unwritten;
-        let ended = Some(0);
-        let first = Write { version, begun: 0, ended, acknowledged: true, durable: true };
-        self.blocks.entry(lba).or_insert_with(|| vec![first])
-    }
-
     /// A write began at `begun`, which is its name.
     pub(crate) fn begin(&mut self, lba: u64, version: u64, begun: u64) {
-        self.history(lba).push(Write {
-            version,
-            begun,
-            ended: None,
-            acknowledged: false,
-            durable: false,
-        });
+        let write = Write { version, begun, ended: None, acknowledged: false, durable: false };
+        self.blocks[lba as usize].push(write);
     }
 
-    pub(crate) fn end(&mut self, lba: u64, begun: u64, acknowledged: bool, durable: bool) {
+    /// A write has ended. What nobody who asked at `oldest` or later can see is forgotten.
+    pub(crate) fn end(
+        &mut self,
+        lba: u64,
+        begun: u64,
+        acknowledged: bool,
+        durable: bool,
+        oldest: u64,
+    ) {
         let now = self.now();
-        let write = self.history(lba).iter_mut().find(|w| w.begun == begun);
+        let history = &mut self.blocks[lba as usize];
+        let write = history.iter_mut().rev().find(|w| w.begun == begun);
         let write = write.expect("a write that was begun and has not ended");
         write.ended = Some(now);
         write.acknowledged = acknowledged;
         write.durable = acknowledged && durable;
-        self.forget(lba);
+        forget(history, oldest);
     }
 
     /// A flush that began at `at` was acknowledged.
-    pub(crate) fn flushed(&mut self, at: u64) {
-        let lbas: Vec<u64> = self.blocks.keys().copied().collect();
-        for lba in lbas {
-            for write in self.history(lba) {
+    pub(crate) fn flushed(&mut self, at: u64, oldest: u64) {
+        for history in self.blocks.iter_mut().filter(|history| history.len() > 1) {
+            for write in &mut *history {
                 write.durable |= write.acknowledged && write.ended.is_some_and(|ended| ended < at);
             }
-            self.forget(lba);
+            forget(history, oldest);
         }
     }
 
-    /// Forgets what is overwritten for good.
-    fn forget(&mut self, lba: u64) {
-        let history = self.history(lba);
-        let last = history.iter().filter(|w| w.durable).map(|w| w.begun).max();
-        history.retain(|w| match (w.ended, last) {
-            (Some(ended), Some(last)) => ended > last || w.begun == last,
-            _ => true,
-        });
-    }
-
-    /// The versions that a read that began at `since` and ends now may return.
-    pub(crate) fn readable(&mut self, lba: u64, since: u64) -> Vec<u64> {
-        let history = &*self.history(lba);
-        let overwritten = |w: &&Write| {
+    /// Whether a read that began at `since` and ends now may return this version.
+    pub(crate) fn is_readable(&self, lba: u64, version: u64, since: u64) -> bool {
+        let history = &self.blocks[lba as usize];
+        let overwritten = |w: &Write| {
             let later = |by: &Write| by.acknowledged && w.ended.is_some_and(|e| e < by.begun);
             let before = |by: &Write| by.ended.is_some_and(|e| e < since);
             history.iter().any(|by| later(by) && before(by))
         };
-        let current = history.iter().filter(|w| !overwritten(w));
-        current.map(|w| w.version).collect()
+        history.iter().any(|w| w.version == version && !overwritten(w))
     }
 
-    /// After a crash: whether the block may be this version; from now on it is.
-    pub(crate) fn survived(&mut self, lba: u64, version: u64, garbage: bool) -> bool {
+    /// The writes that the block may hold after a crash.
+    fn survivors(&self, lba: u64) -> impl Iterator<Item = &Write> {
+        let history = &self.blocks[lba as usize];
+        let overwritten = |w: &Write| {
+            history.iter().any(|by| by.durable && w.ended.is_some_and(|ended| ended < by.begun))
+        };
+        history.iter().filter(move |w| !overwritten(w))
+    }
+
+    /// Whether the block may change by a crash: the last write to it is not durable for sure.
+    pub(crate) fn is_unsettled(&self, lba: u64) -> bool {
+        self.survivors(lba).any(|w| !w.durable)
+    }
+
+    /// Whether the block has been written, or is being, by someone who began after `begun`.
+    pub(crate) fn is_rewritten(&self, lba: u64, begun: u64) -> bool {
+        self.blocks[lba as usize].iter().any(|w| w.begun > begun)
+    }
+
+    /// Whether the block holds something that a user has written, and nothing else.
+    pub(crate) fn is_written(&self, lba: u64) -> bool {
+        let history = &self.blocks[lba as usize];
+        history.iter().all(|w| w.version != 0 && w.version != GARBAGE)
+    }
+
+    /// After a crash: whether the block may be this version.
+    pub(crate) fn may_have_survived(&self, lba: u64, version: u64) -> bool {
+        self.survivors(lba).any(|w| w.version == version)
+    }
+
+    /// From now on the block is this version for sure.
+    pub(crate) fn adopt(&mut self, lba: u64, version: u64) {
         let now = self.now();
-        let history = self.history(lba);
-        let known = history.iter().any(|w| w.version == version);
-        let torn = garbage && version == GARBAGE && history.iter().any(|w| !w.durable);
-        *history = vec![Write {
-            version,
-            begun: now,
-            ended: Some(now),
-            acknowledged: true,
-            durable: true,
-        }];
-        known || torn
+        self.blocks[lba as usize] = vec![settled(version, now)];
     }
 
     /// All that may be there, for a message.
-    pub(crate) fn describe(&mut self, lba: u64) -> String {
-        format!("{:?}", self.history(lba))
+    pub(crate) fn describe(&self, lba: u64) -> String {
+        format!("{:?}", self.blocks[lba as usize])
     }
+}
+
+/// Forgets what is overwritten for good, unless somebody who asked before may still see it.
+fn forget(history: &mut Vec<Write>, oldest: u64) {
+    let durable = history.iter().filter(|w| w.durable && w.ended.is_some_and(|e| e < oldest));
+    let Some(last) = durable.map(|w| w.begun).max() else { return };
+    history.retain(|w| w.ended.is_none_or(|ended| ended > last) || w.begun == last);
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use det::Instant;
 
 use crate::scenario::Scenario;
+use crate::source::Source;
 use crate::world::World;
 
 /// What happened in a run.
@@ -17,32 +18,60 @@ use crate::world::World;
 pub struct Summary {
     /// Requests that ended as they should.
     pub requests: u64,
+    /// Requests that ended with an error, as more had failed than redundancy makes up for.
+    pub errors: u64,
     /// What the engine was told.
     pub events: u64,
+    /// What operators asked for.
+    pub commands: u64,
+    /// What went wrong.
+    pub faults: FaultCounts,
+    /// How long it was for the array.
+    pub simulated: Duration,
+    /// A sum over all that happened: the same for the same run only.
+    pub digest: u64,
+}
+
+/// What went wrong, by kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FaultCounts {
     /// How often the power failed.
     pub crashes: u64,
     /// Disks that went.
-    pub disks_gone: u64,
+    pub gone: u64,
     /// Writes and flushes that failed.
-    pub failed_writes: u64,
-    /// Blocks that became unreadable.
-    pub bad_blocks: u64,
-    /// What operators asked for.
-    pub commands: u64,
-    /// How long it was for the array.
-    pub simulated: Duration,
+    pub write: u64,
+    /// Blocks that could not be read, for good or for a while.
+    pub unreadable: u64,
+    /// Disks that took no notice of anything for a while.
+    pub stalls: u64,
+    /// Stripes that were changed without a word.
+    pub silent: u64,
+    /// How often more failed than redundancy makes up for.
+    pub beyond: u64,
 }
 
 impl std::ops::AddAssign for Summary {
     fn add_assign(&mut self, other: Self) {
         self.requests += other.requests;
+        self.errors += other.errors;
         self.events += other.events;
-        self.crashes += other.crashes;
-        self.disks_gone += other.disks_gone;
-        self.failed_writes += other.failed_writes;
-        self.bad_blocks += other.bad_blocks;
         self.commands += other.commands;
+        self.faults += other.faults;
         self.simulated += other.simulated;
+        self.digest ^= other.digest;
+    }
+}
+
+impl std::ops::AddAssign for FaultCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.crashes += other.crashes;
+        self.gone += other.gone;
+        self.write += other.write;
+        self.unreadable += other.unreadable;
+        self.stalls += other.stalls;
+        self.silent += other.silent;
+        self.beyond += other.beyond;
     }
 }
 
@@ -59,7 +88,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}: {}\n{:?}", self.seed, self.message, self.scenario)
+        write!(f, "seed {}: {}", self.seed, self.message)
     }
 }
 
@@ -68,15 +97,15 @@ impl std::error::Error for Failure {}
 /// Who is told what happens, and when.
 pub(crate) type Sink = Rc<dyn Fn(Instant, fmt::Arguments<'_>)>;
 
-/// Plays a seed.
+/// Plays a scenario as a seed has it.
 ///
 /// # Errors
 /// If a check fails.
 pub fn run(seed: u64, scenario: &Scenario) -> Result<Summary, Box<Failure>> {
-    play(seed, scenario, None)
+    play(Source::seed(seed), scenario, None).map_err(|message| failure(seed, scenario, message))
 }
 
-/// Plays a seed, and tells all that happens, line by line.
+/// Plays a scenario as a seed has it, and tells all that happens, line by line.
 ///
 /// # Errors
 /// If a check fails.
@@ -88,19 +117,32 @@ pub fn trace(
     let told = RefCell::new(move |at: Instant, what: fmt::Arguments<'_>| {
         line(&format!("{at:?} {what}"));
     });
-    play(seed, scenario, Some(Rc::new(move |at, what| told.borrow_mut()(at, what))))
+    let sink: Sink = Rc::new(move |at, what| told.borrow_mut()(at, what));
+    let played = play(Source::seed(seed), scenario, Some(sink));
+    played.map_err(|message| failure(seed, scenario, message))
 }
 
-fn play(seed: u64, scenario: &Scenario, sink: Option<Sink>) -> Result<Summary, Box<Failure>> {
+/// Plays a scenario, both of which bytes decide.
+///
+/// # Errors
+/// What a check has found.
+pub fn run_bytes(bytes: &[u8]) -> Result<Summary, String> {
+    let mut source = Source::bytes(bytes);
+    let scenario = Scenario::choose(&mut source);
+    play(source, &scenario, None)
+}
+
+fn failure(seed: u64, scenario: &Scenario, message: String) -> Box<Failure> {
+    Box::new(Failure { seed, scenario: scenario.clone(), message })
+}
+
+fn play(source: Source, scenario: &Scenario, sink: Option<Sink>) -> Result<Summary, String> {
     let play = || {
-        let mut world = World::new(seed, scenario.clone(), sink);
+        let mut world = World::new(source, scenario.clone(), sink);
         world.run();
         world.summary()
     };
-    catch_unwind(AssertUnwindSafe(play)).map_err(|panic| {
-        let (scenario, message) = (scenario.clone(), message_of(&*panic));
-        Box::new(Failure { seed, scenario, message })
-    })
+    catch_unwind(AssertUnwindSafe(play)).map_err(|panic| message_of(&*panic))
 }
 
 fn message_of(panic: &(dyn Any + Send)) -> String {

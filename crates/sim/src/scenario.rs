@@ -1,13 +1,18 @@
-//! What a run is about, drawn from its seed.
+//! What a run is about. Each seed draws its own ("swarm testing"): what exists in one world does
+//! not in the next, so that no kind of event drowns out the others.
 
-use det::Prng;
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
+use serde::{Deserialize, Serialize};
+
+use crate::source::Source;
 
 /// What a run is about.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// The array's level.
+    #[serde(with = "LevelName")]
     pub level: Level,
     /// Its members.
     pub members: usize,
@@ -16,9 +21,12 @@ pub struct Scenario {
     /// Its stripes, at least.
     pub stripes: u64,
     /// What survives an unclean stop.
+    #[serde(with = "ConsistencyName")]
     pub consistency: Consistency,
-    /// The most blocks of a request.
-    pub request: u32,
+    /// Blocks of the journal, at least.
+    pub journal: u64,
+    /// Whether the disks hold noise at first, so that redundancy is made by a resync.
+    pub used_disks: bool,
     /// The most requests in flight.
     pub tags: u16,
     /// The most stripes worked on at once.
@@ -27,69 +35,197 @@ pub struct Scenario {
     pub background_jobs: u16,
     /// Scratch memory in blocks.
     pub scratch_blocks: u32,
-    /// Whether the disks hold noise at first, so that redundancy is made by a resync.
-    pub used_disks: bool,
-    /// Whether disks fail, blocks go bad, spares come.
-    pub faults: bool,
-    /// How many requests in a life.
+    /// How many requests there are in all.
     pub requests: u32,
-    /// How many lives: between two of them the power fails.
+    /// How many lives: between two of them the power fails, or the array is stopped.
     pub lives: u32,
+    /// What users ask for.
+    pub load: Load,
+    /// What goes wrong.
+    pub faults: Faults,
 }
 
-/// What arrays are made with.
-const KINDS: [(Level, Consistency); 9] = [
-    (Level::Raid0, Consistency::Resync),
-    (Level::Raid1, Consistency::Bitmap),
-    (Level::Raid1, Consistency::Resync),
-    (Level::Raid4, Consistency::Journal),
-    (Level::Raid5, Consistency::Journal),
-    (Level::Raid5, Consistency::Bitmap),
-    (Level::Raid6, Consistency::Journal),
-    (Level::Raid6, Consistency::Bitmap),
-    (Level::Raid6, Consistency::Resync),
+/// What users ask for. Kinds of requests have weights.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// The most blocks of a request.
+    pub blocks: u32,
+    /// Half of all requests go to so many blocks at the start of the array.
+    pub hot: u64,
+    /// One request of so many is of a whole stripe; 0 is none.
+    pub whole: u64,
+    /// Reads.
+    pub read: u64,
+    /// Writes.
+    pub write: u64,
+    /// Flushes.
+    pub flush: u64,
+    /// Discards.
+    pub discard: u64,
+    /// Write-zeroes.
+    pub zeroes: u64,
+    /// One write of so many has FUA; 0 is none.
+    pub fua: u64,
+}
+
+/// What goes wrong. Kinds have weights; 0 is never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    /// In percent of all events.
+    pub rate: u64,
+    /// A disk answers no more.
+    pub gone: u64,
+    /// The next write or flush of a disk fails.
+    pub write: u64,
+    /// Blocks of a stripe can't be read, until they are written.
+    pub latent: u64,
+    /// Blocks of a stripe can't be read a few times.
+    pub transient: u64,
+    /// A disk takes no notice of anything for a while.
+    pub stall: u64,
+    /// An operator does something.
+    pub operator: u64,
+    /// I/O ends in any order, not in the order in which it began.
+    pub reorder: bool,
+    /// Blocks of metadata are torn by power failures.
+    pub torn: bool,
+    /// Power failures can take a disk with them, and make metadata unreadable.
+    pub lossy: bool,
+    /// Disks that have gone can come back at the next start, with what they hold.
+    pub stale: bool,
+    /// In the end some blocks are changed without a word, for a scrub to find.
+    pub silent: bool,
+    /// More fails than redundancy makes up for.
+    pub beyond: bool,
+}
+
+/// Parity has more to get wrong than copies.
+const LEVELS: [Level; 10] = [
+    Level::Raid0,
+    Level::Raid1,
+    Level::Raid1,
+    Level::Raid4,
+    Level::Raid5,
+    Level::Raid5,
+    Level::Raid5,
+    Level::Raid6,
+    Level::Raid6,
+    Level::Raid6,
+];
+
+const POLICIES: [Consistency; 5] = [
+    Consistency::Journal,
+    Consistency::Journal,
+    Consistency::Bitmap,
+    Consistency::Bitmap,
+    Consistency::Resync,
 ];
 
 impl Scenario {
     /// The scenario that a seed stands for.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let (level, consistency) = KINDS[Prng::new(!seed).below(KINDS.len() as u64) as usize];
-        Self::of(level, consistency, seed)
+        Self::choose(&mut Source::seed(!seed))
     }
 
-    /// The scenario that a seed stands for among those of one kind of array.
+    /// A scenario by a source's choices.
     #[must_use]
-    pub fn of(level: Level, consistency: Consistency, seed: u64) -> Self {
-        let mut prng = Prng::new(!seed.rotate_left(32));
-        let least = match level {
-            Level::Raid0 | Level::Raid1 => 2,
-            Level::Raid4 | Level::Raid5 => 3,
-            Level::Raid6 => 4,
+    pub fn choose(source: &mut Source) -> Self {
+        let level = source.one_of(&LEVELS);
+        let consistency = match level {
+            // There is nothing to keep consistent.
+            Level::Raid0 => Consistency::Resync,
+            Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 => source.one_of(&POLICIES),
         };
-        let members = least + prng.below(4) as usize;
-        // With large chunks the journal has room for only a few entries.
-        let large = prng.chance(1, 8);
-        let chunk = if large { 64 } else { 1 << prng.below(3) };
+        let members = least_members(level) + source.below(4) as usize;
+        let large = source.chance(1, 8);
+        let chunk = if large { 64 } else { 1 << source.below(3) };
+        let stripe = chunk * members as u32;
         Self {
             level,
             members,
             chunk,
-            stripes: 1 + prng.below(if large { 6 } else { 40 }),
+            stripes: 1 + source.below(if large { 6 } else { 30 }),
             consistency,
-            request: match prng.below(3) {
-                0 => 1,
-                1 => chunk,
-                _ => 3 * chunk * members as u32,
+            // Mostly so small that it is full all the time.
+            journal: if source.chance(1, 4) { 512 } else { 0 },
+            used_disks: source.chance(1, 4),
+            tags: 1 + source.below(16) as u16,
+            jobs: 6 + source.below(30) as u16,
+            background_jobs: 1 + source.below(4) as u16,
+            scratch_blocks: source.below(400) as u32,
+            requests: 100,
+            lives: 1 + source.below(4) as u32,
+            load: Load {
+                blocks: source.one_of(&[1, chunk, stripe, 3 * stripe]),
+                hot: u64::from(stripe) * (1 + source.below(3)),
+                whole: source.one_of(&[0, 2, 6]),
+                read: 1 + source.below(8),
+                write: 4 + source.below(8),
+                flush: source.below(4),
+                discard: source.one_of(&[0, 0, 1, 4]),
+                zeroes: source.one_of(&[0, 0, 1, 4]),
+                fua: source.one_of(&[0, 1, 4]),
             },
-            tags: 1 + prng.below(16) as u16,
-            jobs: 6 + prng.below(30) as u16,
-            background_jobs: 1 + prng.below(4) as u16,
-            scratch_blocks: prng.below(400) as u32,
-            used_disks: prng.chance(1, 4),
-            faults: prng.chance(3, 4),
-            requests: 150,
-            lives: 1 + prng.below(4) as u32,
+            faults: Faults::choose(source),
         }
     }
+}
+
+impl Scenario {
+    /// As few members as its level takes.
+    pub(crate) fn least_members(&self) -> usize {
+        least_members(self.level)
+    }
+}
+
+fn least_members(level: Level) -> usize {
+    match level {
+        Level::Raid0 | Level::Raid1 => 2,
+        Level::Raid4 | Level::Raid5 => 3,
+        Level::Raid6 => 4,
+    }
+}
+
+impl Faults {
+    fn choose(source: &mut Source) -> Self {
+        let mut weight = || source.one_of(&[0, 0, 1, 2, 4]);
+        let (gone, write, latent) = (weight(), weight(), weight());
+        let (transient, stall, operator) = (weight(), weight(), weight());
+        Self {
+            rate: source.one_of(&[0, 3, 6, 12]),
+            gone,
+            write,
+            latent,
+            transient,
+            stall,
+            operator,
+            reorder: source.chance(7, 8),
+            torn: source.chance(1, 2),
+            lossy: source.chance(1, 2),
+            stale: source.chance(1, 2),
+            silent: source.chance(1, 4),
+            beyond: source.chance(1, 8),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Level", rename_all = "lowercase")]
+enum LevelName {
+    Raid0,
+    Raid1,
+    Raid4,
+    Raid5,
+    Raid6,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Consistency", rename_all = "lowercase")]
+enum ConsistencyName {
+    Resync,
+    Bitmap,
+    Journal,
 }

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidcore::geometry::{Geometry, Level};
-use raidcore::meta::{ArrayId, ArrayRecord, Consistency, DeviceUuid, LayoutError, NewArray};
+use raidcore::meta::{
+    ArrayId, ArrayRecord, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray,
+};
 use raidcore::units::BLOCK_BYTES;
 
 use crate::members::{Device, OpenError, OpenOptions};
@@ -339,6 +341,7 @@ fn record(config: &CreateConfig, member_blocks: u64) -> Result<ArrayRecord, Crea
         chunk: config.chunk,
         consistency: config.consistency,
         devices: devices.collect::<Result<_, CreateError>>()?,
+        journal_blocks: JOURNAL_BLOCKS,
         member_blocks,
     };
     Ok(new.record()?)

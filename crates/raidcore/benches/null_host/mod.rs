@@ -7,7 +7,7 @@ use std::time::Duration;
 use det::{Instant, Prng};
 use raidcore::engine::{Action, Config, Engine, Input, Op, Request};
 use raidcore::geometry::Level;
-use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
+use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray};
 use raidcore::units::{DeviceId, Lba, Tag};
 
 /// Members: four data chunks a stripe with RAID5.
@@ -56,6 +56,7 @@ impl NullHost {
             chunk: CHUNK,
             consistency,
             devices: (1..=MEMBERS as u8).map(|member| DeviceUuid([member; 16])).collect(),
+            journal_blocks: JOURNAL_BLOCKS,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().expect("a possible array");

@@ -97,7 +97,8 @@ impl Pass {
     }
 }
 
-/// The end of a rebuild: what is on the new member becomes durable, then it is a member.
+/// The end of a pass that has changed something: that becomes durable; after a rebuild, the new
+/// member is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Closing {
     No,
@@ -412,6 +413,13 @@ impl Engine {
                     self.end_pass(kind, out);
                 }
             }
+            // What is told to be repaired stays so if the power fails.
+            (PassKind::Scrub { repair: true }, Closing::No) if pass.mismatches > 0 => {
+                let ticket = self.flush(out);
+                self.set_closing(Closing::Flushing(ticket));
+            }
+            (PassKind::Scrub { .. }, Closing::Flushing(ticket))
+                if !self.flusher.is_over(ticket) => {}
             (PassKind::Resync | PassKind::Scrub { .. }, _) => self.end_pass(kind, out),
         }
         self.background.pass.is_none()
@@ -524,7 +532,11 @@ impl Engine {
                 }
                 self.background.stopping = Stopping::Storing;
             }
-            Stopping::Storing if !self.stores_pages() && self.recorder.is_settled() => {
+            Stopping::Storing
+                if self.ops.occupied() == 0
+                    && self.maps_are_spread()
+                    && self.recorder.is_settled() =>
+            {
                 self.recorder.record.clean = !self.flusher.has_failed();
                 self.stop_command = None;
                 self.phase = Phase::Stopped;

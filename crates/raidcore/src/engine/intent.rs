@@ -264,11 +264,6 @@ impl Engine {
         self.spread.next.is_none() && self.spread.pending == 0
     }
 
-    /// Whether any page is being stored, or is going to be.
-    pub(super) fn stores_pages(&self) -> bool {
-        self.spread.next.is_some() || self.spread.in_flight > 0
-    }
-
     /// A member's device, if the member is kept current.
     pub(super) fn live_device(&self, member: MemberId) -> Option<DeviceId> {
         let failed = self.state(member) == SlotState::Failed;

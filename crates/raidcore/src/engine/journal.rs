@@ -343,6 +343,7 @@ impl Engine {
 
     /// Somebody waits for room in the journal, which a flush can make.
     pub(super) fn feed_starved(&mut self, out: &mut Vec<Action>) {
+        self.journal.starved &= self.waits.iter().any(|(wait, _)| *wait == Wait::Space);
         if self.journal.starved {
             self.flush(out);
         }

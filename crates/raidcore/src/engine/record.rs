@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait};
-use super::{Action, CommandError, Engine, IoError, IoOp, RequestError};
+use super::{Action, CommandError, Engine, IoError, IoOp, Phase, RequestError};
 use crate::meta::{ArrayRecord, DeviceUuid, MetaPage, SlotState};
 use crate::units::{DeviceId, MemberId};
 
@@ -179,14 +179,22 @@ impl Engine {
             self.wake(|wait| matches!(wait, Wait::Record(version) if *version <= durable));
         }
         self.failures_recorded(durable, broken.then_some(RequestError::Io), out);
+        let changed = self.recorder.wanted > self.recorder.started && !broken;
+        // A stop is answered when nothing is left to be recorded, nor under way.
+        if !(changed && self.phase == Phase::Stopped) {
+            self.answer_recorded(durable, broken, out);
+        }
+        self.feed_starved(out);
+        if changed {
+            self.start_record(out);
+        }
+    }
+
+    fn answer_recorded(&mut self, durable: u64, broken: bool, out: &mut Vec<Action>) {
         while let Some(index) = self.recorder.answers.iter().position(|(v, _)| *v <= durable) {
             let (_, number) = self.recorder.answers.remove(index);
             let result = if broken { Err(CommandError::NotRecorded) } else { Ok(()) };
             out.push(Action::Answer { number, result });
-        }
-        self.feed_starved(out);
-        if self.recorder.wanted > self.recorder.started && !broken {
-            self.start_record(out);
         }
     }
 

@@ -1,41 +1,19 @@
 //! The engine's state, for people and for tests.
 
-use super::{ArrayHealth, Engine, MemberStatus, PassStatus, Phase, Status};
+use super::{ArrayHealth, Counters, Engine, MemberStatus, PassStatus, Phase, Status};
 use crate::meta::SlotState;
-use crate::units::MemberId;
+use crate::units::{DeviceId, MemberId, Stripe};
 
 impl Engine {
     /// The state as plain data.
     #[must_use]
     pub fn status(&self) -> Status {
-        let record = &self.recorder.record;
-        let members =
-            (0u8..).zip(self.members.iter().zip(&record.slots)).map(|(index, (m, slot))| {
-                MemberStatus {
-                    member: MemberId(index),
-                    device: m.device,
-                    uuid: slot.device,
-                    state: slot.state,
-                    since: slot.since,
-                    read_errors: m.read_errors,
-                    write_errors: m.write_errors,
-                }
-            });
-        let pass = self.background.pass.as_ref().map(|pass| PassStatus {
-            kind: pass.kind,
-            done: pass.progress.base,
-            total: pass.total,
-            paused: pass.paused,
-            stuck: pass.stuck,
-            mismatches: pass.mismatches,
-            elapsed: self.now - pass.started,
-        });
         Status {
-            array: record.array,
+            array: self.recorder.record.array,
             health: self.array_health(),
-            members: members.collect(),
-            spares: self.spares.iter().map(|s| s.device).collect(),
-            pass,
+            members: self.members().collect(),
+            spares: self.spares().collect(),
+            pass: self.pass(),
             last_scrub: self.background.last_scrub,
             dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
             zero_stripes: (self.zero.map.count(), self.zero.map.len()),
@@ -44,7 +22,54 @@ impl Engine {
         }
     }
 
-    fn array_health(&self) -> ArrayHealth {
+    /// The members, in order.
+    pub fn members(&self) -> impl Iterator<Item = MemberStatus> {
+        let slots = self.members.iter().zip(&self.recorder.record.slots);
+        (0u8..).zip(slots).map(|(index, (m, slot))| MemberStatus {
+            member: MemberId(index),
+            device: m.device,
+            uuid: slot.device,
+            state: slot.state,
+            since: slot.since,
+            read_errors: m.read_errors,
+            write_errors: m.write_errors,
+        })
+    }
+
+    /// The spares.
+    pub fn spares(&self) -> impl Iterator<Item = DeviceId> {
+        self.spares.iter().map(|spare| spare.device)
+    }
+
+    /// The background pass under way.
+    #[must_use]
+    pub fn pass(&self) -> Option<PassStatus> {
+        self.background.pass.as_ref().map(|pass| PassStatus {
+            kind: pass.kind,
+            done: pass.progress.base,
+            total: pass.total,
+            paused: pass.paused,
+            stuck: pass.stuck,
+            mismatches: pass.mismatches,
+            elapsed: self.now - pass.started,
+        })
+    }
+
+    /// What it has done since it started.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Whether a stripe was discarded and reads as zeros.
+    #[must_use]
+    pub fn is_discarded(&self, stripe: Stripe) -> bool {
+        self.zero.map.get(stripe.0)
+    }
+
+    /// How well the array is.
+    #[must_use]
+    pub fn array_health(&self) -> ArrayHealth {
         let serving = self.members.iter().zip(&self.recorder.record.slots).filter(|(m, slot)| {
             m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
         });
@@ -56,6 +81,17 @@ impl Engine {
         } else {
             ArrayHealth::Failed
         }
+    }
+
+    /// Whether nothing is under way and nothing is held: no job, lock, buffer or I/O.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.jobs.occupied() == 0
+            && self.ops.occupied() == 0
+            && self.active_requests == 0
+            && self.uncut.is_empty()
+            && self.locks.is_idle()
+            && self.scratch.is_idle()
     }
 
     /// Verifies the invariants that can be seen from outside a step.

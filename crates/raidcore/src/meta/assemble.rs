@@ -22,7 +22,27 @@ use super::rings::Rings;
 use super::superblock::{SuperblockError, choose};
 use crate::units::{BLOCK_BYTES, MemberId, Pba};
 
-/// What was read from a device.
+/// What assembly sees of a device.
+pub trait Image {
+    /// What to call it in messages: its path.
+    fn label(&self) -> &str;
+
+    /// The device's size in blocks.
+    fn blocks(&self) -> u64;
+
+    /// One block of its metadata; without bytes if it lies beyond what there is.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    fn block(&self, at: Pba) -> Result<&[u8], Unreadable>;
+}
+
+/// A block can't be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the block can't be read")]
+pub struct Unreadable;
+
+/// What was read from a device, in one piece.
 #[derive(Clone, Debug)]
 pub struct MemberImage {
     /// What to call it in messages: its path.
@@ -79,8 +99,8 @@ pub struct Assembled {
 /// # Errors
 /// If the images are not those of one array, or too few, or something in them can't be had that
 /// the array can't be started without; see [`AssembleError`].
-pub fn assemble(
-    images: &[MemberImage],
+pub fn assemble<I: Image>(
+    images: &[I],
     options: AssembleOptions,
 ) -> Result<Assembled, AssembleError> {
     let mut warnings = Vec::new();
@@ -88,12 +108,12 @@ pub fn assemble(
     let newest = newest(images, &superblocks, &warnings)?;
     let roster = Roster::new(images, &superblocks, newest, &mut warnings)?;
     roster.check_missing(newest, options, &warnings)?;
-    let members: Vec<Option<&MemberImage>> =
+    let members: Vec<Option<&I>> =
         roster.slots.iter().map(|slot| slot.map(|image| &images[image])).collect();
     let degraded = roster.lost(newest) > 0;
 
     // A member that is being filled may hold maps of another time.
-    let whole: Vec<Option<&MemberImage>> = members
+    let whole: Vec<Option<&I>> = members
         .iter()
         .zip(&newest.slots)
         .map(|(image, slot)| image.filter(|_| slot.state == SlotState::Up))
@@ -157,8 +177,8 @@ struct Roster {
 }
 
 impl Roster {
-    fn new(
-        images: &[MemberImage],
+    fn new<I: Image>(
+        images: &[I],
         superblocks: &[Option<Superblock>],
         newest: &ArrayRecord,
         warnings: &mut Vec<Warning>,
@@ -174,7 +194,7 @@ impl Roster {
                 roster.left_out.push(index);
                 continue;
             };
-            let (label, have) = (image.label.clone(), image.blocks);
+            let (label, have) = (String::from(image.label()), image.blocks());
             let device = superblock.device;
             let events = superblock.record.events;
             let in_service =
@@ -234,25 +254,49 @@ impl Roster {
     }
 }
 
-impl MemberImage {
-    /// A block of it, if it could be read.
-    pub(super) fn block(&self, at: Pba) -> Option<&[u8]> {
-        let start = usize::try_from(at.0).ok()?.checked_mul(BLOCK_BYTES)?;
-        let block = self.meta.get(start..start.checked_add(BLOCK_BYTES)?)?;
-        (!self.unreadable.contains(&at)).then_some(block)
+impl<I: Image> Image for &I {
+    fn label(&self) -> &str {
+        (*self).label()
+    }
+
+    fn blocks(&self) -> u64 {
+        (*self).blocks()
+    }
+
+    fn block(&self, at: Pba) -> Result<&[u8], Unreadable> {
+        (*self).block(at)
+    }
+}
+
+impl Image for MemberImage {
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    fn block(&self, at: Pba) -> Result<&[u8], Unreadable> {
+        if self.unreadable.contains(&at) {
+            return Err(Unreadable);
+        }
+        let start = usize::try_from(at.0).ok().and_then(|at| at.checked_mul(BLOCK_BYTES));
+        let range = start.and_then(|start| Some(start..start.checked_add(BLOCK_BYTES)?));
+        Ok(range.and_then(|range| self.meta.get(range)).unwrap_or(&[]))
     }
 }
 
 /// The superblock of each image; none for those that are damaged.
-fn read_superblocks(
-    images: &[MemberImage],
+fn read_superblocks<I: Image>(
+    images: &[I],
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Option<Superblock>>, AssembleError> {
     let mut superblocks = Vec::with_capacity(images.len());
     for image in images {
-        let label = image.label.clone();
+        let label = String::from(image.label());
         // What is too short to hold a copy has none, which is not the same as an unreadable one.
-        let copy = |at| (!image.unreadable.contains(&at)).then(|| image.block(at).unwrap_or(&[]));
+        let copy = |at| image.block(at).ok();
         superblocks.push(match choose(&SUPERBLOCKS.map(copy)) {
             Ok(superblock) => Some(superblock),
             Err(SuperblockError::NotAMember) => return Err(AssembleError::NotAMember { label }),
@@ -269,12 +313,12 @@ fn read_superblocks(
 }
 
 /// The newest record, if all images are different devices of one array with one history.
-fn newest<'a>(
-    images: &[MemberImage],
+fn newest<'a, I: Image>(
+    images: &[I],
     superblocks: &'a [Option<Superblock>],
     warnings: &[Warning],
 ) -> Result<&'a ArrayRecord, AssembleError> {
-    let label = |index: usize| images[index].label.clone();
+    let label = |index: usize| String::from(images[index].label());
     let known: Vec<(usize, &Superblock)> =
         superblocks.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref()?))).collect();
     let Some(&(_, newest)) = known.iter().max_by_key(|(_, s)| s.record.events) else {
@@ -324,9 +368,9 @@ fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
 }
 
 /// A map, its pages' versions, and which pages have no intact copy.
-fn load_map(
+fn load_map<I: Image>(
     record: &ArrayRecord,
-    members: &[Option<&MemberImage>],
+    members: &[Option<&I>],
     kind: MapKind,
 ) -> (BitMap, Vec<u64>, Vec<u32>) {
     let stripes = record.geometry.stripes();
@@ -341,7 +385,7 @@ fn load_map(
             [0, 1].map(|slot| (slot, image.block(record.areas.map_page(kind, index, slot))))
         });
         let pages = copies.filter_map(|(slot, block)| {
-            let page = map.decode_page(record.array, index, block?).ok()?;
+            let page = map.decode_page(record.array, index, block.ok()?).ok()?;
             (page.version % 2 == slot).then_some(page)
         });
         match pages.max_by_key(|page| page.version) {
@@ -359,20 +403,19 @@ fn load_map(
 }
 
 /// Whether the journals can be read. `accepted`: if not, that is no reason not to start.
-fn check_journals(
+fn check_journals<I: Image>(
     record: &ArrayRecord,
-    members: &[Option<&MemberImage>],
+    members: &[Option<&I>],
     accepted: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), AssembleError> {
     let (start, blocks) = record.areas.journal();
     for image in members.iter().flatten() {
-        let there = image.meta.len() as u64 / BLOCK_BYTES as u64 >= start.0 + blocks;
-        let ring = start..Pba(start.0 + blocks);
-        if there && !image.unreadable.iter().any(|at| ring.contains(at)) {
+        let is_there = |at| image.block(Pba(at)).is_ok_and(|block| !block.is_empty());
+        if (start.0..start.0 + blocks).all(is_there) {
             continue;
         }
-        let label = image.label.clone();
+        let label = String::from(image.label());
         let error = AssembleError::JournalUnreadable { label: label.clone() };
         accept(accepted, error, Warning::JournalUnreadable { label }, warnings)?;
     }

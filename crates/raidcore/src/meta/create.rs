@@ -33,6 +33,9 @@ pub struct NewArray {
     pub consistency: Consistency,
     /// The identities of its members, in order.
     pub devices: Vec<DeviceUuid>,
+    /// Blocks of the journal, where there is one; [`JOURNAL_BLOCKS`](super::JOURNAL_BLOCKS) by
+    /// default, and never less than the largest entries want.
+    pub journal_blocks: u64,
     /// Blocks of the smallest member.
     pub member_blocks: u64,
 }
@@ -43,9 +46,10 @@ impl NewArray {
     /// # Errors
     /// If the shape is impossible, or the members are too small for it.
     pub fn record(self) -> Result<ArrayRecord, LayoutError> {
-        let Self { level, chunk, consistency, created, .. } = self;
+        let Self { level, chunk, consistency, created, journal_blocks, member_blocks, .. } = self;
         let members = self.devices.len();
-        let (areas, stripes) = Areas::plan(level, members, chunk, consistency, self.member_blocks)?;
+        let (areas, stripes) =
+            Areas::plan(level, members, chunk, consistency, journal_blocks, member_blocks)?;
         let slot = |device| SlotRecord { device, state: SlotState::Up, since: created };
         Ok(ArrayRecord {
             array: self.array,
@@ -128,7 +132,7 @@ mod tests {
     use alloc::format;
 
     use super::*;
-    use crate::meta::{AssembleOptions, MemberImage, assemble};
+    use crate::meta::{AssembleOptions, JOURNAL_BLOCKS, MemberImage, assemble};
 
     fn record() -> ArrayRecord {
         let new = NewArray {
@@ -139,6 +143,7 @@ mod tests {
             chunk: 4,
             consistency: Consistency::Journal,
             devices: (1..=5).map(|member| DeviceUuid([member; 16])).collect(),
+            journal_blocks: JOURNAL_BLOCKS,
             member_blocks: 200_000,
         };
         new.record().expect("it is possible")

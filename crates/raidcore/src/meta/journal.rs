@@ -148,17 +148,23 @@ pub fn encode_header(
 }
 
 /// The entries of an epoch in a member's ring whose header and payload are intact, by their number.
+/// `block` gives the ring's blocks, which are `blocks`; none for one that can't be read.
 #[must_use]
-pub fn scan(ring: &[u8], array: ArrayId, epoch: u64, member: MemberId) -> Vec<JournalEntry> {
+pub fn scan<'a>(
+    blocks: u64,
+    block: impl Fn(u64) -> Option<&'a [u8]>,
+    array: ArrayId,
+    epoch: u64,
+    member: MemberId,
+) -> Vec<JournalEntry> {
     let mut entries = Vec::new();
     let mut at = 0;
-    while let Some(rest) = ring.get(at * BLOCK_BYTES..).filter(|rest| rest.len() >= BLOCK_BYTES) {
-        let entry = decode(rest).filter(|entry| {
+    while at < blocks {
+        let entry = decode(at, &block).filter(|entry| {
             let found = &entry.header;
-            (found.array, found.epoch) == (array, epoch)
-                && (found.member, found.at) == (member, at as u64)
+            (found.array, found.epoch) == (array, epoch) && (found.member, found.at) == (member, at)
         });
-        at += entry.as_ref().map_or(1, |entry| entry.blocks() as usize);
+        at += entry.as_ref().map_or(1, |entry| u64::from(entry.blocks()));
         entries.extend(entry);
     }
     entries.sort_by_key(|entry: &JournalEntry| entry.header.entry);
@@ -178,38 +184,39 @@ impl JournalEntry {
     }
 }
 
-/// The entry that `ring` begins with, if it is intact.
-fn decode(ring: &[u8]) -> Option<JournalEntry> {
-    if !has_magic(ring, MAGIC) {
-        return None;
-    }
-    let (runs, payload) = (RUNS.u32(ring), PAYLOAD.u32(ring));
+/// The entry that begins at a block of a ring, if it is intact.
+fn decode<'a>(at: u64, block: &impl Fn(u64) -> Option<&'a [u8]>) -> Option<JournalEntry> {
+    let first = block(at).filter(|first| has_magic(first, MAGIC))?;
+    let (runs, payload) = (RUNS.u32(first), PAYLOAD.u32(first));
     if payload > PAYLOAD_MAX || runs > payload {
         return None;
     }
-    let header_bytes = header_blocks(payload, runs) as usize * BLOCK_BYTES;
-    let block = ring.get(..header_bytes)?;
-    let array = open(block, MAGIC).ok()?;
-    let (table, sums) = block[HEADER_BYTES..].split_at(runs as usize * RUN_BYTES);
+    let headers = u64::from(header_blocks(payload, runs));
+    let mut bytes = Vec::with_capacity(headers as usize * BLOCK_BYTES);
+    for at in at..at + headers {
+        bytes.extend_from_slice(block(at)?);
+    }
+    let array = open(&bytes, MAGIC).ok()?;
+    let (table, sums) = bytes[HEADER_BYTES..].split_at(runs as usize * RUN_BYTES);
     let runs: Vec<_> = table.chunks_exact(RUN_BYTES).map(decode_run).collect::<Option<_>>()?;
     let crc_of = |raw| Field::<CRC_BYTES> { at: 0 }.u32(raw);
     let crcs: Vec<_> = sums.chunks_exact(CRC_BYTES).take(payload as usize).map(crc_of).collect();
     let header = JournalHeader {
         array,
-        epoch: EPOCH.u64(block),
-        entry: ENTRY.count(block, "entry").ok()?,
-        tail: TAIL.u64(block),
-        member: MemberId(u8::try_from(MEMBER.u32(block)).ok()?),
-        at: AT.u64(block),
-        holders: Set(HOLDERS.u64(block)),
-        stripe: Stripe(STRIPE.u64(block)),
+        epoch: EPOCH.u64(first),
+        entry: ENTRY.count(first, "entry").ok()?,
+        tail: TAIL.u64(first),
+        member: MemberId(u8::try_from(MEMBER.u32(first)).ok()?),
+        at: AT.u64(first),
+        holders: Set(HOLDERS.u64(first)),
+        stripe: Stripe(STRIPE.u64(first)),
     };
     let blocks: u64 = runs.iter().map(|run| u64::from(run.blocks)).sum();
     if blocks != u64::from(payload) || header.tail > header.entry {
         return None;
     }
-    let payload = ring.get(header_bytes..header_bytes + payload as usize * BLOCK_BYTES)?;
-    let intact = payload.chunks_exact(BLOCK_BYTES).zip(&crcs).all(|(b, &crc)| checksum(b) == crc);
+    let mut payload = (at + headers..).map(block).zip(&crcs);
+    let intact = payload.all(|(bytes, &crc)| bytes.is_some_and(|bytes| checksum(bytes) == crc));
     intact.then_some(JournalEntry { header, runs, crcs })
 }
 

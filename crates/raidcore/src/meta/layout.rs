@@ -31,8 +31,8 @@ const ALIGNMENT: u64 = 256;
 /// The most bits of the write-intent bitmap.
 const REGIONS_MAX: u64 = 1 << 16;
 
-/// The journal's size, unless the largest entry wants more.
-const JOURNAL_BLOCKS: u64 = 2048;
+/// The journal's size by default (8 MiB).
+pub const JOURNAL_BLOCKS: u64 = 2048;
 
 /// The most blocks of a journal that is taken for real (1 GiB).
 const JOURNAL_MAX: u64 = 1 << 18;
@@ -82,8 +82,9 @@ pub struct Areas {
 }
 
 impl Areas {
-    /// Lays out an array on members of which the smallest has `member_blocks` blocks, and tells how
-    /// many stripes fit.
+    /// Lays out an array on members of which the smallest has `member_blocks` blocks, with a
+    /// journal (where there is one) of `journal_blocks` or as many as the largest entries want,
+    /// and tells how many stripes fit.
     ///
     /// # Errors
     /// If the shape is impossible ([`Geometry::new`]) or not a single stripe fits.
@@ -92,11 +93,16 @@ impl Areas {
         members: usize,
         chunk: u32,
         consistency: Consistency,
+        journal_blocks: u64,
         member_blocks: u64,
     ) -> Result<(Self, u64), LayoutError> {
         Geometry::new(level, members, chunk, 1)?;
         let chunk_blocks = u64::from(chunk);
-        let areas = |stripes| Self::of(level, members, chunk, consistency, stripes);
+        let journal = match journal_least(level, members, chunk, consistency) {
+            0 => 0,
+            least => least.max(journal_blocks).min(JOURNAL_MAX),
+        };
+        let areas = |stripes| Self::of(chunk, journal, stripes);
         let mut stripes = (member_blocks / chunk_blocks).min(STRIPES_MAX);
         loop {
             if stripes == 0 {
@@ -115,13 +121,7 @@ impl Areas {
     }
 
     /// The layout for a given number of stripes.
-    fn of(
-        level: Level,
-        members: usize,
-        chunk: u32,
-        consistency: Consistency,
-        stripes: u64,
-    ) -> Self {
+    fn of(chunk: u32, journal_blocks: u64, stripes: u64) -> Self {
         let mut region_stripes = 1;
         while stripes.div_ceil(region_stripes) > REGIONS_MAX {
             region_stripes *= 2;
@@ -130,10 +130,6 @@ impl Areas {
         let zero_map_pages = pages(stripes);
         let zero_map_start = MAPS_START + 2 * u64::from(bitmap_pages);
         let journal_start = zero_map_start + 2 * u64::from(zero_map_pages);
-        let journal_blocks = match journal_least(level, members, chunk, consistency) {
-            0 => 0,
-            least => least.max(JOURNAL_BLOCKS),
-        };
         let data_start = (journal_start + journal_blocks).next_multiple_of(ALIGNMENT);
         Self {
             region_stripes,

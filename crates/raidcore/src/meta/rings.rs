@@ -11,11 +11,11 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::assemble::MemberImage;
+use super::assemble::Image;
 use super::journal::{JournalEntry, Replay, scan};
 use super::problem::Warning;
 use super::record::ArrayRecord;
-use crate::units::{BLOCK_BYTES, MemberId, Pba, Set};
+use crate::units::{MemberId, Pba, Set};
 
 /// The live entries of each member that is there, by their number.
 pub(super) struct Rings<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Rings<'a> {
 
 impl<'a> Rings<'a> {
     /// Reads the rings of the members that have an image.
-    pub(super) fn read(record: &'a ArrayRecord, images: &[Option<&MemberImage>]) -> Self {
+    pub(super) fn read<I: Image>(record: &'a ArrayRecord, images: &[Option<&I>]) -> Self {
         let mut rings = Self {
             record,
             present: Set::EMPTY,
@@ -36,12 +36,14 @@ impl<'a> Rings<'a> {
             tails: Vec::new(),
             next_entry: 1,
         };
+        let (start, blocks) = record.areas.journal();
         for (index, image) in images.iter().enumerate() {
             let (mut live, mut tail) = (BTreeMap::new(), 0);
             if let Some(image) = image {
                 rings.present = rings.present.with(index);
-                let ring = ring_of(record, image);
-                let entries = scan(ring, record.array, record.epoch, MemberId(index as u8));
+                let block = |at| image.block(Pba(start.0 + at)).ok().filter(|b| !b.is_empty());
+                let member = MemberId(index as u8);
+                let entries = scan(blocks, block, record.array, record.epoch, member);
                 if let Some(last) = entries.last().map(|entry| entry.header) {
                     rings.next_entry = rings.next_entry.max(last.entry + 1);
                     tail = last.tail;
@@ -121,14 +123,4 @@ impl<'a> Rings<'a> {
                 member.index() < geometry.members() && end <= geometry.chunk()
             })
     }
-}
-
-/// The bytes of a member's ring, as far as they are there.
-fn ring_of<'a>(record: &ArrayRecord, image: &'a MemberImage) -> &'a [u8] {
-    let (start, blocks) = record.areas.journal();
-    let byte = |block: u64| {
-        usize::try_from(block).map_or(usize::MAX, |block| block.saturating_mul(BLOCK_BYTES))
-    };
-    let end = byte(start.0 + blocks).min(image.meta.len());
-    image.meta.get(byte(start.0)..end).unwrap_or(&[])
 }

@@ -2,8 +2,8 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    AssembleError, CodecError, Consistency, MissingMember, SUPERBLOCKS, SlotState, Warning,
-    assemble,
+    AssembleError, CodecError, Consistency, MemberImage, MissingMember, SUPERBLOCKS, SlotState,
+    Warning, assemble,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set};
 
@@ -86,7 +86,7 @@ fn who_is_not_wholly_in_service_is_no_redundancy() {
 
 #[test]
 fn nothing_is_no_array() {
-    assert_eq!(assemble(&[], FORCE).err(), Some(AssembleError::NoImages));
+    assert_eq!(assemble::<MemberImage>(&[], FORCE).err(), Some(AssembleError::NoImages));
 }
 
 #[test]

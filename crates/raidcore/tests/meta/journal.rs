@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    ArrayId, AssembleError, Consistency, JournalHeader, JournalRun, Replay, SlotState, Warning,
-    checksum, encode_journal_header, scan_journal,
+    ArrayId, AssembleError, Consistency, JournalEntry, JournalHeader, JournalRun, Replay,
+    SlotState, Warning, checksum, encode_journal_header, scan_journal,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -22,13 +22,18 @@ fn unclean() -> World {
 
 const HOLDERS: Set = Set(0b1100);
 
+fn scan(ring: &[u8], array: ArrayId, epoch: u64, member: MemberId) -> Vec<JournalEntry> {
+    let block = |at: u64| ring.chunks_exact(BLOCK_BYTES).nth(at as usize);
+    scan_journal((ring.len() / BLOCK_BYTES) as u64, block, array, epoch, member)
+}
+
 fn carried_out(world: &World) -> Vec<u64> {
     let array = world.assemble(STRICT).expect("it is whole");
     array.replay.iter().map(|replay| replay.entry).collect()
 }
 
 fn numbers(ring: &[u8]) -> Vec<u64> {
-    let entries = scan_journal(ring, ARRAY, EPOCH, MemberId(2));
+    let entries = scan(ring, ARRAY, EPOCH, MemberId(2));
     entries.iter().map(|entry| entry.header.entry).collect()
 }
 
@@ -62,13 +67,13 @@ proptest! {
         let into = &mut ring[at * BLOCK_BYTES..];
         encode_journal_header(&header, runs.iter().copied(), crcs.iter().copied(), into);
         ring.extend(&payload);
-        let found = scan_journal(&ring, ARRAY, epoch, MemberId(member));
+        let found = scan(&ring, ARRAY, epoch, MemberId(member));
         prop_assert_eq!(found.len(), 1);
         prop_assert_eq!(found[0].header, header);
         prop_assert_eq!(&found[0].runs, &runs);
         prop_assert_eq!(&found[0].crcs, &crcs);
         ring.truncate(ring.len() - 1);
-        prop_assert!(scan_journal(&ring, ARRAY, epoch, MemberId(member)).is_empty());
+        prop_assert!(scan(&ring, ARRAY, epoch, MemberId(member)).is_empty());
     }
 
     /// Entries of many sizes go round a ring, the last one torn: exactly those are found of which
@@ -132,9 +137,8 @@ fn every_bit_flip_voids_the_entry() {
 #[test]
 fn an_entry_counts_only_where_and_when_it_was_written() {
     let mut ring = Entry::new(9, HOLDERS).encode(2, 0);
-    let found = |ring: &[u8], array, epoch, member| {
-        scan_journal(ring, array, epoch, MemberId(member)).len()
-    };
+    let found =
+        |ring: &[u8], array, epoch, member| scan(ring, array, epoch, MemberId(member)).len();
     assert_eq!(found(&ring, ARRAY, EPOCH, 2), 1);
     assert_eq!(found(&ring, ArrayId([1; 16]), EPOCH, 2), 0);
     assert_eq!(found(&ring, ARRAY, EPOCH + 1, 2), 0);

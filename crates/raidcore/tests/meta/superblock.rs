@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
-    Areas, ArrayId, ArrayRecord, CodecError, Consistency, DeviceUuid, Features, SPARES_MAX,
-    SUPERBLOCK_COPIES, SlotRecord, SlotState, Superblock, SuperblockError, choose_superblock,
+    Areas, ArrayId, ArrayRecord, CodecError, Consistency, DeviceUuid, Features, JOURNAL_BLOCKS,
+    SPARES_MAX, SUPERBLOCK_COPIES, SlotRecord, SlotState, Superblock, SuperblockError,
+    choose_superblock,
 };
 use raidcore::units::BLOCK_BYTES;
 
@@ -42,7 +43,7 @@ prop_compose! {
     ) -> ArrayRecord {
         let chunk = 1 << chunk;
         let (areas, stripes) =
-            Areas::plan(level, members, chunk, consistency, blocks).expect("there is room");
+            Areas::plan(level, members, chunk, consistency, JOURNAL_BLOCKS, blocks).expect("there is room");
         let slots = states.iter().take(members).enumerate().map(|(slot, &(state, mark, since))| {
             let state = match state {
                 0 => SlotState::Up,

@@ -3,8 +3,9 @@
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
-    DeviceUuid, Features, JournalHeader, JournalRun, MapKind, MemberImage, SUPERBLOCKS, SlotRecord,
-    SlotState, assemble, checksum, encode_journal_header, journal_header_blocks,
+    DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, MapKind, MemberImage,
+    SUPERBLOCKS, SlotRecord, SlotState, assemble, checksum, encode_journal_header,
+    journal_header_blocks,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -46,8 +47,8 @@ pub(crate) fn of_slot(slot: usize) -> DeviceUuid {
 }
 
 pub(crate) fn record(level: Level, members: usize, consistency: Consistency) -> ArrayRecord {
-    let (areas, stripes) =
-        Areas::plan(level, members, CHUNK, consistency, 3200).expect("there is room");
+    let (areas, stripes) = Areas::plan(level, members, CHUNK, consistency, JOURNAL_BLOCKS, 3200)
+        .expect("there is room");
     let slot = |slot| SlotRecord { device: of_slot(slot), state: SlotState::Up, since: 50 };
     ArrayRecord {
         array: ARRAY,

@@ -10,7 +10,8 @@ use det::Prng;
 use raidcore::engine::{Op, RequestError};
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    ArrayId, AssembleOptions, Assembled, Consistency, DeviceUuid, MemberImage, NewArray, assemble,
+    ArrayId, AssembleOptions, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, MemberImage,
+    NewArray, assemble,
 };
 use raidcore::units::{BLOCK_BYTES, Lba, Pba};
 use tempfile::TempDir;
@@ -57,6 +58,7 @@ impl Files {
             chunk: 4,
             consistency,
             devices: (0..self.members.len()).map(uuid).collect(),
+            journal_blocks: JOURNAL_BLOCKS,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().unwrap();

@@ -1,0 +1,71 @@
+//! Content: what is read is what was written last, or may have been; errors are answers only when
+//! more has failed than redundancy makes up for.
+
+use raidcore::engine::{Request, RequestError};
+
+use crate::model::version_of;
+use crate::user::lbas;
+use crate::world::World;
+
+/// Requests succeed while redundancy makes up for what has failed.
+pub(crate) fn no_error(world: &World, request: &Request, result: Result<(), RequestError>) {
+    let disks = || world.disks.iter().map(|d| (d.gone, &d.bad)).collect::<Vec<_>>();
+    assert!(
+        result.is_ok(),
+        "{request:?} ended with {result:?}, but redundancy was never exceeded; {:?}; {:?}; disks: \
+         {:?}",
+        world.notes,
+        world.engine.status(),
+        disks(),
+    );
+}
+
+/// A read that began at `begun` returns what was there at some moment since.
+pub(crate) fn read(world: &World, request: &Request, begun: u64) {
+    let payload = &world.memory.payload[usize::from(request.tag.0)];
+    for (lba, block) in lbas(request).zip(payload) {
+        let found = version_of(lba, block);
+        assert!(
+            world.model.is_readable(lba, found, begun) || world.suspects.contains(&lba),
+            "{request:?} found {found} at {lba}: {}",
+            world.model.describe(lba)
+        );
+    }
+}
+
+impl World {
+    /// With nothing under way, every block is one of the last writes to it.
+    pub(crate) fn verify(&mut self) {
+        let now = self.model.now();
+        for (lba, found) in self.survey() {
+            assert!(
+                self.model.is_readable(lba, found, now) || self.suspects.contains(&lba),
+                "{found} is at {lba}: {}",
+                self.model.describe(lba)
+            );
+        }
+    }
+
+    /// After a crash, every block is what was flushed last, or something written since.
+    pub(crate) fn verify_after_crash(&mut self) {
+        let suspects = std::mem::take(&mut self.suspects);
+        for (lba, found) in self.survey() {
+            let allowed = self.model.may_have_survived(lba, found) || suspects.contains(&lba);
+            assert!(allowed, "{found} survived at {lba}: {}", self.model.describe(lba));
+            self.model.adopt(lba, found);
+        }
+    }
+
+    /// Reads everything through the array: the version of each block. Beyond redundancy, blocks
+    /// that can't be read are left out.
+    pub(crate) fn survey(&mut self) -> Vec<(u64, u64)> {
+        let before = self.results.len();
+        self.begin_survey();
+        self.drain();
+        if self.results[before..].iter().any(Result::is_err) {
+            return Vec::new();
+        }
+        let blocks = (0..).zip(&self.memory.payload[0]);
+        blocks.map(|(lba, block)| (lba, version_of(lba, block))).collect()
+    }
+}

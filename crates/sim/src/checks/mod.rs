@@ -1,0 +1,9 @@
+//! What must be so, one property a file. A check that fails panics.
+
+pub(crate) mod content;
+pub(crate) mod leaks;
+pub(crate) mod metadata;
+pub(crate) mod ordering;
+pub(crate) mod overlap;
+pub(crate) mod parity;
+pub(crate) mod progress;

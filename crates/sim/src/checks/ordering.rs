@@ -1,0 +1,54 @@
+//! Ordering: what was acknowledged as durable is durable on the member where it is read.
+
+use raidcore::engine::Request;
+use raidcore::geometry::{Level, Role};
+use raidcore::meta::SlotState;
+use raidcore::units::{Lba, Pba};
+
+use crate::user::lbas;
+use crate::world::World;
+
+/// A flush was acknowledged.
+pub(crate) fn flushed(world: &World) {
+    for lba in 0..world.engine.geometry().capacity() {
+        if world.model.is_written(lba) && !world.model.is_unsettled(lba) {
+            is_durable(world, lba);
+        }
+    }
+}
+
+/// A write with FUA that began at `begun` was acknowledged.
+pub(crate) fn written_through(world: &World, request: &Request, begun: u64) {
+    // A part of the request may have ended long ago, and the block been written since.
+    let quiet = lbas(request).filter(|&lba| !world.model.is_rewritten(lba, begun));
+    quiet.for_each(|lba| is_durable(world, lba));
+}
+
+/// Asserts that a block would be found by a start after a crash now: on the members where it is at
+/// home and that such a start would take for current.
+fn is_durable(world: &World, lba: u64) {
+    let geometry = world.engine.geometry();
+    let (stripe, offset) = geometry.locate(Lba(lba));
+    let (role, row) = (offset / geometry.chunk(), offset % geometry.chunk());
+    let copies = match geometry.level() {
+        // A resync may be levelling the other copies.
+        Level::Raid1 if world.unsynced || !world.exposed.is_empty() => 1,
+        Level::Raid1 => geometry.members(),
+        Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => 1,
+    };
+    let Pba(start) = geometry.place(stripe, world.areas.data_start());
+    for role in (role as u8..).take(copies).map(Role) {
+        let member = geometry.member(stripe, role);
+        let Some(member) = world.engine.members().nth(member.index()) else { continue };
+        let Some(device) = member.device.filter(|_| member.state == SlotState::Up) else {
+            continue;
+        };
+        let disk = &world.disks[device.0 as usize];
+        assert!(
+            disk.gone || disk.is_durable(start + u64::from(row)),
+            "block {lba} is said to be durable, but disk {} has it in its cache only: {}",
+            device.0,
+            world.model.describe(lba)
+        );
+    }
+}

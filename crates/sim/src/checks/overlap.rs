@@ -1,0 +1,21 @@
+//! Overlap: of I/O under way on a disk, nothing touches what is being written.
+
+use raidcore::engine::{Io, IoOp};
+
+use crate::host::Pending;
+
+/// `io` begins while `others` are under way.
+pub(crate) fn begins(io: &Io, others: &[Pending]) {
+    let writes = |io: &Io| !matches!(io.op, IoOp::Read(_));
+    let end = |io: &Io| io.at.0 + u64::from(io.blocks);
+    if io.op == IoOp::Flush {
+        return;
+    }
+    for other in others.iter().map(|other| &other.io) {
+        let conflict = other.device == io.device
+            && other.op != IoOp::Flush
+            && (io.at.0 < end(other) && other.at.0 < end(io))
+            && (writes(io) || writes(other));
+        assert!(!conflict, "{io:?} begins while {other:?} is under way");
+    }
+}

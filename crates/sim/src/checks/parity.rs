@@ -1,0 +1,52 @@
+//! Parity: at rest redundancy agrees with data on the disks themselves. Computed here from its
+//! definition, byte by byte, not by the kernels that have made it.
+
+use raidcore::geometry::{Level, Role};
+use raidcore::parity::gf;
+use raidcore::units::{MemberId, Pba, Stripe};
+
+use crate::disk::{Data, KEPT};
+use crate::world::World;
+
+/// With nothing under way, and all members serving.
+pub(crate) fn agrees(world: &World) {
+    let geometry = world.engine.geometry();
+    for stripe in (0..geometry.stripes()).map(Stripe) {
+        if world.engine.is_discarded(stripe) {
+            continue;
+        }
+        for row in 0..geometry.chunk() {
+            let block = |role: usize| block(world, stripe, role, row);
+            let data: Vec<Data> = (0..geometry.data()).map(block).collect();
+            let redundant = match geometry.level() {
+                Level::Raid0 => vec![],
+                Level::Raid1 => vec![data[0]; geometry.members() - 1],
+                Level::Raid4 | Level::Raid5 => vec![sum(&data, |_| 1)],
+                Level::Raid6 => vec![sum(&data, |_| 1), sum(&data, gf::pow2)],
+            };
+            for (role, expected) in (geometry.data()..).zip(redundant) {
+                let found = block(role);
+                assert_eq!(found, expected, "{stripe:?}, row {row}: role {role} does not agree");
+            }
+        }
+    }
+}
+
+fn block(world: &World, stripe: Stripe, role: usize, row: u32) -> Data {
+    let geometry = world.engine.geometry();
+    let MemberId(member) = geometry.member(stripe, Role(role as u8));
+    let member = world.engine.members().nth(member.into());
+    let device = member.and_then(|m| m.device).expect("all members serve");
+    let Pba(start) = geometry.place(stripe, world.areas.data_start());
+    *world.disks[device.0 as usize].data(start + u64::from(row))
+}
+
+fn sum(data: &[Data], weight: impl Fn(usize) -> u8) -> Data {
+    let mut sum = [0; KEPT];
+    for (index, block) in data.iter().enumerate() {
+        for (sum, &byte) in sum.iter_mut().zip(block) {
+            *sum ^= gf::mul(weight(index), byte);
+        }
+    }
+    sum
+}

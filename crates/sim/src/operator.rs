@@ -1,0 +1,53 @@
+//! What operators do, at any moment.
+
+use raidcore::engine::{ArrayHealth, Command, Note, Pace, PassKind};
+use raidcore::units::MemberId;
+
+use crate::world::World;
+
+/// As many disks as a world can have.
+const DISKS_MAX: usize = 16;
+
+impl World {
+    /// Finds out whether redundancy can be built upon again.
+    pub(crate) fn look_synced(&mut self) {
+        if !self.unsynced || !self.engine.is_serving() {
+            return;
+        }
+        let resyncs = self.engine.pass().is_some_and(|p| p.kind == PassKind::Resync);
+        let ended = |note: &Note| matches!(note, Note::PassEnded(PassKind::Resync, _));
+        if !resyncs && self.notes.iter().any(ended) {
+            self.unsynced = false;
+            self.synced_at = self.model.now();
+        }
+    }
+
+    pub(crate) fn operate(&mut self) {
+        if !self.engine.is_serving() {
+            return;
+        }
+        let impaired = self.engine.array_health() != ArrayHealth::Online;
+        let redundant = self.redundancy() > 0;
+        let spares: Vec<_> = self.engine.spares().collect();
+        let member = MemberId(self.source.below(self.scenario.members as u64) as u8);
+        let command = match self.source.below(16) {
+            0..=3 if impaired && spares.is_empty() && redundant => self.new_spare(),
+            4 if self.disks.len() < DISKS_MAX && redundant => self.new_spare(),
+            5 | 6 => Command::Scrub { repair: self.source.chance(1, 2) },
+            7 => Command::Pause,
+            8 => Command::Resume,
+            9 => Command::SetPace(Pace {
+                min: 1 << self.source.below(30),
+                max: u64::MAX >> self.source.below(40),
+            }),
+            10 | 11 if self.can_lose_one() && !spares.is_empty() => {
+                Command::Replace { member, spare: self.source.one_of(&spares) }
+            }
+            12 | 13 if self.can_lose_one() => Command::Fail(member),
+            14 if !spares.is_empty() => Command::Remove(self.source.one_of(&spares)),
+            15 => Command::CancelScrub,
+            _ => return,
+        };
+        self.command(command);
+    }
+}

@@ -1,0 +1,193 @@
+//! A run: lives in which anything may fail, each checked by the next, and at last one in which
+//! nothing does and everything has to come right.
+
+use raidcore::engine::{ArrayHealth, Command, CommandError, Input, Pace, PassKind};
+use raidcore::units::DeviceId;
+
+use crate::checks;
+use crate::checks::progress::Bound;
+use crate::power::Outage;
+use crate::world::World;
+
+impl World {
+    /// All of it.
+    pub(crate) fn run(&mut self) {
+        for life in 1..=self.scenario.lives {
+            self.live();
+            if self.source.chance(1, 4) {
+                self.drain();
+                self.verify();
+            }
+            let last = life == self.scenario.lives;
+            if last && !self.beyond {
+                break;
+            }
+            if !self.beyond && self.source.chance(1, 4) && self.stops() {
+                self.power_off();
+                self.power_on(Outage::Quiet);
+                self.drain();
+                self.verify();
+            } else {
+                self.crash();
+                self.drain();
+                self.verify_after_crash();
+            }
+        }
+        self.converge();
+        self.end();
+    }
+
+    /// Safety: serves users, whatever fails.
+    fn live(&mut self) {
+        let mut left = self.scenario.requests / self.scenario.lives;
+        let mut bound = Bound::new("a life is over", 1_000_000);
+        while left > 0 && !self.source.chance(1, 1000) {
+            left -= u32::from(self.turn());
+            bound.spend(self);
+        }
+    }
+
+    /// One thing happens; returns whether it was a new request.
+    fn turn(&mut self) -> bool {
+        match self.source.below(100) {
+            rate if rate < self.scenario.faults.rate => self.fault(),
+            rate if rate < 45 => return self.submit(),
+            45..=48 => self.pass_time(),
+            _ => self.proceed(),
+        }
+        false
+    }
+
+    /// The power fails, and sometimes again while the array starts.
+    fn crash(&mut self) {
+        let mut outage = if self.beyond { Outage::Healing } else { Outage::Lossy };
+        loop {
+            self.power_off();
+            self.power_on(outage);
+            if !self.source.chance(1, 3) {
+                return;
+            }
+            for _ in 0..self.source.below(60) {
+                self.proceed();
+            }
+            outage = Outage::Lossy;
+        }
+    }
+
+    /// A stop amid everything, unless the power fails before it is done; returns whether it was
+    /// clean.
+    pub(crate) fn stops(&mut self) -> bool {
+        let number = self.command(Command::Stop);
+        let mut bound = Bound::new("the array has stopped", 1_000_000);
+        loop {
+            let answered = self.answers.iter().find(|(answered, _)| *answered == number);
+            if let Some(&(_, result)) = answered {
+                assert_eq!(result, Ok(()), "a stop: {:?}", self.notes);
+                break;
+            }
+            if self.source.chance(1, 200) {
+                return false;
+            }
+            self.proceed();
+            bound.spend(self);
+        }
+        let io = self.ios.first().map(|pending| pending.io);
+        assert_eq!(io, None, "nothing is under way after a stop");
+        let waiting = self.requests.iter().flatten().count();
+        assert_eq!(waiting, 0, "every request has ended");
+        let refused = self.command(Command::Pause);
+        assert!(self.answers.contains(&(refused, Err(CommandError::Stopping))));
+        true
+    }
+
+    /// Liveness: from now on nothing fails, and everything comes right.
+    fn converge(&mut self) {
+        self.heal();
+        self.drain();
+        checks::leaks::none(self);
+        checks::metadata::agrees(self);
+        checks::parity::agrees(self);
+        self.verify();
+        if self.scenario.faults.silent {
+            self.corrupt_and_scrub();
+        }
+        self.scrub(false);
+        let found = self.engine.status().last_scrub.map_or(0, |scrub| scrub.mismatches);
+        assert_eq!(found, 0, "redundancy does not match: {:?}", self.notes);
+        self.verify();
+    }
+
+    /// Brings the array back to full health.
+    pub(crate) fn heal(&mut self) {
+        for disk in &mut self.disks {
+            disk.bad.clear();
+            (disk.sick, disk.stalled_until) = (None, 0);
+        }
+        self.command(Command::SetPace(Pace::default()));
+        let mut bound = Bound::new("the array is whole again", 1_000_000);
+        loop {
+            bound.spend(self);
+            if self.is_busy() {
+                self.complete_any();
+                continue;
+            }
+            let health = self.engine.array_health();
+            let pass = self.engine.pass();
+            if pass.is_none() && self.engine.is_serving() && health == ArrayHealth::Online {
+                return;
+            }
+            if pass.is_some_and(|p| p.paused || p.stuck.is_some()) {
+                self.command(Command::Resume);
+            }
+            let spares = self.engine.spares().count();
+            if health != ArrayHealth::Online && pass.is_none() && spares == 0 {
+                let spare = self.new_spare();
+                self.command(spare);
+            }
+            self.pass_time();
+            self.sweep();
+        }
+    }
+
+    /// Finds disks that have gone without anyone noticing.
+    fn sweep(&mut self) {
+        for disk in 0..self.disks.len() {
+            if self.disks[disk].gone {
+                self.step(Input::DeviceGone(DeviceId(disk as u32)));
+            }
+        }
+    }
+
+    /// Compares everything.
+    pub(crate) fn scrub(&mut self, repair: bool) {
+        if self.redundancy() == 0 {
+            return;
+        }
+        let number = self.command(Command::Scrub { repair });
+        assert!(self.answers.contains(&(number, Ok(()))), "{:?}", self.answers.last());
+        let mut bound = Bound::new("the scrub is over", 1_000_000);
+        let scrubs = |kind| matches!(kind, PassKind::Scrub { .. });
+        while self.is_busy() || self.engine.pass().is_some_and(|p| scrubs(p.kind)) {
+            self.proceed();
+            bound.spend(self);
+        }
+    }
+
+    /// A clean stop, after which the disks alone give the same array, which needs no resync.
+    fn end(&mut self) {
+        while !self.stops() {
+            self.crash();
+            self.drain();
+            self.verify_after_crash();
+            self.heal();
+        }
+        checks::metadata::agrees(self);
+        self.power_off();
+        self.power_on(Outage::Quiet);
+        let dirty = self.engine.status().dirty_regions.0;
+        assert_eq!(dirty, 0, "a clean stop leaves no region marked");
+        self.drain();
+        self.verify();
+        checks::parity::agrees(self);
+    }
+}

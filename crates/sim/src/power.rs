@@ -1,0 +1,179 @@
+//! The power fails, and comes back: the array is assembled anew from what the disks kept.
+
+use raidcore::geometry::Level;
+use raidcore::meta::{
+    AssembleError, AssembleOptions, Assembled, Consistency, MapKind, SUPERBLOCKS, SlotState,
+    assemble,
+};
+use raidcore::units::{DeviceId, Lba, Pba};
+
+use crate::disk::FOR_GOOD;
+use crate::host::Pending;
+use crate::world::{World, is_exposed, start};
+
+/// What may happen to disks while the power is off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// Nothing.
+    Quiet,
+    /// One may go, others may come back.
+    Lossy,
+    /// Those that had gone come back.
+    Healing,
+}
+
+impl World {
+    /// The power fails: of what was not durable, some survives.
+    pub(crate) fn power_off(&mut self) {
+        self.trace(format_args!("the power fails"));
+        self.summary.faults.crashes += 1;
+        for pending in std::mem::take(&mut self.ios) {
+            let Pending { io, .. } = &pending;
+            if !self.disks[io.device.0 as usize].gone {
+                self.write_some(&pending);
+            }
+        }
+        self.computes.clear();
+        self.requests.iter_mut().for_each(|request| *request = None);
+        let torn = self.scenario.faults.torn;
+        for disk in &mut self.disks {
+            if !disk.gone {
+                disk.crash(&mut self.source, torn);
+            }
+            (disk.sick, disk.stalled_until) = (None, 0);
+        }
+        self.expose(self.scenario.consistency == Consistency::Journal);
+        let healed = self.beyond || is_exposed(&self.scenario) || !self.exposed.is_empty();
+        let meta_blocks = self.areas.meta_blocks();
+        for disk in &mut self.disks {
+            disk.bad.retain(|&at, _| at >= meta_blocks && !healed);
+        }
+    }
+
+    /// Finds out which blocks a lost member would harm now, whether there is a journal that closes
+    /// the write hole or not.
+    fn expose(&mut self, journaled: bool) {
+        let past_the_journal = self.engine.counters().unjournaled_writes > self.settled_full;
+        let geometry = *self.engine.geometry();
+        let unsettled = (0..geometry.capacity()).filter(|&lba| self.model.is_unsettled(lba));
+        let unsettled: Vec<u64> = unsettled.collect();
+        match self.scenario.level {
+            Level::Raid0 => {}
+            Level::Raid1 => self.exposed.extend(unsettled),
+            Level::Raid4 | Level::Raid5 | Level::Raid6 if journaled => {
+                // Only what goes past the journal can be torn.
+                self.exposed.extend(unsettled.into_iter().filter(|_| past_the_journal));
+            }
+            Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+                let width = u64::from(geometry.stripe_blocks());
+                let stripes = unsettled.into_iter().map(|lba| lba / width * width);
+                self.exposed.extend(stripes.flat_map(|lba| lba..lba + width));
+            }
+        }
+    }
+
+    /// The power is back.
+    pub(crate) fn power_on(&mut self, outage: Outage) {
+        let lost = (outage == Outage::Lossy).then(|| self.lose_one()).flatten();
+        for disk in 0..self.disks.len() {
+            let stale = self.scenario.faults.stale && self.source.chance(1, 2);
+            let returns = outage == Outage::Healing || outage == Outage::Lossy && stale;
+            if returns && Some(disk) != lost {
+                self.disks[disk].gone = false;
+            }
+        }
+        if outage == Outage::Lossy && lost.is_none() {
+            self.spoil_metadata();
+        }
+        let mut there: Vec<usize> = self.superblocks().map(|(disk, _)| disk).collect();
+        let count = there.len();
+        for i in 0..count {
+            there.swap(i, i + self.source.below((count - i) as u64) as usize);
+        }
+        let (assembled, devices) = self.assemble(&there);
+        self.trace(format_args!("the power is back: {assembled:?}"));
+        let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
+        let whole = slots.all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
+        let geometry = *self.engine.geometry();
+        let is_marked = |lba: u64| {
+            let (stripe, _) = geometry.locate(Lba(lba));
+            assembled.bitmap.get(self.areas.region(stripe))
+        };
+        self.exposed.retain(|&lba| is_marked(lba));
+        let marked = assembled.bitmap.count() > 0;
+        self.unsynced = !self.exposed.is_empty() || is_exposed(&self.scenario) && marked;
+        if !whole && self.scenario.level != Level::Raid1 && outage != Outage::Quiet {
+            self.suspects.extend(&self.exposed);
+        }
+        let (scenario, source) = (&self.scenario, &mut self.source);
+        self.engine = start(scenario, assembled, &devices, source, self.now);
+        self.beyond = false;
+        self.forget_spoilt();
+        self.begin_life();
+    }
+
+    /// A disk goes together with the power, if redundancy makes up for it.
+    fn lose_one(&mut self) -> Option<usize> {
+        let parity = self.scenario.level != Level::Raid1;
+        let bearable = parity || self.exposed.is_empty();
+        if !self.scenario.faults.lossy || !bearable || self.source.chance(1, 2) {
+            return None;
+        }
+        let members = self.member_disks();
+        let there: Vec<_> = members.into_iter().filter(|&disk| !self.disks[disk].gone).collect();
+        if there.is_empty() || self.missing() >= self.redundancy() || self.has_bad() {
+            return None;
+        }
+        let lost = self.source.one_of(&there);
+        self.trace(format_args!("disk {lost} goes with the power"));
+        self.disks[lost].gone = true;
+        self.summary.faults.gone += 1;
+        Some(lost)
+    }
+
+    /// Blocks of one member's metadata can't be read at this start, if all members are there.
+    fn spoil_metadata(&mut self) {
+        if !self.scenario.faults.lossy || self.missing() > 0 || self.source.chance(1, 2) {
+            return;
+        }
+        let disk = self.source.one_of(&self.member_disks());
+        let (Pba(journal), blocks) = self.areas.journal();
+        // Two copies of the superblock are always left.
+        for _ in 0..2 {
+            let page = u64::from(self.source.chance(1, 2));
+            let at = match self.source.below(4) {
+                0 => self.areas.map_page(MapKind::Bitmap, 0, page).0,
+                1 => self.areas.map_page(MapKind::ZeroMap, 0, page).0,
+                2 if blocks > 0 => {
+                    // What only this ring had is not carried out: parity is left behind.
+                    self.expose(false);
+                    journal + self.source.below(blocks)
+                }
+                _ => self.source.one_of(&SUPERBLOCKS).0,
+            };
+            self.trace(format_args!("block {at} of disk {disk} can't be read"));
+            self.disks[disk].bad.insert(at, FOR_GOOD);
+            self.summary.faults.unreadable += 1;
+        }
+    }
+
+    /// The array that these disks make. It starts by itself unless its policy makes no promise for
+    /// an unclean array that lacks a member.
+    fn assemble(&self, there: &[usize]) -> (Assembled, Vec<Option<DeviceId>>) {
+        let images: Vec<_> = there.iter().map(|&disk| &self.disks[disk]).collect();
+        let options = AssembleOptions { degraded: true, force: false };
+        let assembled = match assemble(&images, options) {
+            Ok(assembled) => assembled,
+            Err(AssembleError::DirtyDegraded)
+                if self.scenario.consistency != Consistency::Journal =>
+            {
+                let options = AssembleOptions { force: true, ..options };
+                assemble(&images, options).unwrap_or_else(|error| panic!("forced: {error}"))
+            }
+            Err(error) => panic!("no array after a crash: {error}"),
+        };
+        let slots = assembled.slots.iter().chain(&assembled.spares);
+        let devices = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
+        (assembled, devices)
+    }
+}

@@ -1,0 +1,65 @@
+//! Blocks that change without a word, and the scrub that has to find them.
+
+use std::collections::BTreeSet;
+
+use raidcore::engine::Note;
+use raidcore::geometry::{Level, Role};
+use raidcore::units::{Lba, Pba, Stripe};
+
+use crate::checks;
+use crate::model::GARBAGE;
+use crate::world::World;
+
+impl World {
+    /// Changes a block in some stripes, and sees a scrub find each. Where redundancy tells which
+    /// block is wrong, the data is right afterwards; elsewhere the data is believed.
+    pub(crate) fn corrupt_and_scrub(&mut self) {
+        let geometry = *self.engine.geometry();
+        if geometry.redundancy() == 0 {
+            return;
+        }
+        let mut hit = BTreeSet::new();
+        for _ in 0..1 + self.source.below(3) {
+            let stripe = Stripe(self.source.below(geometry.stripes()));
+            if !self.engine.is_discarded(stripe) && hit.insert(stripe) {
+                self.corrupt(stripe);
+            }
+        }
+        self.notes.clear();
+        self.scrub(true);
+        let found = self.notes.iter().filter_map(|note| {
+            if let Note::Mismatch(stripe) = note { Some(*stripe) } else { None }
+        });
+        assert_eq!(
+            found.collect::<BTreeSet<_>>(),
+            hit,
+            "a scrub finds what is wrong, and only that"
+        );
+        checks::parity::agrees(self);
+        self.summary.faults.silent += hit.len() as u64;
+    }
+
+    fn corrupt(&mut self, stripe: Stripe) {
+        let geometry = *self.engine.geometry();
+        let role = self.source.below(geometry.members() as u64) as usize;
+        let row = self.source.below(geometry.chunk().into());
+        let member = geometry.member(stripe, Role(role as u8));
+        let Some(disk) = self.member_disks().get(member.index()).copied() else { return };
+        let Pba(start) = geometry.place(stripe, self.areas.data_start());
+        self.trace(format_args!("disk {disk} corrupts {}", start + row));
+        self.disks[disk].corrupt(&mut self.source, start + row);
+        let told = match geometry.level() {
+            Level::Raid6 => false,
+            Level::Raid1 => false,
+            Level::Raid0 | Level::Raid4 | Level::Raid5 => false,
+        };
+        // The first copy of a mirror is the one that is believed.
+        if role < geometry.data() && !told {
+            let lba = stripe.0 * u64::from(geometry.stripe_blocks())
+                + role as u64 * u64::from(geometry.chunk())
+                + row;
+            debug_assert_eq!(geometry.locate(Lba(lba)).0, stripe);
+            self.model.adopt(lba, GARBAGE);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Users: what they ask for, and what they were told.
+
+use raidcore::engine::{Input, Op, Request, RequestError};
+use raidcore::units::{Lba, Tag};
+
+use crate::checks;
+use crate::model::content;
+use crate::world::World;
+
+/// A request under way.
+pub(crate) struct Outstanding {
+    pub(crate) request: Request,
+    /// When it began, by the model's clock.
+    pub(crate) begun: u64,
+    /// Whole stripes overwritten when it began, if nothing was under way; a flush settles those.
+    full: u64,
+    /// It is a reading of the whole array, whose bytes are checked by whoever asked for it.
+    pub(crate) survey: bool,
+}
+
+impl World {
+    /// Asks for something new, if a tag is free; returns whether it did.
+    pub(crate) fn submit(&mut self) -> bool {
+        let Some(tag) = self.requests.iter().position(Option::is_none) else {
+            return false;
+        };
+        let load = self.scenario.load;
+        let capacity = self.engine.geometry().capacity();
+        let stripe = u64::from(self.engine.geometry().stripe_blocks());
+        let most = u64::from(load.blocks).min(capacity);
+        let mut blocks = 1 + self.source.below(most);
+        let mut lba = self.source.below(capacity - blocks + 1);
+        if self.source.chance(1, 2) {
+            // Some stripes are written again and again.
+            lba %= load.hot;
+        }
+        if load.whole > 0 && stripe <= most && self.source.chance(1, load.whole) {
+            lba -= lba % stripe;
+            blocks = stripe;
+        }
+        let lba = lba.min(capacity - blocks);
+        let weights = [load.read, load.write, load.flush, load.discard, load.zeroes];
+        let kinds = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes];
+        let mut at = self.source.below(weights.iter().sum());
+        let mut op = Op::Read;
+        for (kind, weight) in kinds.into_iter().zip(weights) {
+            if at < weight {
+                op = kind;
+                break;
+            }
+            at -= weight;
+        }
+        let fua = load.fua > 0 && self.source.chance(1, load.fua);
+        let tag = Tag(tag as u16);
+        self.begin_request(Request { tag, op, lba: Lba(lba), blocks: blocks as u32, fua });
+        true
+    }
+
+    pub(crate) fn begin_request(&mut self, request: Request) {
+        let tag = usize::from(request.tag.0);
+        let begun = self.model.now();
+        let mut version = 0;
+        match request.op {
+            Op::Write => {
+                self.versions += 1;
+                version = self.versions;
+                let lbas = request.lba.0..request.lba.0 + u64::from(request.blocks);
+                for (block, lba) in self.memory.payload[tag].iter_mut().zip(lbas) {
+                    *block = content(lba, version);
+                }
+            }
+            Op::Read => self.memory.payload[tag].fill([0xee; _]),
+            Op::Flush | Op::Discard | Op::WriteZeroes => {}
+        }
+        if matches!(request.op, Op::Write | Op::Discard | Op::WriteZeroes) {
+            for lba in lbas(&request) {
+                self.model.begin(lba, version, begun);
+            }
+        }
+        let full = match self.requests.iter().all(Option::is_none) {
+            true => self.engine.counters().unjournaled_writes,
+            false => self.settled_full,
+        };
+        self.trace(format_args!("{request:?} of version {version}"));
+        self.requests[tag] = Some(Outstanding { request, begun, full, survey: false });
+        self.step(Input::Request(request));
+    }
+
+    /// Reads the whole array, whatever the user's limits.
+    pub(crate) fn begin_survey(&mut self) {
+        let blocks = self.engine.geometry().capacity() as u32;
+        let request = Request { tag: Tag(0), op: Op::Read, lba: Lba(0), blocks, fua: false };
+        let begun = self.model.now();
+        self.requests[0] = Some(Outstanding { request, begun, full: 0, survey: true });
+        self.step(Input::Request(request));
+    }
+
+    pub(crate) fn completed(&mut self, tag: Tag, result: Result<(), RequestError>) {
+        self.trace(format_args!("complete {tag:?}: {result:?}"));
+        self.digest.add(u64::from(tag.0) << 1 | u64::from(result.is_ok()));
+        let done = self.requests[usize::from(tag.0)].take().expect("a request under way");
+        let Outstanding { request, begun, full, survey } = done;
+        if self.beyond {
+            self.results.push(result);
+        } else {
+            checks::content::no_error(self, &request, result);
+        }
+        let oldest = self.requests.iter().flatten().map(|r| r.begun).min().unwrap_or(u64::MAX);
+        match request.op {
+            Op::Read if result.is_ok() && !survey => {
+                checks::content::read(self, &request, begun);
+            }
+            Op::Read => {}
+            Op::Flush if result.is_ok() => {
+                self.model.flushed(begun, oldest);
+                self.settled_full = self.settled_full.max(full);
+                if !self.unsynced && begun > self.synced_at {
+                    // What the resync has written is durable, too.
+                    self.exposed.clear();
+                }
+                checks::ordering::flushed(self);
+            }
+            Op::Flush => {}
+            Op::Write | Op::Discard | Op::WriteZeroes => {
+                for lba in lbas(&request) {
+                    self.model.end(lba, begun, result.is_ok(), request.fua, oldest);
+                }
+                if request.fua && request.op == Op::Write && result.is_ok() {
+                    checks::ordering::written_through(self, &request, begun);
+                }
+            }
+        }
+        self.summary.requests += u64::from(result.is_ok() && !survey);
+        self.summary.errors += u64::from(result.is_err());
+    }
+}
+
+/// The blocks of a request.
+pub(crate) fn lbas(request: &Request) -> std::ops::Range<u64> {
+    request.lba.0..request.lba.0 + u64::from(request.blocks)
+}
