@@ -1,17 +1,22 @@
-//! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`.
+//! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`, or tells what happens in
+//! one: `seeds SEED`. The little sister of `evenkeel simulate`, for who works on the engine.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use sim::{Scenario, run};
+use sim::{Scenario, run, trace};
 
 fn main() -> ExitCode {
-    let range = std::env::args().nth(1);
-    let range = range.as_deref().and_then(|range| range.split_once(".."));
+    let asked = std::env::args().nth(1);
+    if let Some(seed) = asked.as_deref().and_then(|seed| seed.parse().ok()) {
+        let end = trace(seed, &Scenario::draw(seed), |line| println!("{line}"));
+        return ExitCode::from(u8::from(end.is_err()));
+    }
+    let range = asked.as_deref().and_then(|range| range.split_once(".."));
     let numbers = range.and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
     let Some((from, to)): Option<(u64, u64)> = numbers else {
-        eprintln!("usage: seeds FROM..TO");
+        eprintln!("usage: seeds FROM..TO | seeds SEED");
         return ExitCode::FAILURE;
     };
     std::panic::set_hook(Box::new(|_| {}));
@@ -26,7 +31,7 @@ fn main() -> ExitCode {
                         return;
                     }
                     if let Err(failure) = run(seed, &Scenario::draw(seed)) {
-                        println!("{failure}");
+                        println!("{failure}\n{:?}", failure.scenario);
                         failed.store(true, Ordering::Relaxed);
                     }
                 }
