@@ -2,7 +2,7 @@
 
 use det::Prng;
 use proptest::prelude::*;
-use raidcore::parity::{GRAIN, Kernels, gf};
+use raidcore::parity::{Culprit, GRAIN, Kernels, culprit, gf, majority};
 
 /// The product by the schoolbook: shifted addends, then division by the polynomial.
 fn product(a: u8, b: u8) -> u8 {
@@ -56,6 +56,8 @@ fn field_agrees_with_the_schoolbook() {
         }
         if a != 0 {
             assert_eq!(product(a, gf::inv(a)), 1, "1 / {a}");
+            assert_eq!(weight(gf::log2(a)), a, "log {a}");
+            assert!(gf::log2(a) < 255, "log {a}");
         }
         assert_eq!(gf::pow2(a.into()), weight(a.into()), "2^{a}");
     }
@@ -137,7 +139,94 @@ fn broken_words_panic() {
     Kernels::best().scale(&mut [0; 12], 2);
 }
 
+/// All that a single culprit could be, by the definition: the error of one chunk that gives these
+/// syndromes.
+fn explanations(p: &[u8], q: &[u8], data: usize) -> Vec<Culprit> {
+    let zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
+    let of_data = |index: usize| {
+        let [error, weighted] = parity(p.len(), [(index, p)]);
+        error == p && weighted == q
+    };
+    let mut all: Vec<_> = (0..data).filter(|&z| of_data(z)).map(Culprit::Data).collect();
+    all.extend(zero(q).then_some(Culprit::P));
+    all.extend(zero(p).then_some(Culprit::Q));
+    all
+}
+
+#[test]
+fn a_single_culprit_is_found_by_any_byte() {
+    const DATA: usize = 30;
+    const LEN: usize = 64;
+    let none = [0; LEN];
+    assert_eq!(culprit(&none, &none, DATA), None);
+    for at in [0, 1, 31, LEN - 1] {
+        for error in 1..=255 {
+            let mut wrong = none;
+            wrong[at] = error;
+            assert_eq!(culprit(&wrong, &none, DATA), Some(Culprit::P));
+            assert_eq!(culprit(&none, &wrong, DATA), Some(Culprit::Q));
+            for index in 0..DATA {
+                let [p, q] = parity(LEN, [(index, &wrong[..])]);
+                assert_eq!(culprit(&p, &q, DATA), Some(Culprit::Data(index)), "{error}");
+                assert_eq!(culprit(&p, &q, index), Some(Culprit::Unknown), "there is no {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_majority_is_more_than_half() {
+    let copies = |text: &'static str| -> Vec<Option<&[u8]>> {
+        let copy = |byte: &'static u8| (*byte != b'-').then(|| std::slice::from_ref(byte));
+        text.as_bytes().iter().map(copy).collect()
+    };
+    for (text, right) in [
+        ("", None),
+        ("---", None),
+        ("a", Some(0)),
+        ("ab", None),
+        ("a-b", None),
+        ("aab", Some(0)),
+        ("baa", Some(1)),
+        ("aba", Some(0)),
+        ("abc", None),
+        ("-bab", Some(1)),
+        ("aabb", None),
+        ("abab-", None),
+        ("bcaaa", Some(2)),
+        ("abcaa", Some(0)),
+        ("aabcde", None),
+    ] {
+        assert_eq!(majority(&copies(text)), right, "{text}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn nobody_is_blamed_without_an_explanation(
+        data in 2..=30usize,
+        errors in prop::collection::vec((0..32usize, 0..24usize, 1..=255u8), 0..4),
+    ) {
+        let len = 24;
+        let wrong = |index: usize| {
+            let mut bytes = vec![0; len];
+            for &(_, at, error) in errors.iter().filter(|&&(who, ..)| who % (data + 2) == index) {
+                bytes[at] = error;
+            }
+            bytes
+        };
+        let chunks: Vec<_> = (0..data).map(wrong).collect();
+        let [mut p, mut q] = parity(len, chunks.iter().map(|c| &c[..]).enumerate());
+        p.iter_mut().zip(wrong(data)).for_each(|(p, error)| *p ^= error);
+        q.iter_mut().zip(wrong(data + 1)).for_each(|(q, error)| *q ^= error);
+        let possible = explanations(&p, &q, data);
+        match culprit(&p, &q, data) {
+            None => prop_assert!(p.iter().chain(&q).all(|&byte| byte == 0)),
+            Some(Culprit::Unknown) => prop_assert_eq!(possible, []),
+            Some(one) => prop_assert_eq!(possible, [one]),
+        }
+    }
+
     #[test]
     fn parities_of_any_sources(
         seed: u64,

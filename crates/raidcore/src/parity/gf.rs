@@ -33,6 +33,16 @@ pub const fn pow2(i: usize) -> u8 {
     POWERS[i % ORDER]
 }
 
+/// The least `i` for which [`pow2`]`(i)` is `a`.
+///
+/// # Panics
+/// If `a` is zero, which is no power.
+#[must_use]
+pub const fn log2(a: u8) -> usize {
+    assert!(a != 0, "zero has no logarithm");
+    LOGS[a as usize] as usize
+}
+
 /// The product.
 #[must_use]
 pub const fn mul(a: u8, b: u8) -> u8 {

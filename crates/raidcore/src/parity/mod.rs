@@ -1,4 +1,5 @@
-//! Parity arithmetic over bytes: P, Q, changes to them, and what they bring back.
+//! Parity arithmetic over bytes: P, Q, changes to them, what they bring back, and what they tell
+//! about who is wrong.
 //!
 //! P is the sum (xor) of a stripe's data chunks and Q is Σ 2ⁱ·Dᵢ, in the field of [`gf`]. All of it
 //! works on bytes independently, so any range of a chunk can be computed on its own.
@@ -11,9 +12,12 @@
 
 pub mod gf;
 mod isa;
+mod locate;
 mod ops;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+
+pub use locate::{Culprit, culprit, majority};
 
 use ops::{Add, Delta, Equal, Pq, Scale, Solve, Xor, sweep};
 
