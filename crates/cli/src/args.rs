@@ -307,7 +307,7 @@ pub(crate) enum ScrubAction {
     Start {
         /// The array's name
         name: String,
-        /// Correct redundancy that does not match
+        /// Correct what does not match: blocks that redundancy tells to be wrong, else redundancy
         #[arg(long)]
         repair: bool,
         /// Wait until it is done

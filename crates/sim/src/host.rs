@@ -5,7 +5,7 @@ use std::rc::Rc;
 use raidcore::engine::{Io, IoError, IoOp, JobId};
 use raidcore::meta::checksum;
 use raidcore::parity::gf;
-use raidcore::plan::{BoundStep, Step};
+use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, Mem};
 
 use crate::checks;
@@ -186,13 +186,13 @@ impl World {
         let mut steps: Vec<(Step<Vec<Mem>>, u32)> = Vec::new();
         self.engine.steps(job, |step, blocks| steps.push((owned(step), blocks)));
         for (step, blocks) in steps {
-            if !self.arithmetic(step, blocks) {
-                self.engine.mismatch(job);
+            if let Some(found) = self.arithmetic(step, blocks) {
+                self.engine.found(job, found);
             }
         }
     }
 
-    fn arithmetic(&mut self, step: Step<Vec<Mem>>, n: u32) -> bool {
+    fn arithmetic(&mut self, step: Step<Vec<Mem>>, n: u32) -> Option<Found> {
         let (k, memory) = (self.kernels, &mut self.memory);
         let sources = |memory: &Memory, srcs: &[Mem]| -> Vec<Vec<Data>> {
             srcs.iter().map(|&mem| memory.blocks(mem, n)).collect()
@@ -249,9 +249,23 @@ impl World {
                 memory.blocks_mut(b, n).copy_from_slice(&new_b);
             }
             Step::Clear { dst } => memory.blocks_mut(dst, n).fill([0; KEPT]),
-            Step::Compare { a, b } => return memory.blocks(a, n) == memory.blocks(b, n),
+            Step::Compare { a, b } => {
+                let same = memory.blocks(a, n) == memory.blocks(b, n);
+                return (!same).then_some(Found::Difference);
+            }
+            Step::Locate { row, p, q, data } => {
+                let [p, q] = [p, q].map(|mem| mem.map(|mem| memory.blocks(mem, n)));
+                let [p, q] = [&p, &q].map(|lack| lack.as_ref().map(|lack| lack.as_flattened()));
+                return Finding::of_parity(row, data, p, q).map(Found::Wrong);
+            }
+            Step::Vote { row, copies } => {
+                let there = |&mem: &Mem| (mem != Mem::Zero).then(|| memory.blocks(mem, n));
+                let copies: Vec<_> = copies.iter().map(there).collect();
+                let copies = copies.iter().map(|copy| copy.as_ref().map(|c| c.as_flattened()));
+                return Finding::of_copies(row, &copies.collect::<Vec<_>>()).map(Found::Wrong);
+            }
         }
-        true
+        None
     }
 }
 
@@ -266,5 +280,7 @@ fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {
         Step::Solve { a, b, x, y } => Step::Solve { a, b, x, y },
         Step::Clear { dst } => Step::Clear { dst },
         Step::Compare { a, b } => Step::Compare { a, b },
+        Step::Locate { row, p, q, data } => Step::Locate { row, p, q, data },
+        Step::Vote { row, copies } => Step::Vote { row, copies: copies.to_vec() },
     }
 }

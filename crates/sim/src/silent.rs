@@ -28,7 +28,11 @@ impl World {
         self.notes.clear();
         self.scrub(true);
         let found = self.notes.iter().filter_map(|note| {
-            if let Note::Mismatch(stripe) = note { Some(*stripe) } else { None }
+            if let Note::Mismatch { stripe, .. } | Note::BlocksWrong { stripe, .. } = note {
+                Some(*stripe)
+            } else {
+                None
+            }
         });
         assert_eq!(
             found.collect::<BTreeSet<_>>(),
@@ -49,8 +53,8 @@ impl World {
         self.trace(format_args!("disk {disk} corrupts {}", start + row));
         self.disks[disk].corrupt(&mut self.source, start + row);
         let told = match geometry.level() {
-            Level::Raid6 => false,
-            Level::Raid1 => false,
+            Level::Raid6 => true,
+            Level::Raid1 => geometry.members() >= 3,
             Level::Raid0 | Level::Raid4 | Level::Raid5 => false,
         };
         // The first copy of a mirror is the one that is believed.

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use raidcore::parity::{Kernels, gf};
-use raidcore::plan::{BoundStep, Step};
+use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX, Mem};
 
 use crate::arena::Arena;
@@ -12,8 +12,13 @@ use crate::arena::Arena;
 /// The most memory that a step names.
 const OPERANDS_MAX: usize = MEMBERS_MAX + 2;
 
-/// Carries out a step over `blocks` blocks; false if it was a comparison and found a difference.
-pub(crate) fn run(kernels: &Kernels, arena: &mut Arena, step: BoundStep<'_>, blocks: u32) -> bool {
+/// Carries out a step over `blocks` blocks; tells what it found, if it was to find something.
+pub(crate) fn run(
+    kernels: &Kernels,
+    arena: &mut Arena,
+    step: BoundStep<'_>,
+    blocks: u32,
+) -> Option<Found> {
     let memory = Memory { arena, blocks };
     match step {
         Step::Xor { dst, srcs } => {
@@ -53,9 +58,21 @@ pub(crate) fn run(kernels: &Kernels, arena: &mut Arena, step: BoundStep<'_>, blo
             kernels.solve(memory.target(a), memory.target(b), x.into(), y.into());
         }
         Step::Clear { dst } => memory.target(dst).fill(0),
-        Step::Compare { a, b } => return kernels.equal(memory.bytes(a), memory.bytes(b)),
+        Step::Compare { a, b } => {
+            let same = kernels.equal(memory.bytes(a), memory.bytes(b));
+            return (!same).then_some(Found::Difference);
+        }
+        Step::Locate { row, p, q, data } => {
+            let (p, q) = (p.map(|p| memory.bytes(p)), q.map(|q| memory.bytes(q)));
+            return Finding::of_parity(row, data, p, q).map(Found::Wrong);
+        }
+        Step::Vote { row, copies } => {
+            let mut room = [None; OPERANDS_MAX];
+            let copies = memory.operands(copies, &mut room);
+            return Finding::of_copies(row, copies).map(Found::Wrong);
+        }
     }
-    true
+    None
 }
 
 /// The arena's memory during a step. The arena is borrowed mutably, so nobody else has it; the

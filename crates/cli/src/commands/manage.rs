@@ -129,10 +129,8 @@ fn show_work(name: &str, run_dir: &Path, output: Output, wait: bool) -> Result<E
 }
 
 fn status_line(report: &ArrayReport, what: String) -> String {
-    let scrub = report.last_scrub.map(|scrub| {
-        let repaired = if scrub.repaired { ", corrected" } else { "" };
-        format!("; the last scrub found {} mismatches{repaired}", scrub.mismatches)
-    });
+    let scrub =
+        report.last_scrub.map(|scrub| format!("; the last scrub {}", status::found(&scrub)));
     format!("{}: {what}{}", report.facts.name, scrub.unwrap_or_default())
 }
 

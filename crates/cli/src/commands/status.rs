@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use ublkd::control::{ArrayReport, Client, Health, MemberReport, MemberState, PassReport, running};
+use ublkd::control::{
+    ArrayReport, Client, Health, MemberReport, MemberState, PassReport, ScrubReport, running,
+};
 use ublkd::create::wall_clock;
 
 use crate::output::{Output, duration, refusal_of};
@@ -73,8 +75,8 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.pass.as_ref().map(|pass| format!("  work: {}", work(pass))));
     if let Some(scrub) = report.last_scrub {
-        let (found, ago) = (scrub.mismatches, ago(scrub.at));
-        lines.push(format!(" scrub: the last one ended {ago} ago and found {found} mismatches"));
+        let (ago, found) = (ago(scrub.at), found(&scrub));
+        lines.push(format!(" scrub: the last one ended {ago} ago and {found}"));
     }
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
     lines.push(String::new());
@@ -105,6 +107,20 @@ pub(crate) fn work(pass: &PassReport) -> String {
     };
     let rate = Size(pass.bytes_per_second);
     format!("{}{of}, {percent} % done at {rate}/s, {left}", pass.task.name())
+}
+
+/// What a scrub found, for people, after "the scrub".
+pub(crate) fn found(scrub: &ScrubReport) -> String {
+    let ScrubReport { mismatches, located, repaired, .. } = *scrub;
+    let unknown = mismatches.saturating_sub(located);
+    let more = match (mismatches, repaired) {
+        (0, _) => String::new(),
+        (_, false) => format!(": redundancy tells what is wrong in {located}, not in {unknown}"),
+        (_, true) => {
+            format!(": {located} located and repaired, {unknown} settled by believing the data")
+        }
+    };
+    format!("found {mismatches} mismatches{more}")
 }
 
 fn member(member: &MemberReport) -> String {

@@ -102,7 +102,7 @@ impl Demo {
         let report = progress::wait(&mut world.client()?, self.output)?;
         match report.last_scrub {
             Some(scrub) if scrub.mismatches == 0 => {}
-            Some(scrub) => bail!("{} stripes' parity does not match", scrub.mismatches),
+            Some(scrub) => bail!("parity does not match in {} rows", scrub.mismatches),
             None => bail!("the scrub came to no end"),
         }
         say("Stopping, examining, starting again ...");

@@ -166,7 +166,8 @@ pub enum Command {
     Resume,
     /// Change the pace of background work.
     SetPace(Pace),
-    /// Check every stripe; with `repair`, correct parity that does not match.
+    /// Check every stripe; with `repair`, correct what does not match: the blocks that redundancy
+    /// tells to be wrong, else the redundancy.
     Scrub {
         /// Whether to correct.
         repair: bool,
@@ -294,8 +295,27 @@ pub enum Note {
     PassStarted(PassKind),
     /// A background pass has ended.
     PassEnded(PassKind, PassEnd),
-    /// A stripe's redundancy does not match its data.
-    Mismatch(Stripe),
+    /// A member's blocks of a stripe hold something else than what was written: redundancy tells
+    /// that they do.
+    BlocksWrong {
+        /// Whose.
+        member: MemberId,
+        /// Of which stripe.
+        stripe: Stripe,
+        /// How many.
+        blocks: u32,
+        /// Whether they were rewritten from redundancy.
+        corrected: bool,
+    },
+    /// A stripe's redundancy does not match its data, and does not tell what is wrong.
+    Mismatch {
+        /// Which stripe.
+        stripe: Stripe,
+        /// In how many rows.
+        rows: u32,
+        /// Whether redundancy was made anew, the data (of a mirror the first copy) being believed.
+        corrected: bool,
+    },
     /// A spare takes a member's place.
     SpareActivated {
         /// Whose place.
@@ -319,7 +339,7 @@ pub enum PassKind {
     Rebuild(MemberId),
     /// Compares redundancy with data.
     Scrub {
-        /// And corrects it.
+        /// And corrects what does not match.
         repair: bool,
     },
 }
@@ -348,7 +368,7 @@ pub struct Status {
     pub spares: alloc::vec::Vec<DeviceId>,
     /// The background pass under way.
     pub pass: Option<PassStatus>,
-    /// How the last scrub ended: mismatched stripes and when, in seconds since 1970.
+    /// How the last scrub ended.
     pub last_scrub: Option<ScrubResult>,
     /// How many regions are marked in the write-intent bitmap, of how many.
     pub dirty_regions: (u64, u64),
@@ -403,18 +423,28 @@ pub struct PassStatus {
     pub paused: bool,
     /// Where it can't go on, if so.
     pub stuck: Option<Stripe>,
-    /// Stripes that did not match (scrub).
-    pub mismatches: u64,
+    /// What a scrub has found so far.
+    pub found: Mismatches,
     /// How long it has run.
     pub elapsed: Duration,
+}
+
+/// What a scrub has found, in rows: a row is one block of each member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mismatches {
+    /// Rows whose blocks did not agree.
+    pub rows: u64,
+    /// Of these, rows in which redundancy tells which blocks are wrong. In the others data (of a
+    /// mirror the first copy) is believed.
+    pub located: u64,
 }
 
 /// How a scrub ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScrubResult {
-    /// Stripes that did not match.
-    pub mismatches: u64,
-    /// Whether they were corrected.
+    /// What it found.
+    pub found: Mismatches,
+    /// Whether it was corrected.
     pub repaired: bool,
     /// When, in seconds since 1970.
     pub at: u64,

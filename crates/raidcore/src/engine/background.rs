@@ -11,7 +11,8 @@ use det::Instant;
 
 use super::job::Work;
 use super::{
-    Action, CommandError, Engine, JobId, Note, Pace, PassEnd, PassKind, Phase, ScrubResult,
+    Action, CommandError, Engine, JobId, Mismatches, Note, Pace, PassEnd, PassKind, Phase,
+    ScrubResult,
 };
 use crate::meta::SlotState;
 use crate::units::{BLOCK_BYTES, MemberId, Stripe};
@@ -80,7 +81,7 @@ pub(super) struct Pass {
     pub(super) total: u64,
     pub(super) paused: bool,
     pub(super) stuck: Option<Stripe>,
-    pub(super) mismatches: u64,
+    pub(super) found: Mismatches,
     pub(super) started: Instant,
     next: u64,
     in_flight: u32,
@@ -269,7 +270,7 @@ impl Engine {
             total: self.geo.stripes(),
             paused: false,
             stuck: None,
-            mismatches: 0,
+            found: Mismatches::default(),
             started: self.now,
             next: progress.base,
             in_flight: 0,
@@ -345,7 +346,7 @@ impl Engine {
     /// A stripe of the pass is done, or could not be.
     pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
         let job = &self.jobs[id];
-        let (stripe, error, mismatch) = (job.stripe, job.error.is_some(), job.mismatch);
+        let (stripe, error) = (job.stripe, job.error.is_some());
         let Some(pass) = self.background.pass.as_mut().filter(|p| p.kind == kind) else {
             return;
         };
@@ -360,7 +361,8 @@ impl Engine {
             }
             return;
         }
-        pass.mismatches += u64::from(mismatch);
+        pass.found.rows += job.findings.len() as u64;
+        pass.found.located += job.findings.iter().filter(|finding| finding.located).count() as u64;
         let before = pass.progress.base;
         pass.progress.add(stripe.0);
         let after = pass.progress.base;
@@ -414,7 +416,7 @@ impl Engine {
                 }
             }
             // What is told to be repaired stays so if the power fails.
-            (PassKind::Scrub { repair: true }, Closing::No) if pass.mismatches > 0 => {
+            (PassKind::Scrub { repair: true }, Closing::No) if pass.found.rows > 0 => {
                 let ticket = self.flush(out);
                 self.set_closing(Closing::Flushing(ticket));
             }
@@ -437,8 +439,8 @@ impl Engine {
             return;
         };
         if let PassKind::Scrub { repair } = kind {
-            let mismatches = pass.mismatches;
-            self.background.last_scrub = Some(ScrubResult { mismatches, repaired: repair, at });
+            let result = ScrubResult { found: pass.found, repaired: repair, at };
+            self.background.last_scrub = Some(result);
         }
         self.note_end(kind, PassEnd::Done, out);
     }

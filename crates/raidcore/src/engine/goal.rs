@@ -30,16 +30,12 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
                 compare: Set::EMPTY,
             })
         }
-        Work::Sync(PassKind::Scrub { repair }) => {
+        Work::Sync(PassKind::Scrub { .. }) => {
+            // What does not agree is corrected row by row, by a plan of its own.
             let redundant = if geo.parities() == 0 { health.readable } else { parities };
             let compare = redundant.and(health.readable);
-            let write = if repair { compare.and(health.writable) } else { Set::EMPTY };
             let enough = data_lost.len() < compare.len();
-            whole(if enough {
-                Goal { write, compare }
-            } else {
-                Goal { write: Set::EMPTY, compare: Set::EMPTY }
-            })
+            whole(Goal { write: Set::EMPTY, compare: if enough { compare } else { Set::EMPTY } })
         }
         Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Replay { .. } => {
             // A repair is of one row, and reads no other.

@@ -67,11 +67,6 @@ impl Engine {
         let job = &self.jobs[id];
         if job.work == (Work::Zero { trim: true }) {
             self.issue_discards(id, out);
-        } else if let Work::Sync(PassKind::Scrub { .. }) = job.work {
-            if !job.mismatch {
-                return Stage::Settle;
-            }
-            out.push(Action::Note(Note::Mismatch(job.stripe)));
         } else if job.work == Work::Sync(PassKind::Resync) && self.geo.parities() == 0 {
             // Copies that agree need not be written.
             if !job.mismatch {
@@ -93,7 +88,7 @@ impl Engine {
             let op = Op { owner, member: Some(member), device };
             self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
         }
-        Stage::Harden
+        self.after_write(id)
     }
 
     fn count_write(&mut self, id: JobId) {

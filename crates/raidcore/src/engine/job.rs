@@ -11,7 +11,7 @@ use super::goal::{goal, plan_replay};
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
-use crate::plan::{self, Bad, Base, Health, Lost, Piece, Plan, SubIo, WriteKind};
+use crate::plan::{self, Bad, Base, Finding, Health, Lost, Piece, Plan, SubIo, WriteKind};
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
@@ -42,6 +42,8 @@ pub(super) enum Stage {
     Read,
     AfterRead,
     Compute,
+    Locate,
+    Mend,
     Intend,
     Write,
     Harden,
@@ -118,6 +120,9 @@ pub struct Job {
     pub(super) queued: bool,
     pub(super) replan: bool,
     pub(super) mismatch: bool,
+    /// What a scrub found wrong, and how much of it is corrected or being corrected.
+    pub(super) findings: Vec<Finding>,
+    pub(super) mended: usize,
     pub(super) marked: bool,
     pub(super) error: Option<RequestError>,
     /// The journal entry's number, and the members that hold it.
@@ -145,6 +150,8 @@ impl Job {
             queued: false,
             replan: false,
             mismatch: false,
+            findings: Vec::new(),
+            mended: 0,
             marked: false,
             error: None,
             entry: None,
@@ -170,6 +177,8 @@ impl Job {
         self.queued = false;
         self.replan = false;
         self.mismatch = false;
+        self.findings.clear();
+        self.mended = 0;
         self.error = None;
         self.entry = None;
         assert!(self.outstanding == 0 && !self.marked && !self.holds_buffers);
@@ -264,6 +273,8 @@ impl Engine {
                 Stage::Read => self.issue_reads(id, out),
                 Stage::AfterRead => self.after_read(id),
                 Stage::Compute => self.compute(id, out),
+                Stage::Locate => self.locate(id, out),
+                Stage::Mend => self.mend(id, out),
                 Stage::Intend => self.intend(id, out),
                 Stage::Write => self.issue_writes(id, out),
                 Stage::Harden => self.harden(id, out),
@@ -418,11 +429,8 @@ impl Engine {
     }
 
     fn compute(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let job = &mut self.jobs[id];
-        if !job.plan.steps.is_empty() {
-            job.outstanding += 1;
-            out.push(Action::Compute(id));
-        }
+        self.ask_for_arithmetic(id, out);
+        let job = &self.jobs[id];
         match job.work {
             Work::Read => {
                 let rebuilt = job.base == Base::Stored && job.outstanding > 0;
@@ -430,7 +438,17 @@ impl Engine {
                 Stage::Finish
             }
             Work::Write => Stage::Intend,
+            Work::Sync(PassKind::Scrub { .. }) => Stage::Locate,
             Work::Zero { .. } | Work::Sync(_) | Work::Repair | Work::Replay { .. } => Stage::Write,
+        }
+    }
+
+    /// The host carries out the plan's steps, if it has any.
+    pub(super) fn ask_for_arithmetic(&mut self, id: JobId, out: &mut Vec<Action>) {
+        let job = &mut self.jobs[id];
+        if !job.plan.steps.is_empty() {
+            job.outstanding += 1;
+            out.push(Action::Compute(id));
         }
     }
 
@@ -493,7 +511,10 @@ impl Engine {
             (job.work, job.stripe, job.error)
         };
         match work {
-            Work::Sync(kind) => self.pass_step_done(kind, id, out),
+            Work::Sync(kind) => {
+                self.tell_findings(id, out);
+                self.pass_step_done(kind, id, out);
+            }
             Work::Replay { .. } => self.replayed(error.is_none()),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair => {}
         }

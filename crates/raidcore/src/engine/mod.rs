@@ -1,7 +1,8 @@
 //! The engine: a sans-IO machine that turns requests into I/O and arithmetic.
 //!
 //! Everything it does, for users or in the background, is a [job](job) on one stripe that walks
-//! the same stages: lock, plan, buffers, read, compute, intend, write, harden, settle, finish.
+//! the same stages: lock, plan, buffers, read, compute, intend, write, harden, settle, finish. A
+//! scrub that finds something goes on from compute through locate and mend to write.
 //!
 //! Invariants:
 //! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for.
@@ -23,6 +24,7 @@ mod job;
 mod journal;
 mod record;
 mod request;
+mod scrub;
 mod status;
 
 use alloc::collections::VecDeque;
@@ -262,11 +264,6 @@ impl Engine {
         for &(step, blocks) in &job.plan.steps {
             visit(step.bind(&job.plan, |mem| job.bind(mem), &mut room), blocks);
         }
-    }
-
-    /// The host found that a [`Step::Compare`](crate::plan::Step::Compare) of the job differs.
-    pub fn mismatch(&mut self, job: JobId) {
-        self.jobs[job].mismatch = true;
     }
 
     /// Whether requests are served (not before the journal is replayed, not after a stop).

@@ -50,7 +50,7 @@ impl Engine {
             total: pass.total,
             paused: pass.paused,
             stuck: pass.stuck,
-            mismatches: pass.mismatches,
+            found: pass.found,
             elapsed: self.now - pass.started,
         })
     }

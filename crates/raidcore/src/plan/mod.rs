@@ -10,6 +10,7 @@
 //! before.
 
 mod band;
+mod locate;
 mod read;
 mod recover;
 mod sync;
@@ -17,6 +18,7 @@ mod write;
 
 use alloc::vec::Vec;
 
+pub use locate::{Finding, Found, locate, mend};
 pub use read::read;
 pub use sync::{Goal, sync};
 pub use write::{Base, write};
@@ -176,12 +178,30 @@ pub enum Step<S = Operands> {
         /// What becomes zero.
         dst: Mem,
     },
-    /// The two are compared; the host tells the engine if they differ.
+    /// The two are compared. Finds a [`Found::Difference`].
     Compare {
         /// One.
         a: Mem,
         /// The other.
         b: Mem,
+    },
+    /// Who is wrong in a row? Finds what [`Finding::of_parity`] says. Of one block.
+    Locate {
+        /// The row.
+        row: u32,
+        /// What P lacks, if that is known.
+        p: Option<Mem>,
+        /// What Q lacks, if that is known.
+        q: Option<Mem>,
+        /// How many data chunks there are.
+        data: u8,
+    },
+    /// Which copy is wrong in a row? Finds what [`Finding::of_copies`] says. Of one block.
+    Vote {
+        /// The row.
+        row: u32,
+        /// The copies by role; [`Mem::Zero`] for those that are not there.
+        copies: S,
     },
 }
 
@@ -221,6 +241,10 @@ impl Step {
             Self::Solve { a, b, x, y } => Step::Solve { a: bind(a), b: bind(b), x, y },
             Self::Clear { dst } => Step::Clear { dst: bind(dst) },
             Self::Compare { a, b } => Step::Compare { a: bind(a), b: bind(b) },
+            Self::Locate { row, p, q, data } => {
+                Step::Locate { row, p: p.map(&bind), q: q.map(&bind), data }
+            }
+            Self::Vote { row, copies } => Step::Vote { row, copies: operands(copies, room) },
         }
     }
 }

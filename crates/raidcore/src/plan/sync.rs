@@ -79,13 +79,12 @@ fn parity(
         plan.read(SubIo { role, row, blocks, mem });
     }
     let written = goal.write.minus(data);
-    let shadow = geo.parities() as u8;
     let mut into = |plan: &mut Plan, role: Role| {
-        plan.scratch(if compared.has(role.index()) { Role(role.0 + shadow) } else { role }, row)
+        plan.scratch(if compared.has(role.index()) { shadow(geo, role) } else { role }, row)
     };
     generate(plan, geo, blocks, compared.or(written), &mut at, &mut into);
     for role in compared.map(|r| Role(r as u8)) {
-        let (a, b) = (plan.scratch(role, row), plan.scratch(Role(role.0 + shadow), row));
+        let (a, b) = (plan.scratch(role, row), plan.scratch(shadow(geo, role), row));
         plan.step(Step::Compare { a, b }, blocks);
     }
     for role in goal.write.map(|r| Role(r as u8)) {
@@ -93,4 +92,9 @@ fn parity(
         plan.write(SubIo { role, row, blocks, mem });
     }
     Ok(())
+}
+
+/// Whose scratch buffer takes what a parity is compared with: it stands after the last role.
+pub(super) fn shadow(geo: &Geometry, parity: Role) -> Role {
+    Role(parity.0 + geo.parities() as u8)
 }

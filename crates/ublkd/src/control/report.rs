@@ -182,8 +182,10 @@ pub struct PassReport {
     pub paused: bool,
     /// The stripe where it can't go on.
     pub stuck_at_stripe: Option<u64>,
-    /// Stripes that did not match.
+    /// Rows that did not match; a row is one block of each member.
     pub mismatches: u64,
+    /// Of these, rows in which redundancy tells which blocks are wrong.
+    pub located: u64,
     /// How long it has run.
     pub elapsed_ms: u64,
     /// How fast it has been so far.
@@ -195,9 +197,12 @@ pub struct PassReport {
 /// How a scrub ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScrubReport {
-    /// Stripes that did not match.
+    /// Rows that did not match; a row is one block of each member.
     pub mismatches: u64,
-    /// Whether they were corrected.
+    /// Of these, rows in which redundancy tells which blocks are wrong.
+    pub located: u64,
+    /// Whether they were corrected: these blocks from redundancy, in the other rows redundancy
+    /// from the data.
     pub repaired: bool,
     /// When, in seconds since 1970.
     pub at: u64,
@@ -256,7 +261,8 @@ impl ArrayReport {
             spares: status.spares.iter().map(spare).collect(),
             pass: PassReport::of(status, facts.chunk_bytes),
             last_scrub: status.last_scrub.map(|scrub| ScrubReport {
-                mismatches: scrub.mismatches,
+                mismatches: scrub.found.rows,
+                located: scrub.found.located,
                 repaired: scrub.repaired,
                 at: scrub.at,
             }),
@@ -291,13 +297,20 @@ impl ArrayReport {
             problems.extend(pass.problem(name));
         }
         if let Some(scrub) = self.last_scrub.filter(|s| s.mismatches > 0 && !s.repaired) {
-            problems.push(Problem {
-                what: format!("{} stripes' redundancy did not match", scrub.mismatches),
-                since: Some(scrub.at),
-                action: format!(
-                    "correct the redundancy (`evenkeel scrub start {name} --repair`), and check \
-                     the contents"
+            let believed = match scrub.mismatches - scrub.located {
+                0 => String::new(),
+                rows => format!(
+                    "; in {rows} of the rows nothing tells what is wrong: data is believed there, \
+                     so check the contents"
                 ),
+            };
+            problems.push(Problem {
+                what: format!(
+                    "data and redundancy did not match in {} rows of blocks",
+                    scrub.mismatches
+                ),
+                since: Some(scrub.at),
+                action: format!("correct them (`evenkeel scrub start {name} --repair`){believed}"),
             });
         }
         problems
@@ -365,7 +378,8 @@ impl PassReport {
             total_bytes,
             paused: pass.paused,
             stuck_at_stripe: pass.stuck.map(|stripe| stripe.0),
-            mismatches: pass.mismatches,
+            mismatches: pass.found.rows,
+            located: pass.found.located,
             elapsed_ms,
             bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
             left_ms: left_ms.filter(|_| !pass.paused),
@@ -455,9 +469,18 @@ pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) 
         Note::PassEnded(kind, PassEnd::Stuck(stripe)) => {
             format!("{} can't go on at stripe {}", task(kind), stripe.0)
         }
-        Note::Mismatch(stripe) => {
-            format!("stripe {}: redundancy does not match the data", stripe.0)
-        }
+        Note::BlocksWrong { member, stripe, blocks, corrected } => format!(
+            "member {}: {blocks} blocks of stripe {} are not what was written{}",
+            member.0,
+            stripe.0,
+            if corrected { "; they were rewritten from redundancy" } else { "" }
+        ),
+        Note::Mismatch { stripe, rows, corrected } => format!(
+            "stripe {}: redundancy does not match the data in {rows} rows, and nothing tells what \
+             is wrong{}",
+            stripe.0,
+            if corrected { "; the data was believed, and redundancy made anew" } else { "" }
+        ),
         Note::SpareActivated { member, device } => {
             format!("a spare{} takes the place of member {}", named(device), member.0)
         }

@@ -112,7 +112,9 @@ impl Service {
             let text = describe(&event.note, |device| self.host.device_path(device));
             match event.note {
                 Note::ArrayFailed => tracing::error!("{text}"),
-                Note::MemberFailed { .. } | Note::Mismatch(_) => tracing::warn!("{text}"),
+                Note::MemberFailed { .. } | Note::BlocksWrong { .. } | Note::Mismatch { .. } => {
+                    tracing::warn!("{text}");
+                }
                 Note::BlocksRepaired { .. }
                 | Note::PassStarted(_)
                 | Note::PassEnded(..)

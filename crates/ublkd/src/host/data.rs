@@ -21,6 +21,7 @@ use raidcore::engine::{
 };
 use raidcore::meta::{Assembled, DeviceUuid, checksum};
 use raidcore::parity::Kernels;
+use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Tag};
 
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
@@ -101,6 +102,7 @@ struct Data {
     /// Scratch space.
     actions: Vec<Action>,
     orders: Vec<Order>,
+    found: Vec<Found>,
     /// Arithmetic that was carried out in this step.
     computed: VecDeque<JobId>,
     /// Who is to be answered, by the command's number.
@@ -149,6 +151,7 @@ impl Data {
             now,
             actions: Vec::new(),
             orders: Vec::new(),
+            found: Vec::new(),
             computed: VecDeque::new(),
             askers: BTreeMap::new(),
             next_number: 0,
@@ -342,13 +345,12 @@ impl Data {
     }
 
     fn compute(&mut self, job: JobId) {
-        let mut agrees = true;
+        let mut found = std::mem::take(&mut self.found);
         self.engine.steps(job, |step, blocks| {
-            agrees &= compute::run(self.kernels, &mut self.arena, step, blocks);
+            found.extend(compute::run(self.kernels, &mut self.arena, step, blocks));
         });
-        if !agrees {
-            self.engine.mismatch(job);
-        }
+        found.drain(..).for_each(|found| self.engine.found(job, found));
+        self.found = found;
         self.computed.push_back(job);
     }
 

@@ -3,18 +3,20 @@
 mod array;
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use array::{Client, Files, MEMBER_BLOCKS, uuid};
 use raidcore::engine::{
-    ArrayHealth, Command, CommandError, Config, IoError, Note, Op, PassEnd, PassKind, RequestError,
+    ArrayHealth, Command, CommandError, Config, IoError, Mismatches, Note, Op, PassEnd, PassKind,
+    RequestError,
 };
 use raidcore::geometry::Level;
 use raidcore::meta::{Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId};
-use ublkd::host::{HostConfig, HostError, Notes};
+use ublkd::host::{HostConfig, HostError, HostHandle, Notes};
 use ublkd::members::{Device, OpenError, OpenOptions};
 use ublkd::volume::{Buffer, Port, Submit, Volume};
 
@@ -41,6 +43,14 @@ fn await_note(notes: &mut Notes, wanted: impl Fn(&Note) -> bool) -> Note {
             return event.note;
         }
     }
+}
+
+/// Scrubs to the end; returns what was found.
+fn scrub(handle: &HostHandle, notes: &mut Notes, repair: bool) -> Mismatches {
+    handle.command(Command::Scrub { repair }).wait().unwrap();
+    let scrub = PassKind::Scrub { repair };
+    await_note(notes, |n| *n == Note::PassEnded(scrub, PassEnd::Done));
+    handle.status().wait().unwrap().last_scrub.unwrap().found
 }
 
 fn open(path: &std::path::Path) -> Device {
@@ -119,12 +129,38 @@ fn a_member_fails_and_a_spare_takes_its_place() {
         client = client.moved_to(volume);
         // It serves from now on.
         client.flush();
-        handle.command(Command::Scrub { repair: false }).wait().unwrap();
-        let scrub = PassKind::Scrub { repair: false };
+        let found = scrub(&handle, &mut handle.notes(), false);
+        assert_eq!(found, Mismatches::default(), "{level:?}");
+        handle.command(Command::Fail(MemberId(0))).wait().unwrap();
+        client.verify();
+    }
+}
+
+#[test]
+fn what_a_member_makes_up_is_put_right_where_redundancy_tells() {
+    for (level, members) in [(Level::Raid6, 5), (Level::Raid1, 3)] {
+        let files = Files::create(level, members, Consistency::Journal);
+        let start = files.assemble(false).0.record.areas.data_start().0;
+        let (volume, handle) = files.start(config(), false);
+        let mut client = Client::new(volume, 6);
+        client.churn(600);
+        client.verify();
+        client.flush();
+        // A byte here and there, and all that is left of one member.
+        let spoil = |member: usize, from: u64, to: u64, byte: u8| {
+            let file = File::options().write(true).open(&files.members[member]).unwrap();
+            for block in start + from..start + to {
+                file.write_all_at(&[byte], block * BLOCK_BYTES as u64 + block % 4000).unwrap();
+            }
+        };
+        spoil(0, 0, 30, 0x11);
+        spoil(2, 30, 31, 0x22);
+        spoil(1, 40, MEMBER_BLOCKS - start, 0x33);
         let mut notes = handle.notes();
-        await_note(&mut notes, |n| *n == Note::PassEnded(scrub, PassEnd::Done));
-        let status = handle.status().wait().unwrap();
-        assert_eq!(status.last_scrub.unwrap().mismatches, 0, "{level:?}");
+        let found = scrub(&handle, &mut notes, true);
+        assert!(found.rows > 200 && found.located == found.rows, "{level:?}: {found:?}");
+        assert_eq!(scrub(&handle, &mut notes, false), Mismatches::default(), "{level:?}");
+        client.verify();
         handle.command(Command::Fail(MemberId(0))).wait().unwrap();
         client.verify();
     }

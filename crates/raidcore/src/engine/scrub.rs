@@ -1,0 +1,85 @@
+//! What a scrub does with a stripe whose redundancy does not agree: it finds out who is wrong, and
+//! corrects that if it was told to.
+//!
+//! A correction sets no region's bit and makes no journal entry, unlike a write. It needs none: of
+//! what redundancy can tell, each row gets one block right (of a mirror, each copy by itself), so
+//! that at any moment the others still say what belongs there. And a bit would do harm: the resync
+//! after a crash believes the data, and would make parity agree with the very block that is wrong.
+//! Without it the next scrub finds what is left.
+//!
+//! Invariant: between the reads and the last write the stripe's lock is held.
+
+use alloc::vec::Vec;
+
+use super::job::{Stage, Work};
+use super::{Action, Engine, JobId, Note, PassKind, RequestError};
+use crate::geometry::Role;
+use crate::plan::{self, Found, Lost};
+use crate::units::Set;
+
+impl Engine {
+    /// The host tells what a step of the job's arithmetic has found.
+    pub fn found(&mut self, job: JobId, found: Found) {
+        let job = &mut self.jobs[job];
+        match found {
+            Found::Difference => job.mismatch = true,
+            Found::Wrong(finding) => job.findings.push(finding),
+        }
+    }
+
+    /// If something differs, the host is asked who is wrong.
+    pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let job = &mut self.jobs[id];
+        if !job.mismatch {
+            return Stage::Settle;
+        }
+        plan::locate(&mut job.plan, &self.geo);
+        self.ask_for_arithmetic(id, out);
+        Stage::Mend
+    }
+
+    /// What is wrong is made right in memory, if it is to be.
+    pub(super) fn mend(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let (_, writable) = self.health(self.jobs[id].stripe);
+        let job = &mut self.jobs[id];
+        if job.work != Work::Sync(PassKind::Scrub { repair: true }) {
+            return Stage::Settle;
+        }
+        match plan::mend(&mut job.plan, &self.geo, &job.findings[job.mended..], writable) {
+            Ok(count) => job.mended += count,
+            Err(Lost) => {
+                job.error = Some(RequestError::Io);
+                return Stage::Settle;
+            }
+        }
+        self.ask_for_arithmetic(id, out);
+        Stage::Write
+    }
+
+    /// The stage after the writes: more of them, if that was not all.
+    pub(super) fn after_write(&self, id: JobId) -> Stage {
+        let job = &self.jobs[id];
+        if job.mended < job.findings.len() { Stage::Mend } else { Stage::Harden }
+    }
+
+    /// Notes what was found: by member where redundancy tells who is wrong, else by stripe.
+    pub(super) fn tell_findings(&self, id: JobId, out: &mut Vec<Action>) {
+        let job = &self.jobs[id];
+        if job.error.is_some() {
+            return;
+        }
+        let (stripe, corrected) = (job.stripe, job.mended > 0);
+        for role in Set::first(self.geo.members()) {
+            let located = job.findings.iter().filter(|f| f.located && f.wrong.has(role));
+            let blocks = located.count() as u32;
+            if blocks > 0 {
+                let member = self.geo.member(stripe, Role(role as u8));
+                out.push(Action::Note(Note::BlocksWrong { member, stripe, blocks, corrected }));
+            }
+        }
+        let rows = job.findings.iter().filter(|finding| !finding.located).count() as u32;
+        if rows > 0 {
+            out.push(Action::Note(Note::Mismatch { stripe, rows, corrected }));
+        }
+    }
+}
