@@ -71,6 +71,56 @@ fn a_member_in_service_is_replaced_and_a_spare_comes_and_goes() {
     assert!(said.contains("All is well"), "{said}");
 }
 
+/// Spoils two blocks of a member of a running array, and scrubs without and with repair. Returns
+/// what the data area of each member held before and after, and what the scrubs said.
+fn spoil_and_scrub(world: &World, names: &[&str]) -> ([Vec<Vec<u8>>; 2], [String; 2]) {
+    let offset = world.status("tank")["data_offset_bytes"].as_u64().expect("an offset");
+    let held = || -> Vec<Vec<u8>> {
+        let all = world.contents(names).into_iter();
+        all.map(|bytes| bytes[offset as usize..].to_vec()).collect()
+    };
+    let before = held();
+    world.overwrite("m1", offset + 17, b"what nobody wrote");
+    world.overwrite("m1", offset + 9 * MIB, &[0xff; 4096]);
+    let found = world.run("scrub start tank --wait");
+    assert_eq!(found.code, 1, "{found:?}");
+    let mended = world.run("scrub start tank --repair --wait").done();
+    assert!(mended.contains("All is well"), "{mended}");
+    let after = held();
+    let again = world.run("scrub start tank --wait").done();
+    assert!(again.contains("found 0 mismatches"), "{again}");
+    ([before, after], [found.stdout, mended])
+}
+
+#[test]
+fn a_scrub_puts_right_what_two_parities_tell_to_be_wrong() {
+    let world = World::with_members(&[40; 4]);
+    world.run("create tank --level raid6 m0 m1 m2 m3").done();
+    world.run("start --background m0 m1 m2 m3").done();
+    let ([before, after], [found, mended]) = spoil_and_scrub(&world, &["m0", "m1", "m2", "m3"]);
+    assert!(before == after, "all is as it was");
+    assert!(found.contains("found 2 mismatches: redundancy tells what is wrong in 2"), "{found}");
+    assert!(found.contains("evenkeel scrub start tank --repair"), "{found}");
+    assert!(found.contains("member 1: 1 blocks of stripe 0 are not what was written"), "{found}");
+    assert!(mended.contains("2 located and repaired, 0 settled"), "{mended}");
+}
+
+#[test]
+fn a_scrub_believes_the_data_where_one_parity_does_not_tell() {
+    let world = tank();
+    world.run("start --background m0 m1 m2").done();
+    let ([before, after], [found, mended]) = spoil_and_scrub(&world, &["m0", "m1", "m2"]);
+    assert!(before != after, "it can't know what was there");
+    assert!(found.contains("found 2 mismatches: redundancy tells what is wrong in 0"), "{found}");
+    assert!(found.contains("check the contents"), "{found}");
+    assert!(mended.contains("0 located and repaired, 2 settled"), "{mended}");
+    world.overwrite("m1", world.status("tank")["data_offset_bytes"].as_u64().unwrap_or(0), &[1]);
+    world.run("scrub start tank --repair --wait").done();
+    let last = &world.run("scrub status tank --json").json()["last_scrub"];
+    let told = [&last["mismatches"], &last["located"], &last["repaired"]];
+    assert_eq!(serde_json::json!(told), serde_json::json!([1, 0, true]), "{last:#}");
+}
+
 #[test]
 fn a_rebuild_is_paced_paused_and_resumed() {
     let world = tank();
