@@ -124,6 +124,7 @@ impl World {
             (disk.sick, disk.stalled_until) = (None, 0);
         }
         self.command(Command::SetPace(Pace::default()));
+        self.sweep();
         let mut bound = Bound::new("the array is whole again", 1_000_000);
         loop {
             bound.spend(self);

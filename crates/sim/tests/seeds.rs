@@ -37,9 +37,11 @@ fn seeds_from_1_000_000_on() {
 #[test]
 fn seeds_that_once_failed() {
     play_all([
-        686,    // A stop was answered while a spare's failure was still being recorded.
-        732,    // What a scrub had repaired was undone by a power failure.
-        18_754, // A stop was answered while a flush for room in the journal was under way.
+        686,     // A stop was answered while a spare's failure was still being recorded.
+        732,     // What a scrub had repaired was undone by a power failure.
+        18_754,  // A stop was answered while a flush for room in the journal was under way.
+        46_027,  // A replay brought back the parity that a scrub had corrected.
+        101_170, // An entry overwrote a tail record whose write was under way.
     ]);
 }
 

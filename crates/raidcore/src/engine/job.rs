@@ -287,7 +287,8 @@ impl Engine {
     }
 
     fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        if self.wait_for_replay_to_be_void(id, out) {
+        let rebuilds = matches!(self.jobs[id].work, Work::Sync(PassKind::Rebuild(_)));
+        if rebuilds && self.wait_for_replay_to_be_void(id, out) {
             return Stage::Plan;
         }
         self.absorb_waiting_writes(id);

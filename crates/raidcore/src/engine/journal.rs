@@ -17,7 +17,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait, Work};
-use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, PassKind, Phase, RequestError};
+use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
 use crate::geometry::Role;
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, SlotState};
 use crate::plan::WriteKind;
@@ -197,7 +197,9 @@ impl Journal {
         ring.tail = ring.tail.max(tail);
         let latest = ring.entries.iter().rev().find(|e| e.on_disk).map_or(0, |e| e.id);
         while let Some(&oldest) = self.rings[member.index()].entries.front() {
-            if oldest.id >= self.rings[member.index()].tail || oldest.id >= latest {
+            // A tail record needs no replay, but its write may still be under way.
+            let live = oldest.id >= self.rings[member.index()].tail;
+            if live || oldest.id >= latest || !oldest.on_disk {
                 break;
             }
             self.rings[member.index()].entries.pop_front();
@@ -221,12 +223,11 @@ impl Engine {
             && !self.holders(id).is_empty()
     }
 
-    /// Makes a rebuild wait while a replay would write to its stripe what the member held before it
-    /// failed; what it missed since is in no entry. Returns whether it has to.
+    /// Makes a job wait while a replay would write to its stripe what it is about to overwrite
+    /// without an entry of its own: a rebuild, what the member held before it failed; a scrub's
+    /// correction, redundancy for what the scrub no longer believes. Returns whether it has to.
     pub(super) fn wait_for_replay_to_be_void(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let job = &self.jobs[id];
-        let rebuilds = matches!(job.work, Work::Sync(PassKind::Rebuild(_)));
-        if !rebuilds || !self.journal.would_replay(job.stripe) || !self.takes_writes() {
+        if !self.journal.would_replay(self.jobs[id].stripe) || !self.takes_writes() {
             return false;
         }
         self.journal.starved = true;

@@ -40,11 +40,16 @@ impl Engine {
 
     /// What is wrong is made right in memory, if it is to be.
     pub(super) fn mend(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let (_, writable) = self.health(self.jobs[id].stripe);
-        let job = &mut self.jobs[id];
-        if job.work != Work::Sync(PassKind::Scrub { repair: true }) {
+        let job = &self.jobs[id];
+        let repairs = job.work == Work::Sync(PassKind::Scrub { repair: true });
+        if !repairs || job.error.is_some() {
             return Stage::Settle;
         }
+        if self.wait_for_replay_to_be_void(id, out) {
+            return Stage::Mend;
+        }
+        let (_, writable) = self.health(self.jobs[id].stripe);
+        let job = &mut self.jobs[id];
         match plan::mend(&mut job.plan, &self.geo, &job.findings[job.mended..], writable) {
             Ok(count) => job.mended += count,
             Err(Lost) => {

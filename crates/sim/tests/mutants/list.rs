@@ -1,0 +1,384 @@
+//! The mutants. In what is wrong, `MUTANT` stands for "this mutant is switched on".
+
+/// A deliberate bug.
+pub(crate) struct Mutant {
+    pub(crate) name: &'static str,
+    /// Below `crates/raidcore/src`.
+    pub(crate) file: &'static str,
+    /// What stands there, once.
+    pub(crate) right: &'static str,
+    /// What is put in its place.
+    pub(crate) wrong: &'static str,
+}
+
+const fn mutant(
+    name: &'static str,
+    file: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+) -> Mutant {
+    Mutant { name, file, right, wrong }
+}
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    // Journal.
+    mutant(
+        "a replay may overwrite later writes",
+        "engine/journal.rs",
+        "&& (at_risk || self.journal.is_live(job.stripe))",
+        "&& (at_risk || !MUTANT && self.journal.is_live(job.stripe))",
+    ),
+    mutant(
+        "degraded whole-stripe writes pass the journal by",
+        "engine/journal.rs",
+        "&& (job.kind != WriteKind::Full || self.impaired || !self.recorder.is_durable())",
+        "&& (job.kind != WriteKind::Full
+                || !MUTANT && (self.impaired || !self.recorder.is_durable()))",
+    ),
+    mutant(
+        "an entry is retired by what came home after the flush began",
+        "engine/flush.rs",
+        "let mark = self.flusher.last.journal_mark;",
+        "let mark =
+                if MUTANT { self.journal.homes_done() } else { self.flusher.last.journal_mark };",
+    ),
+    mutant(
+        "entries are never void",
+        "engine/journal.rs",
+        "self.recorder.record.epoch += 1;",
+        "self.recorder.record.epoch += u64::from(!MUTANT);",
+    ),
+    mutant(
+        "what was replayed is not flushed",
+        "engine/journal.rs",
+        "None => self.journal.replay_flush = Some(self.flush(out)),",
+        "None if MUTANT => self.record_start(out),
+            None => self.journal.replay_flush = Some(self.flush(out)),",
+    ),
+    mutant(
+        "a spare counts as a holder before it is filled",
+        "engine/journal.rs",
+        "role.index() >= self.geo.data() && writable.has(role.index())",
+        "role.index() >= self.geo.data() && (MUTANT || writable.has(role.index()))",
+    ),
+    mutant(
+        "entries are overwritten before a tail says that they are retired",
+        "engine/journal.rs",
+        "let live = oldest.id >= self.rings[member.index()].tail;",
+        "let live =
+                oldest.id >= self.rings[member.index()].tail && !(MUTANT && oldest.retired);",
+    ),
+    mutant(
+        "a tail record under way is overwritten",
+        "engine/journal.rs",
+        "|| !oldest.on_disk {",
+        "|| !(MUTANT || oldest.on_disk) {",
+    ),
+    mutant(
+        "rebuilds and corrections don't wait for the replay to be void",
+        "engine/journal.rs",
+        "if !self.journal.would_replay(self.jobs[id].stripe) || !self.takes_writes() {",
+        "if MUTANT
+            || !self.journal.would_replay(self.jobs[id].stripe)
+            || !self.takes_writes()
+        {",
+    ),
+    // What has to be durable first.
+    mutant(
+        "writes begin before their bit is durable",
+        "engine/intent.rs",
+        "} else if page.durable < version {",
+        "} else if page.durable < version && !(MUTANT && kind == MapKind::Bitmap) {",
+    ),
+    mutant(
+        "discards end before their bit is stored",
+        "engine/intent.rs",
+        "self.zero.map.set(stripe.0);
+            self.store_bit(id, MapKind::ZeroMap, stripe.0, out);",
+        "self.zero.map.set(stripe.0);
+            if !MUTANT {
+                self.store_bit(id, MapKind::ZeroMap, stripe.0, out);
+            }",
+    ),
+    mutant(
+        "regions come to rest while they are written",
+        "engine/intent.rs",
+        "if writes == 0 {",
+        "if MUTANT || writes == 0 {",
+    ),
+    mutant(
+        "no bit is set with a journal",
+        "engine/intent.rs",
+        "consistency != Consistency::Resync && !job.marked",
+        "consistency != Consistency::Resync
+            && !(MUTANT && consistency == Consistency::Journal)
+            && !job.marked",
+    ),
+    mutant(
+        "a page that only a member being filled has counts",
+        "engine/intent.rs",
+        "(Ok(()), Some(member)) if self.state(member) == SlotState::Up => {",
+        "(Ok(()), Some(member)) if MUTANT || self.state(member) == SlotState::Up => {",
+    ),
+    // Flushes.
+    mutant(
+        "bits are cleared whatever the flush came to",
+        "engine/flush.rs",
+        "!self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()",
+        "MUTANT || !self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()",
+    ),
+    mutant(
+        "flushes that fail are taken for good",
+        "engine/flush.rs",
+        "self.flusher.round.failed |= !self.write_failed(member, why, out);",
+        "self.flusher.round.failed |= !MUTANT && !self.write_failed(member, why, out);",
+    ),
+    mutant(
+        "a round under way serves who asks during it",
+        "engine/flush.rs",
+        "        let ticket = self.flusher.started + 1;
+        if self.flusher.outstanding > 0 {",
+        "        let ticket = self.flusher.started + 1;
+        if MUTANT && self.flusher.outstanding > 0 {
+            return self.flusher.started;
+        }
+        if self.flusher.outstanding > 0 {",
+    ),
+    mutant(
+        "a user's flush is served by a round under way",
+        "engine/flush.rs",
+        "self.flusher.users.push((self.flusher.started + 1, tag));",
+        "let busy = self.flusher.outstanding > 0;
+        self.flusher.users.push((self.flusher.started + u64::from(!(MUTANT && busy)), tag));",
+    ),
+    // Jobs.
+    mutant(
+        "a discarded stripe becomes real before it is flushed",
+        "engine/job.rs",
+        "        self.wait_for_flush(id, ticket);
+        Stage::Unzero",
+        "        if !MUTANT {
+            self.wait_for_flush(id, ticket);
+        }
+        Stage::Unzero",
+    ),
+    mutant(
+        "a stripe that is written stays discarded",
+        "engine/job.rs",
+        "self.zero.map.clear(stripe.0);",
+        "if !MUTANT {
+            self.zero.map.clear(stripe.0);
+        }",
+    ),
+    mutant(
+        "writes that a member missed end before that is on record",
+        "engine/job.rs",
+        "let writes = self.jobs[id].work != Work::Read;",
+        "let writes = !MUTANT && self.jobs[id].work != Work::Read;",
+    ),
+    mutant(
+        "a merged write forgets FUA",
+        "engine/job.rs",
+        "job.fua |= fua;",
+        "job.fua |= fua && !MUTANT;",
+    ),
+    mutant(
+        "overlapping writes are merged",
+        "engine/job.rs",
+        "&& !rider.pieces.iter().any(|r| job.pieces.iter().any(|p| p.overlaps(r)));",
+        "&& (MUTANT || !rider.pieces.iter().any(|r| job.pieces.iter().any(|p| p.overlaps(r))));",
+    ),
+    mutant(
+        "unsynced mirrors are read from any copy",
+        "engine/job.rs",
+        "if self.regions.is_unsynced(self.areas.region(stripe)) {",
+        "if !MUTANT && self.regions.is_unsynced(self.areas.region(stripe)) {",
+    ),
+    mutant(
+        "locks are shared by writers",
+        "engine/job.rs",
+        "        self.work != Work::Read
+    }",
+        "        self.work != Work::Read && !(MUTANT && self.work == Work::Write)
+    }",
+    ),
+    mutant(
+        "a scratch buffer is not given back",
+        "engine/job.rs",
+        "self.scratch.release(job.buffers[role]);",
+        "if !(MUTANT && role == 0) {
+                self.scratch.release(job.buffers[role]);
+            }",
+    ),
+    // Members.
+    mutant(
+        "parity is always believed",
+        "engine/mod.rs",
+        "if !self.regions.is_unsynced(self.areas.region(stripe)) {",
+        "if MUTANT || !self.regions.is_unsynced(self.areas.region(stripe)) {",
+    ),
+    mutant(
+        "a spare is read in a member's place",
+        "engine/io.rs",
+        "(member, at, readable.has(io.role.index()))",
+        "(member, at, MUTANT || readable.has(io.role.index()))",
+    ),
+    mutant(
+        "FUA does not reach the members",
+        "engine/io.rs",
+        "self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);",
+        "self.issue(op, IoOp::Write { from, fua: fua && !MUTANT }, at, io.blocks, out);",
+    ),
+    mutant(
+        "writes go on when a member that can't be spared misses them",
+        "engine/fault.rs",
+        "!self.impaired || self.members.iter().all(|m| !m.unwritable)",
+        "MUTANT || !self.impaired || self.members.iter().all(|m| !m.unwritable)",
+    ),
+    mutant(
+        "more members are spared than can be",
+        "engine/fault.rs",
+        "serving.count() >= self.geo.members() - self.geo.redundancy()",
+        "serving.count() + usize::from(MUTANT) >= self.geo.members() - self.geo.redundancy()",
+    ),
+    mutant(
+        "another device inherits what was filled",
+        "engine/fault.rs",
+        "        self.flusher.restart(member);
+",
+        "        if !MUTANT {
+            self.flusher.restart(member);
+        }
+",
+    ),
+    // Background work.
+    mutant(
+        "a stripe counts as rebuilt when it is begun",
+        "engine/background.rs",
+        "Some(pass) if pass.fills(MemberId(member as u8)) => pass.progress.has(stripe.0),",
+        "Some(pass) if pass.fills(MemberId(member as u8)) => {
+                if MUTANT { stripe.0 < pass.next } else { pass.progress.has(stripe.0) }
+            }",
+    ),
+    mutant(
+        "the watermark is recorded before the flush",
+        "engine/background.rs",
+        "let flushed = self.flusher.rebuilt(member);",
+        "let now = self.background.rebuilt_to().nth(member.index()).unwrap_or(0);
+        let flushed = if MUTANT { now } else { self.flusher.rebuilt(member) };",
+    ),
+    mutant(
+        "a rebuilt member lacks the maps",
+        "engine/background.rs",
+        "self.spread_maps();",
+        "if !MUTANT {
+                        self.spread_maps();
+                    }",
+    ),
+    mutant(
+        "a resync leaps over stripes under way",
+        "engine/background.rs",
+        "if pass.in_flight > 0 {
+                    return None;",
+        "if !MUTANT && pass.in_flight > 0 {
+                    return None;",
+    ),
+    mutant(
+        "a rebuild ends one stripe early",
+        "engine/background.rs",
+        "PassKind::Rebuild(_) | PassKind::Scrub { .. } => pass.progress.base >= pass.total,",
+        "PassKind::Rebuild(_) | PassKind::Scrub { .. } => {
+                pass.progress.base + u64::from(MUTANT) >= pass.total
+            }",
+    ),
+    // Metadata.
+    mutant(
+        "all copies of the superblock are written at once",
+        "engine/record.rs",
+        "        self.store_copies([0, 1], out);
+    }
+
+    fn store_copies",
+        "        self.store_copies([0, 1], out);
+        if MUTANT && self.recorder.outstanding > 0 {
+            self.recorder.second_round = true;
+            self.store_copies([2, 3], out);
+        }
+    }
+
+    fn store_copies",
+    ),
+    mutant(
+        "a start does not level the records first",
+        "engine/record.rs",
+        "if let Some(assembled) = self.recorder.assembled.take() {",
+        "if let Some(assembled) = self.recorder.assembled.take().filter(|_| !MUTANT) {",
+    ),
+    mutant(
+        "stale members are taken for current",
+        "meta/assemble.rs",
+        "events < newest.events.saturating_sub(1)",
+        "events < newest.events.saturating_sub(if MUTANT { 4 } else { 1 })",
+    ),
+    mutant(
+        "one copy of a superblock is enough",
+        "meta/superblock.rs",
+        "if most < QUORUM || rivals {",
+        "if most < if MUTANT { 1 } else { QUORUM } || rivals {",
+    ),
+    mutant(
+        "a map's page overwrites its last version",
+        "meta/layout.rs",
+        "Pba(start + 2 * u64::from(index) + version % 2)",
+        "Pba(start + 2 * u64::from(index) + if MUTANT { 0 } else { version % 2 })",
+    ),
+    mutant(
+        "torn entries are carried out",
+        "meta/journal.rs",
+        "bytes.is_some_and(|bytes| checksum(bytes) == crc)",
+        "bytes.is_some_and(|bytes| MUTANT || checksum(bytes) == crc)",
+    ),
+    // Planner.
+    mutant(
+        "Q is not kept",
+        "plan/write.rs",
+        "let q = self.geo.q().filter(|q| parities.has(q.index()))",
+        "let q = self.geo.q().filter(|q| !MUTANT && parities.has(q.index()))",
+    ),
+    mutant(
+        "parity that is out of step is carried on",
+        "plan/write.rs",
+        "let in_step = self.health.parity == Parity::InStep;",
+        "let in_step = MUTANT || self.health.parity == Parity::InStep;",
+    ),
+    mutant(
+        "what could not be read is not rewritten with its parity",
+        "plan/write.rs",
+        "WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
+        "WriteKind::Survivors if MUTANT => Set::EMPTY,
+            WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
+    ),
+    mutant(
+        "what Q brings back is not unscaled",
+        "plan/recover.rs",
+        "plan.step(Step::Unscale { dst, index: x as u8 }, blocks);",
+        "if !MUTANT {
+            plan.step(Step::Unscale { dst, index: x as u8 }, blocks);
+        }",
+    ),
+    // Requests and locks.
+    mutant(
+        "a part's error is forgotten",
+        "engine/request.rs",
+        "slot.error = slot.error.or(error);",
+        "slot.error = slot.error.or(error).filter(|_| !MUTANT);",
+    ),
+    mutant(
+        "who waits for a lock is not told",
+        "locks.rs",
+        "            granted(first);",
+        "            if !(MUTANT && waiter.exclusive) {
+                granted(first);
+            }",
+    ),
+];
