@@ -121,6 +121,11 @@ impl Model {
         self.survivors(lba).any(|w| !w.durable)
     }
 
+    /// Whether that is so for a write that began at `at` or before.
+    pub(crate) fn is_unsettled_since(&self, lba: u64, at: u64) -> bool {
+        self.survivors(lba).any(|w| !w.durable && w.begun <= at)
+    }
+
     /// Whether the block has been written, or is being, by someone who began after `begun`.
     pub(crate) fn is_rewritten(&self, lba: u64, begun: u64) -> bool {
         self.blocks[lba as usize].iter().any(|w| w.begun > begun)

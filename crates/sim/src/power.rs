@@ -61,8 +61,10 @@ impl World {
             Level::Raid0 => {}
             Level::Raid1 => self.exposed.extend(unsettled),
             Level::Raid4 | Level::Raid5 | Level::Raid6 if journaled => {
-                // Only what goes past the journal can be torn.
-                self.exposed.extend(unsettled.into_iter().filter(|_| past_the_journal));
+                // Only what goes past the journal can be torn, and only a whole array lets it.
+                let at = self.whole_at;
+                let risky = |lba: &u64| past_the_journal && self.model.is_unsettled_since(*lba, at);
+                self.exposed.extend(unsettled.into_iter().filter(risky));
             }
             Level::Raid4 | Level::Raid5 | Level::Raid6 => {
                 let width = u64::from(geometry.stripe_blocks());
@@ -75,11 +77,16 @@ impl World {
     /// The power is back.
     pub(crate) fn power_on(&mut self, outage: Outage) {
         let lost = (outage == Outage::Lossy).then(|| self.lose_one()).flatten();
+        let mut returned = Vec::new();
         for disk in 0..self.disks.len() {
             let stale = self.scenario.faults.stale && self.source.chance(1, 2);
-            let returns = outage == Outage::Healing || outage == Outage::Lossy && stale;
-            if returns && Some(disk) != lost {
-                self.disks[disk].gone = false;
+            let returns = match outage {
+                Outage::Quiet => false,
+                Outage::Lossy => stale && lost.is_none(),
+                Outage::Healing => true,
+            };
+            if returns && std::mem::take(&mut self.disks[disk].gone) {
+                returned.push(disk);
             }
         }
         if outage == Outage::Lossy && lost.is_none() {
@@ -90,7 +97,7 @@ impl World {
         for i in 0..count {
             there.swap(i, i + self.source.below((count - i) as u64) as usize);
         }
-        let (assembled, devices) = self.assemble(&there);
+        let (assembled, devices) = self.assemble(there, &returned);
         self.trace(format_args!("the power is back: {assembled:?}"));
         let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
         let whole = slots.all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
@@ -158,19 +165,30 @@ impl World {
     }
 
     /// The array that these disks make. It starts by itself unless its policy makes no promise for
-    /// an unclean array that lacks a member.
-    fn assemble(&self, there: &[usize]) -> (Assembled, Vec<Option<DeviceId>>) {
-        let images: Vec<_> = there.iter().map(|&disk| &self.disks[disk]).collect();
-        let options = AssembleOptions { degraded: true, force: false };
-        let assembled = match assemble(&images, options) {
-            Ok(assembled) => assembled,
-            Err(AssembleError::DirtyDegraded)
-                if self.scenario.consistency != Consistency::Journal =>
-            {
-                let options = AssembleOptions { force: true, ..options };
-                assemble(&images, options).unwrap_or_else(|error| panic!("forced: {error}"))
+    /// an unclean array that lacks a member, or a disk that has come back has a history of its own.
+    fn assemble(
+        &mut self,
+        mut there: Vec<usize>,
+        returned: &[usize],
+    ) -> (Assembled, Vec<Option<DeviceId>>) {
+        let mut options = AssembleOptions { degraded: true, force: false };
+        let assembled = loop {
+            let images: Vec<_> = there.iter().map(|&disk| &self.disks[disk]).collect();
+            match assemble(&images, options) {
+                Ok(assembled) => break assembled,
+                Err(AssembleError::DirtyDegraded)
+                    if self.scenario.consistency != Consistency::Journal && !options.force =>
+                {
+                    options.force = true;
+                }
+                Err(AssembleError::SplitBrain { .. })
+                    if there.iter().any(|disk| returned.contains(disk)) =>
+                {
+                    there.retain(|disk| !returned.contains(disk));
+                    returned.iter().for_each(|&disk| self.disks[disk].gone = true);
+                }
+                Err(error) => panic!("no array after a crash: {error}"),
             }
-            Err(error) => panic!("no array after a crash: {error}"),
         };
         let slots = assembled.slots.iter().chain(&assembled.spares);
         let devices = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();

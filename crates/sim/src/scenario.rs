@@ -139,15 +139,17 @@ impl Scenario {
             Level::Raid0 => Consistency::Resync,
             Level::Raid1 | Level::Raid4 | Level::Raid5 | Level::Raid6 => source.one_of(&POLICIES),
         };
-        let members = least_members(level) + source.below(4) as usize;
+        let members = least_members(level) + source.one_of(&[0, 0, 1, 2, 3]);
         let large = source.chance(1, 8);
         let chunk = if large { 64 } else { 1 << source.below(3) };
         let stripe = chunk * members as u32;
+        // On few stripes everything meets everything.
+        let stripes = if large { 6 } else { source.one_of(&[3, 10, 30]) };
         Self {
             level,
             members,
             chunk,
-            stripes: 1 + source.below(if large { 6 } else { 30 }),
+            stripes: 1 + source.below(stripes),
             consistency,
             // Mostly so small that it is full all the time.
             journal: if source.chance(1, 4) { 512 } else { 0 },

@@ -8,7 +8,9 @@ use det::Instant;
 use raidcore::engine::{
     Action, Command, CommandError, Config, Engine, Input, JobId, Note, Pace, RequestError,
 };
-use raidcore::meta::{Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, assemble};
+use raidcore::meta::{
+    Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
+};
 use raidcore::parity::Kernels;
 use raidcore::units::{DeviceId, Stripe};
 
@@ -45,6 +47,8 @@ pub(crate) struct World {
     /// Full-stripe writes when the last flush was acknowledged: later ones are at risk if a member
     /// is lost together with the power.
     pub(crate) settled_full: u64,
+    /// When all members served last, by the model's clock.
+    pub(crate) whole_at: u64,
     /// Nothing may fail now: since a crash redundancy has not been looked at everywhere.
     pub(crate) unsynced: bool,
     /// When that was over, by the model's clock.
@@ -102,6 +106,7 @@ impl World {
             settled_full: 0,
             spoilt: BTreeMap::new(),
             synced_at: 0,
+            whole_at: 0,
             suspects: BTreeSet::new(),
             beyond: false,
             results: Vec::new(),
@@ -198,6 +203,9 @@ impl World {
             self.act(action);
         }
         self.out = out;
+        if self.is_whole() {
+            self.whole_at = self.model.now();
+        }
         self.engine.check();
     }
 
@@ -225,6 +233,11 @@ impl World {
 
     pub(crate) fn redundancy(&self) -> usize {
         self.engine.geometry().redundancy()
+    }
+
+    /// Whether all members serve.
+    fn is_whole(&self) -> bool {
+        self.engine.members().all(|m| m.device.is_some() && m.state == SlotState::Up)
     }
 
     /// The disks of the members.

@@ -63,6 +63,13 @@ impl Engine {
             // A member has failed since: what needed no journal then does now.
             return Stage::Intend;
         }
+        if let Some(ticket) = self.recorder.unrecorded_failure()
+            && self.jobs[id].entry.is_some()
+        {
+            // Who failed to take the entry must not come back without it.
+            self.wait_for_record(id, ticket);
+            return Stage::Write;
+        }
         self.count_write(id);
         let job = &self.jobs[id];
         if job.work == (Work::Zero { trim: true }) {

@@ -487,7 +487,7 @@ impl Engine {
     }
 
     /// A job waits for the record of a failure, which may be impossible.
-    fn wait_for_record(&mut self, id: JobId, ticket: u64) {
+    pub(super) fn wait_for_record(&mut self, id: JobId, ticket: u64) {
         if self.recorder.is_broken() {
             self.jobs[id].error = Some(RequestError::Io);
         } else {

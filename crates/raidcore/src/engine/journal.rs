@@ -493,6 +493,9 @@ impl Engine {
         if self.journal.replaying {
             return;
         }
+        if !self.journal.replay.is_empty() && !self.miss_the_missing(out) {
+            return;
+        }
         if let Some(entry) = self.journal.replay.get(self.journal.replay_next) {
             let work = Work::Replay { index: self.journal.replay_next };
             if let Some(job) = self.new_job(work, entry.stripe) {
@@ -511,6 +514,33 @@ impl Engine {
         }
     }
 
+    /// Records who is missing, before they could miss what is carried out; returns whether it is
+    /// on record.
+    fn miss_the_missing(&mut self, out: &mut Vec<Action>) -> bool {
+        if self.fail_missing() {
+            self.look_at_members();
+            self.record_change(out);
+        }
+        if self.recorder.is_broken() {
+            self.phase = Phase::Broken;
+        }
+        self.recorder.is_durable()
+    }
+
+    /// Members that have no device are failed; returns whether some had not been.
+    fn fail_missing(&mut self) -> bool {
+        let seconds = self.seconds();
+        let mut some = false;
+        for (slot, member) in self.recorder.record.slots.iter_mut().zip(&self.members) {
+            if member.device.is_none() && slot.state != SlotState::Failed {
+                slot.state = SlotState::Failed;
+                slot.since = seconds;
+                some = true;
+            }
+        }
+        some
+    }
+
     /// Records that the array is in use, by which members; entries of earlier epochs are void.
     fn record_start(&mut self, out: &mut Vec<Action>) {
         if !self.journal.replay.is_empty() {
@@ -518,13 +548,7 @@ impl Engine {
             out.push(Action::Note(Note::JournalReplayed { entries }));
         }
         self.journal.replay = Vec::new();
-        let seconds = self.seconds();
-        for (slot, member) in self.recorder.record.slots.iter_mut().zip(&self.members) {
-            if member.device.is_none() && slot.state != SlotState::Failed {
-                slot.state = SlotState::Failed;
-                slot.since = seconds;
-            }
-        }
+        self.fail_missing();
         self.recorder.record.epoch += 1;
         self.recorder.record.clean = false;
         self.look_at_members();

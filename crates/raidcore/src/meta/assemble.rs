@@ -148,7 +148,11 @@ pub fn assemble<I: Image>(
     }
     let (mut replay, mut next_entry) = (Vec::new(), 1);
     if !newest.clean && newest.consistency == Consistency::Journal {
-        check_journals(newest, &members, options.force || !degraded, &mut warnings)?;
+        if !check_journals(newest, &members, options.force || !degraded, &mut warnings)? {
+            // A replay that a crash has cut short may have left anything behind, in regions that
+            // are not marked: it marks none.
+            bitmap.set_all();
+        }
         let rings = Rings::read(newest, &members);
         replay = rings.replay(&mut warnings);
         next_entry = rings.next_entry();
@@ -408,18 +412,20 @@ fn check_journals<I: Image>(
     members: &[Option<&I>],
     accepted: bool,
     warnings: &mut Vec<Warning>,
-) -> Result<(), AssembleError> {
+) -> Result<bool, AssembleError> {
     let (start, blocks) = record.areas.journal();
+    let mut whole = true;
     for image in members.iter().flatten() {
         let is_there = |at| image.block(Pba(at)).is_ok_and(|block| !block.is_empty());
         if (start.0..start.0 + blocks).all(is_there) {
             continue;
         }
+        whole = false;
         let label = String::from(image.label());
         let error = AssembleError::JournalUnreadable { label: label.clone() };
         accept(accepted, error, Warning::JournalUnreadable { label }, warnings)?;
     }
-    Ok(())
+    Ok(whole)
 }
 
 /// An error, or if it is accepted, a warning.

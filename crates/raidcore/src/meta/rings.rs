@@ -1,20 +1,20 @@
 //! What an unclean stop has left in the journal and has to be carried out.
 //!
-//! An entry is carried out if a present holder has it, live, and no present holder has retired it
-//! (by a tail beyond it). It need not be on all of them: the write may have gone home although a
-//! holder failed to take the entry, or a spare has taken a holder's place since. An entry that
-//! never went home does no harm: its write was not acknowledged, the entry holds it whole, and as
-//! long as an entry is live its stripe is changed only by later entries, which come after it. The
-//! tails of the others matter where a holder had failed, unrecorded: its ring stands still, and
-//! what they have retired since is not to be undone.
+//! An entry is carried out if all its holders that are there and current in its stripe have it,
+//! live. A write goes home only when all its holders have its entry, or their failure is on record:
+//! so if one lacks it, the write never went home, was not acknowledged, and may be forgotten. If
+//! it were carried out all the same, a crash amid that, with the loss of those that have it, would
+//! leave it half at home. Holders that are missing now are recorded as failed before anything is
+//! carried out, so none of them comes back without it. And a holder may have retired it, by a tail
+//! beyond it: what a ring that stood still since holds is not to be brought back.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::assemble::Image;
-use super::journal::{JournalEntry, Replay, scan};
+use super::journal::{JournalEntry, JournalHeader, Replay, scan};
 use super::problem::Warning;
-use super::record::ArrayRecord;
+use super::record::{ArrayRecord, SlotState};
 use crate::units::{MemberId, Pba, Set};
 
 /// The live entries of each member that is there, by their number.
@@ -86,7 +86,7 @@ impl<'a> Rings<'a> {
         replays
     }
 
-    /// The entry, if it has payload, is not retired, and all copies agree.
+    /// The entry, if it has payload, all copies agree, and all who have to have it do.
     fn due(&self, number: u64) -> Option<&JournalEntry> {
         let mut copies = self
             .live
@@ -94,18 +94,27 @@ impl<'a> Rings<'a> {
             .enumerate()
             .filter_map(|(member, live)| Some((member, live.get(&number)?)));
         let (_, entry) = copies.clone().next()?;
-        let holders = entry.header.holders;
+        let JournalHeader { holders, stripe, .. } = entry.header;
         let agrees = |(member, other): (usize, &JournalEntry)| {
             holders.has(member)
                 && other.header.holders == holders
-                && other.header.stripe == entry.header.stripe
+                && other.header.stripe == stripe
                 && other.runs == entry.runs
                 && other.crcs == entry.crcs
         };
-        let retired = |member: usize| self.tails[member] > number;
+        let is_current = |member: usize| match self.record.slots[member].state {
+            SlotState::Up => true,
+            SlotState::Rebuilding { watermark } => stripe.0 < watermark,
+            SlotState::Failed => false,
+        };
+        let mut present = holders.and(self.present);
         let due = !entry.runs.is_empty()
             && copies.all(agrees)
-            && !holders.and(self.present).into_iter().any(retired);
+            && present.all(|member| {
+                let has = self.live[member].contains_key(&number);
+                let retired = self.tails[member] > number;
+                !retired && (has || !is_current(member))
+            });
         due.then_some(entry)
     }
 
