@@ -5,7 +5,8 @@
 //! what redundancy can tell, each row gets one block right (of a mirror, each copy by itself), so
 //! that at any moment the others still say what belongs there. And a bit would do harm: the resync
 //! after a crash believes the data, and would make parity agree with the very block that is wrong.
-//! Without it the next scrub finds what is left.
+//! Without it the next scrub finds what is left. What it does need is that no replay writes the old
+//! redundancy over it: it waits until the stripe has no entry that could be replayed.
 //!
 //! Invariant: between the reads and the last write the stripe's lock is held.
 
