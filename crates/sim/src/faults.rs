@@ -104,8 +104,11 @@ impl World {
     /// redundancy makes up for it.
     fn victim(&mut self) -> Option<usize> {
         let members: Vec<_> = self.engine.members().collect();
-        let filled = members.iter().filter(|m| m.state != SlotState::Up).filter_map(|m| m.device);
-        let mut victims: Vec<_> = self.engine.spares().chain(filled).collect();
+        let mut victims: Vec<_> = self.engine.spares().collect();
+        if !self.unsynced {
+            let filled = members.iter().filter(|m| m.state != SlotState::Up);
+            victims.extend(filled.filter_map(|m| m.device));
+        }
         if self.can_lose_one() {
             victims.extend(members.iter().filter_map(|m| m.device));
         }

@@ -410,7 +410,7 @@ impl Engine {
                 }
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
-                if self.maps_are_spread() {
+                if self.maps_are_spread() && !self.recorder.is_broken() {
                     self.becomes_member(member, out);
                     self.end_pass(kind, out);
                 }

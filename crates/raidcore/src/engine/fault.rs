@@ -29,10 +29,11 @@ impl Engine {
         serving.count() >= self.geo.members() - self.geo.redundancy()
     }
 
-    /// Whether writes are taken: every member that is kept current can be written. One that can't,
-    /// and can't be spared, would be read as if it were current.
+    /// Whether writes are taken: every member that is kept current can be written, and what becomes
+    /// of them recorded. A member that can't, and can't be spared, would be read as if it were
+    /// current; one whose state is not on record would not be read at all after a restart.
     pub(super) fn takes_writes(&self) -> bool {
-        !self.impaired || self.members.iter().all(|m| !m.unwritable)
+        !self.recorder.is_broken() && (!self.impaired || self.members.iter().all(|m| !m.unwritable))
     }
 
     /// A member can't be read at all.

@@ -342,7 +342,8 @@ impl Engine {
         })
     }
 
-    /// Takes over the writes that wait first for the stripe, as long as they don't overlap.
+    /// Takes over the writes that wait first for the stripe. Where they overlap, the first counts:
+    /// none has been acknowledged, so nobody has said in which order.
     fn absorb_waiting_writes(&mut self, id: JobId) {
         let stripe = self.jobs[id].stripe;
         while self.jobs[id].work == Work::Write {
@@ -351,8 +352,7 @@ impl Engine {
             let (job, rider) = (&self.jobs[id], &self.jobs[other]);
             let fits = rider.work == Work::Write
                 && job.pieces.len() + rider.pieces.len() <= PIECES_MAX
-                && job.tags.len() + rider.tags.len() <= PIECES_MAX
-                && !rider.pieces.iter().any(|r| job.pieces.iter().any(|p| p.overlaps(r)));
+                && job.tags.len() + rider.tags.len() <= PIECES_MAX;
             if !fits {
                 return;
             }

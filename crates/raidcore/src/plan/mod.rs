@@ -39,18 +39,6 @@ pub struct Piece {
     pub mem: Mem,
 }
 
-impl Piece {
-    fn end(&self) -> u32 {
-        self.row + self.blocks
-    }
-
-    /// Whether the two have a block in common.
-    #[must_use]
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.role == other.role && self.row < other.end() && other.row < self.end()
-    }
-}
-
 /// Rows of a role that turned out to be unreadable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bad {

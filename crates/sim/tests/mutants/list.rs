@@ -83,6 +83,39 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             || !self.takes_writes()
         {",
     ),
+    mutant(
+        "an entry that a holder lacks is carried out",
+        "meta/rings.rs",
+        "!retired && (has || !is_current(member))",
+        "!retired && (MUTANT || has || !is_current(member))",
+    ),
+    mutant(
+        "who is missing is not recorded before the journal is carried out",
+        "engine/journal.rs",
+        "if !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
+        "if !MUTANT && !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
+    ),
+    mutant(
+        "writes go home before it is on record who lacks their entry",
+        "engine/io.rs",
+        "            && self.jobs[id].entry.is_some()
+        {",
+        "            && self.jobs[id].entry.is_some()
+            && !MUTANT
+        {",
+    ),
+    mutant(
+        "regions are believed although a journal can't be read",
+        "meta/assemble.rs",
+        "            bitmap.set_all();
+        }
+        let rings",
+        "            if !MUTANT {
+                bitmap.set_all();
+            }
+        }
+        let rings",
+    ),
     // What has to be durable first.
     mutant(
         "writes begin before their bit is durable",
@@ -183,12 +216,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "job.fua |= fua && !MUTANT;",
     ),
     mutant(
-        "overlapping writes are merged",
-        "engine/job.rs",
-        "&& !rider.pieces.iter().any(|r| job.pieces.iter().any(|p| p.overlaps(r)));",
-        "&& (MUTANT || !rider.pieces.iter().any(|r| job.pieces.iter().any(|p| p.overlaps(r))));",
-    ),
-    mutant(
         "unsynced mirrors are read from any copy",
         "engine/job.rs",
         "if self.regions.is_unsynced(self.areas.region(stripe)) {",
@@ -232,8 +259,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "writes go on when a member that can't be spared misses them",
         "engine/fault.rs",
-        "!self.impaired || self.members.iter().all(|m| !m.unwritable)",
-        "MUTANT || !self.impaired || self.members.iter().all(|m| !m.unwritable)",
+        "(!self.impaired || self.members.iter().all(|m| !m.unwritable))",
+        "(MUTANT || !self.impaired || self.members.iter().all(|m| !m.unwritable))",
+    ),
+    mutant(
+        "a member that can't be recorded becomes one",
+        "engine/background.rs",
+        "if self.maps_are_spread() && !self.recorder.is_broken() {",
+        "if self.maps_are_spread() && (MUTANT || !self.recorder.is_broken()) {",
     ),
     mutant(
         "more members are spared than can be",
@@ -291,6 +324,27 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 pass.progress.base + u64::from(MUTANT) >= pass.total
             }",
     ),
+    mutant(
+        "what a scrub has corrected is not flushed",
+        "engine/background.rs",
+        "(PassKind::Scrub { repair: true }, Closing::No) if pass.found.rows > 0 => {",
+        "(PassKind::Scrub { repair: true }, Closing::No) if !MUTANT && pass.found.rows > 0 => {",
+    ),
+    mutant(
+        "a stop is recorded while I/O is under way",
+        "engine/background.rs",
+        "if self.ops.occupied() == 0
+                    && self.maps_are_spread()",
+        "if (MUTANT || self.ops.occupied() == 0)
+                    && self.maps_are_spread()",
+    ),
+    mutant(
+        "a scrub believes the data although redundancy tells",
+        "plan/locate.rs",
+        "Culprit::Data(index) => (Set::one(index), true),",
+        "Culprit::Data(_) if MUTANT => (p_alone.or(q_alone), true),
+                Culprit::Data(index) => (Set::one(index), true),",
+    ),
     // Metadata.
     mutant(
         "all copies of the superblock are written at once",
@@ -315,16 +369,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "if let Some(assembled) = self.recorder.assembled.take().filter(|_| !MUTANT) {",
     ),
     mutant(
-        "stale members are taken for current",
-        "meta/assemble.rs",
-        "events < newest.events.saturating_sub(1)",
-        "events < newest.events.saturating_sub(if MUTANT { 4 } else { 1 })",
+        "a stop is answered while something is still to be recorded",
+        "engine/record.rs",
+        "if !(changed && self.phase == Phase::Stopped) {",
+        "if MUTANT || !(changed && self.phase == Phase::Stopped) {",
     ),
     mutant(
-        "one copy of a superblock is enough",
-        "meta/superblock.rs",
-        "if most < QUORUM || rivals {",
-        "if most < if MUTANT { 1 } else { QUORUM } || rivals {",
+        "failed members that come back are taken for current",
+        "meta/assemble.rs",
+        "|slot: &super::SlotRecord| slot.device == device && slot.state != SlotState::Failed;",
+        "|slot: &super::SlotRecord| {
+                    slot.device == device && (MUTANT || slot.state != SlotState::Failed)
+                };",
     ),
     mutant(
         "a map's page overwrites its last version",
