@@ -1,6 +1,6 @@
 //! What operators do, at any moment.
 
-use raidcore::engine::{ArrayHealth, Command, Note, Pace, PassKind};
+use raidcore::engine::{ArrayHealth, Command, Note, Pace, PassEnd, PassKind};
 use raidcore::units::MemberId;
 
 use crate::world::World;
@@ -15,10 +15,10 @@ impl World {
             return;
         }
         let resyncs = self.engine.pass().is_some_and(|p| p.kind == PassKind::Resync);
-        let ended = |note: &Note| matches!(note, Note::PassEnded(PassKind::Resync, _));
+        let ended = |note: &Note| matches!(note, Note::PassEnded(PassKind::Resync, PassEnd::Done));
         if !resyncs && self.notes.iter().any(ended) {
             self.unsynced = false;
-            self.synced_at = self.model.now();
+            self.exposed.clear();
         }
     }
 

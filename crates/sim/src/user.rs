@@ -114,10 +114,6 @@ impl World {
             Op::Flush if result.is_ok() => {
                 self.model.flushed(begun, oldest);
                 self.settled_full = self.settled_full.max(full);
-                if !self.unsynced && begun > self.synced_at {
-                    // What the resync has written is durable, too.
-                    self.exposed.clear();
-                }
                 checks::ordering::flushed(self);
             }
             Op::Flush => {}

@@ -51,8 +51,6 @@ pub(crate) struct World {
     pub(crate) whole_at: u64,
     /// Nothing may fail now: since a crash redundancy has not been looked at everywhere.
     pub(crate) unsynced: bool,
-    /// When that was over, by the model's clock.
-    pub(crate) synced_at: u64,
     /// Blocks that a member's loss would harm: since a crash their redundancy may be out of step.
     pub(crate) exposed: BTreeSet<u64>,
     /// Which disks could not be read in which stripes, since nothing was under way.
@@ -105,7 +103,6 @@ impl World {
             notes: Vec::new(),
             settled_full: 0,
             spoilt: BTreeMap::new(),
-            synced_at: 0,
             whole_at: 0,
             suspects: BTreeSet::new(),
             beyond: false,

@@ -398,16 +398,18 @@ impl Engine {
         if !all || self.phase != Phase::Serving {
             return false;
         }
+        let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;
         match (kind, closing) {
-            (PassKind::Rebuild(_), Closing::No) => {
+            // What a pass is told to have done stays so if the power fails.
+            (PassKind::Scrub { .. }, Closing::No) if !corrects => self.end_pass(kind, out),
+            (_, Closing::No) => {
                 let ticket = self.flush(out);
                 self.set_closing(Closing::Flushing(ticket));
             }
-            (PassKind::Rebuild(_), Closing::Flushing(ticket)) => {
-                if self.flusher.is_over(ticket) {
-                    self.spread_maps();
-                    self.set_closing(Closing::Storing);
-                }
+            (_, Closing::Flushing(ticket)) if !self.flusher.is_over(ticket) => {}
+            (PassKind::Rebuild(_), Closing::Flushing(_)) => {
+                self.spread_maps();
+                self.set_closing(Closing::Storing);
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
                 if self.maps_are_spread() && !self.recorder.is_broken() {
@@ -415,13 +417,6 @@ impl Engine {
                     self.end_pass(kind, out);
                 }
             }
-            // What is told to be repaired stays so if the power fails.
-            (PassKind::Scrub { repair: true }, Closing::No) if pass.found.rows > 0 => {
-                let ticket = self.flush(out);
-                self.set_closing(Closing::Flushing(ticket));
-            }
-            (PassKind::Scrub { .. }, Closing::Flushing(ticket))
-                if !self.flusher.is_over(ticket) => {}
             (PassKind::Resync | PassKind::Scrub { .. }, _) => self.end_pass(kind, out),
         }
         self.background.pass.is_none()

@@ -327,8 +327,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "what a scrub has corrected is not flushed",
         "engine/background.rs",
-        "(PassKind::Scrub { repair: true }, Closing::No) if pass.found.rows > 0 => {",
-        "(PassKind::Scrub { repair: true }, Closing::No) if !MUTANT && pass.found.rows > 0 => {",
+        "let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+        "let corrects =
+            !MUTANT && kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+    ),
+    mutant(
+        "what a resync has made agree is not flushed",
+        "engine/background.rs",
+        "(_, Closing::No) => {",
+        "(PassKind::Resync, Closing::No) if MUTANT => self.end_pass(kind, out),
+            (_, Closing::No) => {",
     ),
     mutant(
         "a stop is recorded while I/O is under way",
