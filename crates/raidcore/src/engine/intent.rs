@@ -152,8 +152,16 @@ impl Engine {
         if redundant && consistency != Consistency::Resync && !job.marked {
             self.mark_region(id, out);
         }
-        if self.needs_entry(id) && !self.write_entry(id, out) {
-            return Stage::Intend;
+        if self.needs_entry(id) {
+            if let Some(ticket) = self.recorder.unrecorded_failure() {
+                // Should who has failed come back, it would not have what the entry does not hold
+                // for it, but which its parity counts on.
+                self.wait_for_record(id, ticket);
+                return Stage::Intend;
+            }
+            if !self.write_entry(id, out) {
+                return Stage::Intend;
+            }
         }
         Stage::Write
     }

@@ -105,6 +105,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         {",
     ),
     mutant(
+        "entries are written before it is on record for whom they hold nothing",
+        "engine/intent.rs",
+        "if let Some(ticket) = self.recorder.unrecorded_failure() {",
+        "if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {",
+    ),
+    mutant(
         "regions are believed although a journal can't be read",
         "meta/assemble.rs",
         "            bitmap.set_all();
