@@ -1,5 +1,7 @@
 //! Processes: one for each array, and how they end.
 
+use std::fs;
+
 use crate::world::World;
 
 #[test]
@@ -41,5 +43,19 @@ fn sigterm_stops_cleanly_with_clients_connected() {
     world.start("");
     assert_eq!(world.status()["pass"], serde_json::Value::Null, "nothing is to be resynced");
     assert_eq!(world.nbd().read(8192, 8192), Ok(vec![7; 8192]));
+    world.stop();
+}
+
+/// The kernel goes on to answer `stat` for a dead mount that was looked at.
+#[test]
+fn the_mount_of_a_killed_process_is_not_in_the_way() {
+    let mut world = World::new("raid5", 3, 40).started();
+    let dir = world.path("mnt");
+    assert!(fs::metadata(&dir).expect("a mount").is_dir());
+    world.kill();
+    assert!(fs::read_dir(&dir).is_err(), "it is dead");
+    world.start("");
+    let file = fs::metadata(world.fuse()).expect("the array's file");
+    assert_eq!(file.len(), world.status()["capacity_bytes"].as_u64().expect("a size"));
     world.stop();
 }

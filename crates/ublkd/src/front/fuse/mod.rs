@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::fs::statfs;
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::thread::become_io_flusher;
@@ -242,11 +243,12 @@ fn check_name(name: &str) -> Result<(), FuseError> {
     is_file_name.then_some(()).ok_or_else(|| FuseError::Name { name: name.to_owned() })
 }
 
-/// A killed server's mount answers ENOTCONN to everything; they may lie on top of each other.
+/// A killed server's mount answers with an error of the connection to everything that the kernel
+/// does not answer by itself, as it does `stat` for a while. They may lie on top of each other.
 fn remove_stale_mounts(dir: &Path) -> Result<(), FuseError> {
     for _ in 0..STALE_MOUNTS_MAX {
-        match dir.metadata() {
-            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => {}
+        match statfs(dir) {
+            Err(Errno::NOTCONN | Errno::CONNABORTED) => {}
             Ok(_) | Err(_) => break,
         }
         tracing::warn!(dir = %dir.display(), "removing the mount that a dead server left");
