@@ -10,6 +10,7 @@ mod kills;
 mod layout;
 mod nbd;
 mod pace;
+mod rounds;
 mod tools;
 mod trouble;
 mod world;

@@ -1,6 +1,6 @@
 //! A client of NBD that does one request after the other, with FUA if it is wanted.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -8,9 +8,20 @@ use std::time::Duration;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
+const TRIM: u16 = 4;
+const WRITE_ZEROES: u16 = 6;
 const FUA: u16 = 1;
 
-/// A connection. Errors are the protocol's.
+/// Why a request was not carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NbdError {
+    /// The server says so, with this code of the protocol.
+    Refused(u32),
+    /// The server is gone. Nobody knows whether it has carried the request out.
+    Gone,
+}
+
+/// A connection.
 pub(crate) struct Nbd {
     stream: UnixStream,
     handle: u64,
@@ -23,8 +34,13 @@ impl Nbd {
         stream.set_read_timeout(hangs).expect("a timeout");
         stream.set_write_timeout(hangs).expect("a timeout");
         let mut nbd = Self { stream, handle: 0 };
-        assert_eq!(&nbd.take::<16>(), b"NBDMAGICIHAVEOPT");
-        assert_eq!(nbd.take::<2>(), [0, 3], "fixed newstyle, no zeroes");
+        nbd.negotiate(export).expect("the server stays");
+        nbd
+    }
+
+    fn negotiate(&mut self, export: &str) -> Result<(), NbdError> {
+        assert_eq!(&self.take::<16>()?, b"NBDMAGICIHAVEOPT");
+        assert_eq!(self.take::<2>()?, [0, 3], "fixed newstyle, no zeroes");
         let mut go = 3u32.to_be_bytes().to_vec();
         go.extend(b"IHAVEOPT");
         go.extend(7u32.to_be_bytes());
@@ -32,33 +48,43 @@ impl Nbd {
         go.extend((export.len() as u32).to_be_bytes());
         go.extend(export.as_bytes());
         go.extend([0, 0]);
-        nbd.send(&go);
+        self.send(&go)?;
         loop {
-            nbd.take::<12>();
-            let kind = u32::from_be_bytes(nbd.take());
-            let length = u32::from_be_bytes(nbd.take());
-            nbd.take_all(length as usize);
+            self.take::<12>()?;
+            let kind = u32::from_be_bytes(self.take()?);
+            let length = u32::from_be_bytes(self.take()?);
+            self.take_all(length as usize)?;
             match kind {
-                1 => return nbd,
+                1 => return Ok(()),
                 3 => {}
                 refused => panic!("GO is answered with {refused:#x}"),
             }
         }
     }
 
-    pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
+    pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, NbdError> {
         self.request(READ, 0, offset, length, &[])?;
-        Ok(self.take_all(length as usize))
+        self.take_all(length as usize)
     }
 
     /// When this returns and `fua` was set, it is durable.
-    pub(crate) fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), u32> {
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), NbdError> {
         let flags = if fua { FUA } else { 0 };
         self.request(WRITE, flags, offset, data.len() as u32, data)
     }
 
+    /// Writes zeros.
+    pub(crate) fn zero(&mut self, offset: u64, length: u32) -> Result<(), NbdError> {
+        self.request(WRITE_ZEROES, 0, offset, length, &[])
+    }
+
+    /// Discards; an array's discarded blocks are zeros.
+    pub(crate) fn discard(&mut self, offset: u64, length: u32) -> Result<(), NbdError> {
+        self.request(TRIM, 0, offset, length, &[])
+    }
+
     /// When this returns, everything that was acknowledged is durable.
-    pub(crate) fn flush(&mut self) -> Result<(), u32> {
+    pub(crate) fn flush(&mut self) -> Result<(), NbdError> {
         self.request(FLUSH, 0, 0, 0, &[])
     }
 
@@ -69,7 +95,7 @@ impl Nbd {
         offset: u64,
         length: u32,
         data: &[u8],
-    ) -> Result<(), u32> {
+    ) -> Result<(), NbdError> {
         self.handle += 1;
         let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
         request.extend(flags.to_be_bytes());
@@ -78,26 +104,32 @@ impl Nbd {
         request.extend(offset.to_be_bytes());
         request.extend(length.to_be_bytes());
         request.extend(data);
-        self.send(&request);
-        assert_eq!(u32::from_be_bytes(self.take()), 0x6744_6698, "a simple reply");
-        let error = u32::from_be_bytes(self.take());
-        assert_eq!(u64::from_be_bytes(self.take()), self.handle, "the reply's handle");
-        if error == 0 { Ok(()) } else { Err(error) }
+        self.send(&request)?;
+        assert_eq!(u32::from_be_bytes(self.take()?), 0x6744_6698, "a simple reply");
+        let error = u32::from_be_bytes(self.take()?);
+        assert_eq!(u64::from_be_bytes(self.take()?), self.handle, "the reply's handle");
+        if error == 0 { Ok(()) } else { Err(NbdError::Refused(error)) }
     }
 
-    fn send(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).expect("the server takes it");
+    fn send(&mut self, bytes: &[u8]) -> Result<(), NbdError> {
+        self.stream.write_all(bytes).map_err(gone)
     }
 
-    fn take<const N: usize>(&mut self) -> [u8; N] {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], NbdError> {
         let mut bytes = [0; N];
-        self.stream.read_exact(&mut bytes).expect("the server says more");
-        bytes
+        self.stream.read_exact(&mut bytes).map_err(gone)?;
+        Ok(bytes)
     }
 
-    fn take_all(&mut self, count: usize) -> Vec<u8> {
+    fn take_all(&mut self, count: usize) -> Result<Vec<u8>, NbdError> {
         let mut bytes = vec![0; count];
-        self.stream.read_exact(&mut bytes).expect("the server says more");
-        bytes
+        self.stream.read_exact(&mut bytes).map_err(gone)?;
+        Ok(bytes)
     }
+}
+
+fn gone(error: io::Error) -> NbdError {
+    let closed = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+    assert!(closed.contains(&error.kind()), "the server hangs: {error}");
+    NbdError::Gone
 }

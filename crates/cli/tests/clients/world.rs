@@ -72,22 +72,11 @@ impl World {
         members.clone_into(&mut self.members);
     }
 
-    /// Starts the array, over NBD and FUSE; when this returns, it serves.
-    pub(crate) fn start(&mut self, options: &str) {
-        assert!(self.process.is_none(), "it runs already");
-        let log = File::options().create(true).append(true).open(self.path("log"));
-        let line = format!("start --json --nbd --fuse mnt {options} {}", self.members);
-        let mut process = Command::new(EVENKEEL)
-            .args(line.split_whitespace())
-            .current_dir(self.dir.path())
-            .env("EVENKEEL_RUN_DIR", self.path("run"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log.expect("a log"))
-            .spawn()
-            .expect("it is started");
+    /// Starts the array, over NBD and FUSE; when this returns, it serves. Tells what it said of it.
+    pub(crate) fn start(&mut self, options: &str) -> Value {
+        self.launch(options);
+        let process = self.process.as_mut().expect("it runs");
         let stdout = process.stdout.take().expect("a pipe");
-        self.process = Some(process);
         let (said, hears) = mpsc::channel();
         thread::spawn(move || {
             let mut line = String::new();
@@ -96,16 +85,48 @@ impl World {
             said.send(line).ok();
         });
         let ready = hears.recv_timeout(HANGS).expect("it does not start, nor says why");
-        assert!(ready.starts_with("{\"ready\""), "`{line}`: {ready}\n{}", self.log());
+        assert!(ready.starts_with("{\"ready\""), "{options}: {ready}\n{}", self.log());
+        json(&ready)["ready"].take()
+    }
+
+    /// Begins to start the array, and returns at once.
+    pub(crate) fn launch(&mut self, options: &str) {
+        assert!(self.process.is_none(), "it runs already");
+        let log = File::options().create(true).append(true).open(self.path("log"));
+        let line = format!("start --json --nbd --fuse mnt {options} {}", self.members);
+        let process = Command::new(EVENKEEL)
+            .args(line.split_whitespace())
+            .current_dir(self.dir.path())
+            .env("EVENKEEL_RUN_DIR", self.path("run"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log.expect("a log"))
+            .spawn();
+        self.process = Some(process.expect("it is started"));
     }
 
     /// Stops the array with SIGTERM; it has to say that this was clean.
     pub(crate) fn stop(&mut self) {
+        self.signal(Signal::TERM);
         let process = self.process.as_mut().expect("it runs");
-        kill_process(Pid::from_child(process), Signal::TERM).expect("it is there");
         let status = wait_for("the array stops", || process.try_wait().expect("a child"));
         self.process = None;
         assert!(status.success(), "it was not stopped cleanly, {status}:\n{}", self.log());
+    }
+
+    /// Lets the process do nothing any more, until it is killed.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// As [`World::kill`], but does not wait for the end.
+    pub(crate) fn begin_kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = self.process.as_ref().expect("it runs");
+        kill_process(Pid::from_child(process), signal).expect("it is there");
     }
 
     /// Ends the process at once.
@@ -131,9 +152,17 @@ impl World {
 
     /// Runs the command, which may fail.
     pub(crate) fn try_evenkeel(&self, line: &str) -> Ended {
+        attempt("coreutils", &self.line(line))
+    }
+
+    /// Runs the command in the background.
+    pub(crate) fn spawn_evenkeel(&self, line: &str) -> Background {
+        self.spawn("coreutils", &self.line(line))
+    }
+
+    fn line(&self, line: &str) -> String {
         let (dir, run) = (self.dir.path().display(), self.path("run"));
-        let run = run.display();
-        attempt("coreutils", &format!("env -C {dir} {EVENKEEL} --run-dir {run} {line}"))
+        format!("env -C {dir} {EVENKEEL} --run-dir {} {line}", run.display())
     }
 
     /// Runs the command, which must not fail; returns what it printed.
@@ -241,6 +270,7 @@ impl Drop for Background {
     }
 }
 
-fn json(text: &str) -> Value {
+/// What a program has printed.
+pub(crate) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON, {error}: {text}"))
 }

@@ -1,0 +1,277 @@
+//! A workload that knows what each block has to hold, also after the process was killed.
+//!
+//! The blocks are dealt out to writers in runs of [`RUN`], one run each by turns, so that they meet
+//! in stripes but never in a block. A writer has a connection of its own and does one request after
+//! the other. So each of its blocks holds what was acknowledged last. If its last request was not
+//! answered, the blocks of that one may also hold what it was to write.
+//!
+//! The members outlive the process, and with them all that they have acknowledged. So *every*
+//! acknowledged write has to be there, flushed or not; that a flush makes it last when the power
+//! fails can't be seen here.
+
+use std::ops::Range;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+
+use det::Prng;
+
+use crate::nbd::{Nbd, NbdError};
+use crate::tools::pattern;
+
+const BLOCK: usize = 4096;
+
+/// How many blocks in a row are of one writer; no request is longer.
+const RUN: u64 = 16;
+
+/// How many write at the same time.
+const WRITERS: u64 = 8;
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// What was acknowledged last; 0 is zeros, and any other has a number of its own.
+    version: u64,
+    doubt: Doubt,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Doubt {
+    #[default]
+    None,
+    /// It may also be this version, the write of which was not answered.
+    Unanswered(u64),
+    /// A write of it was not answered. What it holds was looked up since.
+    LookedUp,
+    /// It holds what nobody has written.
+    Torn,
+}
+
+/// Blocks from the first one of the array on, and what they hold.
+pub(crate) struct Ledger {
+    writers: Vec<Writer>,
+    /// What became of requests that were not answered.
+    pub(crate) unanswered: Unanswered,
+}
+
+/// Writers at work.
+pub(crate) struct Working(Vec<JoinHandle<Writer>>);
+
+/// What blocks were found to hold that were being written, all in all.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) old: u64,
+    pub(crate) new: u64,
+    pub(crate) neither: u64,
+}
+
+struct Writer {
+    number: u64,
+    random: Prng,
+    /// All of its runs, one after the other.
+    blocks: Vec<Block>,
+    /// How many versions it has given out.
+    versions: u64,
+}
+
+impl Ledger {
+    /// `blocks` blocks, all of them zeros.
+    pub(crate) fn new(seed: u64, blocks: u64) -> Self {
+        let mut seeds = Prng::new(seed);
+        let writer = |number| Writer {
+            number,
+            random: Prng::new(seeds.next_u64()),
+            blocks: vec![Block::default(); (blocks / WRITERS) as usize],
+            versions: 0,
+        };
+        assert_eq!(blocks % (WRITERS * RUN), 0, "each writer has as many runs");
+        let unanswered = Unanswered::default();
+        Self { writers: (0..WRITERS).map(writer).collect(), unanswered }
+    }
+
+    /// Lets the writers work until the server is gone.
+    pub(crate) fn work(&mut self, socket: &Path) -> Working {
+        let work = |writer: Writer| {
+            let nbd = Nbd::connect(socket, "tank");
+            thread::spawn(move || writer.work(nbd))
+        };
+        Working(self.writers.drain(..).map(work).collect())
+    }
+
+    /// Takes the writers back, when the server is gone.
+    pub(crate) fn rest(&mut self, working: Working) {
+        let end = |writer: JoinHandle<Writer>| match writer.join() {
+            Ok(writer) => writer,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        self.writers = working.0.into_iter().map(end).collect();
+    }
+
+    /// Reads everything; fails at a block that holds what it can't. What was not answered is old or
+    /// new, block by block, or with `torn` anything.
+    pub(crate) fn check(&mut self, nbd: &mut Nbd, torn: bool) {
+        for writer in &mut self.writers {
+            writer.check(nbd, torn, &mut self.unanswered);
+        }
+    }
+
+    /// Writes all blocks once more that were being written when the server went, as applications do
+    /// that keep a log. With `all` unset, only those that turned out to be neither old nor new.
+    pub(crate) fn mend(&mut self, nbd: &mut Nbd, all: bool) {
+        for writer in &mut self.writers {
+            writer.mend(nbd, all);
+        }
+    }
+}
+
+impl Writer {
+    fn work(mut self, mut nbd: Nbd) -> Self {
+        loop {
+            match self.step(&mut nbd) {
+                Ok(()) => {}
+                Err(NbdError::Gone) => return self,
+                Err(NbdError::Refused(code)) => panic!("a request was refused: {code}"),
+            }
+        }
+    }
+
+    /// One request.
+    fn step(&mut self, nbd: &mut Nbd) -> Result<(), NbdError> {
+        let first = self.random.below(self.blocks.len() as u64);
+        let most = RUN - first % RUN;
+        let few = if self.random.chance(3, 4) { most.min(4) } else { most };
+        let range = first as usize..(first + 1 + self.random.below(few)) as usize;
+        let (offset, length) = (self.offset(range.start), (range.len() * BLOCK) as u32);
+        let kind = self.random.below(32);
+        if kind < 2 {
+            return nbd.flush();
+        }
+        if kind < 8 {
+            let content = nbd.read(offset, length)?;
+            for (index, content) in range.zip(content.chunks(BLOCK)) {
+                let (lba, version) = (self.lba(index), self.blocks[index].version);
+                assert!(holds(lba, version, content), "{}", self.wrong(index, content));
+            }
+            return Ok(());
+        }
+        let zeros = kind < 10;
+        for index in range.clone() {
+            let version = if zeros { 0 } else { self.next_version() };
+            self.blocks[index].doubt = Doubt::Unanswered(version);
+        }
+        match kind {
+            8 => nbd.zero(offset, length)?,
+            9 => nbd.discard(offset, length)?,
+            _ => nbd.write(offset, &self.unanswered(range.clone()), kind < 13)?,
+        }
+        self.answered(range);
+        Ok(())
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.versions += 1;
+        self.versions * WRITERS + self.number
+    }
+
+    /// What a request is to write.
+    fn unanswered(&self, range: Range<usize>) -> Vec<u8> {
+        let content = |index: usize| match self.blocks[index].doubt {
+            Doubt::Unanswered(version) => content(self.lba(index), version),
+            Doubt::None | Doubt::LookedUp | Doubt::Torn => panic!("block {index} is not written"),
+        };
+        range.flat_map(content).collect()
+    }
+
+    fn answered(&mut self, range: Range<usize>) {
+        for block in &mut self.blocks[range] {
+            if let Doubt::Unanswered(version) = block.doubt {
+                *block = Block { version, doubt: Doubt::None };
+            }
+        }
+    }
+
+    fn check(&mut self, nbd: &mut Nbd, torn: bool, found: &mut Unanswered) {
+        for first in (0..self.blocks.len()).step_by(RUN as usize) {
+            let length = RUN as usize * BLOCK;
+            let content = nbd.read(self.offset(first), length as u32).expect("it can be read");
+            for (index, content) in (first..).zip(content.chunks(BLOCK)) {
+                let (lba, block) = (self.lba(index), self.blocks[index]);
+                let new = match block.doubt {
+                    Doubt::Unanswered(new) => Some(new),
+                    Doubt::None | Doubt::LookedUp | Doubt::Torn => None,
+                };
+                let old = holds(lba, block.version, content);
+                self.blocks[index] = match new {
+                    None => {
+                        assert!(old, "{}", self.wrong(index, content));
+                        Block { doubt: Doubt::None, ..block }
+                    }
+                    Some(_) if old => {
+                        found.old += 1;
+                        Block { doubt: Doubt::LookedUp, ..block }
+                    }
+                    Some(version) if holds(lba, version, content) => {
+                        found.new += 1;
+                        Block { version, doubt: Doubt::LookedUp }
+                    }
+                    Some(_) => {
+                        assert!(torn, "{}", self.wrong(index, content));
+                        found.neither += 1;
+                        Block { doubt: Doubt::Torn, ..block }
+                    }
+                };
+            }
+        }
+    }
+
+    fn mend(&mut self, nbd: &mut Nbd, all: bool) {
+        for index in 0..self.blocks.len() {
+            let doubt = self.blocks[index].doubt;
+            if doubt == Doubt::Torn || doubt == Doubt::LookedUp && all {
+                self.blocks[index].doubt = Doubt::Unanswered(self.next_version());
+                let content = self.unanswered(index..index + 1);
+                assert_eq!(nbd.write(self.offset(index), &content, false), Ok(()));
+                self.answered(index..index + 1);
+            }
+            self.blocks[index].doubt = Doubt::None;
+        }
+    }
+
+    /// Where its block `index` is in the array.
+    fn lba(&self, index: usize) -> u64 {
+        let (run, at) = (index as u64 / RUN, index as u64 % RUN);
+        (run * WRITERS + self.number) * RUN + at
+    }
+
+    fn offset(&self, index: usize) -> u64 {
+        self.lba(index) * BLOCK as u64
+    }
+
+    fn wrong(&self, index: usize, found: &[u8]) -> String {
+        let (lba, block) = (self.lba(index), self.blocks[index]);
+        let word = |at: usize| u64::from_le_bytes(found[at..at + 8].try_into().expect("8 bytes"));
+        let (version, of) = (word(0), word(8));
+        let found = if found.iter().all(|&byte| byte == 0) {
+            "zeros".to_owned()
+        } else if holds(of, version, found) {
+            format!("version {version} of block {of}")
+        } else {
+            "what nobody has ever written".to_owned()
+        };
+        format!("block {lba} should be {block:?} and holds {found}")
+    }
+}
+
+/// The content of a version of a block; the first words tell which.
+fn content(lba: u64, version: u64) -> Vec<u8> {
+    if version == 0 {
+        return vec![0; BLOCK];
+    }
+    let mut content = pattern(version << 16 ^ lba, BLOCK);
+    content[..8].copy_from_slice(&version.to_le_bytes());
+    content[8..16].copy_from_slice(&lba.to_le_bytes());
+    content
+}
+
+fn holds(lba: u64, version: u64, found: &[u8]) -> bool {
+    found == content(lba, version)
+}
