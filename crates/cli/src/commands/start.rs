@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -14,10 +14,11 @@ use anyhow::{Context, Result, bail};
 use raidcore::meta::AssembleOptions;
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
-use ublkd::attach::examine;
+use ublkd::attach::{AttachError, examine};
 use ublkd::control::Refusal;
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Ready, run};
 use ublkd::host::HostConfig;
+use ublkd::members::OpenError;
 use ublkd::thread::become_io_flusher;
 
 use crate::args::StartArgs;
@@ -163,7 +164,16 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::NotServing(_) => "not-serving",
         DaemonError::Stop(_) => "unclean",
     };
-    Refusal { code: code.to_owned(), message: error.to_string(), hint: None }
+    Refusal { code: code.to_owned(), message: error.to_string(), hint: hint(&error) }
+}
+
+/// What to do about a member that is not there.
+fn hint(error: &DaemonError) -> Option<String> {
+    let DaemonError::Attach(AttachError::Open(OpenError::Refused { source, .. })) = error else {
+        return None;
+    };
+    let absent = source.kind() == ErrorKind::NotFound;
+    absent.then(|| "connect it, or leave it out and start without it by --degraded".to_owned())
 }
 
 fn text(ready: &Ready) -> String {

@@ -105,7 +105,7 @@ fn members_that_do_not_belong_together_are_refused() {
     refused(&world, all, "start --background --name none .", &["no member of the array \"none\""]);
     world.file("empty", 20 * MIB);
     refused(&world, all, "start --background m0 m1 empty", &["/empty: it is not a member"]);
-    refused(&world, all, "start --background m0 m1 absent", &["/absent"]);
+    refused(&world, all, "start --background m0 m1 absent", &["/absent", "--degraded"]);
 }
 
 #[test]
