@@ -15,15 +15,15 @@ impl World {
     /// Members that do not serve in full, or will not when the engine finds out, or would not
     /// after a crash now.
     pub(crate) fn missing(&self) -> usize {
-        let newest = self.superblocks().map(|(_, s)| s.record).max_by_key(|r| r.events);
-        let Some(newest) = newest else { return self.scenario.members };
-        let whole = self.engine.members().zip(&newest.slots).filter(|(m, slot)| {
-            let well = |d: DeviceId| {
-                let disk = &self.disks[d.0 as usize];
-                !disk.gone && disk.sick.is_none()
-            };
-            let there = m.device.is_some_and(well);
-            there && m.state == SlotState::Up && slot.state == SlotState::Up
+        // Whatever is lost next, the one that knows of the latest change may be it.
+        let members = self.member_disks();
+        let known = self.superblocks().filter(|(disk, _)| members.contains(disk));
+        let known: Vec<_> = known.map(|(_, superblock)| superblock.record).collect();
+        let well = |disk: &Disk| !disk.gone && disk.sick.is_none();
+        let whole = self.engine.members().enumerate().filter(|(index, m)| {
+            m.state == SlotState::Up
+                && m.device.is_some_and(|d| well(&self.disks[d.0 as usize]))
+                && known.iter().all(|record| record.slots[*index].state == SlotState::Up)
         });
         self.scenario.members - whole.count()
     }
