@@ -154,6 +154,8 @@ impl World {
                 2 if blocks > 0 => {
                     // What only this ring had is not carried out: parity is left behind.
                     self.expose(false);
+                    let data = self.areas.meta_blocks();
+                    self.disks.iter_mut().for_each(|disk| disk.bad.retain(|&at, _| at < data));
                     journal + self.source.below(blocks)
                 }
                 _ => self.source.one_of(&SUPERBLOCKS).0,

@@ -18,7 +18,7 @@ use super::layout::SUPERBLOCKS;
 use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
-use super::rings::Rings;
+use super::rings::{Rings, is_there};
 use super::superblock::{SuperblockError, choose};
 use crate::units::{BLOCK_BYTES, MemberId, Pba};
 
@@ -149,8 +149,8 @@ pub fn assemble<I: Image>(
     let (mut replay, mut next_entry) = (Vec::new(), 1);
     if !newest.clean && newest.consistency == Consistency::Journal {
         if !check_journals(newest, &members, options.force || !degraded, &mut warnings)? {
-            // A replay that a crash has cut short may have left anything behind, in regions that
-            // are not marked: it marks none.
+            // What such a ring holds is not carried out, and a replay of it that a crash has cut
+            // short may have left anything behind, in regions that are not marked.
             bitmap.set_all();
         }
         let rings = Rings::read(newest, &members);
@@ -416,8 +416,7 @@ fn check_journals<I: Image>(
     let (start, blocks) = record.areas.journal();
     let mut whole = true;
     for image in members.iter().flatten() {
-        let is_there = |at| image.block(Pba(at)).is_ok_and(|block| !block.is_empty());
-        if (start.0..start.0 + blocks).all(is_there) {
+        if (start.0..start.0 + blocks).all(|at| is_there(*image, Pba(at))) {
             continue;
         }
         whole = false;

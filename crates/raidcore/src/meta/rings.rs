@@ -4,7 +4,8 @@
 //! live. A write goes home only when all its holders have its entry, or their failure is on record:
 //! so if one lacks it, the write never went home, was not acknowledged, and may be forgotten. If
 //! it were carried out all the same, a crash amid that, with the loss of those that have it, would
-//! leave it half at home. Holders that are missing now are recorded as failed before anything is
+//! leave it half at home. A ring that can't be read in full is left alone: what is carried out could
+//! be older than what can't be read. Holders that are missing now are recorded as failed before anything is
 //! carried out, so none of them comes back without it. And a holder may have retired it, by a tail
 //! beyond it: what a ring that stood still since holds is not to be brought back.
 
@@ -17,7 +18,12 @@ use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
 use crate::units::{MemberId, Pba, Set};
 
-/// The live entries of each member that is there, by their number.
+/// Whether a block of a ring can be read.
+pub(super) fn is_there<I: Image>(image: &I, at: Pba) -> bool {
+    image.block(at).is_ok_and(|block| !block.is_empty())
+}
+
+/// The live entries of each member whose ring can be read, by their number.
 pub(super) struct Rings<'a> {
     record: &'a ArrayRecord,
     present: Set,
@@ -39,7 +45,8 @@ impl<'a> Rings<'a> {
         let (start, blocks) = record.areas.journal();
         for (index, image) in images.iter().enumerate() {
             let (mut live, mut tail) = (BTreeMap::new(), 0);
-            if let Some(image) = image {
+            let is_whole = |image: &&I| (0..blocks).all(|at| is_there(*image, Pba(start.0 + at)));
+            if let Some(image) = image.filter(is_whole) {
                 rings.present = rings.present.with(index);
                 let block = |at| image.block(Pba(start.0 + at)).ok().filter(|b| !b.is_empty());
                 let member = MemberId(index as u8);

@@ -198,13 +198,22 @@ fn entries_are_carried_out_in_order() {
 
 /// Each subset of two holders that have the entry; the others never got it.
 #[test]
-fn one_holder_is_enough_unless_the_entry_is_retired() {
+fn all_holders_that_are_there_have_to_have_an_entry() {
     for having in [0b0100, 0b1000, 0b1100].map(Set) {
         let mut world = unclean();
         for member in having {
             world.store_entry(member, 0, &Entry::new(10, HOLDERS));
         }
-        assert_eq!(carried_out(&world), [10], "{having:?}");
+        let expected = if having == HOLDERS { vec![10] } else { vec![] };
+        assert_eq!(carried_out(&world), expected, "{having:?}");
+        // Who is not there can't be asked, and who is being filled need not have it.
+        for lacking in HOLDERS.minus(having) {
+            let without = world.assemble_without(Set::one(lacking), DEGRADED).expect("it is RAID6");
+            assert_eq!(without.replay.len(), 1, "{having:?}");
+            world.record.slots[lacking].state = SlotState::Rebuilding { watermark: 0 };
+            world.store_records();
+            assert_eq!(carried_out(&world), [10], "{having:?}");
+        }
         // A bystander's tail says nothing about it, that of a holder does.
         world.store_entry(1, 50, &Entry::tail_record(20, 20, 1));
         assert_eq!(carried_out(&world), [10], "{having:?}");
@@ -310,6 +319,16 @@ fn entries_for_blocks_that_are_not_there_are_passed_over() {
 }
 
 #[test]
+fn what_a_ring_holds_is_left_alone_if_some_of_it_can_not_be_read() {
+    let mut world = unclean();
+    world.store_entry(2, 0, &Entry::new(10, Set::one(2)));
+    world.store_entry(3, 0, &Entry::new(11, Set::one(3)));
+    let ring = world.record.areas.journal().0;
+    world.images[2].unreadable.push(Pba(ring.0 + 50));
+    assert_eq!(carried_out(&world), [11]);
+}
+
+#[test]
 fn an_unreadable_journal_matters_when_degraded() {
     let mut world = unclean();
     let ring = world.record.areas.journal().0;
@@ -318,6 +337,7 @@ fn an_unreadable_journal_matters_when_degraded() {
     let warning = Warning::JournalUnreadable { label: label() };
     let whole = world.assemble(STRICT).expect("the resync makes good for it");
     assert_eq!(whole.warnings, std::slice::from_ref(&warning));
+    assert_eq!(whole.bitmap.count(), whole.bitmap.len(), "nobody knows where it was amiss");
     let gone = Set::one(0);
     let expected = AssembleError::JournalUnreadable { label: label() };
     assert_eq!(world.assemble_without(gone, DEGRADED).err(), Some(expected));
