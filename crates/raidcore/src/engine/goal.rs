@@ -3,7 +3,7 @@
 use super::PassKind;
 use super::job::{Job, Work};
 use crate::geometry::Geometry;
-use crate::meta::Replay;
+use crate::meta::{Replay, ReplayRun};
 use crate::plan::{Goal, Health, Plan, SubIo};
 use crate::units::{Mem, Set, Stripe};
 
@@ -56,7 +56,7 @@ pub(super) fn plan_replay(
     writable: Set,
 ) {
     plan.clear();
-    for run in &entry.runs {
+    for ReplayRun { to: run, .. } in &entry.runs {
         let role = geo.role(stripe, run.member);
         plan.scratch = plan.scratch.with(role.index());
         let mem = Mem::Scratch { buffer: u16::from(role.0), at: run.row };

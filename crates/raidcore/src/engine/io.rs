@@ -26,8 +26,8 @@ impl Engine {
                 // Nothing is left to be read from if none of those that have it is in service.
                 let copy = self.replay_copy(entry);
                 let (member, at) = copy.unwrap_or((MemberId(0), Pba(0)));
-                let before: u32 = job.plan.reads[..index].iter().map(|r| r.blocks).sum();
-                (member, Pba(at.0 + u64::from(before)), copy.is_some())
+                let from = self.journal.replay(entry).runs[index].from;
+                (member, Pba(at.0 + u64::from(from)), copy.is_some())
             }
             None => {
                 let (member, at) = self.place(job.stripe, io.role, io.row);

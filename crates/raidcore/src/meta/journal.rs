@@ -100,8 +100,17 @@ pub struct Replay {
     pub stripe: Stripe,
     /// The members that have it, and where its payload begins on each.
     pub copies: Vec<(MemberId, Pba)>,
-    /// Where the payload's blocks belong, in order.
-    pub runs: Vec<JournalRun>,
+    /// What is to be written of it: all that no later entry overwrites.
+    pub runs: Vec<ReplayRun>,
+}
+
+/// Consecutive blocks of an entry that are to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplayRun {
+    /// Where they belong.
+    pub to: JournalRun,
+    /// Which block of the payload is the first of them.
+    pub from: u32,
 }
 
 /// How many header blocks an entry has.

@@ -17,8 +17,9 @@ pub use assemble::{AssembleOptions, Assembled, Image, MemberImage, Unreadable, a
 pub use codec::{CodecError, FORMAT, checksum};
 pub use create::NewArray;
 pub use journal::{
-    JournalEntry, JournalHeader, JournalRun, Replay, encode_header as encode_journal_header,
-    header_blocks as journal_header_blocks, scan as scan_journal,
+    JournalEntry, JournalHeader, JournalRun, Replay, ReplayRun,
+    encode_header as encode_journal_header, header_blocks as journal_header_blocks,
+    scan as scan_journal,
 };
 pub use layout::{Areas, JOURNAL_BLOCKS, LayoutError, SUPERBLOCK_COPIES, SUPERBLOCKS};
 pub use page::{BITS_PER_PAGE, BitMap, MapKind};

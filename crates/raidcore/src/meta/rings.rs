@@ -13,10 +13,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::assemble::Image;
-use super::journal::{JournalEntry, JournalHeader, Replay, scan};
+use super::journal::{JournalEntry, JournalHeader, JournalRun, Replay, ReplayRun, scan};
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
-use crate::units::{MemberId, Pba, Set};
+use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// Whether a block of a ring can be read.
 pub(super) fn is_there<I: Image>(image: &I, at: Pba) -> bool {
@@ -69,11 +69,14 @@ impl<'a> Rings<'a> {
         self.next_entry
     }
 
-    /// What has to be carried out, in this order.
+    /// What has to be carried out, in this order. No block is written more than once: if what is
+    /// there was overwritten with something older first, a crash amid that, with the loss of those
+    /// that have the newer, would leave the older.
     pub(super) fn replay(&self, warnings: &mut Vec<Warning>) -> Vec<Replay> {
         let numbers: BTreeSet<u64> = self.live.iter().flat_map(BTreeMap::keys).copied().collect();
         let mut replays = Vec::new();
-        for number in numbers {
+        let mut written = BTreeSet::new();
+        for number in numbers.into_iter().rev() {
             let Some(entry) = self.due(number) else {
                 continue;
             };
@@ -87,9 +90,13 @@ impl<'a> Rings<'a> {
                 let payload = start + copy.header.at + u64::from(copy.header_blocks());
                 Some((MemberId(member), Pba(payload)))
             });
-            let (stripe, runs) = (entry.header.stripe, entry.runs.clone());
-            replays.push(Replay { entry: number, stripe, copies: copies.collect(), runs });
+            let stripe = entry.header.stripe;
+            let runs = unwritten(entry, &mut written);
+            if !runs.is_empty() {
+                replays.push(Replay { entry: number, stripe, copies: copies.collect(), runs });
+            }
         }
+        replays.reverse();
         replays
     }
 
@@ -138,5 +145,36 @@ impl<'a> Rings<'a> {
             && places.iter().all(|&(member, _, end)| {
                 member.index() < geometry.members() && end <= geometry.chunk()
             })
+    }
+}
+
+/// The runs of an entry without the blocks that are `written` already; now all of them are.
+fn unwritten(
+    entry: &JournalEntry,
+    written: &mut BTreeSet<(Stripe, MemberId, u32)>,
+) -> Vec<ReplayRun> {
+    let mut runs: Vec<ReplayRun> = Vec::new();
+    let mut from = 0;
+    for run in &entry.runs {
+        for row in run.row..run.row + run.blocks {
+            if written.insert((entry.header.stripe, run.member, row)) {
+                match runs.last_mut() {
+                    Some(last) if last.continues(run.member, row, from) => last.to.blocks += 1,
+                    _ => {
+                        let to = JournalRun { member: run.member, row, blocks: 1 };
+                        runs.push(ReplayRun { to, from });
+                    }
+                }
+            }
+            from += 1;
+        }
+    }
+    runs
+}
+
+impl ReplayRun {
+    fn continues(&self, member: MemberId, row: u32, from: u32) -> bool {
+        let JournalRun { blocks, .. } = self.to;
+        (self.to.member, self.to.row + blocks, self.from + blocks) == (member, row, from)
     }
 }

@@ -155,7 +155,7 @@ fn a_map_page_by_the_book() {
 
 #[test]
 fn a_journal_entry_by_the_book() {
-    let entry = Entry { tail: 40, ..Entry::new(42, Set::one(1).with(2)) };
+    let entry = Entry { tail: 40, stripe: 3, ..Entry::new(42, Set::one(1).with(2)) };
     let (table, run_table) = (Table::of("Journal header"), Table::of("Run"));
     let mut bytes = vec![0; BLOCK_BYTES];
     for (name, value) in [
@@ -186,5 +186,5 @@ fn a_journal_entry_by_the_book() {
     }
     seal(&mut bytes, b"EKjnl\r\n\x1a");
     bytes.extend(payload.repeat(4));
-    assert_eq!(bytes, entry.encode(2, 17));
+    assert!(bytes == entry.encode(2, 17), "another header or payload");
 }

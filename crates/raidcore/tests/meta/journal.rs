@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayId, AssembleError, Consistency, JournalEntry, JournalHeader, JournalRun, Replay,
-    SlotState, Warning, checksum, encode_journal_header, scan_journal,
+    ReplayRun, SlotState, Warning, checksum, encode_journal_header, scan_journal,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -30,6 +30,16 @@ fn scan(ring: &[u8], array: ArrayId, epoch: u64, member: MemberId) -> Vec<Journa
 fn carried_out(world: &World) -> Vec<u64> {
     let array = world.assemble(STRICT).expect("it is whole");
     array.replay.iter().map(|replay| replay.entry).collect()
+}
+
+/// All of an entry's runs.
+fn whole(runs: &[JournalRun]) -> Vec<ReplayRun> {
+    let mut next = 0;
+    let run = |&to: &JournalRun| {
+        next += to.blocks;
+        ReplayRun { to, from: next - to.blocks }
+    };
+    runs.iter().map(run).collect()
 }
 
 fn numbers(ring: &[u8]) -> Vec<u64> {
@@ -179,7 +189,8 @@ fn an_entry_is_carried_out_as_it_was_written() {
     let array = world.assemble(STRICT).expect("it is whole");
     let payload = |at| Pba(world.record.areas.journal().0.0 + at + 1);
     let copies = vec![(MemberId(2), payload(30)), (MemberId(3), payload(11))];
-    let expected = Replay { entry: 8, stripe: Stripe(3), copies, runs: entry.runs() };
+    let expected =
+        Replay { entry: 8, stripe: Stripe(entry.stripe), copies, runs: whole(&entry.runs()) };
     assert_eq!((array.replay, array.next_entry), (vec![expected], 9));
 }
 
@@ -194,6 +205,25 @@ fn entries_are_carried_out_in_order() {
         third = world.store_entry(3, third, &Entry::new(number, Set::one(3)));
     }
     assert_eq!(carried_out(&world), [3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn of_each_block_only_the_latest_is_written() {
+    let mut world = unclean();
+    let run = |member, row, blocks, from| ReplayRun {
+        to: JournalRun { member: MemberId(member), row, blocks },
+        from,
+    };
+    let entry = |number, runs| Entry { stripe: 3, runs, ..Entry::new(number, Set::one(2)) };
+    let at = world.store_entry(2, 0, &entry(5, vec![(0, 0, 4), (2, 0, 4)]));
+    let at = world.store_entry(2, at, &entry(6, vec![(0, 1, 2), (1, 1, 1), (2, 1, 2)]));
+    world.store_entry(2, at, &entry(7, vec![(1, 1, 1), (2, 1, 1)]));
+    let array = world.assemble(STRICT).expect("it is whole");
+    let runs: Vec<_> = array.replay.into_iter().map(|replay| (replay.entry, replay.runs)).collect();
+    let first = vec![run(0, 0, 1, 0), run(0, 3, 1, 3), run(2, 0, 1, 4), run(2, 3, 1, 7)];
+    let second = vec![run(0, 1, 2, 0), run(2, 2, 1, 4)];
+    let third = vec![run(1, 1, 1, 0), run(2, 1, 1, 1)];
+    assert_eq!(runs, [(5, first), (6, second), (7, third)]);
 }
 
 /// Each subset of two holders that have the entry; the others never got it.

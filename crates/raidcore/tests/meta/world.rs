@@ -198,7 +198,8 @@ impl Entry {
             tail: 1,
             epoch: EPOCH,
             holders,
-            stripe: 3,
+            // One of its own, so that none overwrites another.
+            stripe: entry % 64,
             runs: vec![(0, 1, 2), (2, 1, 2)],
             fill: entry as u8,
         }
