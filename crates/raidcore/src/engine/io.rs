@@ -64,9 +64,9 @@ impl Engine {
             return Stage::Intend;
         }
         if let Some(ticket) = self.recorder.unrecorded_failure()
-            && self.jobs[id].entry.is_some()
+            && self.jobs[id].is_user_work()
         {
-            // Who failed to take the entry must not come back without it.
+            // Who has failed must not come back without this, nor without its entry.
             self.wait_for_record(id, ticket);
             return Stage::Write;
         }

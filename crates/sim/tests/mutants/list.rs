@@ -9,6 +9,8 @@ pub(crate) struct Mutant {
     pub(crate) right: &'static str,
     /// What is put in its place.
     pub(crate) wrong: &'static str,
+    /// Why so few seeds find it that it is run only when it is asked for, if so.
+    pub(crate) rare: Option<&'static str>,
 }
 
 const fn mutant(
@@ -17,7 +19,13 @@ const fn mutant(
     right: &'static str,
     wrong: &'static str,
 ) -> Mutant {
-    Mutant { name, file, right, wrong }
+    Mutant { name, file, right, wrong, rare: None }
+}
+
+impl Mutant {
+    const fn rare(self, why: &'static str) -> Self {
+        Self { rare: Some(why), ..self }
+    }
 }
 
 pub(crate) const MUTANTS: &[Mutant] = &[
@@ -73,7 +81,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "engine/journal.rs",
         "|| !oldest.on_disk {",
         "|| !(MUTANT || oldest.on_disk) {",
-    ),
+    )
+    .rare("A ring has to wrap around while the write of a tail record is under way: seed 101170 found it."),
     mutant(
         "rebuilds and corrections don't wait for the replay to be void",
         "engine/journal.rs",
@@ -82,34 +91,39 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             || !self.journal.would_replay(self.jobs[id].stripe)
             || !self.takes_writes()
         {",
-    ),
+    )
+    .rare("A stripe with a live entry has to be rebuilt or corrected just before a crash that takes another member: seeds 113 and 46027 found it."),
     mutant(
         "an entry that a holder lacks is carried out",
         "meta/rings.rs",
         "!retired && (has || !is_current(member))",
         "!retired && (MUTANT || has || !is_current(member))",
-    ),
+    )
+    .rare("Two crashes and two losses, the second amid a replay of the very entry: seed 6104 found it."),
     mutant(
         "who is missing is not recorded before the journal is carried out",
         "engine/journal.rs",
         "if !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
         "if !MUTANT && !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
-    ),
+    )
+    .rare("As the one before, and the missing member has to come back."),
     mutant(
-        "writes go home before it is on record who lacks their entry",
+        "writes go home before it is on record who will lack them",
         "engine/io.rs",
-        "            && self.jobs[id].entry.is_some()
+        "            && self.jobs[id].is_user_work()
         {",
-        "            && self.jobs[id].entry.is_some()
+        "            && self.jobs[id].is_user_work()
             && !MUTANT
         {",
-    ),
+    )
+    .rare("A crash has to fall between a failure and its record, and a member be lost later: seed 259961 found it."),
     mutant(
         "entries are written before it is on record for whom they hold nothing",
         "engine/intent.rs",
         "if let Some(ticket) = self.recorder.unrecorded_failure() {",
         "if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {",
-    ),
+    )
+    .rare("As the one before, with the entry in the journal: seed 36193 found it."),
     mutant(
         "regions are believed although a journal can't be read",
         "meta/assemble.rs",
@@ -158,7 +172,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "engine/intent.rs",
         "(Ok(()), Some(member)) if self.state(member) == SlotState::Up => {",
         "(Ok(()), Some(member)) if MUTANT || self.state(member) == SlotState::Up => {",
-    ),
+    )
+    .rare("All members in service have to miss a page, which only `found.rs` plays."),
     // Flushes.
     mutant(
         "bits are cleared whatever the flush came to",
@@ -255,7 +270,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "engine/io.rs",
         "(member, at, readable.has(io.role.index()))",
         "(member, at, MUTANT || readable.has(io.role.index()))",
-    ),
+    )
+    .rare("A member has to be replaced while a job that has planned to read it waits for buffers."),
     mutant(
         "FUA does not reach the members",
         "engine/io.rs",
@@ -289,7 +305,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             self.flusher.restart(member);
         }
 ",
-    ),
+    )
+    .rare("A second device has to be filled, and the power to fail, before its first flush is over."),
     // Background work.
     mutant(
         "a stripe counts as rebuilt when it is begun",
@@ -375,7 +392,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }
 
     fn store_copies",
-    ),
+    )
+    .rare("A crash has to tear three copies of a member's superblock that redundancy needs."),
     mutant(
         "a start does not level the records first",
         "engine/record.rs",
@@ -395,13 +413,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "|slot: &super::SlotRecord| {
                     slot.device == device && (MUTANT || slot.state != SlotState::Failed)
                 };",
-    ),
+    )
+    .rare("Whoever has failed lags by more than a change, too, so the check of the lag leaves it out."),
     mutant(
         "a map's page overwrites its last version",
         "meta/layout.rs",
         "Pba(start + 2 * u64::from(index) + version % 2)",
         "Pba(start + 2 * u64::from(index) + if MUTANT { 0 } else { version % 2 })",
-    ),
+    )
+    .rare("All members have to tear the same page."),
     mutant(
         "torn entries are carried out",
         "meta/journal.rs",
