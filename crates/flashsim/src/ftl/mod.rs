@@ -1,0 +1,403 @@
+//! The flash translation layer: where pages are, which blocks are free, which one is collected
+//! next. It knows nothing of time: an operation has happened when it returns.
+//!
+//! Invariants:
+//! - A block's count of valid pages is the number of its pages that hold a logical page.
+//! - A plane's blocks are free, open (at most one per stream), sealed, or its one victim.
+//! - Data is only ever written to the next page of an open block.
+//! - The host never takes the last free block of a plane: collection may need it.
+
+mod block;
+mod map;
+mod precondition;
+mod victim;
+
+use std::collections::VecDeque;
+
+use block::{Block, NONE, State};
+use map::Map;
+pub(crate) use map::{Lpn, Place, Ppa};
+pub use precondition::Precondition;
+pub(crate) use precondition::Writer;
+use victim::Victims;
+
+use crate::geometry::Geometry;
+use crate::profile::{DieChoice, PlaneChoice, Profile, Victim, WearLeveling};
+use crate::stats::FlashStats;
+
+/// Who writes: their pages go to different blocks where the profile says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Host,
+    Moved,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenBlock {
+    id: u32,
+    /// Its next page; `data_pages` if it is full.
+    next: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Plane {
+    free: VecDeque<u32>,
+    open: [OpenBlock; 2],
+    victim: Option<Moving>,
+    /// Erases of its most worn block.
+    most_erases: u32,
+}
+
+/// A victim, and how far it has been moved.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    block: u32,
+    next: u32,
+}
+
+/// What the programs of a step of garbage collection did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Pages were moved, after reading so many rows; some programs may have filled a block.
+    Moved { pages: u32, rows: u32, filled: bool },
+    /// Nothing is valid in the victim any more: it is to be erased.
+    Erase,
+}
+
+/// The flash translation layer of one drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Ftl {
+    geometry: Geometry,
+    map: Map,
+    blocks: Vec<Block>,
+    planes: Vec<Plane>,
+    /// Per plane, apart from `planes` because every operation looks at it.
+    free: Vec<u32>,
+    victims: Victims,
+    die_choice: DieChoice,
+    plane_choice: PlaneChoice,
+    next_die: u32,
+    next_plane: Vec<u32>,
+    greedy: bool,
+    separate: bool,
+    wear_leveling: Option<WearLeveling>,
+    /// Free blocks of a plane at which it is collected, and above which that ends.
+    start: u32,
+    stop: u32,
+    pub(crate) stats: FlashStats,
+}
+
+impl Ftl {
+    /// An empty drive after a profile that has been checked. `seed` is for policies that draw.
+    pub(crate) fn new(profile: &Profile, seed: u64) -> Self {
+        let geometry = Geometry::new(profile);
+        let (blocks, planes) = (geometry.blocks(), geometry.planes as usize);
+        let full = OpenBlock { id: NONE, next: geometry.data_pages };
+        let plane = |plane: u32| Plane {
+            free: (0..geometry.blocks_per_plane)
+                .map(|block| plane * geometry.blocks_per_plane + block)
+                .collect(),
+            open: [full; 2],
+            victim: None,
+            most_erases: 0,
+        };
+        let start = profile.share(profile.gc.start).max(1);
+        Self {
+            map: Map::new(
+                geometry.logical_pages as usize,
+                blocks as usize * geometry.pages_per_block as usize,
+            ),
+            blocks: vec![Block::FREE; blocks as usize],
+            planes: (0..geometry.planes).map(plane).collect(),
+            free: vec![geometry.blocks_per_plane; planes],
+            victims: Victims::new(profile.gc.victim, &geometry, seed),
+            die_choice: profile.ftl.die,
+            plane_choice: profile.ftl.plane,
+            next_die: 0,
+            next_plane: vec![0; geometry.dies as usize],
+            greedy: profile.gc.victim == Victim::Greedy,
+            separate: profile.gc.separate,
+            wear_leveling: profile.ftl.wear_leveling,
+            start,
+            stop: profile.share(profile.gc.stop.unwrap_or(profile.gc.start)).max(start),
+            stats: FlashStats::default(),
+            geometry,
+        }
+    }
+
+    /// Sizes of the drive.
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Where a logical page is.
+    pub(crate) fn place(&self, lpn: Lpn) -> Place {
+        self.map.place(lpn)
+    }
+
+    /// Free blocks of a plane.
+    pub(crate) fn free_blocks(&self, plane: u32) -> u32 {
+        self.free[plane as usize]
+    }
+
+    /// Pages that can be written before something has to be erased.
+    pub(crate) fn free_pages(&self, plane: u32) -> u32 {
+        let open = self.planes[plane as usize].open[0];
+        let in_open = if open.id == NONE { 0 } else { self.geometry.pages_per_block - open.next };
+        self.free[plane as usize] * self.geometry.pages_per_block + in_open
+    }
+
+    /// Whether the host can write to `plane` now.
+    pub(crate) fn has_room(&self, plane: u32) -> bool {
+        let open = self.planes[plane as usize].open[0];
+        open.next < self.geometry.data_pages || self.free[plane as usize] > 1
+    }
+
+    /// The die for the next write; `waiting` says how many operations wait for one.
+    pub(crate) fn choose_die(&mut self, lpn: Lpn, waiting: impl Fn(u32) -> u32) -> u32 {
+        let g = self.geometry;
+        let best = match self.die_choice {
+            DieChoice::Static => return lpn % g.dies,
+            DieChoice::RoundRobin => self.next_die,
+            DieChoice::MostFree => first_best(self.next_die, g.dies, |die| {
+                let free = g.planes_of(die).map(|plane| u64::from(self.free_pages(plane)));
+                free.sum::<u64>()
+            }),
+            DieChoice::ShortestQueue => {
+                first_best(self.next_die, g.dies, |die| core::cmp::Reverse(waiting(die)))
+            }
+        };
+        self.next_die = (best + 1) % g.dies;
+        best
+    }
+
+    /// The plane of `die` that would take a write of `lpn` now, if one that may has room.
+    pub(crate) fn peek_plane(&self, die: u32, lpn: Lpn) -> Option<u32> {
+        let g = &self.geometry;
+        let from = g.planes_of(die).start;
+        let next = self.next_plane[die as usize];
+        let best = match self.plane_choice {
+            _ if g.planes_per_die == 1 => 0,
+            PlaneChoice::Static => (lpn / g.dies) % g.planes_per_die,
+            PlaneChoice::RoundRobin => {
+                first_best(next, g.planes_per_die, |plane| self.has_room(from + plane))
+            }
+            PlaneChoice::MostFree => first_best(next, g.planes_per_die, |plane| {
+                (self.has_room(from + plane), self.free_pages(from + plane))
+            }),
+        };
+        self.has_room(from + best).then_some(from + best)
+    }
+
+    /// As [`Ftl::peek_plane`]; the next write goes elsewhere where planes take turns.
+    pub(crate) fn choose_plane(&mut self, die: u32, lpn: Lpn) -> Option<u32> {
+        let plane = self.peek_plane(die, lpn)?;
+        self.next_plane[die as usize] = (plane + 1) % self.geometry.planes_per_die;
+        Some(plane)
+    }
+
+    /// Writes a logical page to `plane`. True if that filled a block.
+    ///
+    /// # Panics
+    /// If the plane has no room.
+    pub(crate) fn write(&mut self, lpn: Lpn, plane: u32, stream: Stream) -> bool {
+        let (ppa, filled) = self.allocate(plane, stream);
+        if let Some(old) = self.map.put(lpn, ppa) {
+            self.invalidate(old);
+        }
+        let block = ppa / self.geometry.pages_per_block;
+        self.blocks[block as usize].valid += 1;
+        if let Some(id) = filled {
+            self.seal(id);
+        }
+        filled.is_some()
+    }
+
+    /// Leaves a page of `plane` unused, because a program has to be complete.
+    pub(crate) fn pad(&mut self, plane: u32, stream: Stream) -> bool {
+        let (_, filled) = self.allocate(plane, stream);
+        if let Some(id) = filled {
+            self.seal(id);
+        }
+        self.stats.padded += 1;
+        filled.is_some()
+    }
+
+    /// Forgets where `lpn` was in flash: it is in this slot of the write buffer now.
+    pub(crate) fn put_in_buffer(&mut self, lpn: Lpn, slot: u32) {
+        if let Some(old) = self.map.put_in_buffer(lpn, slot) {
+            self.invalidate(old);
+        }
+    }
+
+    /// Forgets `lpn`.
+    pub(crate) fn trim(&mut self, lpn: Lpn) {
+        if let Some(old) = self.map.take(lpn) {
+            self.invalidate(old);
+        }
+    }
+
+    /// Whether `plane` has a victim, or one could be chosen, of which at least `gain` pages are
+    /// invalid. Greedy never takes one without garbage, since all others have none either.
+    pub(crate) fn can_collect(&mut self, plane: u32, gain: u32) -> bool {
+        if self.planes[plane as usize].victim.is_some() {
+            return true;
+        }
+        let gain = if self.greedy { gain.max(1) } else { gain };
+        let most = self.geometry.data_pages.saturating_sub(gain);
+        self.victims
+            .choose(&self.blocks, plane)
+            .is_some_and(|id| u32::from(self.blocks[id as usize].valid) <= most)
+    }
+
+    /// Moves the next pages of the plane's victim, as many as one program takes. Chooses a victim
+    /// if there is none; `None` if none is sealed.
+    pub(crate) fn collect(&mut self, plane: u32) -> Option<Step> {
+        let g = self.geometry;
+        let mut moving = match self.planes[plane as usize].victim {
+            Some(moving) => moving,
+            None => self.choose_victim(plane)?,
+        };
+        let first = moving.block * g.pages_per_block;
+        let (mut pages, mut rows, mut last_row, mut filled) = (0, 0, NONE, false);
+        while pages < g.pages_per_program && self.blocks[moving.block as usize].valid > 0 {
+            let page = moving.next;
+            moving.next += 1;
+            let Some(lpn) = self.map.holds(first + page) else { continue };
+            filled |= self.write(lpn, plane, Stream::Moved);
+            pages += 1;
+            if page / g.pages_per_row != last_row {
+                last_row = page / g.pages_per_row;
+                rows += 1;
+            }
+        }
+        self.planes[plane as usize].victim = Some(moving);
+        if pages == 0 {
+            return Some(Step::Erase);
+        }
+        self.stats.moved += u64::from(pages);
+        for _ in pages..g.pages_per_program {
+            filled |= self.pad(plane, Stream::Moved);
+        }
+        Some(Step::Moved { pages, rows, filled })
+    }
+
+    /// The plane's victim has been erased.
+    ///
+    /// # Panics
+    /// If there is none, or something in it is valid.
+    pub(crate) fn erased(&mut self, plane: u32) {
+        let moving = self.planes[plane as usize].victim.take().expect("a victim to erase");
+        let block = &mut self.blocks[moving.block as usize];
+        assert_eq!((block.valid, block.state), (0, State::Victim), "erased block {}", moving.block);
+        block.state = State::Free;
+        block.erases += 1;
+        let erases = block.erases;
+        let plane_state = &mut self.planes[plane as usize];
+        plane_state.most_erases = plane_state.most_erases.max(erases);
+        plane_state.free.push_back(moving.block);
+        self.free[plane as usize] += 1;
+        self.stats.erases += 1;
+    }
+
+    /// Erases of every block of the drive.
+    pub(crate) fn erases(&self) -> impl Iterator<Item = u32> {
+        self.blocks.iter().map(|block| block.erases)
+    }
+
+    fn choose_victim(&mut self, plane: u32) -> Option<Moving> {
+        let block =
+            self.worn_out(plane).or_else(|| self.victims.choose(&self.blocks, plane))?;
+        self.victims.remove(&mut self.blocks, block);
+        self.blocks[block as usize].state = State::Victim;
+        Some(Moving { block, next: 0 })
+    }
+
+    /// The block that static wear levelling collects, if it is its turn.
+    fn worn_out(&self, plane: u32) -> Option<u32> {
+        let gap = self.wear_leveling?.static_gap?;
+        let most = self.planes[plane as usize].most_erases;
+        let from = plane * self.geometry.blocks_per_plane;
+        (from..from + self.geometry.blocks_per_plane)
+            .filter(|&id| self.blocks[id as usize].state == State::Sealed)
+            .min_by_key(|&id| self.blocks[id as usize].erases)
+            .filter(|&id| most - self.blocks[id as usize].erases >= gap)
+    }
+
+    /// The next page of the stream's open block, and that block if it is full with it.
+    fn allocate(&mut self, plane: u32, stream: Stream) -> (Ppa, Option<u32>) {
+        let index = usize::from(self.separate && stream == Stream::Moved);
+        if self.planes[plane as usize].open[index].next == self.geometry.data_pages {
+            let id = self.take_free(plane);
+            self.blocks[id as usize].state = State::Open;
+            self.planes[plane as usize].open[index] = OpenBlock { id, next: 0 };
+        }
+        let open = &mut self.planes[plane as usize].open[index];
+        let ppa = open.id * self.geometry.pages_per_block + open.next;
+        open.next += 1;
+        (ppa, (open.next == self.geometry.data_pages).then_some(open.id))
+    }
+
+    fn take_free(&mut self, plane: u32) -> u32 {
+        let free = &mut self.planes[plane as usize].free;
+        let best = if self.wear_leveling.is_some_and(|wear| wear.dynamic) {
+            let erases = |&at: &usize| self.blocks[free[at] as usize].erases;
+            (0..free.len()).min_by_key(erases).unwrap_or(0)
+        } else {
+            0
+        };
+        let id = free.remove(best).expect("a free block in the plane");
+        self.free[plane as usize] -= 1;
+        id
+    }
+
+    fn seal(&mut self, id: u32) {
+        self.blocks[id as usize].state = State::Sealed;
+        self.victims.add(&mut self.blocks, id);
+    }
+
+    fn invalidate(&mut self, ppa: Ppa) {
+        let id = ppa / self.geometry.pages_per_block;
+        if self.blocks[id as usize].state == State::Sealed {
+            self.victims.lose_page(&mut self.blocks, id);
+        } else {
+            self.blocks[id as usize].valid -= 1;
+        }
+    }
+
+    /// Asserts the invariants.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.map.check();
+        let g = &self.geometry;
+        for (id, block) in (0u32..).zip(&self.blocks) {
+            let first = id * g.pages_per_block;
+            let pages = first..first + g.pages_per_block;
+            let valid = pages.filter(|&ppa| self.map.holds(ppa).is_some()).count();
+            assert_eq!(valid, usize::from(block.valid), "valid pages of block {id}");
+        }
+        for (id, plane) in (0u32..).zip(&self.planes) {
+            let from = (id * g.blocks_per_plane) as usize;
+            let blocks = &self.blocks[from..from + g.blocks_per_plane as usize];
+            let count = |state| blocks.iter().filter(|block| block.state == state).count();
+            assert_eq!(plane.free.len(), count(State::Free));
+            assert_eq!(plane.free.len(), self.free[id as usize] as usize);
+            assert_eq!(usize::from(plane.victim.is_some()), count(State::Victim));
+            assert!(count(State::Open) <= 2);
+        }
+    }
+}
+
+/// Of `count` in a ring, the one with the greatest key; of several the first from `from` on.
+fn first_best<K: Ord>(from: u32, count: u32, key: impl Fn(u32) -> K) -> u32 {
+    let mut best = from;
+    let mut best_key = key(from);
+    for step in 1..count {
+        let at = (from + step) % count;
+        let at_key = key(at);
+        if at_key > best_key {
+            (best, best_key) = (at, at_key);
+        }
+    }
+    best
+}

@@ -1,0 +1,77 @@
+//! Making a drive that has been used, in no simulated time.
+//!
+//! What aging does to blocks depends on the order of writes only, not on when they are made: each
+//! plane is collected as soon as it has to be, so that the state after some overwrites is the one
+//! that the same writes would lead to one by one.
+
+use det::Prng;
+
+use super::{Ftl, Lpn, Step, Stream};
+
+/// What a drive has been through before the simulation starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Precondition {
+    /// Nothing: it is erased.
+    Fresh,
+    /// Its whole logical space was written once, in order.
+    Filled,
+    /// After that, so many times its logical space was written in random pages: the steady state
+    /// is reached after about five times.
+    Aged(f64),
+}
+
+impl Ftl {
+    /// Puts the drive into a state of use.
+    pub(crate) fn precondition(&mut self, state: Precondition, prng: &mut Prng) {
+        let pages = self.geometry.logical_pages;
+        let writes = match state {
+            Precondition::Fresh => return,
+            Precondition::Filled => 0,
+            Precondition::Aged(times) => (f64::from(pages) * times) as u64,
+        };
+        let mut writer = Writer::default();
+        for lpn in 0..pages {
+            self.write_now(lpn, &mut writer);
+        }
+        for _ in 0..writes {
+            self.write_now(prng.below(pages.into()) as Lpn, &mut writer);
+        }
+        while writer.left > 0 {
+            self.pad(writer.plane, Stream::Host);
+            writer.left -= 1;
+        }
+    }
+
+    /// Writes a page, and collects its plane if that has to be.
+    ///
+    /// # Panics
+    /// If no plane of the die that the page belongs to has room.
+    pub(crate) fn write_now(&mut self, lpn: Lpn, writer: &mut Writer) {
+        if writer.left == 0 {
+            let die = self.choose_die(lpn, |_| 0);
+            writer.plane = self.choose_plane(die, lpn).expect("room for a write");
+            writer.left = self.geometry.pages_per_program;
+        }
+        self.write(lpn, writer.plane, Stream::Host);
+        self.stats.programmed += 1;
+        writer.left -= 1;
+        if writer.left == 0 && self.free_blocks(writer.plane) <= self.start {
+            self.collect_now(writer.plane);
+        }
+    }
+
+    /// Collects `plane` until enough of it is free, or no block of it has garbage.
+    fn collect_now(&mut self, plane: u32) {
+        while self.free_blocks(plane) <= self.stop && self.can_collect(plane, 0) {
+            while let Some(Step::Moved { .. }) = self.collect(plane) {}
+            self.erased(plane);
+        }
+    }
+}
+
+/// The program that pages are being gathered for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Writer {
+    plane: u32,
+    left: u32,
+}

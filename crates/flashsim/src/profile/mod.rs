@@ -1,0 +1,394 @@
+//! What an SSD is like: a [`Profile`] is read from TOML, and checked when a drive is built from it.
+//!
+//! Times are in microseconds and rates in megabytes (10⁶ bytes) a second, as data sheets give
+//! them. Shares of space are fractions of the blocks of a plane. An unknown key is an error.
+
+mod builtin;
+mod error;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use builtin::{BUILTIN, Builtin};
+pub use error::ProfileError;
+
+/// Everything that the model needs to know about a drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// What people call it.
+    pub name: String,
+    /// How the flash is arranged.
+    pub geometry: Arrangement,
+    /// What the flash can do, and how fast.
+    pub nand: Nand,
+    /// The channel between the controller and its chips; without it transfers take no time.
+    pub bus: Option<Bus>,
+    /// The interface to the host; without it transfers take no time.
+    pub link: Option<Link>,
+    /// The flash translation layer.
+    pub ftl: Translation,
+    /// Garbage collection.
+    pub gc: Collection,
+    /// The write buffer, if there is one.
+    pub buffer: Option<WriteBuffer>,
+    /// Suspending programs and erases for reads, if the flash can.
+    pub suspend: Option<Suspend>,
+    /// Reads that have to be repeated, if any.
+    pub read_retry: Option<ReadRetry>,
+}
+
+/// Channels, chips, dies, planes, blocks and pages. Each number is per unit of the level above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arrangement {
+    /// Channels of the drive.
+    pub channels: u32,
+    /// Chips (packages, elements) on a channel.
+    pub chips: u32,
+    /// Dies in a chip. A die does one thing at a time.
+    pub dies: u32,
+    /// Planes in a die.
+    pub planes: u32,
+    /// Erase blocks in a plane.
+    pub blocks: u32,
+    /// Flash pages in a block.
+    pub pages: u32,
+    /// Bytes of user data in a flash page.
+    pub page_bytes: u32,
+}
+
+/// The times of the flash, and how much it programs at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nand {
+    /// From the array into the page register.
+    pub read_us: f64,
+    /// From the page register into the array, for all that is programmed at once.
+    pub program_us: f64,
+    /// Erasing a block, or one block in each plane that is programmed together.
+    pub erase_us: f64,
+    /// Planes that are programmed, and erased, together: the FTL sees them as one plane.
+    #[serde(default = "one")]
+    pub program_planes: u32,
+    /// Flash pages of a plane that are programmed at once: 3 for one-shot TLC.
+    #[serde(default = "one")]
+    pub program_pages: u32,
+}
+
+/// The channel between the controller and its chips.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bus {
+    /// Its rate.
+    pub mb_per_s: f64,
+    /// Bytes that cross it with every 512 bytes of user data, for error correction.
+    #[serde(default)]
+    pub oob_bytes: u32,
+}
+
+/// The interface to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Its rate, each way.
+    pub mb_per_s: f64,
+    /// Whether both ways can be used at once.
+    pub full_duplex: bool,
+    /// What every command costs besides, in the host interface and the firmware.
+    #[serde(default)]
+    pub overhead_us: f64,
+}
+
+/// The flash translation layer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Translation {
+    /// The part of the blocks of each plane that is not offered to the host.
+    pub spare: f64,
+    /// What the map maps: a flash page if left out, or an even part of it.
+    pub mapping_bytes: Option<u32>,
+    /// Whether the last page of every block holds a summary instead of data. It is programmed
+    /// with the last data page, and its transfer is that of one sector.
+    #[serde(default)]
+    pub summary: bool,
+    /// Which die takes a write.
+    #[serde(default)]
+    pub die: DieChoice,
+    /// Which plane of that die takes it.
+    #[serde(default)]
+    pub plane: PlaneChoice,
+    /// How many reads can go before the oldest program that waits for a die.
+    #[serde(default)]
+    pub reads_first: u32,
+    /// Even out the wear.
+    pub wear_leveling: Option<WearLeveling>,
+}
+
+/// Which die takes a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DieChoice {
+    /// The logical page number decides: neighbours are on different channels.
+    #[default]
+    Static,
+    /// Each in turn.
+    RoundRobin,
+    /// The one with the most free pages.
+    MostFree,
+    /// The one for which the fewest operations wait.
+    ShortestQueue,
+}
+
+/// Which plane of a die takes a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlaneChoice {
+    /// The logical page number decides.
+    #[default]
+    Static,
+    /// Each in turn.
+    RoundRobin,
+    /// The one with the most free pages, of several each in turn.
+    MostFree,
+}
+
+/// Even out the wear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WearLeveling {
+    /// Write next to the free block with the fewest erases.
+    pub dynamic: bool,
+    /// Collect the least worn block of a plane once it is this many erases behind the most worn.
+    pub static_gap: Option<u32>,
+}
+
+/// Garbage collection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collection {
+    /// Which block is collected next.
+    #[serde(default)]
+    pub victim: Victim,
+    /// What doesn't serve the host meanwhile.
+    #[serde(default)]
+    pub scope: Scope,
+    /// What is done before it is considered again whether to go on.
+    #[serde(default)]
+    pub unit: Unit,
+    /// It must start when no more than this part of a plane's blocks is free …
+    pub start: f64,
+    /// … and ends when more than this part is free. As `start` if left out.
+    pub stop: Option<f64>,
+    /// At or below this part it yields to nobody, and nothing outside can hold it back.
+    #[serde(default)]
+    pub hard: f64,
+    /// Whether it starts only on dies for which operations wait.
+    #[serde(default)]
+    pub only_when_waiting: bool,
+    /// How many waiting host operations a die serves between two units.
+    #[serde(default)]
+    pub host_turns: u32,
+    /// Where waiting host operations interrupt a unit.
+    #[serde(default)]
+    pub preempt: Preempt,
+    /// How pages are moved.
+    #[serde(default)]
+    pub copy: CopyPath,
+    /// Whether moved pages and new ones go to different blocks.
+    #[serde(default)]
+    pub separate: bool,
+    /// Collecting on idle dies, if it is done.
+    pub background: Option<Background>,
+}
+
+/// Which block is collected next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Victim {
+    /// The one with the fewest valid pages.
+    #[default]
+    Greedy,
+    /// The one that was filled first.
+    Fifo,
+    /// The one with the fewest valid pages among this many, drawn at random.
+    DChoices(u32),
+    /// The one with the fewest valid pages among this many that were filled first.
+    WindowedGreedy(u32),
+}
+
+/// What doesn't serve the host while garbage is collected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// The plane. Operations on other planes of the die take turns with those of the collection.
+    Plane,
+    /// The chip.
+    #[default]
+    Chip,
+    /// The whole drive. Where one plane needs it, all that are below `stop` are collected.
+    Device,
+}
+
+/// What is done before it is considered again whether to go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// One program of moved pages, or the erase.
+    Page,
+    /// One block.
+    #[default]
+    Block,
+    /// This many blocks, counted over everything that the scope names.
+    Burst(u32),
+}
+
+/// Where waiting host operations interrupt a unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preempt {
+    /// Nowhere.
+    #[default]
+    Never,
+    /// After a moved page.
+    Page,
+    /// After an erased block.
+    Block,
+}
+
+/// How pages are moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyPath {
+    /// Inside the plane, without using the channel.
+    #[default]
+    CopyBack,
+    /// Over the channel to the controller and back, where errors can be corrected.
+    Controller,
+}
+
+/// Collecting on idle dies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// It starts when no more than this part of a plane's blocks is free.
+    pub start: f64,
+    /// It ends when more than this part is free. As `start` if left out.
+    pub stop: Option<f64>,
+    /// How long a die must have been idle.
+    pub idle_us: f64,
+    /// The part of a victim that must be invalid to be worth it.
+    #[serde(default)]
+    pub gain: f64,
+}
+
+/// A buffer that ends writes before they are in flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriteBuffer {
+    /// Its size.
+    pub kib: u32,
+    /// Whether it survives a power failure. If so, a flush has nothing to do.
+    pub power_safe: bool,
+}
+
+/// Suspending what a die does when a read arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suspend {
+    /// Whether erases can be suspended.
+    pub erase: bool,
+    /// Whether programs can be suspended.
+    pub program: bool,
+    /// From the order to suspend until the die can read.
+    pub latency_us: f64,
+    /// How often one operation can be suspended.
+    pub limit: u32,
+}
+
+/// Reads that have to be repeated with other voltages.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadRetry {
+    /// The probability that a read, or a repetition, has to be repeated.
+    pub probability: f64,
+    /// At most so many repetitions.
+    pub limit: u32,
+}
+
+impl Profile {
+    /// A profile from TOML text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// [`ProfileError::Syntax`] if it is not a profile, or whatever is impossible about it.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
+        let profile: Self = toml::from_str(text).map_err(|error| ProfileError::Syntax {
+            origin: origin.into(),
+            message: error.to_string().trim_end().into(),
+        })?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// A profile from the file at `path`.
+    ///
+    /// # Errors
+    /// [`ProfileError::File`] if it can't be read, and those of [`Profile::parse`].
+    pub fn load(path: &Path) -> Result<Self, ProfileError> {
+        let origin = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ProfileError::File { origin: origin.clone(), error })?;
+        Self::parse(&text, &origin)
+    }
+
+    /// The profile of that name that comes with the crate.
+    ///
+    /// # Errors
+    /// [`ProfileError::UnknownName`] if there is none.
+    pub fn builtin(name: &str) -> Result<Self, ProfileError> {
+        let found = BUILTIN.iter().find(|builtin| builtin.name == name);
+        let Some(builtin) = found else {
+            return Err(ProfileError::UnknownName { name: name.into() });
+        };
+        Self::parse(builtin.text, name)
+    }
+
+    /// The same drive with `blocks` blocks in a plane: smaller or larger, with shares of space,
+    /// speeds and parallelism as they are.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: u32) -> Self {
+        self.geometry.blocks = blocks;
+        self
+    }
+
+    /// Says what is impossible about the profile.
+    ///
+    /// # Errors
+    /// The first impossibility that was found.
+    pub fn check(&self) -> Result<(), ProfileError> {
+        error::check(self)
+    }
+
+    /// Bytes that the map maps at a time: a *page* everywhere outside of profiles.
+    #[must_use]
+    pub fn mapping_bytes(&self) -> u32 {
+        self.ftl.mapping_bytes.unwrap_or(self.geometry.page_bytes)
+    }
+
+    /// Blocks of a plane that are not offered to the host.
+    #[must_use]
+    pub fn spare_blocks(&self) -> u32 {
+        self.share(self.ftl.spare)
+    }
+
+    /// How many of a plane's blocks `share` is, rounded down.
+    pub(crate) fn share(&self, share: f64) -> u32 {
+        // The tolerance is for shares like 0.29, which have no exact binary form.
+        (share * f64::from(self.geometry.blocks) + 1e-9) as u32
+    }
+}
+
+fn one() -> u32 {
+    1
+}

@@ -1,0 +1,103 @@
+//! What a host says to a drive, and what it hears.
+
+use core::time::Duration;
+
+use det::Instant;
+use thiserror::Error;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Read pages.
+    Read,
+    /// Write pages.
+    Write,
+    /// Forget pages: they hold nothing worth keeping.
+    Trim,
+    /// Bring everything that was written before, and has been acknowledged, to where it survives a
+    /// power failure. It has no pages.
+    Flush,
+}
+
+/// A command. Pages are of [`crate::Geometry::page_bytes`]; data, if there is any, stays with the
+/// caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Comes back with the completion.
+    pub tag: u64,
+    /// What is to be done.
+    pub op: Op,
+    /// The first page.
+    pub page: u32,
+    /// How many pages.
+    pub pages: u32,
+}
+
+/// A command has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The command's tag.
+    pub tag: u64,
+    /// What was done.
+    pub op: Op,
+    /// When it ended.
+    pub at: Instant,
+    /// How long after it was submitted.
+    pub latency: Duration,
+    /// Whether it had to wait for garbage collection.
+    pub delayed_by_gc: bool,
+}
+
+/// A command that can't be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum CommandError {
+    /// It names pages that the drive doesn't have.
+    #[error("pages {page} to {} of a drive with {logical_pages}", page + u64::from(*pages))]
+    OutOfRange {
+        /// The first page.
+        page: u64,
+        /// How many pages.
+        pages: u32,
+        /// How many the drive has.
+        logical_pages: u32,
+    },
+    /// It names no page.
+    #[error("a command without pages")]
+    Empty,
+}
+
+/// Who decides when garbage is collected. At the profile's hard limit the drive always does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum GcOrder {
+    /// The drive, by its thresholds.
+    #[default]
+    Auto,
+    /// Nobody: what goes on stops after the page that is being moved.
+    Hold,
+    /// The drive until then, nobody afterwards.
+    AllowUntil(Instant),
+    /// Collect now until this part of each plane's blocks is free, then hold.
+    Reach(f64),
+}
+
+/// How much of a drive is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Blocks of the drive.
+    pub blocks: u32,
+    /// Free ones.
+    pub free_blocks: u32,
+    /// Blocks of a plane.
+    pub blocks_per_plane: u32,
+    /// Free ones of the plane that has the fewest.
+    pub least_free_blocks: u32,
+}
+
+/// Whether a drive is collecting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcState {
+    /// Dies that are.
+    pub dies: u32,
+    /// Since when at least one is, without a break.
+    pub since: Option<Instant>,
+}

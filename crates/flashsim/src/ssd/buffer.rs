@@ -1,0 +1,122 @@
+//! The write buffer: pages that have been acknowledged and wait to be programmed.
+//!
+//! Invariants: a slot is free, or gathered with others until a program is complete, or part of a
+//! destage job; pages of an epoch are those that were buffered between two flushes.
+
+use std::collections::VecDeque;
+
+use super::die::NONE;
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    lpn: u32,
+    next: u32,
+    epoch: u64,
+}
+
+/// Slots that will be programmed together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch {
+    pub(crate) slot: u32,
+    pub(crate) pages: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    gathered: Batch,
+    last: u32,
+    pub(crate) power_safe: bool,
+    /// Write commands that wait for slots.
+    pub(crate) writers: VecDeque<u32>,
+    /// Flush commands and the epoch that they wait for.
+    flushes: VecDeque<(u32, u64)>,
+    /// Pages in the buffer by epoch.
+    epochs: VecDeque<u32>,
+    first_epoch: u64,
+}
+
+impl Buffer {
+    pub(crate) fn new(pages: u32, power_safe: bool) -> Self {
+        Self {
+            slots: vec![Slot { lpn: NONE, next: NONE, epoch: 0 }; pages as usize],
+            free: (0..pages).rev().collect(),
+            gathered: Batch { slot: NONE, pages: 0 },
+            last: NONE,
+            power_safe,
+            writers: VecDeque::new(),
+            flushes: VecDeque::new(),
+            epochs: VecDeque::from([0]),
+            first_epoch: 0,
+        }
+    }
+
+    pub(crate) fn used(&self) -> u32 {
+        (self.slots.len() - self.free.len()) as u32
+    }
+
+    /// A slot for `lpn`, which is gathered for the next program.
+    pub(crate) fn add(&mut self, lpn: u32) -> Option<u32> {
+        let id = self.free.pop()?;
+        let epoch = self.first_epoch + self.epochs.len() as u64 - 1;
+        self.slots[id as usize] = Slot { lpn, next: NONE, epoch };
+        match self.last {
+            NONE => self.gathered.slot = id,
+            last => self.slots[last as usize].next = id,
+        }
+        self.last = id;
+        self.gathered.pages += 1;
+        *self.epochs.back_mut().expect("the current epoch") += 1;
+        Some(id)
+    }
+
+    /// What has been gathered, if there are at least `pages` pages.
+    pub(crate) fn batch(&mut self, pages: u32) -> Option<Batch> {
+        if self.gathered.pages < pages.max(1) {
+            return None;
+        }
+        self.last = NONE;
+        Some(core::mem::replace(&mut self.gathered, Batch { slot: NONE, pages: 0 }))
+    }
+
+    pub(crate) fn lpn(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].lpn
+    }
+
+    pub(crate) fn next(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].next
+    }
+
+    /// The pages of these slots are in flash.
+    pub(crate) fn release(&mut self, mut slot: u32) {
+        while slot != NONE {
+            let Slot { next, epoch, .. } = self.slots[slot as usize];
+            self.epochs[(epoch - self.first_epoch) as usize] -= 1;
+            self.free.push(slot);
+            slot = next;
+        }
+        while self.epochs.len() > 1 && self.epochs[0] == 0 {
+            self.epochs.pop_front();
+            self.first_epoch += 1;
+        }
+    }
+
+    /// Everything that is in the buffer belongs to an epoch that `flush` waits for.
+    pub(crate) fn flush(&mut self, flush: u32) {
+        let epoch = self.first_epoch + self.epochs.len() as u64 - 1;
+        self.epochs.push_back(0);
+        self.flushes.push_back((flush, epoch));
+        self.release(NONE);
+    }
+
+    /// A flush that has nothing to wait for any more.
+    pub(crate) fn flushed(&mut self) -> Option<u32> {
+        let &(flush, epoch) = self.flushes.front()?;
+        if epoch >= self.first_epoch {
+            return None;
+        }
+        self.flushes.pop_front();
+        Some(flush)
+    }
+}

@@ -1,0 +1,265 @@
+//! What a die does next.
+
+use super::Ssd;
+use super::die::{Die, JobKind, NONE, Running, Work};
+use super::event::Event;
+use crate::ftl::{Place, Stream};
+use crate::profile::CopyPath;
+
+/// Which waiting jobs may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Eligible {
+    All,
+    Reads,
+    /// Those of other planes than this one.
+    Beside(u32),
+}
+
+impl Ssd {
+    /// Lets an idle die begin something.
+    pub(super) fn kick(&mut self, id: u32) {
+        let die = &self.dies[id as usize];
+        if die.running.is_some() {
+            return;
+        }
+        if die.suspended.is_some() {
+            match self.pick(id, Eligible::Reads) {
+                Some(job) => self.start(id, job, None),
+                None => self.resume(id),
+            }
+            return;
+        }
+        if self.collect_next(id) {
+            return;
+        }
+        let eligible = match (self.gc_blocks(id), self.suspend) {
+            (true, None) => return,
+            (true, Some(_)) => Eligible::Reads,
+            (false, _) => Eligible::All,
+        };
+        if !self.serve(id, eligible) {
+            self.await_idleness(id);
+        }
+    }
+
+    /// Begins a waiting job. False if none may begin.
+    pub(super) fn serve(&mut self, id: u32, eligible: Eligible) -> bool {
+        if self.dies[id as usize].waiting == 0 {
+            return false;
+        }
+        let Some(job) = self.pick(id, eligible) else { return false };
+        let plane = match self.jobs[job].kind {
+            JobKind::Read { .. } => None,
+            JobKind::Program { lpn } => self.ftl.choose_plane(id, lpn),
+            JobKind::Destage { slot } => {
+                let lpn = self.buffer.as_ref().expect("a write buffer").lpn(slot);
+                self.ftl.choose_plane(id, lpn)
+            }
+        };
+        self.start(id, job, plane);
+        true
+    }
+
+    /// Takes a job that may begin off the queue: the oldest, or a read that goes before it.
+    fn pick(&mut self, id: u32, eligible: Eligible) -> Option<u32> {
+        let die = &self.dies[id as usize];
+        let mut found = None;
+        let mut at = die.first_waiting();
+        while at.1 != NONE {
+            if self.may_begin(id, at.1, eligible) {
+                if self.jobs[at.1].is_read() {
+                    found = Some(at);
+                    break;
+                }
+                found = found.or(Some(at));
+                if die.overtaken >= self.reads_first {
+                    break;
+                }
+            }
+            at = Die::after(&self.jobs, at);
+        }
+        let found = found?;
+        let die = &mut self.dies[id as usize];
+        let first = found.0 == NONE;
+        die.overtaken = if self.jobs[found.1].is_read() && !first { die.overtaken + 1 } else { 0 };
+        die.unqueue(&mut self.jobs, found);
+        Some(found.1)
+    }
+
+    fn may_begin(&self, id: u32, job: u32, eligible: Eligible) -> bool {
+        let job = &self.jobs[job];
+        if let JobKind::Read { plane } = job.kind {
+            return eligible != Eligible::Beside(plane);
+        }
+        let lpn = match job.kind {
+            JobKind::Program { lpn } => lpn,
+            JobKind::Destage { slot } => {
+                self.buffer.as_ref().map_or(0, |buffer| buffer.lpn(slot))
+            }
+            JobKind::Read { .. } => 0,
+        };
+        match (eligible, self.ftl.peek_plane(id, lpn)) {
+            (_, None) | (Eligible::Reads, _) => false,
+            (Eligible::Beside(busy), Some(plane)) => plane != busy,
+            (Eligible::All, Some(_)) => true,
+        }
+    }
+
+    fn start(&mut self, id: u32, job: u32, plane: Option<u32>) {
+        let waited = self.now - self.jobs[job].queued;
+        if self.jobs[job].is_read() {
+            self.stats.read_queue.add(waited);
+        } else {
+            self.stats.write_queue.add(waited);
+        }
+        let command = self.jobs[job].command;
+        if command != NONE && self.gc_since(id, self.jobs[job].queued) {
+            self.commands[command].delayed_by_gc = true;
+        }
+        match plane {
+            None => self.start_read(id, job),
+            Some(plane) => self.start_program(id, job, plane),
+        }
+    }
+
+    fn start_read(&mut self, id: u32, job: u32) {
+        let mut reads = 1;
+        if let Some(retry) = self.read_retry {
+            let unlikely = (retry.probability * (1u64 << 53) as f64) as u64;
+            while reads <= u64::from(retry.limit) && self.prng.next_u64() >> 11 < unlikely {
+                reads += 1;
+            }
+        }
+        self.stats.array_reads += reads;
+        let read = self.now + reads * self.timing.read;
+        if self.timing.shared_channel {
+            self.run(id, Work::HostRead { job }, read, u64::MAX);
+        } else {
+            let ends = read + u64::from(self.jobs[job].pages) * self.timing.page_transfer;
+            self.run(id, Work::Host { job }, ends, u64::MAX);
+        }
+    }
+
+    fn start_program(&mut self, id: u32, job: u32, plane: u32) {
+        let filled = match self.jobs[job].kind {
+            JobKind::Destage { slot } => self.write_slots(slot, plane),
+            JobKind::Program { lpn } => {
+                self.ftl.stats.programmed += 1;
+                self.ftl.write(lpn, plane, Stream::Host)
+            }
+            JobKind::Read { .. } => false,
+        };
+        self.note_free(plane);
+        let transfer = u64::from(self.jobs[job].pages) * self.timing.page_transfer;
+        let array_from = self.use_channel(id, transfer);
+        let ends = array_from + self.timing.program + u64::from(filled) * self.timing.summary;
+        self.run(id, Work::Host { job }, ends, array_from);
+    }
+
+    /// Writes what is in these slots of the buffer, and completes the program.
+    fn write_slots(&mut self, mut slot: u32, plane: u32) -> bool {
+        let (mut left, mut filled) = (self.geometry().pages_per_program, false);
+        while slot != NONE {
+            let buffer = self.buffer.as_ref().expect("a write buffer");
+            let (lpn, next) = (buffer.lpn(slot), buffer.next(slot));
+            // A page that was trimmed since, or trimmed and written again, is not wanted.
+            if self.ftl.place(lpn) == Place::Buffer(slot) {
+                filled |= self.ftl.write(lpn, plane, Stream::Host);
+                self.ftl.stats.programmed += 1;
+                left -= 1;
+            }
+            slot = next;
+        }
+        for _ in 0..left {
+            filled |= self.ftl.pad(plane, Stream::Host);
+        }
+        filled
+    }
+
+    /// Uses the die's channel for `length`, after all who asked before.
+    pub(super) fn use_channel(&mut self, id: u32, length: u64) -> u64 {
+        if !self.timing.shared_channel {
+            return self.now + length;
+        }
+        let channel = self.geometry().channel_of(id);
+        self.channels[channel as usize].take(self.now, length)
+    }
+
+    /// The die does `work` until `ends`.
+    pub(super) fn run(&mut self, id: u32, work: Work, ends: u64, array_from: u64) {
+        let die = &mut self.dies[id as usize];
+        assert!(die.running.is_none(), "die {id} does one thing at a time");
+        die.begun = die.begun.wrapping_add(1);
+        die.running = Some(Running { work, ends, array_from, suspends: 0 });
+        self.events.at(ends, Event::Die { die: id, begun: die.begun });
+    }
+
+    /// A die is done with what it did, or with a part of it.
+    pub(super) fn die_done(&mut self, id: u32, begun: u32) {
+        let die = &mut self.dies[id as usize];
+        if die.begun != begun {
+            return;
+        }
+        let running = die.running.take().expect("a die that is done did something");
+        match running.work {
+            Work::HostRead { job } => {
+                let transfer = u64::from(self.jobs[job].pages) * self.timing.page_transfer;
+                let ends = self.use_channel(id, transfer);
+                self.run(id, Work::Host { job }, ends, u64::MAX);
+            }
+            Work::Host { job } => self.job_done(job),
+            Work::MoveRead { pages, filled } => self.program_moved(id, pages, filled),
+            Work::Move => self.page_moved(id),
+            Work::Erase => self.block_erased(id),
+            Work::Suspending => {}
+        }
+        self.kick(id);
+    }
+
+    pub(super) fn program_moved(&mut self, id: u32, pages: u32, filled: bool) {
+        let array_from = match self.timing.copy {
+            CopyPath::CopyBack => self.now,
+            CopyPath::Controller => {
+                self.use_channel(id, 2 * u64::from(pages) * self.timing.page_transfer)
+            }
+        };
+        let ends = array_from + self.timing.program + u64::from(filled) * self.timing.summary;
+        self.run(id, Work::Move, ends, array_from);
+    }
+
+    /// A read has been queued: suspends what the die does, if it can be and it is worth it.
+    pub(super) fn suspend_for_read(&mut self, id: u32) {
+        let Some(suspend) = self.suspend else { return };
+        let die = &mut self.dies[id as usize];
+        let Some(mut running) = die.running else { return };
+        let possible = match running.work {
+            Work::Erase => suspend.erase,
+            Work::Host { .. } | Work::Move => suspend.program,
+            Work::HostRead { .. } | Work::MoveRead { .. } | Work::Suspending => false,
+        };
+        let ready = self.now + self.timing.suspend;
+        if !possible
+            || running.suspends >= suspend.limit
+            || self.now < running.array_from
+            || ready >= running.ends
+        {
+            return;
+        }
+        running.suspends += 1;
+        running.ends -= self.now;
+        die.suspended = Some(running);
+        die.running = None;
+        self.stats.suspends += 1;
+        self.run(id, Work::Suspending, ready, u64::MAX);
+    }
+
+    /// Goes on with what was suspended.
+    fn resume(&mut self, id: u32) {
+        let die = &mut self.dies[id as usize];
+        let Some(suspended) = die.suspended.take() else { return };
+        self.run(id, suspended.work, self.now + suspended.ends, self.now);
+        if let Some(running) = &mut self.dies[id as usize].running {
+            running.suspends = suspended.suspends;
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The drive: a machine that is told what time it is.
+//!
+//! [`Ssd::submit`] gives it a command, [`Ssd::next`] says when something will happen, and
+//! [`Ssd::poll`] lets it happen and reports which commands have ended. There is no clock and no
+//! thread, and equal calls give equal answers.
+//!
+//! Invariants:
+//! - A die does one thing at a time, from beginning to end or to its suspension.
+//! - What an operation changes in the flash translation layer changes when it begins, except for
+//!   an erase: its block is free when it ends.
+//! - Memory is allocated only when more commands are under way than ever before.
+
+mod api;
+mod buffer;
+mod die;
+mod dispatch;
+mod event;
+mod gc;
+mod host;
+mod lane;
+mod pool;
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
+use det::{Instant, Prng};
+
+pub use api::{Command, CommandError, Completion, GcOrder, GcState, Op, Space};
+use buffer::Buffer;
+use die::{Die, Job};
+use event::{Event, Events};
+use gc::Gc;
+use lane::{HostLink, Lane};
+use pool::Pool;
+
+use crate::ftl::{Ftl, Precondition};
+use crate::geometry::Geometry;
+use crate::profile::{Profile, ProfileError, ReadRetry, Suspend};
+use crate::stats::{FlashStats, Stats, Wear};
+use crate::timing::Timing;
+
+/// A command under way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    command: Command,
+    arrived: u64,
+    /// Jobs that have not ended; for a buffered write, pages that have no slot yet.
+    left: u32,
+    delayed_by_gc: bool,
+}
+
+/// A drive.
+#[derive(Clone, Debug)]
+pub struct Ssd {
+    profile: Profile,
+    timing: Timing,
+    ftl: Ftl,
+    dies: Vec<Die>,
+    channels: Vec<Lane>,
+    link: HostLink,
+    buffer: Option<Buffer>,
+    gc: Gc,
+    jobs: Pool<Job>,
+    commands: Pool<Pending>,
+    events: Events,
+    /// Dies that may have something to do, and have not been looked at.
+    wake: Vec<u32>,
+    done: VecDeque<Completion>,
+    now: u64,
+    prng: Prng,
+    reads_first: u32,
+    suspend: Option<Suspend>,
+    read_retry: Option<ReadRetry>,
+    stats: Stats,
+}
+
+impl Ssd {
+    /// A drive after `profile`, in a state of use. All that is random follows from `seed`.
+    ///
+    /// # Errors
+    /// What is impossible about the profile.
+    pub fn new(profile: &Profile, state: Precondition, seed: u64) -> Result<Self, ProfileError> {
+        profile.check()?;
+        let mut prng = Prng::new(seed);
+        let mut ftl = Ftl::new(profile, prng.next_u64());
+        ftl.precondition(state, &mut prng);
+        ftl.stats = FlashStats::default();
+        let geometry = *ftl.geometry();
+        let buffer = profile.buffer.map(|buffer| {
+            let pages = u64::from(buffer.kib) * 1024 / u64::from(geometry.page_bytes);
+            Buffer::new(u32::try_from(pages).unwrap_or(1 << 30), buffer.power_safe)
+        });
+        let mut ssd = Self {
+            timing: Timing::new(profile, &geometry),
+            dies: (0..geometry.dies).map(|_| Die::new()).collect(),
+            channels: vec![Lane::default(); geometry.channels as usize],
+            link: HostLink::new(profile.link.is_none_or(|link| link.full_duplex)),
+            buffer,
+            gc: Gc::new(profile, &geometry),
+            jobs: Pool::default(),
+            commands: Pool::default(),
+            events: Events::default(),
+            wake: Vec::with_capacity(geometry.dies as usize),
+            done: VecDeque::new(),
+            now: 0,
+            prng,
+            reads_first: profile.ftl.reads_first,
+            suspend: profile.suspend,
+            read_retry: profile.read_retry,
+            stats: Stats::default(),
+            profile: profile.clone(),
+            ftl,
+        };
+        for plane in 0..geometry.planes {
+            ssd.note_free(plane);
+        }
+        ssd.wake.extend(0..geometry.dies);
+        ssd.settle();
+        Ok(ssd)
+    }
+
+    /// Takes a command. What happened before `now` happens first; its completions are kept for the
+    /// next [`Ssd::poll`].
+    ///
+    /// # Errors
+    /// If the command names pages that the drive doesn't have. Nothing has happened then.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier call's.
+    pub fn submit(&mut self, now: Instant, command: Command) -> Result<(), CommandError> {
+        self.accept(&command)?;
+        self.advance(now);
+        let pages = command.pages;
+        let id = self.commands.add(Pending {
+            command,
+            arrived: now.0,
+            left: pages,
+            delayed_by_gc: false,
+        });
+        let ready = now.0 + self.timing.overhead;
+        let length = self.timing.link(pages);
+        let arrives = match command.op {
+            Op::Write if length > 0 => self.link.receive(ready, length),
+            Op::Write | Op::Read | Op::Trim | Op::Flush => ready,
+        };
+        if arrives == now.0 {
+            self.arrive(id);
+            self.settle();
+        } else {
+            self.events.at(arrives, Event::Arrived { command: id });
+        }
+        Ok(())
+    }
+
+    /// When something will happen next, if anything will. It may be nothing to be seen from
+    /// outside.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.done.front().map(|done| done.at).or_else(|| self.events.first().map(Instant))
+    }
+
+    /// Lets everything happen up to `now`, and appends the commands that have ended, in order.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier call's.
+    pub fn poll(&mut self, now: Instant, ended: &mut Vec<Completion>) {
+        self.advance(now);
+        ended.extend(self.done.drain(..));
+    }
+
+    /// Says who decides when garbage is collected, from `now` on.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier call's.
+    pub fn order_gc(&mut self, now: Instant, order: GcOrder) {
+        self.advance(now);
+        self.gc.set_order(order, &self.profile);
+        self.wake.extend(0..self.dies.len() as u32);
+        self.settle();
+    }
+
+    /// How much of the drive is erased.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        let g = self.geometry();
+        let free = || (0..g.planes).map(|plane| self.ftl.free_blocks(plane));
+        Space {
+            blocks: g.blocks(),
+            free_blocks: free().sum(),
+            blocks_per_plane: g.blocks_per_plane,
+            least_free_blocks: free().min().unwrap_or(0),
+        }
+    }
+
+    /// Whether the drive is collecting.
+    #[must_use]
+    pub fn gc_state(&self) -> GcState {
+        self.gc.state()
+    }
+
+    /// Pages in the write buffer.
+    #[must_use]
+    pub fn buffered_pages(&self) -> u32 {
+        self.buffer.as_ref().map_or(0, Buffer::used)
+    }
+
+    /// Commands that have been submitted and not reported as ended.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.commands.count() + self.done.len()
+    }
+
+    /// Sizes of the drive.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        self.ftl.geometry()
+    }
+
+    /// The profile it was made after.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What it has done since it was made, or since [`Ssd::reset_stats`].
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            flash: self.ftl.stats,
+            gc: self.gc.lengths,
+            gc_time: Duration::from_nanos(self.gc.time(self.now)),
+            ..self.stats
+        }
+    }
+
+    /// Counts from zero again. Wear stays.
+    pub fn reset_stats(&mut self) {
+        self.stats = Stats::default();
+        self.ftl.stats = FlashStats::default();
+        self.gc.reset_stats(self.now);
+    }
+
+    /// How worn its blocks are.
+    #[must_use]
+    pub fn wear(&self) -> Wear {
+        Wear::of(self.ftl.erases())
+    }
+
+    fn accept(&self, command: &Command) -> Result<(), CommandError> {
+        if command.op == Op::Flush {
+            return Ok(());
+        }
+        let logical_pages = self.geometry().logical_pages;
+        let (page, pages) = (u64::from(command.page), command.pages);
+        if pages == 0 {
+            Err(CommandError::Empty)
+        } else if page + u64::from(pages) > u64::from(logical_pages) {
+            Err(CommandError::OutOfRange { page, pages, logical_pages })
+        } else {
+            Ok(())
+        }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        assert!(now.0 >= self.now, "time goes back from {:?} to {now:?}", Instant(self.now));
+        while let Some((time, event)) = self.events.due(now.0) {
+            self.now = time;
+            match event {
+                Event::Die { die, begun } => self.die_done(die, begun),
+                Event::Idle { die, begun } => self.die_idle(die, begun),
+                Event::Arrived { command } => self.arrive(command),
+                Event::Answered { command } => self.complete(command),
+            }
+            self.settle();
+        }
+        self.now = now.0;
+    }
+
+    /// Lets every die begin what it can.
+    fn settle(&mut self) {
+        while let Some(die) = self.wake.pop() {
+            self.kick(die);
+        }
+    }
+}

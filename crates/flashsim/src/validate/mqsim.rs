@@ -1,0 +1,32 @@
+//! MQSim, in the configuration of the profile of that name.
+
+use det::Instant;
+
+use super::cleaning::Depth;
+use super::queueing::closed_loop;
+use super::row::Row;
+use crate::ftl::Precondition;
+use crate::profile::Profile;
+use crate::ssd::{Op, Ssd};
+
+/// Uniform writes of one page at queue depth 1.
+#[must_use]
+pub fn mqsim(depth: Depth) -> Vec<Row> {
+    let points: &[(f64, f64, f64)] =
+        if depth == Depth::Full { &[(0.15, 4.596, 1220.0), (0.28, 2.208, 568.0)] } else { &[(0.28, 2.208, 568.0)] };
+    let mut rows = Vec::new();
+    for &(spare, amplification, latency) in points {
+        let mut profile = Profile::builtin("mqsim").expect("a profile");
+        profile.ftl.spare = spare;
+        let overwrites = if depth == Depth::Full { 5.0 } else { 2.0 };
+        let mut ssd = Ssd::new(&profile, Precondition::Aged(5.0), 7).expect("a profile");
+        let count = (f64::from(ssd.geometry().logical_pages) * overwrites) as u64;
+        let mean = closed_loop(&mut ssd, Op::Write, 1, count, 7) / count as f64 / 1e3;
+        let name = |what: &str| format!("MQSim, uniform writes, spare {spare}, {what}");
+        let waf = ssd.stats().waf();
+        rows.push(Row::new(name("amplification"), "", (amplification, waf), 0.03));
+        rows.push(Row::new(name("mean latency"), "us", (latency, mean), 0.10));
+        let _ = Instant::ORIGIN;
+    }
+    rows
+}
