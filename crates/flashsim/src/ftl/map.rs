@@ -72,7 +72,6 @@ impl Map {
     }
 
     /// Asserts the invariant.
-    #[cfg(test)]
     pub(crate) fn check(&self) {
         for (lpn, _) in (0u32..).zip(&self.physical) {
             if let Place::Flash(ppa) = self.place(lpn) {
@@ -80,7 +79,8 @@ impl Map {
             }
         }
         let held = self.logical.iter().filter(|&&lpn| lpn != NONE).count();
-        let mapped = self.physical.iter().filter(|&&at| at & BUFFERED == 0).count();
+        let in_flash = |&&at: &&u32| at & BUFFERED == 0;
+        let mapped = self.physical.iter().filter(in_flash).count();
         assert_eq!(held, mapped);
     }
 }

@@ -5,7 +5,7 @@
 //! - A block's count of valid pages is the number of its pages that hold a logical page.
 //! - A plane's blocks are free, open (at most one per stream), sealed, or its one victim.
 //! - Data is only ever written to the next page of an open block.
-//! - The host never takes the last free block of a plane: collection may need it.
+//! - The host leaves each plane enough room to collect a block, and to finish one that has begun.
 
 mod block;
 mod map;
@@ -71,8 +71,10 @@ pub(crate) struct Ftl {
     map: Map,
     blocks: Vec<Block>,
     planes: Vec<Plane>,
-    /// Per plane, apart from `planes` because every operation looks at it.
+    /// Per plane, apart from `planes` because every operation looks at them: free blocks, and valid
+    /// pages.
     free: Vec<u32>,
+    valid: Vec<u32>,
     victims: Victims,
     die_choice: DieChoice,
     plane_choice: PlaneChoice,
@@ -110,6 +112,7 @@ impl Ftl {
             blocks: vec![Block::FREE; blocks as usize],
             planes: (0..geometry.planes).map(plane).collect(),
             free: vec![geometry.blocks_per_plane; planes],
+            valid: vec![0; planes],
             victims: Victims::new(profile.gc.victim, &geometry, seed),
             die_choice: profile.ftl.die,
             plane_choice: profile.ftl.plane,
@@ -147,10 +150,24 @@ impl Ftl {
         self.free[plane as usize] * self.geometry.pages_per_block + in_open
     }
 
-    /// Whether the host can write to `plane` now.
+    /// Whether the host can write to `plane` now: if it did, there would still be room to move all
+    /// of its victim, or of any block.
     pub(crate) fn has_room(&self, plane: u32) -> bool {
-        let open = self.planes[plane as usize].open[0];
-        open.next < self.geometry.data_pages || self.free[plane as usize] > 1
+        let free = self.free[plane as usize];
+        if free > 2 {
+            return true;
+        }
+        let (g, plane) = (&self.geometry, &self.planes[plane as usize]);
+        let left = |open: OpenBlock| g.data_pages - open.next;
+        let to_move = plane.victim.map_or(g.data_pages, |moving| {
+            let valid = u32::from(self.blocks[moving.block as usize].valid);
+            valid.next_multiple_of(g.pages_per_program)
+        });
+        if !self.separate {
+            return left(plane.open[0]) + free * g.data_pages >= to_move + g.pages_per_program;
+        }
+        let room_to_move = |free: u32| left(plane.open[1]) + free * g.data_pages >= to_move;
+        left(plane.open[0]) > 0 || (free > 0 && room_to_move(free - 1))
     }
 
     /// The die for the next write; `waiting` says how many operations wait for one.
@@ -207,6 +224,7 @@ impl Ftl {
         }
         let block = ppa / self.geometry.pages_per_block;
         self.blocks[block as usize].valid += 1;
+        self.valid[plane as usize] += 1;
         if let Some(id) = filled {
             self.seal(id);
         }
@@ -238,10 +256,14 @@ impl Ftl {
     }
 
     /// Whether `plane` has a victim, or one could be chosen, of which at least `gain` pages are
-    /// invalid. Greedy never takes one without garbage, since all others have none either.
+    /// invalid. Without a block's worth of garbage in the plane, however it is chosen, collecting
+    /// would only move data around for ever.
     pub(crate) fn can_collect(&mut self, plane: u32, gain: u32) -> bool {
         if self.planes[plane as usize].victim.is_some() {
             return true;
+        }
+        if self.garbage(plane) < self.geometry.data_pages {
+            return false;
         }
         let gain = if self.greedy { gain.max(1) } else { gain };
         let most = self.geometry.data_pages.saturating_sub(gain);
@@ -305,9 +327,17 @@ impl Ftl {
         self.blocks.iter().map(|block| block.erases)
     }
 
+    /// Written pages of `plane` that are not valid.
+    fn garbage(&self, plane: u32) -> u32 {
+        let g = &self.geometry;
+        let state = &self.planes[plane as usize];
+        let unwritten: u32 = state.open.iter().map(|open| g.data_pages - open.next).sum();
+        let written = (g.blocks_per_plane - self.free[plane as usize]) * g.data_pages - unwritten;
+        written - self.valid[plane as usize]
+    }
+
     fn choose_victim(&mut self, plane: u32) -> Option<Moving> {
-        let block =
-            self.worn_out(plane).or_else(|| self.victims.choose(&self.blocks, plane))?;
+        let block = self.worn_out(plane).or_else(|| self.victims.choose(&self.blocks, plane))?;
         self.victims.remove(&mut self.blocks, block);
         self.blocks[block as usize].state = State::Victim;
         Some(Moving { block, next: 0 })
@@ -358,6 +388,7 @@ impl Ftl {
 
     fn invalidate(&mut self, ppa: Ppa) {
         let id = ppa / self.geometry.pages_per_block;
+        self.valid[self.geometry.plane_of(id) as usize] -= 1;
         if self.blocks[id as usize].state == State::Sealed {
             self.victims.lose_page(&mut self.blocks, id);
         } else {
@@ -366,7 +397,6 @@ impl Ftl {
     }
 
     /// Asserts the invariants.
-    #[cfg(test)]
     pub(crate) fn check(&self) {
         self.map.check();
         let g = &self.geometry;
@@ -384,6 +414,8 @@ impl Ftl {
             assert_eq!(plane.free.len(), self.free[id as usize] as usize);
             assert_eq!(usize::from(plane.victim.is_some()), count(State::Victim));
             assert!(count(State::Open) <= 2);
+            let valid: u32 = blocks.iter().map(|block| u32::from(block.valid)).sum();
+            assert_eq!(valid, self.valid[id as usize]);
         }
     }
 }

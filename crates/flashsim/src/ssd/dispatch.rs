@@ -93,9 +93,7 @@ impl Ssd {
         }
         let lpn = match job.kind {
             JobKind::Program { lpn } => lpn,
-            JobKind::Destage { slot } => {
-                self.buffer.as_ref().map_or(0, |buffer| buffer.lpn(slot))
-            }
+            JobKind::Destage { slot } => self.buffer.as_ref().map_or(0, |buffer| buffer.lpn(slot)),
             JobKind::Read { .. } => 0,
         };
         match (eligible, self.ftl.peek_plane(id, lpn)) {

@@ -295,8 +295,8 @@ impl Ssd {
     fn pick_fewest(&mut self, id: u32) -> bool {
         let ftl = &mut self.ftl;
         let planes = ftl.geometry().planes_of(id);
-        let collectable =
-            planes.filter_map(|plane| ftl.can_collect(plane, 0).then(|| (ftl.free_blocks(plane), plane)));
+        let collectable = planes
+            .filter_map(|plane| ftl.can_collect(plane, 0).then(|| (ftl.free_blocks(plane), plane)));
         let fewest = collectable.min().map(|(_, plane)| plane);
         if let Some(plane) = fewest {
             self.dies[id as usize].gc.plane = plane;

@@ -152,11 +152,17 @@ impl Ssd {
         Ok(())
     }
 
-    /// When something will happen next, if anything will. It may be nothing to be seen from
-    /// outside.
+    /// The time that it was told last.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        Instant(self.now)
+    }
+
+    /// When [`Ssd::poll`] is to be called next, if it is: at once if commands have ended. It may be
+    /// that there is nothing to be seen from outside then.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        self.done.front().map(|done| done.at).or_else(|| self.events.first().map(Instant))
+        if self.done.is_empty() { self.events.first().map(Instant) } else { Some(self.now()) }
     }
 
     /// Lets everything happen up to `now`, and appends the commands that have ended, in order.
@@ -244,6 +250,14 @@ impl Ssd {
     #[must_use]
     pub fn wear(&self) -> Wear {
         Wear::of(self.ftl.erases())
+    }
+
+    /// Asserts what is always true of the flash translation layer.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn check(&self) {
+        self.ftl.check();
     }
 
     fn accept(&self, command: &Command) -> Result<(), CommandError> {

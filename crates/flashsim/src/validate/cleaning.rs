@@ -119,9 +119,7 @@ pub fn uniform(depth: Depth) -> Vec<Row> {
     let alphas = if depth == Depth::Full { full } else { &[1.10, 1.25, 2.00] };
     let mut rows = Vec::new();
     for &alpha in alphas {
-        for (victim, pages) in
-            [(Victim::Fifo, 256), (Victim::Greedy, 64), (Victim::Greedy, 256)]
-        {
+        for (victim, pages) in [(Victim::Fifo, 256), (Victim::Greedy, 64), (Victim::Greedy, 256)] {
             let profile = plane(victim, pages, 256 << 10, alpha);
             let is = measure(&profile, None, 5.0, 1);
             let (name, reference) = match victim {

@@ -1,7 +1,5 @@
 //! MQSim, in the configuration of the profile of that name.
 
-use det::Instant;
-
 use super::cleaning::Depth;
 use super::queueing::closed_loop;
 use super::row::Row;
@@ -12,8 +10,11 @@ use crate::ssd::{Op, Ssd};
 /// Uniform writes of one page at queue depth 1.
 #[must_use]
 pub fn mqsim(depth: Depth) -> Vec<Row> {
-    let points: &[(f64, f64, f64)] =
-        if depth == Depth::Full { &[(0.15, 4.596, 1220.0), (0.28, 2.208, 568.0)] } else { &[(0.28, 2.208, 568.0)] };
+    let points: &[(f64, f64, f64)] = if depth == Depth::Full {
+        &[(0.15, 4.596, 1220.0), (0.28, 2.208, 568.0)]
+    } else {
+        &[(0.28, 2.208, 568.0)]
+    };
     let mut rows = Vec::new();
     for &(spare, amplification, latency) in points {
         let mut profile = Profile::builtin("mqsim").expect("a profile");
@@ -26,7 +27,6 @@ pub fn mqsim(depth: Depth) -> Vec<Row> {
         let waf = ssd.stats().waf();
         rows.push(Row::new(name("amplification"), "", (amplification, waf), 0.03));
         rows.push(Row::new(name("mean latency"), "us", (latency, mean), 0.10));
-        let _ = Instant::ORIGIN;
     }
     rows
 }

@@ -12,24 +12,24 @@ use crate::ssd::{Command, Op, Ssd};
 /// Parts of the drive's raw capacity between two measurements.
 const STEPS: u64 = 400;
 
-/// One package of the MSR drive, smaller, with shares and timings as they are.
+/// One package of the MSR drive with fewer planes.
 #[must_use]
 pub fn saturation(depth: Depth) -> Vec<Row> {
     let mut profile = Profile::builtin("msr2008").expect("a profile");
     profile.geometry.channels = 1;
+    profile.geometry.planes = if depth == Depth::Full { 4 } else { 1 };
     profile.link = None;
-    profile = profile.with_blocks(if depth == Depth::Full { 512 } else { 256 });
     let mut ssd = Ssd::new(&profile, Precondition::Fresh, 9).expect("a profile");
     let raw = ssd.geometry().raw_pages();
     let threshold = f64::from(profile.geometry.planes)
         * f64::from((profile.gc.start * f64::from(profile.geometry.blocks)) as u32)
         * f64::from(ssd.geometry().data_pages);
     let step = raw / STEPS;
-    let total = 7 * STEPS;
+    let total = 10 * STEPS;
     let times = step_times(&mut ssd, step, total);
     let fresh = mean(&times[..STEPS as usize / 2]);
-    // The cliff is where a step takes half as long again for the first time.
-    let cliff = times.iter().position(|&time| time > 1.5 * fresh).unwrap_or(0);
+    // Before the cliff all steps take the same time; what is left of it afterwards sinks slowly.
+    let cliff = times.iter().position(|&time| time > 1.05 * fresh).unwrap_or(0);
     // Between the beginning of that step and its end.
     let volume = (cliff as f64 + 0.5) * step as f64;
     let steady = mean(&times[total as usize - 2 * STEPS as usize..]);

@@ -12,13 +12,17 @@ pub(super) fn exponential(prng: &mut Prng, mean: f64) -> f64 {
     -mean * (1.0 - unit(prng)).ln()
 }
 
-/// Numbers that are not equally probable: parts of a range, uniform within each part.
+/// Numbers that are not equally probable: parts of a range, uniform within each part, and strewn
+/// over the range. Else cold neighbours would go around an old log together for ever, and the log
+/// would not be mixed evenly, as the formulas take it to be.
 #[derive(Clone, Debug)]
 pub(super) struct Classes {
     /// Share of the draws, and share of the range.
     pub(super) shares: Vec<(f64, f64)>,
     /// Per class: probability of it and those before, first number, count.
     parts: Vec<(f64, u32, u32)>,
+    range: u64,
+    stride: u64,
 }
 
 impl Classes {
@@ -31,7 +35,7 @@ impl Classes {
             let end = ((space * f64::from(range)).round() as u32).min(range);
             parts.push((sum, first, end - first));
         }
-        Self { shares: shares.to_vec(), parts }
+        Self { shares: shares.to_vec(), parts, range: range.into(), stride: stride(range) }
     }
 
     /// Zipf with this exponent, in classes of equal rank sizes that grow towards the unpopular:
@@ -60,15 +64,29 @@ impl Classes {
                 (sum, edge[0], edge[1] - edge[0])
             })
             .collect();
-        Self { shares, parts }
+        Self { shares, parts, range: range.into(), stride: stride(range) }
     }
 
     pub(super) fn draw(&self, prng: &mut Prng) -> u32 {
         let at = unit(prng);
         let class = self.parts.partition_point(|&(sum, ..)| sum <= at).min(self.parts.len() - 1);
         let (_, first, count) = self.parts[class];
-        first + prng.below(count.into()) as u32
+        let number = u64::from(first) + prng.below(count.into());
+        (number * self.stride % self.range) as u32
     }
+}
+
+/// A number near the golden section of `range` that has no factor in common with it, so that
+/// multiplying by it strews all numbers over the range.
+fn stride(range: u32) -> u64 {
+    let common = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let range = u64::from(range);
+    (range * 618 / 1000..).find(|&stride| common(stride, range) == 1).unwrap_or(1)
 }
 
 /// Mean and standard deviation of a series, and any quantile of it.

@@ -1,0 +1,83 @@
+//! Profiles: those that come with the crate, and those that can't be.
+
+use flashsim::profile::BUILTIN;
+use flashsim::{Precondition, Profile, ProfileError, Ssd};
+
+fn parse(change: impl Fn(String) -> String) -> Result<Profile, ProfileError> {
+    let text = BUILTIN.iter().find(|builtin| builtin.name == "msr2008").unwrap().text;
+    let changed = change(text.to_string());
+    assert_ne!(changed, text, "the test changes nothing");
+    Profile::parse(&changed, "test.toml")
+}
+
+#[test]
+fn every_builtin_profile_is_possible_and_names_its_source() {
+    for builtin in BUILTIN {
+        let profile = Profile::builtin(builtin.name).unwrap();
+        assert_eq!(profile.name, builtin.name);
+        assert!(builtin.text.starts_with("# "), "{} doesn't name its source", builtin.name);
+        let small = profile.with_blocks(400);
+        let ssd = Ssd::new(&small, Precondition::Fresh, 1);
+        assert!(ssd.is_ok(), "{}: {:?}", builtin.name, ssd.err());
+    }
+}
+
+#[test]
+fn a_profile_is_read_from_a_file() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/nvme-tlc.toml");
+    assert_eq!(Profile::load(path.as_ref()).unwrap(), Profile::builtin("nvme-tlc").unwrap());
+    let missing = Profile::load("/nonexistent/drive.toml".as_ref()).unwrap_err();
+    assert!(missing.to_string().contains("/nonexistent/drive.toml"));
+}
+
+#[test]
+fn a_profile_survives_being_written_and_read() {
+    for builtin in BUILTIN {
+        let profile = Profile::builtin(builtin.name).unwrap();
+        let json = serde_json::to_string(&profile).unwrap();
+        assert_eq!(serde_json::from_str::<Profile>(&json).unwrap(), profile);
+    }
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    let error = parse(|text| text.replace("erase_us", "erase_ms")).unwrap_err().to_string();
+    for part in ["test.toml", "line 20", "erase_ms", "erase_us"] {
+        assert!(error.contains(part), "{part:?} is missing in: {error}");
+    }
+}
+
+#[test]
+fn what_is_impossible_is_told() {
+    type Change = (&'static str, &'static str, &'static str);
+    let cases: &[Change] = &[
+        ("channels = 8", "channels = 0", "geometry.channels is 0, but must be from 1 to 65536"),
+        ("blocks = 2048", "blocks = 4", "geometry.blocks is 4, but must be at least 8"),
+        ("blocks = 2048", "blocks = 2000000", "at most 2147483648 are possible"),
+        ("spare = 0.15", "spare = 0.05", "102 blocks of a plane free, but only 102 are spare"),
+        ("spare = 0.15", "spare = 1.5", "ftl.spare is 1.5"),
+        ("read_us = 25", "read_us = -1", "nand.read_us is -1"),
+        ("read_us = 25", "read_us = nan", "nand.read_us is NaN"),
+        ("start = 0.05", "start = 0.05\nhard = 0.06", "gc.start must not be below gc.hard"),
+        ("start = 0.05", "start = 0.05\nstop = 0.04", "gc.stop must not be below gc.start"),
+        ("erase_us = 1500", "erase_us = 1500\nprogram_planes = 2", "must be a [buffer]"),
+        (
+            "erase_us = 1500",
+            "erase_us = 1500\nprogram_planes = 3",
+            "multiple of nand.program_planes",
+        ),
+        ("summary = true", "mapping_bytes = 3000", "multiple of ftl.mapping_bytes (3000)"),
+        ("unit = \"block\"", "unit = { burst = 0 }", "gc.unit.burst is 0"),
+        ("scope = \"chip\"", "scope = \"shelf\"", "unknown variant `shelf`"),
+    ];
+    for (from, to, expected) in cases {
+        let error = parse(|text| text.replace(from, to)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_known_ones() {
+    let error = Profile::builtin("floppy").unwrap_err().to_string();
+    assert!(error.contains("floppy") && error.contains("msr2008"), "{error}");
+}
