@@ -293,12 +293,14 @@ impl Ssd {
 
     /// A burst goes on in the plane of the die that needs it most.
     fn pick_fewest(&mut self, id: u32) -> bool {
-        let ftl = &mut self.ftl;
-        let planes = ftl.geometry().planes_of(id);
-        let collectable = planes
-            .filter_map(|plane| ftl.can_collect(plane, 0).then(|| (ftl.free_blocks(plane), plane)));
-        let fewest = collectable.min().map(|(_, plane)| plane);
-        if let Some(plane) = fewest {
+        let mut fewest = None;
+        for plane in self.geometry().planes_of(id) {
+            let free = self.ftl.free_blocks(plane);
+            if fewest.is_none_or(|(least, _)| free < least) && self.ftl.can_collect(plane, 0) {
+                fewest = Some((free, plane));
+            }
+        }
+        if let Some((_, plane)) = fewest {
             self.dies[id as usize].gc.plane = plane;
         }
         fewest.is_some()

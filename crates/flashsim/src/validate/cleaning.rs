@@ -124,7 +124,9 @@ pub fn uniform(depth: Depth) -> Vec<Row> {
             let is = measure(&profile, None, 5.0, 1);
             let (name, reference) = match victim {
                 Victim::Fifo => ("FIFO".into(), formulas::fifo(is.alpha)),
-                _ => (format!("greedy {pages}"), formulas::greedy(is.alpha, f64::from(pages))),
+                Victim::Greedy | Victim::DChoices(_) | Victim::WindowedGreedy(_) => {
+                    (format!("greedy {pages}"), formulas::greedy(is.alpha, f64::from(pages)))
+                }
             };
             rows.push(Row::new(
                 format!("write amplification, uniform, {name}, alpha {:.3}", is.alpha),
