@@ -4,7 +4,6 @@
 mod assembly;
 mod document;
 mod history;
-mod hostile;
 mod journal;
 mod maps;
 mod superblock;

@@ -1,13 +1,13 @@
-//! Clients that mean no good, or are broken. Whatever they do, the next one is served.
+//! Clients that mean no good, or are broken. Whatever they do, the next one is served. What they say
+//! is chosen here; the fuzz target `nbd` says everything else.
 
 use std::io::Write;
 use std::time::Duration;
 
-use proptest::prelude::*;
 use ublkd::front::nbd::NbdLimits;
 
-use crate::client::{Client, DISCONNECT, READ, WRITE, go, header};
-use crate::world::{BLOCK, World, config, pattern};
+use crate::client::{DISCONNECT, READ, WRITE, header};
+use crate::world::{World, config, pattern};
 
 /// That the server serves, and has all its buffers.
 fn assert_serves(world: &World) {
@@ -20,108 +20,12 @@ fn assert_serves(world: &World) {
     assert_eq!(client.rest(), b"");
 }
 
-/// Sends what the server takes, then waits until it has enough.
-fn send_and_leave(mut client: Client, bytes: &[u8]) {
-    client.stream.write_all(bytes).ok();
-    client.close_sending();
-    client.rest();
-}
-
 /// Limits that end a test soon where the defaults would end it late.
 fn impatient() -> NbdLimits {
     NbdLimits {
         handshake: Duration::from_millis(50),
         patience: Duration::from_millis(50),
         ..NbdLimits::default()
-    }
-}
-
-fn noise() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(any::<u8>(), 0..3000)
-}
-
-/// An option with a header that is right, and data that may be.
-fn some_option() -> impl Strategy<Value = Vec<u8>> {
-    let data = prop_oneof![
-        prop::collection::vec(any::<u8>(), 0..60),
-        prop::collection::vec(0u8..3, 0..60),
-        Just(go("", &[3])),
-        Just(Vec::new()),
-    ];
-    let lie = prop_oneof![9 => Just(None), 1 => any::<u32>().prop_map(Some)];
-    (0u32..13, data, lie).prop_map(|(option, data, lie)| {
-        let length = lie.unwrap_or(data.len() as u32);
-        let head = [option.to_be_bytes(), length.to_be_bytes()].concat();
-        [b"IHAVEOPT", &head[..], &data].concat()
-    })
-}
-
-/// A request that is well-formed, with a payload or some of it.
-fn some_request() -> impl Strategy<Value = Vec<u8>> {
-    let offset = prop_oneof![(0u64..20_000).prop_map(|lba| lba * BLOCK), any::<u64>()];
-    let length = prop_oneof![(0u32..200).prop_map(|blocks| blocks * 4096), 0u32..9000];
-    let flags = prop_oneof![3 => Just(0u16), 1 => 0u16..32, 1 => any::<u16>()];
-    let short = prop_oneof![9 => Just(0usize), 1 => 1usize..9000];
-    (0u16..9, flags, any::<u64>(), offset, length, short).prop_map(
-        |(command, flags, handle, offset, length, short)| {
-            let mut bytes = header(command, flags, handle, offset, length);
-            if command == WRITE {
-                let payload = (length as usize).saturating_sub(short);
-                bytes.resize(bytes.len() + payload, 0xa5);
-            }
-            bytes
-        },
-    )
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
-
-    #[test]
-    fn noise_instead_of_a_handshake(cases in prop::collection::vec(noise(), 1..20)) {
-        let world = World::new();
-        for bytes in cases {
-            send_and_leave(world.connect(), &bytes);
-        }
-        assert_serves(&world);
-    }
-
-    #[test]
-    fn noise_amid_the_handshake(
-        cases in prop::collection::vec(
-            (prop::collection::vec(some_option(), 0..6), noise()),
-            1..20,
-        ),
-    ) {
-        let world = World::new();
-        for (options, noise) in cases {
-            let mut client = world.connect();
-            client.greet(3);
-            send_and_leave(client, &[options.concat(), noise].concat());
-        }
-        assert_serves(&world);
-    }
-
-    #[test]
-    fn noise_after_the_handshake(
-        cases in prop::collection::vec(
-            (any::<bool>(), prop::collection::vec(some_request(), 0..20), noise()),
-            1..10,
-        ),
-    ) {
-        let world = World::new();
-        for (structured, requests, noise) in cases {
-            let mut client = world.connect().ready(structured);
-            let mut sending = client.stream.try_clone().expect("another descriptor");
-            let sender = std::thread::spawn(move || {
-                sending.write_all(&[requests.concat(), noise].concat()).ok();
-                sending.shutdown(std::net::Shutdown::Write).ok();
-            });
-            client.rest();
-            drop(client);
-            sender.join().expect("no panic");
-        }
-        assert_serves(&world);
     }
 }
 

@@ -1,0 +1,51 @@
+//! Bytes from outside against everything that reads them: metadata blocks, `assemble`, NBD, the
+//! control socket. A target is a function over bytes, for a fuzzer (`fuzz/`) and for plain tests.
+//!
+//! Invariants:
+//! - A target panics if what it tests breaks a promise, and only then.
+//! - What a target does is decided by its bytes. Threads and the kernel may change the order of
+//!   what happens, not what must come of it.
+//! - A target touches no file but its own temporary ones, whatever its bytes say.
+
+mod answer;
+mod assemble;
+mod choices;
+mod control;
+mod journal;
+mod memory;
+mod nbd;
+mod page;
+mod superblock;
+mod transcript;
+
+#[expect(dead_code, reason = "the tests of NBD use more of it")]
+#[path = "../../ublkd/tests/nbd/client.rs"]
+mod client;
+#[expect(dead_code, reason = "the tests of metadata use more of it")]
+#[path = "../../raidcore/tests/meta/world.rs"]
+mod images;
+#[expect(dead_code, reason = "the tests of NBD use more of it")]
+#[path = "../../ublkd/tests/nbd/world.rs"]
+mod world;
+
+pub use answer::answer;
+pub use assemble::assemble;
+pub use control::control;
+pub use journal::journal;
+pub use nbd::nbd;
+pub use page::page;
+pub use superblock::superblock;
+
+/// A function that must not panic, whatever the bytes.
+pub type Target = fn(&[u8]);
+
+/// All targets by name. The corpus of each is in `fuzz/corpus/` under that name.
+pub const TARGETS: [(&str, Target); 7] = [
+    ("superblock", superblock),
+    ("page", page),
+    ("journal", journal),
+    ("assemble", assemble),
+    ("nbd", nbd),
+    ("control", control),
+    ("answer", answer),
+];
