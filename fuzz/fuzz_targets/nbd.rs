@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile::nbd(bytes));
+libfuzzer_sys::fuzz_target!(init: hostile::ignore_broken_pipes(), |bytes: &[u8]| hostile::nbd(bytes));

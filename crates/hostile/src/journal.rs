@@ -41,7 +41,8 @@ pub fn journal(bytes: &[u8]) {
 }
 
 fn scan(ring: &[u8]) -> Vec<JournalEntry> {
-    scan_journal(ring, ARRAY, EPOCH, MEMBER)
+    let block = |at: u64| ring.chunks_exact(BLOCK_BYTES).nth(at as usize);
+    scan_journal((ring.len() / BLOCK_BYTES) as u64, block, ARRAY, EPOCH, MEMBER)
 }
 
 /// Writes an entry, forges one, copies blocks, or damages a byte.

@@ -49,3 +49,13 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("control", control),
     ("answer", answer),
 ];
+
+/// Makes writing to a closed connection an error instead of the process's end, as Rust's own start
+/// of a program does. A fuzzer's program starts in C++.
+pub fn ignore_broken_pipes() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN)
+    };
+}
