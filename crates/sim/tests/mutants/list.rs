@@ -125,6 +125,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     )
     .rare("As the one before, with the entry in the journal: seed 36193 found it."),
     mutant(
+        "a ring that can't be read in full is carried out",
+        "meta/rings.rs",
+        "if let Some(image) = image.filter(is_whole) {",
+        "if let Some(image) = image.filter(|image| MUTANT || is_whole(image)) {",
+    )
+    .rare("An older entry has to be readable where a newer one of the stripe is not: seed 111368."),
+    mutant(
+        "a replay writes what is older before what is newer",
+        "meta/rings.rs",
+        "if written.insert((entry.header.stripe, run.member, row)) {",
+        "if written.insert((entry.header.stripe, run.member, row)) || MUTANT {",
+    )
+    .rare("A replay has to be cut short and its journal be lost: seed 153452."),
+    mutant(
         "regions are believed although a journal can't be read",
         "meta/assemble.rs",
         "            bitmap.set_all();
@@ -135,7 +149,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }
         let rings",
-    ),
+    )
+    .rare("A replay has to be cut short, and its journal be unreadable afterwards: seed 1924 found it, before such a journal was left alone."),
     // What has to be durable first.
     mutant(
         "writes begin before their bit is durable",
@@ -229,7 +244,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "engine/job.rs",
         "let writes = self.jobs[id].work != Work::Read;",
         "let writes = !MUTANT && self.jobs[id].work != Work::Read;",
-    ),
+    )
+    .rare("Who had failed before a write is on record before it goes home; only a failure amid the write is left."),
     mutant(
         "a merged write forgets FUA",
         "engine/job.rs",
