@@ -1,0 +1,5 @@
+//! The laboratory: what would this array, on these SSDs, do to that workload?
+//!
+//! The engine is the daemon's, the SSDs are `flashsim`'s, and time is virtual.
+
+pub mod workload;
