@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use raidcore::engine::{Io, IoError, IoOp, JobId};
-use raidcore::meta::checksum;
+use raidcore::meta::{Image, checksum};
 use raidcore::parity::gf;
 use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, Mem};
@@ -18,6 +18,8 @@ pub(crate) struct Pending {
     pub(crate) io: Io,
     pub(crate) payload: Payload,
     pub(crate) flush_mark: u64,
+    /// Its name where SSDs say when it ends.
+    pub(crate) tag: u64,
 }
 
 /// The bytes of a write when it began.
@@ -86,8 +88,11 @@ impl World {
             IoOp::Read(_) | IoOp::Flush | IoOp::Discard => Payload::None,
         };
         checks::overlap::begins(&io, &self.ios);
-        let flush_mark = self.disks[io.device.0 as usize].flush_mark();
-        self.ios.push(Pending { io, payload, flush_mark });
+        let disk = &self.disks[io.device.0 as usize];
+        let flush_mark = disk.flush_mark();
+        let flash = self.flash.as_mut();
+        let tag = flash.map_or(0, |flash| flash.begin(self.now, &io, disk.blocks()));
+        self.ios.push(Pending { io, payload, flush_mark, tag });
     }
 
     fn journal_entry(&self, io: &Io) -> Vec<Meta> {

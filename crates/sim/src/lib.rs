@@ -14,6 +14,7 @@ mod create;
 mod digest;
 mod disk;
 mod faults;
+mod flash;
 #[cfg(test)]
 mod found;
 mod host;

@@ -26,6 +26,8 @@ pub struct Summary {
     pub commands: u64,
     /// What went wrong.
     pub faults: FaultCounts,
+    /// How often SSDs collected garbage, where the disks were such.
+    pub collections: u64,
     /// How long it was for the array.
     pub simulated: Duration,
     /// A sum over all that happened: the same for the same run only.
@@ -58,6 +60,7 @@ impl std::ops::AddAssign for Summary {
         self.events += other.events;
         self.commands += other.commands;
         self.faults += other.faults;
+        self.collections += other.collections;
         self.simulated += other.simulated;
         self.digest ^= other.digest;
     }

@@ -25,6 +25,10 @@ pub struct Scenario {
     pub consistency: Consistency,
     /// Blocks of the journal, at least.
     pub journal: u64,
+    /// Whether the disks are SSDs that collect garbage, which say when I/O ends; if not, that is
+    /// up to chance.
+    #[serde(default)]
+    pub flash: bool,
     /// Whether the disks hold noise at first, so that redundancy is made by a resync.
     pub used_disks: bool,
     /// The most requests in flight.
@@ -145,11 +149,12 @@ impl Scenario {
         let stripe = chunk * members as u32;
         // On few stripes everything meets everything.
         let stripes = if large { 6 } else { source.one_of(&[3, 10, 30]) };
-        Self {
+        let mut scenario = Self {
             level,
             members,
             chunk,
             stripes: 1 + source.below(stripes),
+            flash: false,
             consistency,
             // Mostly so small that it is full all the time.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -172,7 +177,9 @@ impl Scenario {
                 fua: source.one_of(&[0, 1, 4]),
             },
             faults: Faults::choose(source),
-        }
+        };
+        scenario.flash = source.chance(1, 8);
+        scenario
     }
 }
 

@@ -17,6 +17,7 @@ use raidcore::units::{DeviceId, Stripe};
 use crate::create::create;
 use crate::digest::Digest;
 use crate::disk::Disk;
+use crate::flash::Flash;
 use crate::host::{Memory, Pending};
 use crate::model::{GARBAGE, Model};
 use crate::run::{Sink, Summary};
@@ -35,6 +36,8 @@ pub(crate) struct World {
     pub(crate) kernels: &'static Kernels,
     pub(crate) memory: Memory,
     pub(crate) ios: Vec<Pending>,
+    /// The SSDs that say when I/O ends, if the disks are such.
+    pub(crate) flash: Option<Flash>,
     pub(crate) computes: Vec<JobId>,
     pub(crate) requests: Vec<Option<Outstanding>>,
     pub(crate) model: Model,
@@ -82,6 +85,7 @@ impl World {
         let exposed = scenario.used_disks && is_exposed(&scenario);
         let mut world = Self {
             memory: Memory::new(&scenario, capacity),
+            flash: scenario.flash.then(Flash::default),
             requests: (0..scenario.tags).map(|_| None).collect(),
             model: Model::new(capacity, if scenario.used_disks { GARBAGE } else { 0 }),
             exposed: if exposed { (0..capacity).collect() } else { BTreeSet::new() },
@@ -136,6 +140,7 @@ impl World {
     pub(crate) fn summary(&self) -> Summary {
         Summary {
             commands: self.commands,
+            collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
             digest: self.digest.value(),
             ..self.summary
@@ -158,6 +163,9 @@ impl World {
 
     /// An I/O or some arithmetic ends.
     pub(crate) fn complete_any(&mut self) {
+        if self.flash.is_some() && self.complete_in_time() {
+            return;
+        }
         self.now = self.now + Duration::from_micros(self.source.below(50));
         let (ios, computes) = (self.ios.len() as u64, self.computes.len() as u64);
         let pick = match self.scenario.faults.reorder {
@@ -177,6 +185,39 @@ impl World {
         let awake = rest.find(|&at| stalls(at) <= events);
         // If nothing else is under way, the wait is over.
         self.end_io(awake.unwrap_or(pick));
+    }
+
+    /// What ends next by the SSDs' time ends; arithmetic takes none. False if it is nothing.
+    fn complete_in_time(&mut self) -> bool {
+        if !self.computes.is_empty() {
+            let job = self.computes.remove(0);
+            self.end_compute(job);
+            return true;
+        }
+        let events = self.summary.events;
+        let Some(flash) = &mut self.flash else { return false };
+        let mut stalled = Vec::new();
+        let ended = loop {
+            let Some((at, tag)) = flash.next(self.now) else {
+                // If nothing else is under way, the wait is over.
+                break (!stalled.is_empty()).then(|| stalled.remove(0));
+            };
+            self.now = at;
+            // The power may have failed since it began.
+            let Some(pending) = self.ios.iter().find(|pending| pending.tag == tag) else {
+                continue;
+            };
+            if self.disks[pending.io.device.0 as usize].stalled_until <= events {
+                break Some(tag);
+            }
+            stalled.push(tag);
+        };
+        flash.hold(stalled);
+        let index = ended.and_then(|tag| self.ios.iter().position(|pending| pending.tag == tag));
+        if let Some(index) = index {
+            self.end_io(index);
+        }
+        index.is_some()
     }
 
     pub(crate) fn end_compute(&mut self, job: JobId) {

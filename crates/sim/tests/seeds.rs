@@ -53,6 +53,18 @@ fn seeds_that_once_failed() {
     ]);
 }
 
+#[test]
+fn some_worlds_have_ssds_that_collect_garbage() {
+    let on_flash = |seed: &u64| Scenario::draw(*seed).flash;
+    let collections = (0..400).filter(on_flash).map(|seed| {
+        let summary =
+            run(seed, &Scenario::draw(seed)).unwrap_or_else(|failure| panic!("{failure}"));
+        summary.collections
+    });
+    let some = collections.filter(|&collections| collections > 0).count();
+    assert!(some > 10, "in {some} worlds only");
+}
+
 /// All that happens in a run, as text.
 fn story(seed: u64) -> String {
     let told = Rc::new(RefCell::new(String::new()));

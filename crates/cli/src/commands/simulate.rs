@@ -112,6 +112,7 @@ fn report(
         "simulated_seconds": s.simulated.as_secs(),
         "requests": s.requests,
         "refused_requests": s.errors,
+        "garbage_collections": s.collections,
         "events": s.events,
         "commands": s.commands,
         "faults": {
@@ -134,13 +135,15 @@ fn report(
              hours\n  the power failed {crashes} times, {gone} disks went, {write} writes failed, \
              {unreadable} blocks could not be read,\n  {stalls} disks stalled, {silent} stripes \
              changed without a word, {beyond} times more failed than can be borne,\n  {} commands \
-             were given, {} requests ended with an error as they had to",
+             were given, {} requests ended with an error as they had to,\n  SSDs collected garbage \
+             {} times",
             took.as_secs_f64(),
             s.requests,
             s.events,
             s.simulated.as_secs() / 3600,
             s.commands,
             s.errors,
+            s.collections,
         );
         match (failure, scenario) {
             (Some((shrunk, first)), Some(scenario)) => {
