@@ -22,6 +22,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         stripes: 40,
         consistency,
         journal: 512,
+        flash: false,
         used_disks: false,
         tags: 16,
         jobs: 30,

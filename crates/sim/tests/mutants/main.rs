@@ -132,13 +132,14 @@ fn run(program: &Path, args: &[&str], mutant: Option<u32>) -> Option<String> {
 /// The sources that matter, unbroken, with a workspace of their own.
 fn copy_sources(root: &Path, tree: &Path) {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace's manifest");
-    let members = "members = [\"crates/det\", \"crates/raidcore\", \"crates/sim\"]";
+    let members =
+        "members = [\"crates/det\", \"crates/flashsim\", \"crates/raidcore\", \"crates/sim\"]";
     fs::create_dir_all(tree).expect("a directory for mutants");
     write(&tree.join("Cargo.toml"), &manifest.replace("members = [\"crates/*\"]", members));
     if !tree.join("Cargo.lock").exists() {
         fs::copy(root.join("Cargo.lock"), tree.join("Cargo.lock")).expect("the lock file");
     }
-    for name in ["det", "raidcore", "sim"] {
+    for name in ["det", "flashsim", "raidcore", "sim"] {
         copy(&root.join("crates").join(name), &tree.join("crates").join(name));
     }
 }
@@ -150,7 +151,7 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(path.file_name().expect("a name"));
         if path.is_dir() {
             copy(&path, &target);
-        } else if !MUTANTS.iter().any(|m| path.ends_with(Path::new("src").join(m.file))) {
+        } else if !MUTANTS.iter().any(|m| path.ends_with(Path::new("raidcore/src").join(m.file))) {
             write(&target, &fs::read_to_string(&path).expect("a source file"));
         }
     }
