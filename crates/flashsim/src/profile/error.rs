@@ -24,6 +24,16 @@ pub enum ProfileError {
         /// Line, column, and what was expected.
         message: String,
     },
+    /// It is a profile, of a drive that can't be.
+    #[error("{origin}, line {line}: {error}")]
+    InText {
+        /// Its path or name.
+        origin: String,
+        /// The line.
+        line: usize,
+        /// What is impossible.
+        error: Box<Self>,
+    },
     /// No profile of that name comes with the crate.
     #[error("there is no profile {name:?}; there are {}", names())]
     UnknownName {
@@ -94,6 +104,24 @@ pub enum ProfileError {
         /// The smallest possible buffer.
         least: u64,
     },
+}
+
+impl ProfileError {
+    /// The key that an impossibility is about, if it is about one.
+    #[must_use]
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Range { key, .. } | Self::NoRoomToCollect { key, .. } => Some(key),
+            Self::NotAMultiple { what, .. } => Some(what),
+            Self::Order { higher, .. } => Some(higher),
+            Self::TooLarge { .. } => Some("geometry"),
+            Self::NeedsBuffer { .. } => Some("nand.program_pages"),
+            Self::File { .. }
+            | Self::Syntax { .. }
+            | Self::InText { .. }
+            | Self::UnknownName { .. } => None,
+        }
+    }
 }
 
 fn names() -> String {

@@ -5,13 +5,17 @@
 
 mod builtin;
 mod error;
+mod lines;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::geometry::Geometry;
+
 pub use builtin::{BUILTIN, Builtin};
 pub use error::ProfileError;
+pub use lines::line_of;
 
 /// Everything that the model needs to know about a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -327,7 +331,14 @@ impl Profile {
             origin: origin.into(),
             message: error.to_string().trim_end().into(),
         })?;
-        profile.check()?;
+        profile.check().map_err(|error| match error.key() {
+            Some(key) => ProfileError::InText {
+                origin: origin.into(),
+                line: line_of(text, key),
+                error: Box::new(error),
+            },
+            None => error,
+        })?;
         Ok(profile)
     }
 
@@ -368,6 +379,12 @@ impl Profile {
     /// The first impossibility that was found.
     pub fn check(&self) -> Result<(), ProfileError> {
         error::check(self)
+    }
+
+    /// How many there are of everything in such a drive, if the profile is possible.
+    #[must_use]
+    pub fn sizes(&self) -> Geometry {
+        Geometry::new(self)
     }
 
     /// Bytes that the map maps at a time: a *page* everywhere outside of profiles.
