@@ -21,6 +21,19 @@ impl Prng {
         Self { state }
     }
 
+    /// All that the rest of the sequence follows from.
+    #[must_use]
+    pub fn state(&self) -> [u64; 4] {
+        self.state
+    }
+
+    /// The generator that [`Prng::state`] was asked of; `None` for zeros, which no generator's
+    /// state is: nothing but zeros would follow.
+    #[must_use]
+    pub fn from_state(state: [u64; 4]) -> Option<Self> {
+        (state != [0; 4]).then_some(Self { state })
+    }
+
     /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;

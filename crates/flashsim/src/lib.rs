@@ -7,6 +7,7 @@
 mod ftl;
 mod geometry;
 pub mod profile;
+mod save;
 mod ssd;
 mod stats;
 mod timing;
@@ -15,5 +16,6 @@ pub mod validate;
 pub use ftl::Precondition;
 pub use geometry::Geometry;
 pub use profile::{Profile, ProfileError};
+pub use save::RestoreError;
 pub use ssd::{Command, CommandError, Completion, GcOrder, GcState, Op, Space, Ssd};
 pub use stats::{FlashStats, Stats, Sum, Wear};

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What the flash has done since the drive was made or its counters were reset. Pages are those of
 /// the map.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlashStats {
     /// Pages that were programmed for the host.
     pub programmed: u64,
@@ -19,7 +19,7 @@ pub struct FlashStats {
 }
 
 /// What a drive has done since it was made or its counters were reset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
     /// What the flash has done.
     pub flash: FlashStats,
@@ -59,13 +59,14 @@ impl Stats {
     /// Write amplification: pages programmed per page that the host wrote; 1 if it wrote none.
     #[must_use]
     pub fn waf(&self) -> f64 {
-        let flash = self.flash.programmed + self.flash.moved + self.flash.padded;
-        if self.pages_written == 0 { 1.0 } else { flash as f64 / self.pages_written as f64 }
+        let FlashStats { programmed, moved, padded, .. } = self.flash;
+        let flash = programmed as f64 + moved as f64 + padded as f64;
+        if self.pages_written == 0 { 1.0 } else { flash / self.pages_written as f64 }
     }
 }
 
 /// How many there were, and how long they took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     /// How many.
     pub count: u64,

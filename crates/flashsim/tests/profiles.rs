@@ -23,6 +23,27 @@ fn every_builtin_profile_is_possible_and_names_its_source() {
 }
 
 #[test]
+fn a_drive_is_made_as_large_as_it_has_to_be() {
+    const MIB: u64 = 1 << 20;
+    for builtin in BUILTIN {
+        let profile = Profile::builtin(builtin.name).unwrap();
+        let bytes = |profile: &Profile| {
+            let ssd = Ssd::new(profile, Precondition::Fresh, 1).unwrap();
+            u64::from(ssd.geometry().logical_pages) * u64::from(ssd.geometry().page_bytes)
+        };
+        for mib in [1, 100, 5000] {
+            let drive = profile.clone().covering(mib * MIB).unwrap();
+            let fewer = drive.clone().with_blocks(drive.geometry.blocks - 1);
+            assert!(bytes(&drive) >= mib * MIB, "{} of {mib} MiB", builtin.name);
+            let too_small = fewer.check().is_err() || bytes(&fewer) < mib * MIB;
+            assert!(too_small, "{} of {mib} MiB: {:?}", builtin.name, drive.geometry);
+        }
+        let error = profile.covering(u64::MAX).unwrap_err();
+        assert!(matches!(error, ProfileError::TooLarge { .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_profile_is_read_from_a_file() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/nvme-tlc.toml");
     assert_eq!(Profile::load(path.as_ref()).unwrap(), Profile::builtin("nvme-tlc").unwrap());
@@ -57,6 +78,8 @@ fn what_is_impossible_is_told() {
         ("spare = 0.15", "spare = 0.05", "102 blocks of a plane free, but only 102 are spare"),
         ("spare = 0.15", "spare = 1.5", "ftl.spare is 1.5"),
         ("read_us = 25", "read_us = -1", "nand.read_us is -1"),
+        ("mb_per_s = 40", "mb_per_s = 0.5", "bus.mb_per_s is 0.5, but must be from 1"),
+        ("[gc]", "[buffer]\nkib = 5000000\npower_safe = true\n[gc]", "buffer.kib is 5000000"),
         ("read_us = 25", "read_us = nan", "nand.read_us is NaN"),
         ("start = 0.05", "start = 0.05\nhard = 0.06", "gc.start must not be below gc.hard"),
         ("start = 0.05", "start = 0.05\nstop = 0.04", "gc.stop must not be below gc.start"),

@@ -10,6 +10,7 @@
 mod block;
 mod map;
 mod precondition;
+mod save;
 mod victim;
 
 use std::collections::VecDeque;

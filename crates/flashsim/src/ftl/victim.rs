@@ -33,6 +33,21 @@ impl Victims {
         }
     }
 
+    /// The sealed blocks of `plane`, list by list.
+    pub(crate) fn sealed(&self, blocks: &[Block], plane: u32) -> impl Iterator<Item = u32> {
+        let from = (plane * self.lists_per_plane) as usize;
+        let lists = &self.lists[from..from + self.lists_per_plane as usize];
+        lists.iter().flat_map(|list| list.iter(blocks))
+    }
+
+    pub(crate) fn prng(&self) -> &Prng {
+        &self.prng
+    }
+
+    pub(crate) fn set_prng(&mut self, prng: Prng) {
+        self.prng = prng;
+    }
+
     /// A block was sealed.
     pub(crate) fn add(&mut self, blocks: &mut [Block], id: u32) {
         let list = self.list(blocks, id);

@@ -162,6 +162,9 @@ fn sizes(p: &Profile) -> Result<(), ProfileError> {
         }
         Victim::Greedy | Victim::Fifo => {}
     }
+    if let Some(buffer) = p.buffer {
+        range("buffer.kib", buffer.kib.into(), 1.0, 4_194_304.0, "from 1 to 4194304")?;
+    }
     if let Unit::Burst(blocks) = p.gc.unit {
         range("gc.unit.burst", blocks.into(), 1.0, 1e9, "at least 1")?;
     }
@@ -182,10 +185,10 @@ fn times(p: &Profile) -> Result<(), ProfileError> {
     }
     if let Some(link) = p.link {
         limits.push(("link.overhead_us", link.overhead_us));
-        range("link.mb_per_s", link.mb_per_s, 0.001, 1e9, "from 0.001 to 1000000000")?;
+        range("link.mb_per_s", link.mb_per_s, 1.0, 1e9, "from 1 to 1000000000")?;
     }
     if let Some(bus) = p.bus {
-        range("bus.mb_per_s", bus.mb_per_s, 0.001, 1e9, "from 0.001 to 1000000000")?;
+        range("bus.mb_per_s", bus.mb_per_s, 1.0, 1e9, "from 1 to 1000000000")?;
         range("bus.oob_bytes", bus.oob_bytes.into(), 0.0, 512.0, "from 0 to 512")?;
     }
     for (key, value) in limits {
@@ -193,6 +196,7 @@ fn times(p: &Profile) -> Result<(), ProfileError> {
     }
     if let Some(retry) = p.read_retry {
         range("read_retry.probability", retry.probability, 0.0, 1.0, "from 0 to 1")?;
+        range("read_retry.limit", retry.limit.into(), 0.0, 1000.0, "from 0 to 1000")?;
     }
     Ok(())
 }

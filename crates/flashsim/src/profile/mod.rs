@@ -373,6 +373,34 @@ impl Profile {
         self
     }
 
+    /// The same drive with as few blocks as offer the host `bytes` bytes, and as it takes to work.
+    ///
+    /// # Errors
+    /// What is impossible about every such drive.
+    pub fn covering(self, bytes: u64) -> Result<Self, ProfileError> {
+        self.check()?;
+        let offered = |blocks| {
+            let drive = self.clone().with_blocks(blocks);
+            u128::from(drive.planes())
+                * u128::from(blocks - drive.spare_blocks())
+                * u128::from(drive.data_bytes())
+        };
+        // The smallest number that is enough: more blocks never offer less.
+        let (mut least, mut most) = (8, 1_000_000_000);
+        while least < most {
+            let middle = least + (most - least) / 2;
+            if offered(middle) >= u128::from(bytes) { most = middle } else { least = middle + 1 }
+        }
+        // Shares of few blocks are rounded to nothing; as it is, the drive can work.
+        loop {
+            let drive = self.clone().with_blocks(least);
+            match drive.check() {
+                Err(ProfileError::NoRoomToCollect { .. }) => least += 1,
+                checked => return checked.map(|()| drive),
+            }
+        }
+    }
+
     /// Says what is impossible about the profile.
     ///
     /// # Errors
@@ -397,6 +425,20 @@ impl Profile {
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         self.share(self.ftl.spare)
+    }
+
+    /// Planes of the drive, those that are programmed together counted as one.
+    fn planes(&self) -> u64 {
+        let g = &self.geometry;
+        let dies = u64::from(g.channels) * u64::from(g.chips) * u64::from(g.dies);
+        dies.saturating_mul(u64::from(g.planes / self.nand.program_planes))
+    }
+
+    /// Bytes of data in a block.
+    fn data_bytes(&self) -> u64 {
+        let pages = self.geometry.pages - u32::from(self.ftl.summary);
+        let row = u64::from(self.nand.program_planes) * u64::from(self.geometry.page_bytes);
+        u64::from(pages).saturating_mul(row)
     }
 
     /// How many of a plane's blocks `share` is, rounded down.

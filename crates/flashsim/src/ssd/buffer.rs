@@ -56,6 +56,21 @@ impl Buffer {
         (self.slots.len() - self.free.len()) as u32
     }
 
+    /// Slots that hold nothing.
+    pub(crate) fn free(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// The first slot that is gathered, if one is.
+    pub(crate) fn gathered(&self) -> Option<u32> {
+        (self.gathered.pages > 0).then_some(self.gathered.slot)
+    }
+
+    /// `slot`, and those that are programmed with it.
+    pub(crate) fn chain(&self, slot: u32) -> impl Iterator<Item = u32> {
+        core::iter::successors(Some(slot), |&slot| Some(self.next(slot)).filter(|&at| at != NONE))
+    }
+
     /// A slot for `lpn`, which is gathered for the next program.
     pub(crate) fn add(&mut self, lpn: u32) -> Option<u32> {
         let id = self.free.pop()?;

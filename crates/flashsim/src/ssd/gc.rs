@@ -18,7 +18,8 @@ use super::event::Event;
 use crate::ftl::Step;
 use crate::geometry::Geometry;
 use crate::profile::{CopyPath, Preempt, Profile, Scope, Unit};
-use crate::stats::Sum;
+use crate::save::RestoreError;
+use crate::stats::{Stats, Sum};
 
 /// How far the collection of a die has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,6 +176,34 @@ impl Gc {
 }
 
 impl Ssd {
+    /// Where the search of a die for a low plane begins.
+    pub(super) fn gc_cursor(&self, id: u32) -> u32 {
+        self.dies[id as usize].gc.cursor
+    }
+
+    /// Whether `plane` has too few free blocks.
+    pub(super) fn is_low(&self, plane: u32) -> bool {
+        self.gc.low[plane as usize]
+    }
+
+    /// Puts back what outlives the power: what was collected so far, by die where the search for
+    /// low planes begins, and which planes are low.
+    pub(super) fn restore_gc(
+        &mut self,
+        stats: &Stats,
+        cursors: &[u32],
+        low: Vec<bool>,
+    ) -> Result<(), RestoreError> {
+        let time = u64::try_from(stats.gc_time.as_nanos()).ok().filter(|&time| time <= self.now);
+        self.gc.time = time.ok_or(RestoreError::Impossible("it collected before it was made"))?;
+        self.gc.lengths = stats.gc;
+        self.gc.low = low;
+        for (die, &cursor) in self.dies.iter_mut().zip(cursors) {
+            die.gc.cursor = cursor;
+        }
+        Ok(())
+    }
+
     /// The number of free blocks of `plane` has changed.
     pub(super) fn note_free(&mut self, plane: u32) {
         let free = self.ftl.free_blocks(plane);

@@ -105,7 +105,7 @@ impl Ssd {
     }
 
     /// Queues a program of what the buffer has gathered, if there are at least `pages` pages.
-    fn destage(&mut self, pages: u32) {
+    pub(super) fn destage(&mut self, pages: u32) {
         let buffer = self.buffer.as_mut().expect("a write buffer");
         let Some(batch) = buffer.batch(pages) else { return };
         let lpn = buffer.lpn(batch.slot);

@@ -19,6 +19,7 @@ mod gc;
 mod host;
 mod lane;
 mod pool;
+mod save;
 
 use std::collections::VecDeque;
 
@@ -85,12 +86,23 @@ impl Ssd {
         let mut ftl = Ftl::new(profile, prng.next_u64());
         ftl.precondition(state, &mut prng);
         ftl.stats = FlashStats::default();
+        let mut ssd = Self::around(profile, ftl, prng);
+        for plane in 0..ssd.geometry().planes {
+            ssd.note_free(plane);
+        }
+        ssd.wake.extend(0..ssd.geometry().dies);
+        ssd.settle();
+        Ok(ssd)
+    }
+
+    /// A drive in which nothing is under way.
+    fn around(profile: &Profile, ftl: Ftl, prng: Prng) -> Self {
         let geometry = *ftl.geometry();
         let buffer = profile.buffer.map(|buffer| {
             let pages = u64::from(buffer.kib) * 1024 / u64::from(geometry.page_bytes);
-            Buffer::new(u32::try_from(pages).unwrap_or(1 << 30), buffer.power_safe)
+            Buffer::new(pages as u32, buffer.power_safe)
         });
-        let mut ssd = Self {
+        Self {
             timing: Timing::new(profile, &geometry),
             dies: (0..geometry.dies).map(|_| Die::new()).collect(),
             channels: vec![Lane::default(); geometry.channels as usize],
@@ -110,13 +122,7 @@ impl Ssd {
             stats: Stats::default(),
             profile: profile.clone(),
             ftl,
-        };
-        for plane in 0..geometry.planes {
-            ssd.note_free(plane);
         }
-        ssd.wake.extend(0..geometry.dies);
-        ssd.settle();
-        Ok(ssd)
     }
 
     /// Takes a command. What happened before `now` happens first; its completions are kept for the

@@ -1,15 +1,17 @@
 //! What a host can rely on, whatever the profile.
 
+mod any;
+mod save;
+
 use std::time::Duration;
 
 use det::{Instant, Prng};
-use flashsim::profile::{
-    Background, DieChoice, PlaneChoice, Preempt, ReadRetry, Scope, Suspend, Unit, Victim,
-    WearLeveling, WriteBuffer,
-};
+use flashsim::profile::{Background, Suspend, WearLeveling, WriteBuffer};
 use flashsim::{Command, CommandError, Completion, GcOrder, Op, Precondition, Profile, Ssd};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+
+use any::any_profile;
 
 /// The MSR drive with two chips of two planes.
 fn small() -> Profile {
@@ -43,7 +45,7 @@ fn command(tag: u64, op: Op, page: u32, pages: u32) -> Command {
 fn exercise(ssd: &mut Ssd, seed: u64, count: u64) -> Vec<Completion> {
     let mut prng = Prng::new(seed);
     let pages = ssd.geometry().logical_pages;
-    let (mut now, mut ended) = (Instant::ORIGIN, Vec::new());
+    let (mut now, mut ended) = (ssd.now(), Vec::new());
     for tag in 0..count {
         now = now + Duration::from_micros(prng.below(400));
         let page = prng.below(pages.into()) as u32;
@@ -257,74 +259,6 @@ fn wear_levelling_evens_out_the_wear() {
         ratio.push(f64::from(wear.most) / wear.mean);
     }
     assert!(ratio[1] < 0.7 * ratio[0], "{ratio:?}");
-}
-
-fn any_profile() -> impl Strategy<Value = Profile> {
-    let ftl = (
-        prop_oneof![
-            Just(DieChoice::Static),
-            Just(DieChoice::RoundRobin),
-            Just(DieChoice::MostFree),
-            Just(DieChoice::ShortestQueue)
-        ],
-        prop_oneof![
-            Just(PlaneChoice::Static),
-            Just(PlaneChoice::RoundRobin),
-            Just(PlaneChoice::MostFree)
-        ],
-        0u32..3,
-        proptest::bool::ANY,
-        proptest::option::of(Just(WearLeveling { dynamic: true, static_gap: Some(3) })),
-    );
-    let gc = (
-        prop_oneof![
-            Just(Victim::Greedy),
-            Just(Victim::Fifo),
-            Just(Victim::DChoices(5)),
-            Just(Victim::WindowedGreedy(9))
-        ],
-        prop_oneof![Just(Scope::Plane), Just(Scope::Chip), Just(Scope::Device)],
-        prop_oneof![Just(Unit::Page), Just(Unit::Block), Just(Unit::Burst(3))],
-        prop_oneof![Just(Preempt::Never), Just(Preempt::Page), Just(Preempt::Block)],
-        proptest::bool::ANY,
-        proptest::bool::ANY,
-        0u32..3,
-    );
-    let extras = (
-        proptest::option::of((16u32..200, proptest::bool::ANY)),
-        proptest::bool::ANY,
-        proptest::bool::ANY,
-        proptest::bool::ANY,
-        1u32..3,
-    );
-    (ftl, gc, extras).prop_map(|(ftl, gc, extras)| {
-        let mut profile = small();
-        profile.geometry.dies = extras.4;
-        profile.geometry.chips = 2;
-        profile.geometry.pages = 16;
-        profile.ftl.spare = 0.25;
-        (profile.ftl.die, profile.ftl.plane, profile.ftl.reads_first) = (ftl.0, ftl.1, ftl.2);
-        (profile.gc.separate, profile.ftl.wear_leveling) = (ftl.3, ftl.4);
-        (profile.gc.victim, profile.gc.scope, profile.gc.unit) = (gc.0, gc.1, gc.2);
-        (profile.gc.preempt, profile.gc.only_when_waiting) = (gc.3, gc.4);
-        profile.gc.host_turns = gc.6;
-        if gc.5 {
-            profile.gc.copy = flashsim::profile::CopyPath::Controller;
-        }
-        profile.buffer = extras.0.map(|(kib, power_safe)| WriteBuffer { kib, power_safe });
-        if extras.1 {
-            profile.suspend =
-                Some(Suspend { erase: true, program: true, latency_us: 50.0, limit: 3 });
-        }
-        if extras.2 {
-            profile.gc.background =
-                Some(Background { start: 0.15, stop: None, idle_us: 100.0, gain: 0.1 });
-        }
-        if extras.3 {
-            profile.read_retry = Some(ReadRetry { probability: 0.1, limit: 3 });
-        }
-        profile
-    })
 }
 
 proptest! {
