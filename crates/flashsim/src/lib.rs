@@ -1,12 +1,13 @@
 //! SSDs that are not there: flash translation layer, garbage collection and NAND timing.
 //!
 //! A [`Profile`] says what a drive is like, an [`Ssd`] is one: a deterministic machine without a
-//! clock, thread or data. How it works and how far it can be trusted is told in
+//! clock, thread or data. [`real::RealTime`] is one that follows a clock. How it works and how far it can be trusted is told in
 //! `docs/flashsim.md`.
 
 mod ftl;
 mod geometry;
 pub mod profile;
+pub mod real;
 mod save;
 mod ssd;
 mod stats;

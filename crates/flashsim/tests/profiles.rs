@@ -90,6 +90,11 @@ fn what_is_impossible_is_told() {
             "multiple of nand.program_planes",
         ),
         ("summary = true", "mapping_bytes = 3000", "multiple of ftl.mapping_bytes (3000)"),
+        (
+            "[ftl]",
+            "[buffer]\nkib = 64\npower_safe = true\n[ftl]\nmapping_bytes = 2048",
+            "ftl.die is \"static\", which tells single pages where to go, but the flash programs 2",
+        ),
         ("unit = \"block\"", "unit = { burst = 0 }", "gc.unit.burst is 0"),
         ("scope = \"chip\"", "scope = \"shelf\"", "unknown variant `shelf`"),
     ];

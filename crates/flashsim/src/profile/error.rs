@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use super::{Profile, Unit, Victim};
+use super::{DieChoice, PlaneChoice, Profile, Unit, Victim};
 
 /// Pages are numbered in 31 bits; the last bit marks pages in the write buffer.
 const PAGES_MAX: u64 = 1 << 31;
@@ -92,6 +92,17 @@ pub enum ProfileError {
         higher: &'static str,
         /// The key that has to be the lower one.
         lower: &'static str,
+    },
+    /// Pages that are programmed together can't each go to a place of their own.
+    #[error(
+        "{key} is \"static\", which tells single pages where to go, but the flash programs {pages} \
+         at once: choose another way, like \"round-robin\""
+    )]
+    NoStaticPlace {
+        /// The key.
+        key: &'static str,
+        /// Pages of `mapping_bytes` in a program.
+        pages: u64,
     },
     /// Single pages can't be programmed, and there is nowhere to gather them.
     #[error(
@@ -224,6 +235,14 @@ fn multiples(p: &Profile) -> Result<(), ProfileError> {
     if (p.buffer.is_some() || in_program > 1) && buffered < in_program {
         let least = (in_program * mapping).div_ceil(1024);
         return Err(ProfileError::NeedsBuffer { pages: in_program, least });
+    }
+    for (key, is_static, places) in [
+        ("ftl.die", p.ftl.die == DieChoice::Static, dies),
+        ("ftl.plane", p.ftl.plane == PlaneChoice::Static, u64::from(g.planes / n.program_planes)),
+    ] {
+        if in_program > 1 && is_static && places > 1 {
+            return Err(ProfileError::NoStaticPlace { key, pages: in_program });
+        }
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ use die::{Die, Job};
 use event::{Event, Events};
 use gc::Gc;
 use lane::{HostLink, Lane};
-use pool::Pool;
+pub(crate) use pool::Pool;
 
 use crate::ftl::{Ftl, Precondition};
 use crate::geometry::Geometry;

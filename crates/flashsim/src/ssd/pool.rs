@@ -26,6 +26,11 @@ impl<T> Pool<T> {
         self.free.push(id);
     }
 
+    /// How many places there are; all ids are below.
+    pub(crate) fn places(&self) -> u32 {
+        self.items.len() as u32
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.items.len() - self.free.len()
