@@ -122,7 +122,9 @@ impl ProfileError {
     #[must_use]
     pub fn key(&self) -> Option<&'static str> {
         match self {
-            Self::Range { key, .. } | Self::NoRoomToCollect { key, .. } => Some(key),
+            Self::Range { key, .. }
+            | Self::NoRoomToCollect { key, .. }
+            | Self::NoStaticPlace { key, .. } => Some(key),
             Self::NotAMultiple { what, .. } => Some(what),
             Self::Order { higher, .. } => Some(higher),
             Self::TooLarge { .. } => Some("geometry"),
