@@ -2,4 +2,5 @@
 //!
 //! The engine is the daemon's, the SSDs are `flashsim`'s, and time is virtual.
 
+pub mod units;
 pub mod workload;
