@@ -2,5 +2,6 @@
 //!
 //! The engine is the daemon's, the SSDs are `flashsim`'s, and time is virtual.
 
+pub mod trace;
 pub mod units;
 pub mod workload;

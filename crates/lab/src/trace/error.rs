@@ -1,0 +1,96 @@
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a trace can't be used.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The file can't be opened.
+    #[error("{}: {error}", path.display())]
+    Open {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Reading or decompressing fails.
+    #[error("{}, {position}: can't read on: {error}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// The last that was read.
+        position: Position,
+        /// What the system or the decompressor said.
+        error: io::Error,
+    },
+    /// Neither name nor content tell the format.
+    #[error(
+        "{}: can't tell its format; give it as `format`: spc, msr, ssdsim, disksim, heimdall, \
+         vscsi or blkparse", path.display()
+    )]
+    UnknownFormat {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A record is not what it should be.
+    #[error("{}, {position}: expected {expected}, found {found}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Where.
+        position: Position,
+        /// What should be there.
+        expected: &'static str,
+        /// What is there, shortened.
+        found: String,
+    },
+    /// There is nothing in it, or nothing of what was selected.
+    #[error("{}: no request in it is left{}", path.display(), left(devices))]
+    Nothing {
+        /// Which file.
+        path: PathBuf,
+        /// The devices in it.
+        devices: Vec<String>,
+    },
+    /// It touches too much to count it page by page.
+    #[error(
+        "{}: the trace touches more than can be counted in memory: use `limit` or `devices`",
+        path.display()
+    )]
+    Uncountable {
+        /// Which file.
+        path: PathBuf,
+    },
+}
+
+/// Where in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// A line, from 1.
+    Line(u64),
+    /// A record of a binary trace, from 1, and the byte at which it begins, from 0.
+    Record {
+        /// Which record.
+        number: u64,
+        /// Its first byte, in the decompressed trace.
+        byte: u64,
+    },
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Record { number, byte } => write!(f, "record {number} (byte {byte})"),
+        }
+    }
+}
+
+fn left(devices: &[String]) -> String {
+    match devices {
+        [] => String::new(),
+        _ => format!(" after `devices` and `skip`; it has the devices {}", devices.join(", ")),
+    }
+}

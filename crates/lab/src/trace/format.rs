@@ -1,0 +1,133 @@
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::blkparse::{Blkparse, is_blkparse};
+use super::text::Lines;
+use super::vscsi::{Vscsi, is_vscsi};
+use super::{Reader, columns, csv};
+
+/// How a trace is written down. The table above [`Trace`](super::Trace)'s module has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// The Storage Performance Council's.
+    Spc,
+    /// MSR Cambridge's.
+    Msr,
+    /// SSDsim's.
+    Ssdsim,
+    /// DiskSim's `ascii`.
+    Disksim,
+    /// Heimdall's.
+    Heimdall,
+    /// VMware's, as CloudPhysics has it.
+    Vscsi,
+    /// What blkparse prints.
+    Blkparse,
+}
+
+/// Which events of a blkparse trace are requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+pub enum Action {
+    /// What was queued: the requests as programs and file systems make them.
+    Q,
+    /// What was issued to the device: after merging and scheduling.
+    D,
+    /// What was completed, at the time of its end.
+    C,
+}
+
+impl Action {
+    pub(super) fn letter(self) -> u8 {
+        match self {
+            Self::Q => b'Q',
+            Self::D => b'D',
+            Self::C => b'C',
+        }
+    }
+}
+
+impl Format {
+    const ALL: [Self; 7] = [
+        Self::Spc,
+        Self::Msr,
+        Self::Ssdsim,
+        Self::Disksim,
+        Self::Heimdall,
+        Self::Vscsi,
+        Self::Blkparse,
+    ];
+
+    /// Its name, as in a file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spc => "spc",
+            Self::Msr => "msr",
+            Self::Ssdsim => "ssdsim",
+            Self::Disksim => "disksim",
+            Self::Heimdall => "heimdall",
+            Self::Vscsi => "vscsi",
+            Self::Blkparse => "blkparse",
+        }
+    }
+
+    /// By a part of the file's name that is a format's, otherwise by its first bytes.
+    pub(super) fn detect(path: &Path, head: &[u8]) -> Option<Self> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        let parts = name.split('.').skip(1).map(str::to_ascii_lowercase);
+        let named =
+            parts.filter_map(|part| Self::ALL.into_iter().find(|format| format.name() == part));
+        named.last().or_else(|| Self::of_content(head))
+    }
+
+    fn of_content(head: &[u8]) -> Option<Self> {
+        /// Enough to be sure.
+        const LINES: usize = 100;
+
+        if is_vscsi(head) {
+            return Some(Self::Vscsi);
+        }
+        // The last line may be cut off.
+        let whole = head.iter().rposition(|&byte| byte == b'\n').map_or(head, |end| &head[..end]);
+        let lines = whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+        let lines: Vec<&[u8]> = lines.take(LINES).collect();
+        let first = *lines.first()?;
+        if csv::is_spc(first) {
+            Some(Self::Spc)
+        } else if csv::is_msr(first) {
+            Some(Self::Msr)
+        } else if is_blkparse(&lines[..1]) {
+            Some(Self::Blkparse)
+        } else if columns::is_ssdsim(&lines) {
+            Some(Self::Ssdsim)
+        } else if columns::is_heimdall(&lines) {
+            Some(Self::Heimdall)
+        } else if columns::is_disksim(&lines) {
+            Some(Self::Disksim)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn reader(self, head: &[u8], action: Option<Action>) -> Box<dyn Reader> {
+        match self {
+            Self::Spc => Box::new(Lines(csv::spc)),
+            Self::Msr => Box::new(Lines(csv::msr)),
+            Self::Ssdsim => Box::new(Lines(columns::ssdsim)),
+            Self::Disksim => Box::new(Lines(columns::disksim)),
+            Self::Heimdall => Box::new(Lines(columns::heimdall)),
+            Self::Vscsi => Box::new(Vscsi::new(head)),
+            Self::Blkparse => Box::new(Blkparse::new(head, action)),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
