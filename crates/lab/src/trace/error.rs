@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::units::Bytes;
+
 /// Why a trace can't be used.
 #[derive(Debug, Error)]
 pub enum TraceError {
@@ -53,6 +55,37 @@ pub enum TraceError {
         path: PathBuf,
         /// The devices in it.
         devices: Vec<String>,
+    },
+    /// It can't be brought to a rate, since all its requests come at once.
+    #[error("{}: all requests come at the same time, so `rate` can't scale them", path.display())]
+    NoDuration {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It does not fit the target.
+    #[error(
+        "{}: the trace needs {} and the target has {}: say fit = \"compact\" (extents that are \
+         touched lie densely) or fit = \"wrap\" (addresses modulo the capacity)",
+        path.display(), Bytes(*need), Bytes(*capacity)
+    )]
+    Beyond {
+        /// Which file.
+        path: PathBuf,
+        /// How many bytes it reaches.
+        need: u64,
+        /// How many bytes there are.
+        capacity: u64,
+    },
+    /// It touches more than the target has.
+    #[error(
+        "{}: the trace touches more than the {} of the target, in extents of 64KiB: use a larger \
+         target, `limit`, or fit = \"wrap\"", path.display(), Bytes(*capacity)
+    )]
+    Wider {
+        /// Which file.
+        path: PathBuf,
+        /// How many bytes there are.
+        capacity: u64,
     },
     /// It touches too much to count it page by page.
     #[error(

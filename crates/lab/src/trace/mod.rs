@@ -1,8 +1,8 @@
 //! Recorded block traces: one reader per format, behind one iterator.
 //!
 //! A file, possibly compressed (gzip, xz, zstd), is read as a stream of [`Record`]s: never more of
-//! it is in memory than a buffer. [`Trace`] reads the selected ones, [`Info`]
-//! says what a trace is like.
+//! it is in memory than a buffer. [`Trace`] reads the selected ones as they are, [`Replay`] makes
+//! them requests for a target, [`Info`] says what a trace is like.
 //!
 //! | format | a record |
 //! |---|---|
@@ -24,9 +24,11 @@ mod blkparse;
 mod columns;
 mod csv;
 mod error;
+mod fit;
 mod format;
 mod info;
 mod input;
+mod replay;
 mod text;
 mod vscsi;
 
@@ -35,9 +37,12 @@ use std::path::Path;
 use det::Instant;
 
 pub use error::{Position, TraceError};
+pub use fit::Fit;
 pub use format::{Action, Format};
 pub use info::{DeviceInfo, Info, Sizes};
 use input::Input;
+pub(crate) use replay::Player;
+pub use replay::{Device, Repeat, Replay};
 use text::Devices;
 
 use crate::workload::Kind;

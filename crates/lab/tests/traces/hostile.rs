@@ -62,6 +62,15 @@ fn read_all(bytes: &[u8]) {
         if let Ok(info) = Info::of(&path, &selection) {
             assert!((0.0..=1.0).contains(&info.top_fifth_share));
         }
+        let name = format.map_or(String::new(), |format| format!("format = \"{format}\", "));
+        for how in ["merge = true", "fit = \"wrap\"", "fit = \"compact\", loop = 2", "rate = 10"] {
+            const CAPACITY: u64 = 10 << 20;
+
+            let keys = format!("file = \"trace\", {name}{how}");
+            for arrival in shelf.replay(&keys, CAPACITY).into_iter().flatten() {
+                assert!(arrival.offset + u64::from(arrival.bytes) <= CAPACITY, "{keys}");
+            }
+        }
     }
 }
 

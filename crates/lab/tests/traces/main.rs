@@ -4,11 +4,13 @@ mod compressed;
 mod formats;
 mod hostile;
 mod info;
+mod replay;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use lab::trace::{Record, Selection, Trace, TraceError};
+use lab::workload::{Arrival, Workload, WorkloadError};
 use tempfile::TempDir;
 
 /// A directory with traces in it.
@@ -23,6 +25,12 @@ impl Shelf {
         let path = self.0.path().join(name);
         fs::write(&path, bytes).unwrap();
         path
+    }
+
+    /// The requests of a `[workload.trace]` with these keys.
+    fn replay(&self, keys: &str, capacity: u64) -> Result<Vec<Arrival>, WorkloadError> {
+        let workload: Workload = toml::from_str(&format!("trace = {{ {keys} }}")).unwrap();
+        workload.open(capacity, 1, self.0.path())?.collect()
     }
 }
 

@@ -1,0 +1,163 @@
+//! Addresses of a trace, brought into a target that may be smaller than what was traced.
+
+use std::collections::HashMap;
+
+use det::Instant;
+use serde::Deserialize;
+
+use super::Record;
+use crate::workload::{Arrival, Kind};
+
+/// What happens with a trace that is larger than the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fit {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// Addresses are taken modulo the capacity. Places that were apart may become one.
+    Wrap,
+    /// Extents of 64 KiB lie densely, in the order in which they are first read or written.
+    /// Places that were apart stay so, but not how far. A request over extents that come to lie
+    /// apart becomes several, at the same time.
+    Compact,
+}
+
+/// What lies together stays together in these.
+pub(super) const EXTENT: u64 = 64 << 10;
+
+/// Why a request has no place.
+pub(super) enum Misfit {
+    /// It ends here.
+    Beyond(u64),
+    /// There are more extents than in the target.
+    Full,
+}
+
+/// Cuts records into requests for the target.
+pub(super) struct Fitter {
+    places: Places,
+    capacity: u64,
+    /// What is left of the last record.
+    rest: Option<(Instant, Record)>,
+}
+
+enum Places {
+    /// Each device begins at a place of its own; those beyond the list at 0.
+    Refuse(Vec<u64>),
+    Wrap(Vec<u64>),
+    /// From device and extent to the extent of the target.
+    Compact {
+        merge: bool,
+        extents: HashMap<(u32, u64), u64>,
+    },
+}
+
+impl Fitter {
+    /// `bases` says where each device begins; all begin at 0 if `merge`.
+    pub(super) fn new(fit: Fit, bases: Vec<u64>, merge: bool, capacity: u64) -> Self {
+        let places = match fit {
+            Fit::Refuse => Places::Refuse(bases),
+            Fit::Wrap => Places::Wrap(bases),
+            Fit::Compact => Places::Compact { merge, extents: HashMap::new() },
+        };
+        Self { places, capacity, rest: None }
+    }
+
+    /// Takes a record, all of the last one having been handed out.
+    pub(super) fn put(&mut self, at: Instant, record: Record) {
+        self.rest = Some((at, record));
+    }
+
+    /// The next request of the record.
+    pub(super) fn take(&mut self) -> Result<Option<Arrival>, Misfit> {
+        while let Some((at, record)) = self.rest.take() {
+            let kind = record.kind;
+            if kind == Kind::Flush {
+                return Ok(Some(Arrival { at, kind, offset: 0, bytes: 0 }));
+            }
+            let Record { device, offset, bytes, .. } = record;
+            let base = |bases: &[u64]| bases.get(device as usize).copied().unwrap_or(0);
+            let (place, length) = match &mut self.places {
+                Places::Refuse(bases) => {
+                    let place = base(bases).saturating_add(offset);
+                    let end = place.saturating_add(u64::from(bytes));
+                    if end > self.capacity {
+                        return Err(Misfit::Beyond(end));
+                    }
+                    (place, bytes)
+                }
+                Places::Wrap(bases) => {
+                    // Whole pages, so that what was aligned stays so.
+                    let modulus = self.capacity / 4096 * 4096;
+                    if modulus == 0 {
+                        return Err(Misfit::Beyond(4096));
+                    }
+                    let place = u128::from(base(bases)) + u128::from(offset);
+                    let place = (place % u128::from(modulus)) as u64;
+                    (place, bytes_up_to(bytes, modulus - place))
+                }
+                Places::Compact { merge, extents } => {
+                    let device = if *merge { 0 } else { device };
+                    let (place, length) = compact(extents, self.capacity, device, record)?;
+                    let Some(place) = place else {
+                        // Discards of what was never touched change nothing.
+                        self.rest = behind(record, length).map(|record| (at, record));
+                        continue;
+                    };
+                    (place, length)
+                }
+            };
+            self.rest = behind(record, length).map(|record| (at, record));
+            return Ok(Some(Arrival { at, kind, offset: place, bytes: length }));
+        }
+        Ok(None)
+    }
+}
+
+/// Where the beginning of a record lies and how much of it lies there in one piece; no place if
+/// it is a discard of what was never touched.
+fn compact(
+    extents: &mut HashMap<(u32, u64), u64>,
+    capacity: u64,
+    device: u32,
+    record: Record,
+) -> Result<(Option<u64>, u32), Misfit> {
+    let Record { kind, offset, bytes, .. } = record;
+    let mut place_of = |extent: u64| {
+        let next = extents.len() as u64;
+        match extents.get(&(device, extent)) {
+            Some(&place) => Ok(Some(place)),
+            None if kind == Kind::Discard => Ok(None),
+            None if next >= capacity / EXTENT => Err(Misfit::Full),
+            None => {
+                extents.insert((device, extent), next);
+                Ok(Some(next))
+            }
+        }
+    };
+    let (first, inside) = (offset / EXTENT, offset % EXTENT);
+    let start = place_of(first)?;
+    let mut length = bytes_up_to(bytes, EXTENT - inside);
+    let mut ahead = 1;
+    while length < bytes {
+        let expected = start.map(|start| start + ahead);
+        if place_of(first + ahead)? != expected {
+            break;
+        }
+        length = length.saturating_add(EXTENT as u32).min(bytes);
+        ahead += 1;
+    }
+    Ok((start.map(|start| start * EXTENT + inside), length))
+}
+
+/// What of a record comes after its first `length` bytes.
+fn behind(record: Record, length: u32) -> Option<Record> {
+    let bytes = record.bytes - length;
+    let offset = record.offset + u64::from(length);
+    (bytes > 0).then_some(Record { offset, bytes, ..record })
+}
+
+fn bytes_up_to(bytes: u32, most: u64) -> u32 {
+    u32::try_from(most).unwrap_or(u32::MAX).min(bytes)
+}
