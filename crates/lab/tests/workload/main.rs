@@ -1,6 +1,7 @@
 //! Generators against the laws that they claim to follow, with fixed seeds.
 
 mod address;
+mod documented;
 mod fixed;
 mod law;
 mod named;
