@@ -1,7 +1,16 @@
 //! The laboratory: what would this array, on these SSDs, do to that workload?
 //!
-//! The engine is the daemon's, the SSDs are `flashsim`'s, and time is virtual.
+//! The engine is the daemon's, the SSDs are [`flashsim`]'s, and time is virtual. An
+//! [`experiment::Experiment`] is a file that says what to measure; [`sweep`] runs it on all cores,
+//! and every [shard](shard::run_shard) of it becomes a line of JSON, a [`results::Record`].
 
+pub mod experiment;
+pub mod measure;
+pub mod results;
+pub mod run;
+pub mod shard;
+pub mod sweep;
+pub mod target;
 pub mod trace;
 pub mod units;
 pub mod workload;

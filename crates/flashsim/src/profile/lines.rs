@@ -14,10 +14,8 @@ pub fn line_of(text: &str, key: &str) -> usize {
             break;
         };
         at = Spanned::span(name).start;
-        match value.get_ref() {
-            DeValue::Table(inner) => table = inner,
-            _ => break,
-        }
+        let DeValue::Table(inner) = value.get_ref() else { break };
+        table = inner;
     }
     text[..at].matches('\n').count() + 1
 }

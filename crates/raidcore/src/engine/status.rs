@@ -1,8 +1,11 @@
 //! The engine's state, for people and for tests.
 
-use super::{ArrayHealth, Counters, Engine, MemberStatus, PassStatus, Phase, Status};
+use det::Id;
+
+use super::job::Owner;
+use super::{ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, Status};
 use crate::meta::SlotState;
-use crate::units::{DeviceId, MemberId, Stripe};
+use crate::units::{DeviceId, MemberId, Stripe, Tag};
 
 impl Engine {
     /// The state as plain data.
@@ -53,6 +56,21 @@ impl Engine {
             found: pass.found,
             elapsed: self.now - pass.started,
         })
+    }
+
+    /// The users' requests that an I/O under way is for; none if it is for the array's own sake.
+    ///
+    /// # Panics
+    /// If the I/O has ended.
+    #[must_use]
+    pub fn waiting_for(&self, io: IoId) -> &[Tag] {
+        match self.ops[Id::from_bits(io.0)].owner {
+            Owner::Read { job, .. }
+            | Owner::Write { job, .. }
+            | Owner::Discard { job }
+            | Owner::Entry { job } => &self.jobs[job].tags,
+            Owner::Tail | Owner::Page { .. } | Owner::Superblock | Owner::Flush => &[],
+        }
     }
 
     /// What it has done since it started.

@@ -1,0 +1,301 @@
+//! An experiment: a TOML file that says what to measure, and in which variants.
+//!
+//! The file by itself is one point: an `[array]` (or none, for one SSD alone), an `[ssd]`, a
+//! `[workload]` and a `[run]`. `[[variant]]` tables change some of it under a name, `[sweep]` goes
+//! through lists of values; every combination is a point, and every point is run with every seed.
+
+mod error;
+mod task;
+
+use std::path::{Path, PathBuf};
+
+use flashsim::profile::line_of;
+use serde::{Deserialize, Serialize};
+use toml::{Spanned, Table, Value};
+
+use crate::run::RunSpec;
+use crate::target::{ArraySpec, DriveSpec};
+use crate::workload::Workload;
+
+pub use error::ExperimentError;
+pub use task::{Task, Validation};
+
+/// One thing to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// The array; without it, the SSD is measured by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<ArraySpec>,
+    /// What its SSDs are like.
+    pub ssd: DriveSpec,
+    /// What is asked of it, as it was written: a [`Workload`].
+    pub workload: Table,
+    /// How long, and how often.
+    pub run: RunSpec,
+}
+
+impl Point {
+    /// What is asked of it.
+    ///
+    /// # Errors
+    /// If that is no workload: the key, and what it could be.
+    pub fn workload(&self) -> Result<Workload, String> {
+        let workload: Workload = self
+            .workload
+            .clone()
+            .try_into()
+            .map_err(|e: toml::de::Error| format!("workload: {}", e.to_string().trim_end()))?;
+        workload.check().map_err(|e| format!("workload: {e}"))?;
+        Ok(workload)
+    }
+}
+
+/// A point, and what makes it different from the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Labelled {
+    /// The variant's name, if there are variants.
+    pub variant: Option<String>,
+    /// The swept keys and their values here.
+    pub swept: Vec<(String, Value)>,
+    /// The point.
+    pub point: Point,
+}
+
+impl Labelled {
+    /// Variant and swept values in a few words; empty if there are none.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.variant.as_deref(), &self.swept)
+    }
+}
+
+/// Variant and swept values in a few words.
+pub(crate) fn label(variant: Option<&str>, swept: &[(String, Value)]) -> String {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
+    let swept = swept.iter().map(|(key, value)| format!("{}={}", last(key), plain(value)));
+    variant.map(str::to_owned).into_iter().chain(swept).collect::<Vec<_>>().join(" ")
+}
+
+/// What a file asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// What people call it.
+    pub title: String,
+    /// Why anyone would run it.
+    pub about: String,
+    /// The directory that relative paths in it are relative to.
+    pub base: PathBuf,
+    /// What it measures.
+    pub points: Vec<Labelled>,
+}
+
+/// What the TOML of an experiment has. Its point is read a second time, with what variants and
+/// sweeps change; here it is read for the lines that its mistakes are on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    #[serde(default)]
+    about: String,
+    #[serde(rename = "array")]
+    _array: Option<ArraySpec>,
+    #[serde(rename = "ssd")]
+    _ssd: DriveSpec,
+    #[serde(rename = "workload")]
+    _workload: Workload,
+    #[serde(rename = "run")]
+    _run: RunSpec,
+    #[serde(default)]
+    sweep: Table,
+    #[serde(default)]
+    variant: Vec<Spanned<Table>>,
+}
+
+/// The most points of an experiment.
+const POINTS_MAX: usize = 100_000;
+
+impl Experiment {
+    /// The experiment in the file at `path`.
+    ///
+    /// # Errors
+    /// If it can't be read, and those of [`Experiment::parse`].
+    pub fn load(path: &Path) -> Result<Self, ExperimentError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ExperimentError::File { path: path.to_path_buf(), error })?;
+        Self::parse(&text, path)
+    }
+
+    /// The experiment in a text; `path` is where it is from.
+    ///
+    /// # Errors
+    /// If it is not an experiment: where, what was found, and what was expected.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ExperimentError> {
+        let syntax = |error: toml::de::Error| ExperimentError::Syntax {
+            path: path.to_path_buf(),
+            message: error.to_string().trim_end().to_owned(),
+        };
+        let File { title, about, sweep, variant, .. } = toml::from_str(text).map_err(syntax)?;
+        let mut table: Table = toml::from_str(text).map_err(syntax)?;
+        table.retain(|key, _| !matches!(key, "title" | "about" | "sweep" | "variant"));
+        let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let wrong = |line: usize, what: &str, message: String| ExperimentError::Point {
+            path: path.to_path_buf(),
+            line,
+            what: what.to_owned(),
+            message: message.trim_end().to_owned(),
+        };
+        let sweeps = axes(&sweep).map_err(|key| {
+            wrong(
+                line_in_sweep(text, &key),
+                &key,
+                "a sweep wants a list with at least one value".into(),
+            )
+        })?;
+        let variants: Vec<_> =
+            variant.into_iter().map(|v| (v.span().start, v.into_inner())).collect();
+        let mut points = Vec::new();
+        for (name, line, changes) in named(&variants, text, &wrong)? {
+            let mut table = table.clone();
+            merge(&mut table, &changes);
+            for swept in combinations(&sweeps) {
+                let mut table = table.clone();
+                for (key, value) in &swept {
+                    set(&mut table, key, value.clone())
+                        .map_err(|m| wrong(line_in_sweep(text, key), key, m))?;
+                }
+                let what = label(name.as_deref(), &swept);
+                let line = match swept.first() {
+                    Some((key, _)) if name.is_none() => line_in_sweep(text, key),
+                    _ => line,
+                };
+                let point: Point = table
+                    .try_into()
+                    .map_err(|e: toml::de::Error| wrong(line, &what, e.to_string()))?;
+                points.push(Labelled { variant: name.clone(), swept, point });
+                if points.len() > POINTS_MAX {
+                    return Err(wrong(1, "the sweep", format!("more than {POINTS_MAX} points")));
+                }
+            }
+        }
+        let experiment = Self { title, about, base, points };
+        experiment.check(path, text)?;
+        Ok(experiment)
+    }
+
+    /// Says what is impossible about its points.
+    fn check(&self, path: &Path, text: &str) -> Result<(), ExperimentError> {
+        for labelled in &self.points {
+            let impossible = |key: &str, message: String| ExperimentError::Point {
+                path: path.to_path_buf(),
+                line: line_of(text, key),
+                what: format!("[{}] {}", key.split('.').next().unwrap_or(key), labelled.label())
+                    .trim_end()
+                    .to_owned(),
+                message,
+            };
+            let Point { ssd, run, .. } = &labelled.point;
+            ssd.profile(&self.base).map_err(|e| impossible(&e.key(ssd), e.to_string()))?;
+            labelled.point.workload().map_err(|message| impossible("workload", message))?;
+            run.check().map_err(|message| impossible("run", message))?;
+        }
+        Ok(())
+    }
+}
+
+/// The line of a key that is swept, whether it is written in quotes or as nested tables.
+fn line_in_sweep(text: &str, key: &str) -> usize {
+    let quoted = [format!("\"{key}\""), format!("'{key}'")];
+    let written = |line: &str| quoted.iter().any(|quoted| line.trim_start().starts_with(quoted));
+    let line = text.lines().position(written);
+    line.map_or_else(|| line_of(text, &format!("sweep.{key}")), |index| index + 1)
+}
+
+/// A changed point: its name, its line, and the changes.
+type Change = (Option<String>, usize, Table);
+
+/// The variants by name, or the file itself if there are none.
+fn named(
+    variants: &[(usize, Table)],
+    text: &str,
+    wrong: &impl Fn(usize, &str, String) -> ExperimentError,
+) -> Result<Vec<Change>, ExperimentError> {
+    if variants.is_empty() {
+        return Ok(vec![(None, 1, Table::new())]);
+    }
+    let mut named: Vec<Change> = Vec::new();
+    for (start, table) in variants {
+        let line = text[..*start].matches('\n').count() + 1;
+        let mut changes = table.clone();
+        let Some(Value::String(name)) = changes.remove("name") else {
+            return Err(wrong(line, "[[variant]]", "it needs a name = \"…\"".into()));
+        };
+        if named.iter().any(|(other, ..)| other.as_deref() == Some(&name)) {
+            return Err(wrong(line, &name, "there are two variants of this name".into()));
+        }
+        named.push((Some(name), line, changes));
+    }
+    Ok(named)
+}
+
+/// The keys of a sweep with their values; dotted where tables are nested. The error is a key whose
+/// value is no list.
+fn axes(sweep: &Table) -> Result<Vec<(String, Vec<Value>)>, String> {
+    let mut axes = Vec::new();
+    for (key, value) in sweep {
+        match (value.as_array(), value.as_table()) {
+            (Some(values), _) if !values.is_empty() => axes.push((key.clone(), values.clone())),
+            (_, Some(table)) => axes.extend(axes_of(table, key)?),
+            _ => return Err(key.clone()),
+        }
+    }
+    Ok(axes)
+}
+
+fn axes_of(table: &Table, prefix: &str) -> Result<Vec<(String, Vec<Value>)>, String> {
+    let full = |key: String| format!("{prefix}.{key}");
+    let axes = axes(table).map_err(full)?;
+    Ok(axes.into_iter().map(|(key, values)| (full(key), values)).collect())
+}
+
+/// Every combination of one value of each axis; the last axis changes fastest.
+fn combinations(axes: &[(String, Vec<Value>)]) -> Vec<Vec<(String, Value)>> {
+    axes.iter().fold(vec![Vec::new()], |all, (key, values)| {
+        let with = |before: &Vec<(String, Value)>, value: &Value| {
+            let mut next = before.clone();
+            next.push((key.clone(), value.clone()));
+            next
+        };
+        all.iter()
+            .flat_map(|before| values.iter().map(|value| with(before, value)).collect::<Vec<_>>())
+            .collect()
+    })
+}
+
+/// Lets `changes` replace what `table` has, table by table.
+pub fn merge(table: &mut Table, changes: &Table) {
+    for (key, change) in changes {
+        match (table.get_mut(key), change) {
+            (Some(Value::Table(inner)), Value::Table(changes)) => merge(inner, changes),
+            _ => {
+                table.insert(key.clone(), change.clone());
+            }
+        }
+    }
+}
+
+/// Sets what a dotted key names.
+fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
+    match key.split_once('.') {
+        None => {
+            table.insert(key.to_owned(), value);
+            Ok(())
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            let inner = inner.as_table_mut();
+            set(inner.ok_or_else(|| format!("{first} is a value, it has no {rest}"))?, rest, value)
+        }
+    }
+}

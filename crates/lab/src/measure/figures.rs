@@ -1,0 +1,198 @@
+//! The figures of a run.
+
+use std::time::Duration;
+
+use flashsim::{Ssd, Stats, Wear};
+use raidcore::units::BLOCK_BYTES;
+use serde::{Deserialize, Serialize};
+
+use super::latency::Latency;
+use super::timeline::Timeline;
+use super::{Collecting, Meter};
+use crate::run::RunEnd;
+use crate::target::Target;
+
+/// What a run has shown. Shares are parts of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// How it ended.
+    pub end: RunEnd,
+    /// How long it took, in seconds of virtual time.
+    pub seconds: f64,
+    /// Requests that came.
+    pub requests: u64,
+    /// Requests that ended, per second.
+    pub requests_per_second: f64,
+    /// What was read, in bytes per second.
+    pub read_bytes_per_second: f64,
+    /// What was written, in bytes per second.
+    pub written_bytes_per_second: f64,
+    /// Reads.
+    pub reads: Latency,
+    /// Writes.
+    pub writes: Latency,
+    /// The share of requests that were not of whole blocks of 4 KiB; they were widened.
+    pub unaligned: f64,
+    /// The share of requests for which something had to wait for garbage collection.
+    pub gc_conflicts: f64,
+    /// The share of the drives' I/Os that had to.
+    pub gc_io_conflicts: f64,
+    /// The share of the time in which at least one drive collected garbage.
+    pub gc_any: f64,
+    /// The share of the time in which at least two did.
+    pub gc_overlap: f64,
+    /// Standard deviation of the requests per interval of the timeline, as a part of their mean.
+    pub throughput_variation: f64,
+    /// Pages that the flash programmed per page that the drives were asked to write.
+    pub device_waf: f64,
+    /// Bytes that the drives were asked to write per byte that the workload wrote.
+    pub array_waf: f64,
+    /// Both together.
+    pub total_waf: f64,
+    /// Bytes that the drives were asked to read per byte that the workload read.
+    pub read_amplification: f64,
+    /// The drives, in order.
+    pub drives: Vec<DriveFigures>,
+    /// What happened when.
+    pub timeline: Timeline,
+}
+
+/// What a run has shown of a drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveFigures {
+    /// The share of the time in which it collected garbage.
+    pub gc_duty: f64,
+    /// Uninterrupted stretches of collection on a die.
+    pub gc_events: u64,
+    /// Their mean length in microseconds.
+    pub gc_mean_us: f64,
+    /// The longest, in microseconds.
+    pub gc_max_us: f64,
+    /// Write amplification.
+    pub waf: f64,
+    /// Pages that it was asked to read.
+    pub pages_read: u64,
+    /// Pages that it was asked to write.
+    pub pages_written: u64,
+    /// Pages that collection moved.
+    pub pages_moved: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Free blocks in the end, as a share of all.
+    pub free: f64,
+    /// Erases of the most worn block in the end, since it was made.
+    pub most_worn: u32,
+    /// Mean erases of a block in the end, since it was made.
+    pub mean_wear: f64,
+    /// How often a write had to wait for room in the drive's buffer.
+    pub buffer_full: u64,
+    /// Mean time that the operations of reads waited for their die, in microseconds.
+    pub read_queue_us: f64,
+    /// The same of writes, or of the buffer's programs.
+    pub write_queue_us: f64,
+}
+
+/// What the drives say in the end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Drives {
+    drives: Vec<(Stats, Wear, f64, u32)>,
+    ios: (u64, u64),
+}
+
+impl Drives {
+    pub(super) fn of(target: &impl Target) -> Self {
+        let say = |ssd: &Ssd| {
+            let space = ssd.space();
+            let free = f64::from(space.free_blocks) / f64::from(space.blocks);
+            (ssd.stats(), ssd.wear(), free, ssd.geometry().page_bytes)
+        };
+        Self { drives: target.ssds().map(say).collect(), ios: target.drive_ios() }
+    }
+
+    /// The sum over the drives of something in pages, in bytes.
+    fn bytes(&self, pages: impl Fn(&Stats) -> u64) -> f64 {
+        self.drives.iter().map(|(stats, .., page)| pages(stats) as f64 * f64::from(*page)).sum()
+    }
+}
+
+impl Meter {
+    /// The figures, once it is [finished](Meter::finish).
+    #[must_use]
+    pub fn figures(&self, end: RunEnd) -> Figures {
+        let time = self.start.map_or(Duration::ZERO, |start| self.end - start);
+        let seconds = time.as_secs_f64();
+        let (reads, writes) = (self.reads.latency(), self.writes.latency());
+        let ended = reads.count + writes.count + self.others;
+        let block = BLOCK_BYTES as f64;
+        let written = self.written_blocks as f64 * block;
+        let read = self.read_blocks as f64 * block;
+        let to_drives = self.drives.bytes(|stats| stats.pages_written);
+        let flash = |stats: &Stats| stats.flash.programmed + stats.flash.moved + stats.flash.padded;
+        let to_flash = self.drives.bytes(flash);
+        Figures {
+            end,
+            seconds,
+            requests: self.came,
+            requests_per_second: part(ended as f64, seconds),
+            read_bytes_per_second: part(read, seconds),
+            written_bytes_per_second: part(written, seconds),
+            unaligned: part(self.unaligned as f64, self.came as f64),
+            gc_conflicts: part(self.delayed_by_gc as f64, ended as f64),
+            gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
+            gc_any: self.collecting.share(1, time),
+            gc_overlap: self.collecting.share(2, time),
+            throughput_variation: variation(self.timeline.full_intervals()),
+            device_waf: part(to_flash, to_drives),
+            array_waf: part(to_drives, written),
+            total_waf: part(to_flash, written),
+            read_amplification: part(self.drives.bytes(|stats| stats.pages_read), read),
+            drives: self.drives.drives.iter().map(|drive| figures(drive, time)).collect(),
+            timeline: self.timeline.timeline(),
+            reads,
+            writes,
+        }
+    }
+}
+
+impl Collecting {
+    /// The part of `time` in which at least `level` drives collected.
+    fn share(&self, level: usize, time: Duration) -> f64 {
+        let at_least: Duration = self.time.iter().skip(level).sum();
+        part(at_least.as_secs_f64(), time.as_secs_f64())
+    }
+}
+
+fn figures((stats, wear, free, _): &(Stats, Wear, f64, u32), time: Duration) -> DriveFigures {
+    let us = |time: Duration| time.as_nanos() as f64 / 1e3;
+    DriveFigures {
+        gc_duty: part(stats.gc_time.as_secs_f64(), time.as_secs_f64()),
+        gc_events: stats.gc.count,
+        gc_mean_us: us(stats.gc.mean()),
+        gc_max_us: us(stats.gc.longest),
+        waf: stats.waf(),
+        pages_read: stats.pages_read,
+        pages_written: stats.pages_written,
+        pages_moved: stats.flash.moved,
+        erases: stats.flash.erases,
+        free: *free,
+        most_worn: wear.most,
+        mean_wear: wear.mean,
+        buffer_full: stats.buffer_full,
+        read_queue_us: us(stats.read_queue.mean()),
+        write_queue_us: us(stats.write_queue.mean()),
+    }
+}
+
+/// `a / b`; zero if there is nothing.
+fn part(a: f64, b: f64) -> f64 {
+    if b > 0.0 { a / b } else { 0.0 }
+}
+
+fn variation(counts: impl Iterator<Item = u32>) -> f64 {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for count in counts.map(f64::from) {
+        (n, sum, squares) = (n + 1.0, sum + count, squares + count * count);
+    }
+    let mean = part(sum, n);
+    part((part(squares, n) - mean * mean).max(0.0).sqrt(), mean)
+}

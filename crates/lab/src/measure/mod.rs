@@ -1,0 +1,151 @@
+//! What is measured while a workload runs, and the figures that come of it.
+
+mod figures;
+mod latency;
+mod timeline;
+
+use std::time::Duration;
+
+use det::Instant;
+
+pub use figures::{DriveFigures, Figures};
+pub use latency::{Latency, LatencyError, QUANTILES};
+pub use timeline::Timeline;
+
+use crate::target::{GcChange, Target};
+use crate::workload::Kind;
+use figures::Drives;
+use latency::Recorder;
+
+/// Takes note of what happens. Until [`Meter::begin`] it only keeps up with who collects garbage.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    start: Option<Instant>,
+    end: Instant,
+    reads: Recorder,
+    writes: Recorder,
+    others: u64,
+    came: u64,
+    unaligned: u64,
+    read_blocks: u64,
+    written_blocks: u64,
+    delayed_by_gc: u64,
+    collecting: Collecting,
+    timeline: timeline::Builder,
+    drives: Drives,
+}
+
+/// Which drives collect garbage, and for how long how many have at a time.
+#[derive(Clone, Debug)]
+struct Collecting {
+    since: Vec<Option<Instant>>,
+    level: usize,
+    changed: Instant,
+    /// By how many collect.
+    time: Vec<Duration>,
+}
+
+impl Collecting {
+    /// Adds the time since the last change.
+    fn settle(&mut self, now: Instant) {
+        self.time[self.level] += now - self.changed;
+        self.changed = now;
+    }
+}
+
+impl Meter {
+    /// For a target of so many drives.
+    #[must_use]
+    pub fn new(drives: usize) -> Self {
+        Self {
+            start: None,
+            end: Instant::ORIGIN,
+            reads: Recorder::default(),
+            writes: Recorder::default(),
+            others: 0,
+            came: 0,
+            unaligned: 0,
+            read_blocks: 0,
+            written_blocks: 0,
+            delayed_by_gc: 0,
+            collecting: Collecting {
+                since: vec![None; drives],
+                level: 0,
+                changed: Instant::ORIGIN,
+                time: vec![Duration::ZERO; drives + 1],
+            },
+            timeline: timeline::Builder::new(drives),
+            drives: Drives::default(),
+        }
+    }
+
+    /// Measures from now on.
+    pub fn begin(&mut self, now: Instant) {
+        self.start = Some(now);
+        self.collecting.settle(now);
+        self.collecting.time.fill(Duration::ZERO);
+    }
+
+    /// When the measurement began.
+    #[must_use]
+    pub fn start(&self) -> Option<Instant> {
+        self.start
+    }
+
+    /// A request has come that is measured.
+    pub fn came(&mut self, kind: Kind, blocks: u32, aligned: bool) {
+        self.came += 1;
+        self.unaligned += u64::from(!aligned);
+        match kind {
+            Kind::Read => self.read_blocks += u64::from(blocks),
+            Kind::Write => self.written_blocks += u64::from(blocks),
+            Kind::Discard | Kind::Flush => {}
+        }
+    }
+
+    /// A request that is measured has ended.
+    pub fn ended(&mut self, now: Instant, kind: Kind, latency: Duration, delayed_by_gc: bool) {
+        self.delayed_by_gc += u64::from(delayed_by_gc);
+        match kind {
+            Kind::Read => self.reads.add(latency),
+            Kind::Write => self.writes.add(latency),
+            Kind::Discard | Kind::Flush => self.others += 1,
+        }
+        if let Some(start) = self.start {
+            self.timeline.ended(now - start, latency);
+        }
+    }
+
+    /// A drive has begun or ended to collect garbage.
+    pub fn gc(&mut self, change: GcChange) {
+        let GcChange { at, drive, collecting } = change;
+        let Collecting { since, .. } = &mut self.collecting;
+        let begun = since[drive];
+        since[drive] = collecting.then_some(at);
+        let level = since.iter().flatten().count();
+        self.collecting.settle(at);
+        self.collecting.level = level;
+        if let (Some(begun), false) = (begun, collecting) {
+            self.collected(drive, begun, at);
+        }
+    }
+
+    /// Nothing more will happen.
+    pub fn finish(&mut self, now: Instant, target: &impl Target) {
+        self.end = now;
+        self.collecting.settle(now);
+        for drive in 0..self.collecting.since.len() {
+            if let Some(begun) = self.collecting.since[drive].take() {
+                self.collected(drive, begun, now);
+            }
+        }
+        self.drives = Drives::of(target);
+    }
+
+    fn collected(&mut self, drive: usize, from: Instant, to: Instant) {
+        let Some(start) = self.start else { return };
+        if to > start {
+            self.timeline.collected(drive, from - start, to - start);
+        }
+    }
+}

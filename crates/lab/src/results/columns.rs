@@ -1,0 +1,104 @@
+//! The columns of a table of results.
+
+use crate::measure::{DriveFigures, Figures, Latency, QUANTILES};
+
+/// What a figure is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Microseconds.
+    Microseconds,
+    /// Microseconds, where less is not better: a length.
+    Seconds,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Per second.
+    PerSecond,
+    /// A part of one, for people in percent.
+    Share,
+    /// A factor.
+    Factor,
+    /// How many.
+    Count,
+}
+
+/// A figure that is told of every point.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is counted in.
+    pub unit: Unit,
+    /// Where it is.
+    pub value: fn(&Figures) -> f64,
+    /// Whether a table that should not be wide has it.
+    pub brief: bool,
+}
+
+const fn column(name: &'static str, unit: Unit, value: fn(&Figures) -> f64) -> Column {
+    Column { name, unit, value, brief: false }
+}
+
+const fn brief(name: &'static str, unit: Unit, value: fn(&Figures) -> f64) -> Column {
+    Column { name, unit, value, brief: true }
+}
+
+/// All columns, in the order of a table.
+pub const COLUMNS: &[Column] = &[
+    column("requests", Unit::Count, |f| f.requests as f64),
+    column("virtual time", Unit::Seconds, |f| f.seconds),
+    brief("requests/s", Unit::PerSecond, |f| f.requests_per_second),
+    column("read", Unit::BytesPerSecond, |f| f.read_bytes_per_second),
+    column("written", Unit::BytesPerSecond, |f| f.written_bytes_per_second),
+    brief("read mean", Unit::Microseconds, |f| f.reads.mean_us),
+    column("read sd", Unit::Microseconds, |f| f.reads.deviation_us),
+    column("read p50", Unit::Microseconds, |f| quantile(&f.reads, "p50")),
+    column("read p95", Unit::Microseconds, |f| quantile(&f.reads, "p95")),
+    brief("read p99", Unit::Microseconds, |f| quantile(&f.reads, "p99")),
+    brief("read p99.9", Unit::Microseconds, |f| quantile(&f.reads, "p99.9")),
+    column("read p99.99", Unit::Microseconds, |f| quantile(&f.reads, "p99.99")),
+    column("read max", Unit::Microseconds, |f| f.reads.max_us),
+    brief("write mean", Unit::Microseconds, |f| f.writes.mean_us),
+    column("write sd", Unit::Microseconds, |f| f.writes.deviation_us),
+    column("write p50", Unit::Microseconds, |f| quantile(&f.writes, "p50")),
+    column("write p95", Unit::Microseconds, |f| quantile(&f.writes, "p95")),
+    brief("write p99", Unit::Microseconds, |f| quantile(&f.writes, "p99")),
+    brief("write p99.9", Unit::Microseconds, |f| quantile(&f.writes, "p99.9")),
+    column("write p99.99", Unit::Microseconds, |f| quantile(&f.writes, "p99.99")),
+    column("write max", Unit::Microseconds, |f| f.writes.max_us),
+    brief("GC duty", Unit::Share, |f| mean(f, |drive| drive.gc_duty)),
+    column("GC events", Unit::Count, |f| sum(f, |drive| drive.gc_events as f64)),
+    column("GC mean", Unit::Microseconds, gc_mean),
+    column("GC max", Unit::Microseconds, |f| most(f, |drive| drive.gc_max_us)),
+    brief("GC conflicts", Unit::Share, |f| f.gc_conflicts),
+    column("GC any", Unit::Share, |f| f.gc_any),
+    column("GC overlap", Unit::Share, |f| f.gc_overlap),
+    column("throughput CV", Unit::Factor, |f| f.throughput_variation),
+    column("device WAF", Unit::Factor, |f| f.device_waf),
+    column("array WAF", Unit::Factor, |f| f.array_waf),
+    brief("total WAF", Unit::Factor, |f| f.total_waf),
+    column("read ampl.", Unit::Factor, |f| f.read_amplification),
+    column("erases", Unit::Count, |f| sum(f, |drive| drive.erases as f64)),
+    column("most worn", Unit::Count, |f| most(f, |drive| f64::from(drive.most_worn))),
+];
+
+fn quantile(latency: &Latency, name: &str) -> f64 {
+    let at = QUANTILES.iter().position(|(quantile, _)| *quantile == name);
+    latency.quantiles_us[at.expect("a quantile that is told")]
+}
+
+fn sum(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {
+    f.drives.iter().map(value).sum()
+}
+
+fn mean(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {
+    sum(f, value) / f.drives.len().max(1) as f64
+}
+
+fn most(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {
+    f.drives.iter().map(value).fold(0.0, f64::max)
+}
+
+fn gc_mean(f: &Figures) -> f64 {
+    let events = sum(f, |drive| drive.gc_events as f64);
+    sum(f, |drive| drive.gc_events as f64 * drive.gc_mean_us) / events.max(1.0)
+}

@@ -1,0 +1,83 @@
+//! A shard: one point with one seed, run from beginning to end. It depends on nothing else, so that
+//! shards can run anywhere and in any order.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use det::{Instant, Prng};
+use flashsim::Ssd;
+use raidcore::engine::Config;
+use raidcore::units::BLOCK_BYTES;
+
+use crate::experiment::Point;
+use crate::measure::Figures;
+use crate::run::run;
+use crate::target::{Alone, Array, DriveError, StartError, Target, Told};
+use crate::workload::WorkloadError;
+
+/// Why a shard can't be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardError {
+    /// There are no such drives.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// There is no such array.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The point's workload is none.
+    #[error("{0}")]
+    NoWorkload(String),
+    /// The workload does not fit the target, or can't be read on.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+}
+
+/// Runs a point with a seed; equal ones give equal figures. Relative paths are relative to `base`,
+/// and `count` counts the requests that have ended.
+///
+/// # Errors
+/// If it can't be run; see [`ShardError`].
+pub fn run_shard(
+    point: &Point,
+    seed: u64,
+    base: &Path,
+    count: &AtomicU64,
+) -> Result<Figures, ShardError> {
+    let profile = point.ssd.profile(base)?;
+    let mut seeds = Prng::new(seed);
+    let mut ssd = || {
+        let made = Ssd::new(&profile, point.ssd.precondition(), seeds.next_u64());
+        made.map_err(DriveError::from)
+    };
+    let depth = point.run.queue_depth;
+    let Some(array) = &point.array else {
+        let mut alone = Alone::new(ssd()?, depth);
+        let begun = (Instant::ORIGIN, Told::default());
+        return measure(&mut alone, begun, point, seeds.next_u64(), base, count);
+    };
+    let ssds = (0..array.members).map(|_| ssd()).collect::<Result<_, _>>()?;
+    let config = Config { tags: depth, jobs: jobs(depth), ..Config::default() };
+    let mut told = Told::default();
+    let (mut array, start) = Array::start(array, ssds, config, &mut told)?;
+    measure(&mut array, (start, told), point, seeds.next_u64(), base, count)
+}
+
+/// Stripes that can be worked on at once: two for each request, since many touch two.
+fn jobs(depth: u16) -> u16 {
+    depth.saturating_mul(2).max(Config::default().jobs)
+}
+
+fn measure<T: Target>(
+    target: &mut T,
+    (start, told): (Instant, Told),
+    point: &Point,
+    seed: u64,
+    base: &Path,
+    count: &AtomicU64,
+) -> Result<Figures, ShardError> {
+    let workload = point.workload().map_err(ShardError::NoWorkload)?;
+    let stream = workload.open(target.blocks() * BLOCK_BYTES as u64, seed, base)?;
+    let pace = stream.pace();
+    let (meter, end) = run(target, start, stream, pace, &point.run, told, count)?;
+    Ok(meter.figures(end))
+}

@@ -1,0 +1,278 @@
+//! An array: the engine over simulated SSDs.
+//!
+//! The engine is the one that serves real devices. Blocks have no bytes here and arithmetic takes
+//! no time; everything else that the engine asks for, its metadata and journal too, is I/O on the
+//! SSDs.
+
+use det::Instant;
+use flashsim::{Op, Ssd};
+use raidcore::engine::{self, Action, Config, Engine, Input, IoId, IoOp, JobId, RequestError};
+use raidcore::geometry::Level;
+use raidcore::meta::{
+    ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray,
+};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
+use serde::{Deserialize, Serialize};
+
+use super::drive::{Drive, Io, IoEnd};
+use super::{Ended, Request, Target, Told};
+use crate::units::Bytes;
+use crate::workload::Kind;
+
+/// `[array]`: what the array is like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArraySpec {
+    /// `raid0`, `raid1`, `raid4`, `raid5` or `raid6`.
+    #[serde(with = "LevelName")]
+    pub level: Level,
+    /// How many SSDs.
+    pub members: u8,
+    /// How much of a member is written before the next one's turn.
+    #[serde(default = "chunk")]
+    pub chunk: Bytes,
+    /// What survives an unclean stop: `journal`, `bitmap` or `resync`.
+    #[serde(default = "journaled", with = "ConsistencyName")]
+    pub consistency: Consistency,
+    /// The journal's size.
+    #[serde(default = "journal")]
+    pub journal: Bytes,
+}
+
+fn chunk() -> Bytes {
+    Bytes(64 << 10)
+}
+
+fn journal() -> Bytes {
+    Bytes(JOURNAL_BLOCKS * BLOCK_BYTES as u64)
+}
+
+fn journaled() -> Consistency {
+    Consistency::Journal
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Level", rename_all = "lowercase")]
+enum LevelName {
+    Raid0,
+    Raid1,
+    Raid4,
+    Raid5,
+    Raid6,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Consistency", rename_all = "lowercase")]
+enum ConsistencyName {
+    Resync,
+    Bitmap,
+    Journal,
+}
+
+/// Why an array can't be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its shape is impossible.
+    #[error("[array]: {0}")]
+    Layout(#[from] LayoutError),
+    /// The chunk is not whole blocks.
+    #[error("array.chunk is {0}; it must be a multiple of 4 KiB, and at most 1 MiB")]
+    Chunk(Bytes),
+}
+
+/// What happens on the array's behalf before it serves takes this long at most.
+const START_STEPS_MAX: u32 = 1_000_000;
+
+/// An array: the engine over simulated SSDs.
+pub struct Array {
+    engine: Engine,
+    drives: Vec<Drive>,
+    config: Config,
+    /// Requests of which something had to wait for garbage collection, by tag.
+    delayed: Vec<bool>,
+    actions: Vec<Action>,
+    computing: Vec<JobId>,
+    io_ends: Vec<IoEnd>,
+    ios: (u64, u64),
+}
+
+impl Array {
+    /// A new array, started and serving, on SSDs that hold nothing of it yet. The time at which it
+    /// serves is returned too.
+    ///
+    /// # Errors
+    /// If its shape is impossible or the SSDs are too small.
+    pub fn start(
+        spec: &ArraySpec,
+        ssds: Vec<Ssd>,
+        config: Config,
+        told: &mut Told,
+    ) -> Result<(Self, Instant), StartError> {
+        let block = BLOCK_BYTES as u64;
+        let chunk = u32::try_from(spec.chunk.0 / block)
+            .ok()
+            .filter(|_| spec.chunk.0.is_multiple_of(block))
+            .ok_or(StartError::Chunk(spec.chunk))?;
+        let drives: Vec<_> = (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
+        let new = NewArray {
+            array: ArrayId(*b"in virtual time!"),
+            name: "lab".into(),
+            created: 0,
+            level: spec.level,
+            chunk,
+            consistency: spec.consistency,
+            devices: (1..=spec.members).map(|member| DeviceUuid([member; 16])).collect(),
+            journal_blocks: spec.journal.0 / block,
+            member_blocks: drives.iter().map(Drive::blocks).min().unwrap_or(0),
+        };
+        let record = new.record()?;
+        let devices: Vec<_> =
+            (0..u32::from(spec.members)).map(|device| Some(DeviceId(device))).collect();
+        let assembled = Assembled::of_new(record, false);
+        let engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
+        let mut array = Self {
+            engine,
+            drives,
+            config,
+            delayed: vec![false; usize::from(config.tags)],
+            actions: Vec::new(),
+            computing: Vec::new(),
+            io_ends: Vec::new(),
+            ios: (0, 0),
+        };
+        let mut now = Instant::ORIGIN;
+        array.tell(now, Input::Tick, told);
+        for _ in 0..START_STEPS_MAX {
+            if array.engine.is_serving() {
+                break;
+            }
+            now = array.next().expect("a start that has not ended goes on");
+            array.poll(now, told);
+        }
+        assert!(array.engine.is_serving(), "nothing fails, so it starts");
+        Ok((array, now))
+    }
+
+    /// The engine, to look at.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Tells the engine something, and does what it wants.
+    fn tell(&mut self, now: Instant, input: Input, told: &mut Told) {
+        let mut input = Some(input);
+        while let Some(next) = input.take() {
+            self.engine.step(now, next, &mut self.actions);
+            for action in self.actions.drain(..) {
+                match action {
+                    Action::Io(io) => {
+                        let drive = &mut self.drives[io.device.0 as usize];
+                        drive.begin(now, translated(&io), &mut told.gc);
+                    }
+                    Action::Compute(job) => self.computing.push(job),
+                    Action::Complete { tag: Tag(tag), result } => {
+                        match result {
+                            Ok(()) => {}
+                            Err(
+                                error @ (RequestError::OutOfRange
+                                | RequestError::Io
+                                | RequestError::Stopping),
+                            ) => unreachable!("no drive fails: {error}"),
+                        }
+                        let delayed = &mut self.delayed[usize::from(tag)];
+                        let delayed_by_gc = core::mem::take(delayed);
+                        told.ended.push(Ended { tag, delayed_by_gc });
+                    }
+                    Action::Answer { .. } | Action::Note(_) | Action::Release(_) => {}
+                }
+            }
+            input = self.computing.pop().map(Input::Computed);
+        }
+    }
+
+    fn next_of_drives(&self) -> u64 {
+        self.drives.iter().map(Drive::next).min().unwrap_or(u64::MAX)
+    }
+
+    fn io_ended(&mut self, now: Instant, end: IoEnd, told: &mut Told) {
+        let id = IoId(end.id);
+        self.ios.0 += 1;
+        if end.delayed_by_gc {
+            self.ios.1 += 1;
+            for tag in self.engine.waiting_for(id) {
+                self.delayed[usize::from(tag.0)] = true;
+            }
+        }
+        self.tell(now, Input::IoDone { id, result: Ok(()) }, told);
+    }
+}
+
+impl Target for Array {
+    fn blocks(&self) -> u64 {
+        self.engine.geometry().capacity()
+    }
+
+    fn depth(&self) -> u16 {
+        self.config.tags
+    }
+
+    fn submit(&mut self, now: Instant, request: Request, told: &mut Told) {
+        let op = match request.kind {
+            Kind::Read => engine::Op::Read,
+            Kind::Write => engine::Op::Write,
+            Kind::Discard => engine::Op::Discard,
+            Kind::Flush => engine::Op::Flush,
+        };
+        let Request { tag, lba, blocks, .. } = request;
+        let request = engine::Request { tag: Tag(tag), op, lba: Lba(lba), blocks, fua: false };
+        self.tell(now, Input::Request(request), told);
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let engine = self.engine.deadline().map_or(u64::MAX, |(at, _)| at.0);
+        Some(Instant(self.next_of_drives().min(engine))).filter(|&next| next < Instant(u64::MAX))
+    }
+
+    fn poll(&mut self, now: Instant, told: &mut Told) {
+        let mut ends = core::mem::take(&mut self.io_ends);
+        while self.next_of_drives() <= now.0 {
+            for number in 0..self.drives.len() {
+                let drive = &mut self.drives[number];
+                if drive.next() <= now.0 {
+                    drive.poll(now, &mut ends, &mut told.gc);
+                    ends.drain(..).for_each(|end| self.io_ended(now, end, told));
+                }
+            }
+        }
+        self.io_ends = ends;
+        if self.engine.deadline().is_some_and(|(at, _)| at <= now) {
+            self.tell(now, Input::Tick, told);
+        }
+    }
+
+    fn ssds(&self) -> impl Iterator<Item = &Ssd> {
+        self.drives.iter().map(Drive::ssd)
+    }
+
+    fn reset_stats(&mut self) {
+        self.drives.iter_mut().for_each(Drive::reset_stats);
+        self.ios = (0, 0);
+    }
+
+    fn drive_ios(&self) -> (u64, u64) {
+        self.ios
+    }
+}
+
+/// What the engine wants, as a drive takes it.
+fn translated(io: &engine::Io) -> Io {
+    let (op, fua) = match io.op {
+        IoOp::Read(_) => (Op::Read, false),
+        IoOp::Write { fua, .. } => (Op::Write, fua),
+        IoOp::Store(_) | IoOp::Journal => (Op::Write, true),
+        IoOp::Flush => (Op::Flush, false),
+        IoOp::Discard => (Op::Trim, false),
+    };
+    Io { id: io.id.0, op, fua, at: io.at.0, blocks: io.blocks }
+}

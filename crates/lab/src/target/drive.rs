@@ -1,0 +1,261 @@
+//! A simulated SSD as an array's member: blocks of 4 KiB, and what a Linux block device has besides
+//! reads and writes.
+
+use std::path::{Path, PathBuf};
+
+use det::Instant;
+use flashsim::{Command, Completion, Op, Precondition, Profile, ProfileError, Ssd};
+use raidcore::units::BLOCK_BYTES;
+use serde::{Deserialize, Serialize};
+
+use super::GcChange;
+
+/// `[ssd]`: what the drives are like, each the same but for its seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveSpec {
+    /// A profile that comes with `flashsim`, or the path of one (with a `/` or ending in `.toml`).
+    pub profile: String,
+    /// Blocks of a plane, if it is to be smaller or larger than its profile has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
+    /// What it has been through.
+    #[serde(default, rename = "use")]
+    pub used: Use,
+    /// With `use = "aged"`: how many times its space was overwritten.
+    #[serde(default = "three")]
+    pub overwrites: f64,
+    /// What is different from the profile: any of its keys.
+    #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
+    pub set: toml::Table,
+}
+
+fn three() -> f64 {
+    3.0
+}
+
+/// What a drive has been through before the experiment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Use {
+    /// Nothing: it is erased.
+    Fresh,
+    /// It was written once, in order.
+    Filled,
+    /// After that it was overwritten at random.
+    #[default]
+    Aged,
+}
+
+/// Why there is no such drive.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The profile is impossible or can't be read.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// What was set makes it no profile.
+    #[error("ssd.set: {0}")]
+    Set(String),
+    /// It can't have been overwritten so often.
+    #[error("ssd.overwrites is {0}, but must be from 0 to 1000")]
+    Overwrites(f64),
+}
+
+impl DriveError {
+    /// The key of an experiment's file that it is about.
+    #[must_use]
+    pub fn key(&self, spec: &DriveSpec) -> String {
+        match self {
+            Self::Profile(error) => match error.key() {
+                Some("geometry.blocks") if spec.blocks.is_some() => "ssd.blocks".into(),
+                Some(key) => format!("ssd.set.{key}"),
+                None => "ssd.profile".into(),
+            },
+            Self::Set(_) => "ssd.set".into(),
+            Self::Overwrites(_) => "ssd.overwrites".into(),
+        }
+    }
+}
+
+impl DriveSpec {
+    /// The profile that is meant. Relative paths are relative to `base`.
+    ///
+    /// # Errors
+    /// If there is none, or it is impossible.
+    pub fn profile(&self, base: &Path) -> Result<Profile, DriveError> {
+        if !(0.0..=1000.0).contains(&self.overwrites) {
+            return Err(DriveError::Overwrites(self.overwrites));
+        }
+        let is_path = self.profile.contains('/') || self.profile.ends_with(".toml");
+        let mut profile = if is_path {
+            Profile::load(&base.join(PathBuf::from(&self.profile)))?
+        } else {
+            Profile::builtin(&self.profile)?
+        };
+        if !self.set.is_empty() {
+            let set = |message: toml::ser::Error| DriveError::Set(message.to_string());
+            let mut table = toml::Table::try_from(&profile).map_err(set)?;
+            crate::experiment::merge(&mut table, &self.set);
+            profile = table.try_into().map_err(|e: toml::de::Error| {
+                DriveError::Set(e.to_string().trim_end().to_owned())
+            })?;
+        }
+        if let Some(blocks) = self.blocks {
+            profile = profile.with_blocks(blocks);
+        }
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// What it has been through.
+    #[must_use]
+    pub fn precondition(&self) -> Precondition {
+        match self.used {
+            Use::Fresh => Precondition::Fresh,
+            Use::Filled => Precondition::Filled,
+            Use::Aged => Precondition::Aged(self.overwrites),
+        }
+    }
+}
+
+/// What is done on a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Io {
+    /// Comes back with the end.
+    pub(super) id: u64,
+    pub(super) op: Op,
+    /// It is durable when it has ended.
+    pub(super) fua: bool,
+    /// The first block of 4 KiB.
+    pub(super) at: u64,
+    pub(super) blocks: u32,
+}
+
+/// The end of an [`Io`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct IoEnd {
+    pub(super) id: u64,
+    pub(super) delayed_by_gc: bool,
+}
+
+/// An I/O under way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    id: u64,
+    flush_after: bool,
+    delayed_by_gc: bool,
+}
+
+/// See the [module](self).
+pub(super) struct Drive {
+    ssd: Ssd,
+    number: usize,
+    /// By tag.
+    pending: Vec<Pending>,
+    free: Vec<u32>,
+    volatile: bool,
+    collecting: bool,
+    completions: Vec<Completion>,
+    next: u64,
+}
+
+impl Drive {
+    pub(super) fn new(ssd: Ssd, number: usize) -> Self {
+        let mut drive = Self {
+            volatile: ssd.profile().buffer.is_some_and(|buffer| !buffer.power_safe),
+            ssd,
+            number,
+            pending: Vec::new(),
+            free: Vec::new(),
+            collecting: false,
+            completions: Vec::new(),
+            next: u64::MAX,
+        };
+        drive.look_ahead();
+        drive
+    }
+
+    pub(super) fn ssd(&self) -> &Ssd {
+        &self.ssd
+    }
+
+    /// Blocks of 4 KiB.
+    pub(super) fn blocks(&self) -> u64 {
+        let g = self.ssd.geometry();
+        u64::from(g.logical_pages) * u64::from(g.page_bytes) / BLOCK_BYTES as u64
+    }
+
+    /// When [`Drive::poll`] is to be called, in nanoseconds; never is `u64::MAX`.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn reset_stats(&mut self) {
+        self.ssd.reset_stats();
+    }
+
+    /// Begins an I/O within the drive.
+    pub(super) fn begin(&mut self, now: Instant, io: Io, gc: &mut Vec<GcChange>) {
+        let flush_after = io.fua && self.volatile;
+        let pending = Pending { id: io.id, flush_after, delayed_by_gc: false };
+        let tag = if let Some(tag) = self.free.pop() {
+            self.pending[tag as usize] = pending;
+            tag
+        } else {
+            self.pending.push(pending);
+            self.pending.len() as u32 - 1
+        };
+        let (page, pages) = match io.op {
+            Op::Flush => (0, 0),
+            Op::Read | Op::Write | Op::Trim => self.pages(io.at, io.blocks),
+        };
+        self.submit(now, Command { tag: tag.into(), op: io.op, page, pages });
+        self.watch(now, gc);
+    }
+
+    /// Lets everything happen up to `now`.
+    pub(super) fn poll(&mut self, now: Instant, ended: &mut Vec<IoEnd>, gc: &mut Vec<GcChange>) {
+        let mut completions = core::mem::take(&mut self.completions);
+        self.ssd.poll(now, &mut completions);
+        for done in completions.drain(..) {
+            let pending = &mut self.pending[done.tag as usize];
+            pending.delayed_by_gc |= done.delayed_by_gc;
+            if core::mem::take(&mut pending.flush_after) {
+                let flush = Command { tag: done.tag, op: Op::Flush, page: 0, pages: 0 };
+                self.submit(now, flush);
+                continue;
+            }
+            let Pending { id, delayed_by_gc, .. } = *pending;
+            self.free.push(done.tag as u32);
+            ended.push(IoEnd { id, delayed_by_gc });
+        }
+        self.completions = completions;
+        self.watch(now, gc);
+    }
+
+    fn submit(&mut self, now: Instant, command: Command) {
+        self.ssd.submit(now, command).expect("the array lies within its members");
+    }
+
+    /// The pages that blocks touch.
+    fn pages(&self, at: u64, blocks: u32) -> (u32, u32) {
+        let page = u64::from(self.ssd.geometry().page_bytes);
+        let first = at * BLOCK_BYTES as u64 / page;
+        let end = ((at + u64::from(blocks)) * BLOCK_BYTES as u64).div_ceil(page);
+        (first as u32, (end - first) as u32)
+    }
+
+    /// Notes whether it collects now, and when something will happen next.
+    fn watch(&mut self, now: Instant, gc: &mut Vec<GcChange>) {
+        let collecting = self.ssd.gc_state().dies > 0;
+        if collecting != self.collecting {
+            self.collecting = collecting;
+            gc.push(GcChange { at: now, drive: self.number, collecting });
+        }
+        self.look_ahead();
+    }
+
+    fn look_ahead(&mut self) {
+        self.next = self.ssd.next().map_or(u64::MAX, |at| at.0);
+    }
+}

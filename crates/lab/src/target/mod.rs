@@ -1,0 +1,84 @@
+//! What is measured: an array or a single SSD, as something that takes requests in virtual time.
+
+mod alone;
+mod array;
+mod drive;
+
+use det::Instant;
+use flashsim::Ssd;
+
+use crate::workload::Kind;
+
+pub use alone::Alone;
+pub use array::{Array, ArraySpec, StartError};
+pub use drive::{DriveError, DriveSpec, Use};
+
+/// A request, in blocks of 4 KiB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Comes back with [`Ended`]; below [`Target::depth`].
+    pub tag: u16,
+    /// What it does.
+    pub kind: Kind,
+    /// The first block.
+    pub lba: u64,
+    /// How many blocks.
+    pub blocks: u32,
+}
+
+/// A request has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// The request's tag, which is free again.
+    pub tag: u16,
+    /// Whether something that was done for it had to wait for garbage collection.
+    pub delayed_by_gc: bool,
+}
+
+/// A drive has begun or ended to collect garbage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GcChange {
+    /// When.
+    pub at: Instant,
+    /// Which drive.
+    pub drive: usize,
+    /// Whether it is collecting now.
+    pub collecting: bool,
+}
+
+/// What a target tells besides the requests that have ended.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Requests, in the order in which they ended.
+    pub ended: Vec<Ended>,
+    /// Garbage collection, in the order in which it happened.
+    pub gc: Vec<GcChange>,
+}
+
+/// An array or an SSD, in virtual time. Time never goes back from one call to the next.
+pub trait Target {
+    /// How many blocks of 4 KiB it has.
+    fn blocks(&self) -> u64;
+
+    /// How many requests it takes at a time.
+    fn depth(&self) -> u16;
+
+    /// Takes a request. It may end at once.
+    fn submit(&mut self, now: Instant, request: Request, told: &mut Told);
+
+    /// When [`Target::poll`] is to be called next.
+    fn next(&self) -> Option<Instant>;
+
+    /// Lets everything happen up to `now`, which must not be later than [`Target::next`].
+    fn poll(&mut self, now: Instant, told: &mut Told);
+
+    /// Its SSDs.
+    fn ssds(&self) -> impl Iterator<Item = &Ssd>;
+
+    /// Has its SSDs count from zero.
+    fn reset_stats(&mut self);
+
+    /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,
+    /// since the start.
+    fn drive_ios(&self) -> (u64, u64);
+}

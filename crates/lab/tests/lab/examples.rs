@@ -1,0 +1,43 @@
+//! The experiments that come with the project.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+use lab::experiment::{Task, merge};
+use lab::run::RunEnd;
+use lab::shard::run_shard;
+
+fn files() -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/experiments");
+    let entries = dir.read_dir().expect("there are examples");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn each_can_be_run() {
+    let mut validations = 0;
+    for path in files() {
+        match Task::load(&path).unwrap_or_else(|error| panic!("{error}")) {
+            Task::Validation(_) => validations += 1,
+            Task::Experiment(experiment) => {
+                for labelled in &experiment.points {
+                    let mut point = labelled.point.clone();
+                    // Only that it works: drives as small as can be, and few requests.
+                    point.ssd.blocks = Some(128);
+                    point.ssd.overwrites = 0.1;
+                    let small = toml::from_str("geometry = { channels = 1, chips = 2 }");
+                    merge(&mut point.ssd.set, &small.expect("a table"));
+                    point.run.requests = Some(300);
+                    point.run.warmup = point.run.warmup.min(100);
+                    let what = format!("{}: {}", path.display(), labelled.label());
+                    let figures = run_shard(&point, 1, &experiment.base, &AtomicU64::new(0))
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_eq!((figures.end, figures.requests), (RunEnd::Done, 300), "{what}");
+                }
+            }
+        }
+    }
+    assert_eq!(validations, 1);
+}

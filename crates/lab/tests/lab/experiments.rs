@@ -1,0 +1,82 @@
+//! Files of experiments: what they mean, and what is said of those that mean nothing.
+
+use crate::world::{RAID5, SSD, closed, parse};
+
+const RUN: &str = "[run]\nrequests = 10\nseeds = 2\n";
+
+/// It is refused with all of `words`.
+#[track_caller]
+fn refused(tables: &[&str], words: &[&str]) {
+    let error = parse(tables).expect_err("it is no experiment").to_string();
+    for word in words.iter().chain(&["test.toml"]) {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+}
+
+#[test]
+fn variants_and_sweeps_are_combined() {
+    let variants = "[[variant]]\nname = 'small'\nssd.blocks = 80\n[[variant]]\nname = 'alone'\n\
+                    ssd.set.gc.unit = 'page'\n";
+    let sweep = "[sweep]\n'run.requests' = [1, 2, 3]\nssd.overwrites = [0.5, 1.0]\n";
+    let experiment =
+        parse(&[RAID5, SSD, &closed(2, 0.5), RUN, sweep, variants]).expect("it is one");
+    assert_eq!(experiment.points.len(), 2 * 3 * 2);
+    let first = &experiment.points[0];
+    assert_eq!(first.label(), "small requests=1 overwrites=0.5");
+    assert_eq!((first.point.ssd.blocks, first.point.run.requests), (Some(80), Some(1)));
+    let last = &experiment.points[11];
+    assert_eq!(last.label(), "alone requests=3 overwrites=1.0");
+    assert_eq!((last.point.ssd.blocks, last.point.ssd.overwrites), (Some(64), 1.0));
+    let profile = last.point.ssd.profile(&experiment.base).expect("a profile");
+    assert_eq!(profile.gc.unit, flashsim::profile::Unit::Page);
+}
+
+#[test]
+fn unknown_keys_are_refused_with_their_line() {
+    let workload = closed(2, 0.5);
+    refused(&[RAID5, SSD, &workload, RUN, "colour = 'red'\n"], &["line", "colour", "requests"]);
+    refused(&[RAID5, SSD, &workload, RUN, "[extra]\n"], &["line", "extra", "variant"]);
+    refused(&[&RAID5.replace("chunk", "chunky"), SSD, &workload, RUN], &["line 6", "chunky"]);
+    refused(&[RAID5, SSD, &workload.replace("read", "reads"), RUN], &["line", "reads"]);
+    refused(&[RAID5, &format!("{SSD}size = 1\n"), &workload, RUN], &["line", "size", "profile"]);
+}
+
+#[test]
+fn impossible_points_are_refused() {
+    let workload = closed(2, 0.5);
+    let ssd = |more: &str| format!("{SSD}{more}\n");
+    refused(&[&RAID5.replace("raid5", "raid7"), SSD, &workload, RUN], &["raid7", "raid6"]);
+    refused(&[&SSD.replace("femu-ioda", "best"), &workload, RUN], &["line 3", "best", "msr2008"]);
+    refused(&[&ssd("set.gc.start = 0.9"), &workload, RUN], &["line", "gc."]);
+    refused(&[&ssd("set.gc.begin = 0.9"), &workload, RUN], &["line", "begin", "start"]);
+    refused(&[&SSD.replace("= 64", "= 4"), &workload, RUN], &["line", "geometry.blocks", "8"]);
+    refused(&[&SSD.replace("1.0", "-1.0"), &workload, RUN], &["overwrites", "-1"]);
+    refused(&[SSD, &closed(0, 0.5), RUN], &["depth", "at least 1"]);
+    refused(&[SSD, &closed(1, 1.5), RUN], &["read", "1.5"]);
+    refused(&[SSD, &workload, "[run]\nseeds = 0\n"], &["run.seeds"]);
+    refused(&[SSD, &workload, "[run]\nqueue_depth = 0\n"], &["run.queue_depth"]);
+    refused(&[SSD, &workload, "[run]\nseconds = nan\n"], &["run.seconds"]);
+}
+
+#[test]
+fn variants_and_sweeps_that_mean_nothing_are_refused() {
+    let tables =
+        |more: &'static str| [SSD, "[workload.synthetic]\nread = 1\nsize = 512\n", RUN, more];
+    refused(&tables("[[variant]]\nssd.blocks = 9\n"), &["line 16", "name"]);
+    refused(&tables("[[variant]]\nname = 'a'\n[[variant]]\nname = 'a'\n"), &["line 18", "two"]);
+    refused(&tables("[[variant]]\nname = 'a'\nssd.block = 9\n"), &["line 16", "a:", "block"]);
+    refused(&tables("[sweep]\n'ssd.blocks' = 9\n"), &["line 17", "list"]);
+    refused(&tables("[sweep]\nssd.blocks = []\n"), &["line 17", "list"]);
+    refused(&tables("[sweep]\n'ssd.blokcs' = [9]\n"), &["line 17", "blokcs"]);
+    refused(&tables("[sweep]\n'ssd.blocks.more' = [9]\n"), &["line 17", "blocks"]);
+    let huge = "[sweep]\n'run.requests' = [1,2,3,4,5,6,7,8,9,10]\n'run.warmup' = [1,2,3,4,5,6,7,8,9,10]\n\
+                'ssd.overwrites' = [1,2,3,4,5,6,7,8,9,10]\n'run.seeds' = [1,2,3,4,5,6,7,8,9,10]\n\
+                'run.queue_depth' = [1,2,3,4,5,6,7,8,9,10]\n'ssd.blocks' = [10,11]\n";
+    refused(&tables(huge), &["100000 points"]);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = lab::experiment::Task::load("/nowhere/x.toml".as_ref()).expect_err("none");
+    assert!(error.to_string().contains("/nowhere/x.toml"));
+}

@@ -1,0 +1,152 @@
+//! Figures that theory knows.
+
+use lab::run::RunEnd;
+
+use crate::world::{RAID5, SSD, closed, figures, near, open};
+
+/// Written once, in order, and too little to collect garbage.
+const FILLED: &str = "[ssd]\nprofile = 'femu-ioda'\nblocks = 64\nuse = 'filled'\n\
+                      set = { gc = { start = 0.1, hard = 0.05 } }\n";
+
+fn run(requests: u64, warmup: u64) -> String {
+    format!("[run]\nrequests = {requests}\nwarmup = {warmup}\n")
+}
+
+#[test]
+fn a_lone_read_takes_as_long_as_the_flash() {
+    let f = figures(&[FILLED, &closed(1, 1.0), &run(2000, 0)]);
+    near(f.reads.mean_us, 40.0, 1e-9);
+    near(f.reads.max_us, 40.0, 1e-3);
+    assert_eq!((f.reads.count, f.writes.count, f.requests), (2000, 0, 2000));
+    near(f.requests_per_second, 25_000.0, 1e-9);
+    assert_eq!(f.end, RunEnd::Done);
+}
+
+#[test]
+fn an_array_reads_as_fast_as_its_members() {
+    let f = figures(&[RAID5, FILLED, &closed(1, 1.0), &run(2000, 0)]);
+    near(f.reads.mean_us, 40.0, 1e-9);
+    assert_eq!(f.read_amplification, 1.0);
+}
+
+#[test]
+fn a_small_write_reads_two_and_then_writes_two() {
+    let f = figures(&[RAID5, FILLED, &closed(1, 0.0), &run(1000, 0)]);
+    // The superblocks say that the array is in use before the first write changes anything.
+    near(f.writes.quantiles_us[0], 240.0, 1e-3);
+    near(f.array_waf, 2.0, 0.02);
+    near(f.device_waf, 1.0, 1e-9);
+    near(f.total_waf, f.array_waf * f.device_waf, 1e-9);
+}
+
+#[test]
+fn a_whole_stripe_is_written_at_once() {
+    let workload = "[workload.synthetic]\nread = 0\nsize = '64K'\naddress = 'sequential'\n";
+    let f = figures(&[RAID5, FILLED, workload, &run(500, 0)]);
+    near(f.writes.quantiles_us[0], 200.0, 1e-3);
+    near(f.array_waf, 1.25, 0.02);
+    near(f.written_bytes_per_second, f.requests_per_second * 65_536.0, 1e-9);
+}
+
+/// John D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9 (1961).
+#[test]
+fn as_many_are_under_way_as_the_loop_is_deep() {
+    for (depth, array) in [(4, ""), (64, ""), (16, RAID5)] {
+        let f = figures(&[array, SSD, &closed(depth, 0.5), &run(20_000, 5000)]);
+        let all = f.reads.mean_us * f.reads.count as f64 + f.writes.mean_us * f.writes.count as f64;
+        let under_way = all / 1e6 / f.seconds;
+        near(under_way, f64::from(depth), 0.02);
+    }
+}
+
+#[test]
+fn users_who_think_ask_less() {
+    let workload = closed(1, 1.0) + "pace.closed.think = '60us'\n";
+    let f = figures(&[FILLED, &workload, &run(2000, 0)]);
+    near(f.requests_per_second, 10_000.0, 1e-3);
+    near(f.reads.mean_us, 40.0, 1e-9);
+}
+
+/// One die with Poisson arrivals is M/D/1: the mean is s + ρs / (2 (1 − ρ)).
+#[test]
+fn an_open_loop_waits_as_a_queue_does() {
+    let one_die = "[ssd]\nprofile = 'femu-ioda'\nblocks = 64\nuse = 'filled'\n\
+                   set = { geometry = { channels = 1, chips = 1 } }\n";
+    let (service, load) = (40.0, 0.6);
+    let f = figures(&[one_die, &open(load / service * 1e6, 1.0), &run(200_000, 1000)]);
+    near(f.reads.mean_us, service + load * service / (2.0 * (1.0 - load)), 0.02);
+}
+
+#[test]
+fn who_waits_outside_waits_too() {
+    // One request at a time, of those that come ten at once: the last one waits for nine.
+    let workload = "[workload.synthetic]\nread = 1\nsize = '4K'\npace.closed.depth = 10\n";
+    let one = "[run]\nrequests = 1000\nqueue_depth = 1\n";
+    let f = figures(&[FILLED, workload, one]);
+    near(f.reads.mean_us, 400.0, 0.01);
+    near(f.requests_per_second, 25_000.0, 0.001);
+}
+
+#[test]
+fn what_can_not_keep_up_is_ended() {
+    let f = figures(&[FILLED, &open(100e6, 1.0), &run(3_000_000, 0)]);
+    assert_eq!(f.end, RunEnd::Overloaded);
+    assert!(f.reads.count < 3_000_000);
+}
+
+#[test]
+fn collection_is_accounted_for() {
+    let f = figures(&[RAID5, SSD, &closed(16, 0.5), &run(30_000, 10_000)]);
+    let duties: Vec<_> = f.drives.iter().map(|drive| drive.gc_duty).collect();
+    let (most, sum) = (duties.iter().copied().fold(0.0, f64::max), duties.iter().sum::<f64>());
+    assert!(most > 0.1 && f.gc_any >= most && f.gc_any <= sum.min(1.0) + 1e-9, "{duties:?}");
+    assert!(f.gc_overlap > 0.0 && f.gc_overlap < f.gc_any);
+    assert!(f.gc_conflicts > f.gc_io_conflicts, "a request has several I/Os");
+    // The timeline tells the same story.
+    let t = &f.timeline;
+    for (gc, duty) in t.gc.iter().zip(&duties) {
+        let time: f64 = gc.iter().map(|&part| f64::from(part) * t.interval_us / 1e6).sum();
+        near(time, duty * f.seconds, 0.01);
+    }
+    let requests: u64 = t.requests.iter().map(|&count| u64::from(count)).sum();
+    assert_eq!(requests, f.reads.count + f.writes.count);
+    let worst = t.worst_us.iter().copied().fold(0.0, f32::max);
+    near(worst.into(), f.reads.max_us.max(f.writes.max_us), 0.01);
+    // Histograms hold every request.
+    let reads = f.reads.histogram().expect("a histogram");
+    assert_eq!(reads.len(), f.reads.count);
+    near(reads.value_at_quantile(0.99) as f64 / 1e3, f.reads.quantiles_us[2], 1e-3);
+}
+
+#[test]
+fn a_drive_that_is_not_full_collects_nothing() {
+    let fresh = SSD.replace("overwrites = 1.0", "use = 'fresh'");
+    let f = figures(&[&fresh, &closed(8, 0.0), &run(5000, 0)]);
+    assert_eq!((f.gc_any, f.gc_conflicts, f.device_waf), (0.0, 0.0, 1.0));
+}
+
+#[test]
+fn the_journal_is_written_to_the_drives() {
+    let journaled = RAID5.replace("'resync'", "'journal'\njournal = '1M'");
+    let f = figures(&[&journaled, FILLED, &closed(4, 0.0), &run(2000, 0)]);
+    assert!(
+        f.array_waf > 3.0,
+        "data, parity, and an entry for them on two members: {}",
+        f.array_waf
+    );
+}
+
+#[test]
+fn durable_writes_wait_for_a_volatile_buffer() {
+    let with_buffer = |safe: bool| {
+        format!(
+            "[ssd]\nprofile = 'femu-ioda'\nblocks = 64\nuse = 'filled'\n\
+             set = {{ buffer = {{ kib = 1024, power_safe = {safe} }} }}\n"
+        )
+    };
+    let workload = closed(1, 0.0) + "flush_every = 1\n";
+    let volatile = figures(&[&with_buffer(false), &workload, &run(400, 0)]);
+    let safe = figures(&[&with_buffer(true), &workload, &run(400, 0)]);
+    near(volatile.seconds, 200.0 * 200e-6, 0.01);
+    assert!(safe.seconds < volatile.seconds / 10.0);
+}

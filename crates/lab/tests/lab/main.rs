@@ -1,0 +1,7 @@
+//! The laboratory, from an experiment's file to its results.
+
+mod examples;
+mod experiments;
+mod figures;
+mod sweeps;
+mod world;
