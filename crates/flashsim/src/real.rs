@@ -237,13 +237,6 @@ impl RealTime {
         all.filter(|interval| interval.ended >= since.0).collect()
     }
 
-    /// A number that changes whenever something does that [`RealTime::save`] saves.
-    #[must_use]
-    pub fn changes(&self) -> u64 {
-        let Stats { flash, pages_written, pages_trimmed, .. } = self.ssd.stats();
-        flash.programmed + flash.moved + flash.erases + pages_written + pages_trimmed
-    }
-
     /// The drive's state, for [`Ssd::restore`].
     #[must_use]
     pub fn save(&self) -> Vec<u8> {

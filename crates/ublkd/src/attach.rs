@@ -16,6 +16,7 @@ use raidcore::meta::{
 };
 use raidcore::units::{BLOCK_BYTES, Pba};
 
+use crate::flash::Named;
 use crate::members::{Device, OpenError, OpenOptions};
 
 /// The blocks that hold all copies of the superblock.
@@ -91,7 +92,8 @@ pub enum AttachError {
     },
 }
 
-/// Opens and locks `paths` and assembles the array that they make.
+/// Opens and locks `paths` and assembles the array that they make. Paths can be those of modelled
+/// SSDs ([`Named`]).
 ///
 /// # Errors
 /// If a device can't be opened or the devices don't make an array, see [`AttachError`].
@@ -99,7 +101,11 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
     let mut opened = Vec::with_capacity(paths.len());
     let mut images = Vec::with_capacity(paths.len());
     for path in paths {
-        let device = open(path, &opened)?;
+        let named = Named::parse(path).map_err(OpenError::from)?;
+        let mut device = open(&named.path, &opened)?;
+        if let Some(flash) = &named.flash {
+            device.make_flash(flash).map_err(OpenError::from)?;
+        }
         images.push(read_image(&device)?);
         opened.push(Some(device));
     }
@@ -111,7 +117,7 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
 }
 
 /// Opens a device, that of a process which was just killed too. `opened` are ours already.
-fn open(path: &Path, opened: &[Option<Device>]) -> Result<Device, OpenError> {
+pub(crate) fn open(path: &Path, opened: &[Option<Device>]) -> Result<Device, OpenError> {
     let deadline = Instant::now() + RELEASE_MAX;
     loop {
         match Device::open(path, OpenOptions::default()) {
@@ -144,6 +150,8 @@ pub struct Examined {
     /// How many copies of the superblock are intact, of
     /// [`SUPERBLOCK_COPIES`](raidcore::meta::SUPERBLOCK_COPIES).
     pub intact_copies: usize,
+    /// The profile of the SSD that it is modelled as, if it is modelled as one.
+    pub flash: Option<String>,
 }
 
 /// Looks at a device without locking or changing it.
@@ -151,11 +159,12 @@ pub struct Examined {
 /// # Errors
 /// If it can't be opened.
 pub fn examine(path: &Path) -> Result<Examined, OpenError> {
-    let device = Device::open(path, LOOK)?;
+    let device = Device::open(Named::parse(path)?.path, LOOK)?;
     let (head, unreadable) = read(&device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
     let copies = copies(&head, &unreadable);
     Ok(Examined {
-        path: path.to_path_buf(),
+        path: device.path().to_path_buf(),
+        flash: device.flash_profile().map(str::to_owned),
         blocks: device.blocks(),
         superblock: choose_superblock(&copies),
         intact_copies: copies

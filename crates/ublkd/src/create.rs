@@ -22,6 +22,7 @@ use raidcore::meta::{
 };
 use raidcore::units::BLOCK_BYTES;
 
+use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::signature::Signature;
 pub(crate) use write::prepare_spare;
@@ -42,7 +43,7 @@ pub struct CreateConfig {
     pub level: Level,
     /// The chunk in blocks: a power of two from 1 to 256.
     pub chunk: u32,
-    /// The members, in order.
+    /// The members, in order; as modelled SSDs if they are called so ([`Named`]).
     pub paths: Vec<PathBuf>,
     /// What survives an unclean stop.
     pub consistency: Consistency,
@@ -200,6 +201,10 @@ pub enum CreateError {
 /// # Errors
 /// If it can't be, see [`CreateError`].
 pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
+    let named = config.paths.iter().map(|path| Named::parse(path));
+    let named: Vec<Named> = named.collect::<Result<_, _>>().map_err(OpenError::from)?;
+    let paths = named.iter().map(|named| named.path.clone()).collect();
+    let config = &CreateConfig { paths, ..config.clone() };
     check_name(&config.name)?;
     Geometry::new(config.level, config.paths.len(), config.chunk, 1).map_err(LayoutError::from)?;
     let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
@@ -213,17 +218,23 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     let mut opened: Vec<Device> = opened.collect::<Result<_, _>>()?;
     let mut notes = Vec::new();
     check_content(config, &opened, &mut notes)?;
+    check_flash(config, &opened, &named)?;
     let used = used_blocks(config, &opened, &mut notes);
     let record = record(config, used)?;
 
-    let files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;
+    let mut files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;
     let mut devices = Vec::with_capacity(config.paths.len());
-    for path in &config.paths {
+    for Named { path, flash } in &named {
         let at = opened.iter().position(|device| device.path() == path);
-        devices.push(match at {
+        let mut device = match at {
             Some(at) => opened.swap_remove(at),
             None => open(path)?,
-        });
+        };
+        if let Some(flash) = flash.as_ref().filter(|_| device.flash_profile().is_none()) {
+            files.paths.push(state_path(path));
+            device.make_flash(flash).map_err(OpenError::from)?;
+        }
+        devices.push(device);
     }
     let zeroed = write(&record, &devices, config.preallocate)?;
     files.keep();
@@ -312,6 +323,23 @@ fn check_content(
     Ok(())
 }
 
+/// That all can be modelled as the SSDs that they are asked to be.
+fn check_flash(
+    config: &CreateConfig,
+    devices: &[Device],
+    named: &[Named],
+) -> Result<(), CreateError> {
+    for Named { path, flash } in named {
+        let Some(flash) = flash else { continue };
+        let checked = match devices.iter().find(|device| device.path() == path) {
+            Some(device) => device.check_flash(flash).map(drop),
+            None => flash.check_size(path, config.file_blocks.unwrap_or(0) * BLOCK_BYTES as u64),
+        };
+        checked.map_err(OpenError::from)?;
+    }
+    Ok(())
+}
+
 /// How many blocks of each member are used.
 fn used_blocks(config: &CreateConfig, devices: &[Device], notes: &mut Vec<CreateNote>) -> u64 {
     let size = |path: &PathBuf| {
@@ -384,7 +412,7 @@ impl Drop for NewFiles {
 }
 
 /// Makes a new file's name durable.
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -22,6 +22,7 @@ pub use fronts::{FrontConfig, FrontError};
 
 use crate::attach::{AttachError, attach, find};
 use crate::control::{BindError, Front, Server, Service, Stopper};
+use crate::flash::Named;
 use crate::host::{Host, HostConfig, HostError, HostHandle};
 use fronts::Fronts;
 
@@ -96,7 +97,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         None => config.members.clone(),
     };
     // Absolute, as clients of the control socket have other working directories.
-    let members = members.iter().map(|path| std::path::absolute(path).unwrap_or(path.clone()));
+    let members = members.iter().map(|path| Named::absolute(path).unwrap_or(path.clone()));
     let members: Vec<PathBuf> = members.collect();
     let attached = attach(&members, config.options)?;
     let record = attached.assembled.record.clone();

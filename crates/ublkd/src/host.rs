@@ -28,6 +28,8 @@ pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
 pub use notes::{Event, Notes};
 
+pub use crate::ring::{DelayedIo, FlashLog, FlashReport, Quantiles};
+
 /// How an array is run.
 #[derive(Clone, Copy, Debug)]
 pub struct HostConfig {

@@ -9,6 +9,7 @@ mod compute;
 pub mod control;
 pub mod create;
 pub mod daemon;
+pub mod flash;
 pub mod front;
 pub mod host;
 pub mod members;

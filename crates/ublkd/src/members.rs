@@ -13,9 +13,11 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use flashsim::Ssd;
 use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::arena::Region;
+use crate::flash::{self, FlashError, NewFlash};
 
 /// How much is moved at once through memory that is aligned, for who comes with memory that isn't.
 const BOUNCE_BYTES: usize = 1 << 20;
@@ -70,6 +72,9 @@ pub enum OpenError {
         /// Its logical block size.
         bytes: u32,
     },
+    /// It is to be modelled as an SSD, and can't be.
+    #[error(transparent)]
+    Flash(#[from] FlashError),
 }
 
 /// The kinds of device.
@@ -90,6 +95,8 @@ pub struct Device {
     direct: bool,
     kind: Kind,
     identity: Identity,
+    /// The SSD that it is modelled as, with who does I/O on it or else here.
+    flash: Option<Box<Ssd>>,
 }
 
 /// What tells two devices apart, however they are called.
@@ -97,7 +104,8 @@ pub struct Device {
 pub struct Identity(u64, u64);
 
 impl Device {
-    /// Opens and, unless it is only to be looked at, locks a file or block device.
+    /// Opens and, unless it is only to be looked at, locks a file or block device. A file that has
+    /// the state of a modelled SSD beside it is one.
     ///
     /// # Errors
     /// If it can't be opened, is in use, or is nothing that an array can be built on.
@@ -149,7 +157,48 @@ impl Device {
             return Err(OpenError::BlockSize { path, bytes });
         }
         let blocks = bytes / BLOCK_BYTES as u64;
-        Ok(Self { path, file, blocks, direct, kind, identity })
+        let mut device = Self { path, file, blocks, direct, kind, identity, flash: None };
+        if kind == Kind::File {
+            device.flash = flash::load(&device.path, bytes)?.map(Box::new);
+        }
+        Ok(device)
+    }
+
+    /// Models a file as an SSD from now on. If it is modelled as one already, it goes on as it is.
+    ///
+    /// # Errors
+    /// If it is no file, or modelled as another SSD, or can't be one of that profile.
+    pub fn make_flash(&mut self, new: &NewFlash) -> Result<(), FlashError> {
+        if self.check_flash(new)? {
+            return Ok(());
+        }
+        let drive = new.drive(&self.path, self.blocks * BLOCK_BYTES as u64)?;
+        flash::store(&self.path, &drive.save())?;
+        self.flash = Some(Box::new(drive));
+        Ok(())
+    }
+
+    /// Whether it is modelled as such an SSD; if not, it can be.
+    ///
+    /// # Errors
+    /// As from [`Device::make_flash`], apart from those of storing it.
+    pub(crate) fn check_flash(&self, new: &NewFlash) -> Result<bool, FlashError> {
+        match &self.flash {
+            _ if self.kind != Kind::File => Err(FlashError::NotAFile { path: self.path.clone() }),
+            Some(drive) => new.check(&self.path, drive).map(|()| true),
+            None => new.check_size(&self.path, self.blocks * BLOCK_BYTES as u64).map(|()| false),
+        }
+    }
+
+    /// The profile of the SSD that it is modelled as, if it is modelled as one.
+    #[must_use]
+    pub fn flash_profile(&self) -> Option<&str> {
+        self.flash.as_ref().map(|drive| drive.profile().name.as_str())
+    }
+
+    /// The SSD that it is modelled as, for who does I/O on it.
+    pub(crate) fn take_flash(&mut self) -> Option<Box<Ssd>> {
+        self.flash.take()
     }
 
     /// As it was given to [`Device::open`].
@@ -283,8 +332,22 @@ impl Device {
     /// A device of which only the I/O matters: to test with pipes, which a device can hang like.
     #[cfg(test)]
     pub(crate) fn from_file(file: File, blocks: u64) -> Self {
-        let identity = Identity(0, file.as_raw_fd() as u64);
-        Self { path: "test".into(), file, blocks, direct: false, kind: Kind::File, identity }
+        Self {
+            path: "test".into(),
+            identity: Identity(0, file.as_raw_fd() as u64),
+            file,
+            blocks,
+            direct: false,
+            kind: Kind::File,
+            flash: None,
+        }
+    }
+
+    /// The same, modelled as an SSD whose state is beside the file at `path`.
+    #[cfg(test)]
+    pub(crate) fn with_flash(mut self, path: PathBuf, drive: Ssd) -> Self {
+        (self.path, self.flash) = (path, Some(Box::new(drive)));
+        self
     }
 }
 

@@ -3,10 +3,12 @@
 //! Invariants:
 //! - An op has one entry with the kernel (or on its way there) at a time, and its slot is free only
 //!   after that entry's completion: a completion always finds its op.
+//! - An op that succeeded on a modelled SSD is *held* until the model has ended it too.
 //! - The engine is told of an op once: at its end, or when it is given up (an *orphan*), whose late
 //!   completion only frees it.
 
 use det::Instant;
+use flashsim::real::Ended;
 use raidcore::engine::{IoError, IoId};
 use raidcore::units::Mem;
 
@@ -52,13 +54,27 @@ pub(crate) struct Op {
     /// What is left of a gather, in bytes from `done` on. `iovecs[first..]` are in use.
     pub(crate) iovecs: Vec<libc::iovec>,
     pub(crate) first: usize,
+    pub(crate) model: Model,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Free,
     Flying,
+    /// The kernel has ended it; the model has not.
+    Held,
     Orphan,
+}
+
+/// How far the model of an SSD is with an op.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Model {
+    /// The device is none that is modelled.
+    None,
+    /// It has not ended it.
+    Busy,
+    /// It has.
+    Ended(Ended),
 }
 
 /// What to do after a completion.
@@ -179,6 +195,7 @@ impl Ops {
                 pieces: Vec::new(),
                 iovecs: Vec::new(),
                 first: 0,
+                model: Model::None,
             });
             (self.slots.len() - 1) as u32
         });
@@ -189,7 +206,7 @@ impl Ops {
         (op.base, op.offset, op.bytes, op.done) = (std::ptr::null_mut(), 0, 0, 0);
         op.pieces.clear();
         op.iovecs.clear();
-        op.first = 0;
+        (op.first, op.model) = (0, Model::None);
         self.flying += 1;
         OpId { index, generation: op.generation }
     }
@@ -204,6 +221,36 @@ impl Ops {
         op
     }
 
+    /// The op of that name, unless it has been freed.
+    pub(crate) fn find(&mut self, id: OpId) -> Option<&mut Op> {
+        let op = self.slots.get_mut(id.index as usize)?;
+        (op.generation == id.generation && op.state != State::Free).then_some(op)
+    }
+
+    /// The kernel has ended it: holds it if the model has not. Tells whether it is held.
+    pub(crate) fn hold(&mut self, id: OpId) -> bool {
+        let op = self.get(id);
+        let held = op.model == Model::Busy;
+        if held {
+            op.state = State::Held;
+        }
+        held
+    }
+
+    /// The model has ended it. Tells whether the kernel had before.
+    pub(crate) fn modelled(&mut self, id: OpId, ended: Ended) -> bool {
+        // One that failed is gone, and its place may be another's.
+        let Some(op) = self.find(id) else { return false };
+        op.model = Model::Ended(ended);
+        op.state == State::Held
+    }
+
+    /// How many ops the kernel has ended and a model has not.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.slots.iter().filter(|op| op.state == State::Held).count()
+    }
+
     /// Whether it was given up.
     pub(crate) fn is_orphan(&mut self, id: OpId) -> bool {
         self.get(id).state == State::Orphan
@@ -212,7 +259,7 @@ impl Ops {
     /// The kernel has let go of it.
     pub(crate) fn free(&mut self, id: OpId) {
         let op = self.get(id);
-        let flying = op.state == State::Flying;
+        let flying = op.state != State::Orphan;
         op.state = State::Free;
         op.generation = (op.generation + 1) & (u32::MAX >> 1);
         self.flying -= usize::from(flying);

@@ -5,10 +5,13 @@
 //!   is full.
 //! - A member's number is given to another only when the kernel has let go of all I/O on it, orphans
 //!   included: an entry that waits can't meet a stranger.
+//! - I/O on a modelled SSD that succeeds is done when the model has ended it too, and not before: a
+//!   stall of the model is one of the device, but never one that counts as a device that is gone.
 //! - Nothing of the ring's own memory is with the kernel, so the ring can go at any time; the
 //!   memory of I/O is the arena's, which knows what is in flight.
 #![allow(unsafe_code)]
 
+mod flash;
 mod kernel;
 
 use std::collections::VecDeque;
@@ -17,13 +20,16 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use det::Instant;
+use flashsim::real::Ended;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use raidcore::engine::{IoError, IoId};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::members::Device;
-use crate::ops::{Next, OpId, OpKind, Ops};
+use crate::ops::{Model, Next, OpId, OpKind, Ops};
+use flash::Drives;
+pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
 use kernel::{build, entry, passing, register_memory};
 
 /// Completions that are nobody's I/O.
@@ -46,6 +52,8 @@ struct Member {
     released: bool,
     /// It has said that it can't discard.
     keeps_everything: bool,
+    /// Whether it is modelled as an SSD.
+    flash: bool,
 }
 
 /// How to make a ring.
@@ -78,6 +86,9 @@ pub(crate) struct Ring {
     registered_files: bool,
     /// Entries that have not found room in the submission queue.
     backlog: VecDeque<squeue::Entry>,
+    drives: Drives,
+    /// Scratch space.
+    modelled: Vec<Ended>,
     /// What the engine has not been told.
     done: VecDeque<(IoId, Result<(), IoError>)>,
     /// The earliest time at which an op can expire, or earlier.
@@ -103,6 +114,8 @@ impl Ring {
             members: (0..MEMBERS).map(|_| None).collect(),
             registered_files,
             backlog: VecDeque::with_capacity(room),
+            drives: Drives::default(),
+            modelled: Vec::new(),
             done: VecDeque::with_capacity(room),
             expiry: None,
             bell,
@@ -112,7 +125,12 @@ impl Ring {
     }
 
     /// Takes a device in.
-    pub(crate) fn open(&mut self, id: DeviceId, device: Device) -> io::Result<()> {
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        id: DeviceId,
+        mut device: Device,
+    ) -> io::Result<()> {
         assert!(self.find(id).is_none(), "{id:?} is open");
         let Some(index) = self.members.iter().position(Option::is_none) else {
             return Err(io::Error::other("too many devices are open"));
@@ -120,8 +138,18 @@ impl Ring {
         if self.registered_files {
             self.uring.submitter().register_files_update(index as u32, &[device.fd()])?;
         }
-        let member = Member { id, device, in_flight: 0, released: false, keeps_everything: false };
-        self.members[index] = Some(member);
+        let (drive, path) = (device.take_flash(), device.path().to_path_buf());
+        self.members[index] = Some(Member {
+            id,
+            in_flight: 0,
+            released: false,
+            keeps_everything: false,
+            flash: drive.is_some(),
+            device,
+        });
+        if let Some(drive) = drive {
+            self.drives.open(now, MemberIndex(index as u16), path, *drive);
+        }
         Ok(())
     }
 
@@ -158,7 +186,7 @@ impl Ring {
         };
         let (base, piece) = arena.resolve(to, range.1);
         self.attach(arena, id, base, piece);
-        self.go(id, arena);
+        self.start(now, id, arena);
     }
 
     /// Begins a write.
@@ -182,7 +210,7 @@ impl Ring {
             Source::Pages(piece) => (arena.base(piece), piece),
         };
         self.attach(arena, id, base, piece);
-        self.go(id, arena);
+        self.start(now, id, arena);
     }
 
     /// Begins a durable write of pages and then the memory that `payload` visits.
@@ -215,7 +243,7 @@ impl Ring {
             let (base, piece) = arena.resolve(mem, blocks);
             part(arena, base, piece, blocks);
         });
-        self.go(id, arena);
+        self.start(now, id, arena);
     }
 
     /// Begins a flush.
@@ -223,7 +251,7 @@ impl Ring {
         let Some(id) = self.begin(now, io, OpKind::Flush, (Pba(0), 0)) else {
             return;
         };
-        self.go(id, arena);
+        self.start(now, id, arena);
     }
 
     /// Begins to give a range back.
@@ -242,7 +270,7 @@ impl Ring {
         let Some(id) = self.begin(now, io, OpKind::Discard, range) else {
             return;
         };
-        self.go(id, arena);
+        self.start(now, id, arena);
     }
 
     /// An I/O that has ended; every I/O that was begun comes out here once.
@@ -250,29 +278,41 @@ impl Ring {
         self.done.pop_front()
     }
 
-    /// Takes in what the kernel has completed, and gives up what takes too long.
+    /// Takes in what the kernel and the models have ended, and gives up what takes too long.
     pub(crate) fn reap(&mut self, now: Instant, arena: &mut Arena) {
-        loop {
-            let entry = self.uring.completion().next();
-            let Some(entry) = entry else { break };
-            match entry.user_data() {
-                CANCELLED => {}
-                BELL if cqueue::more(entry.flags()) => {}
-                BELL => self.listen(),
-                bits => self.completed(OpId::from_bits(bits), entry.result(), arena),
-            }
+        self.take_completions(now, arena);
+        if self.drives.next().is_some_and(|next| next <= now) {
+            self.poll_drives(now, arena);
         }
-        if self.expiry.is_some_and(|expiry| expiry <= now) {
-            while let Some(id) = self.ops.expire(now) {
-                self.give_up(id, arena);
-            }
-            self.expiry = self.ops.deadline();
-        }
+        self.give_up_before(now, arena);
+    }
+
+    /// Takes in what the kernel has completed, and gives up all that it has not.
+    pub(crate) fn give_up_all(&mut self, now: Instant, arena: &mut Arena) {
+        self.take_completions(now, arena);
+        self.give_up_before(Instant(u64::MAX), arena);
     }
 
     /// When [`Ring::reap`] wants to be called at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.expiry
+        self.expiry.into_iter().chain(self.drives.next()).min()
+    }
+
+    /// How the modelled SSDs are.
+    pub(crate) fn flash_reports(&mut self, now: Instant) -> Vec<(DeviceId, FlashReport)> {
+        let members = self.members.iter().zip(0..).filter_map(|(m, at)| Some((m.as_ref()?, at)));
+        let here = members.filter(|(member, _)| member.flash && !member.released);
+        here.filter_map(|(m, at)| Some((m.id, self.drives.report(now, MemberIndex(at))?))).collect()
+    }
+
+    /// When a modelled SSD collected garbage since `since`, and whom it kept waiting.
+    pub(crate) fn flash_log(
+        &mut self,
+        now: Instant,
+        device: DeviceId,
+        since: Instant,
+    ) -> Option<FlashLog> {
+        self.drives.log(now, self.find(device)?, since)
     }
 
     /// How many I/Os have not been told as done.
@@ -313,6 +353,28 @@ impl Ring {
         }
     }
 
+    fn take_completions(&mut self, now: Instant, arena: &mut Arena) {
+        loop {
+            let entry = self.uring.completion().next();
+            let Some(entry) = entry else { break };
+            match entry.user_data() {
+                CANCELLED => {}
+                BELL if cqueue::more(entry.flags()) => {}
+                BELL => self.listen(),
+                bits => self.completed(now, OpId::from_bits(bits), entry.result(), arena),
+            }
+        }
+    }
+
+    fn give_up_before(&mut self, now: Instant, arena: &mut Arena) {
+        if self.expiry.is_some_and(|expiry| expiry <= now) {
+            while let Some(id) = self.ops.expire(now) {
+                self.give_up(id, arena);
+            }
+            self.expiry = self.ops.deadline();
+        }
+    }
+
     fn find(&self, id: DeviceId) -> Option<MemberIndex> {
         let here = |m: &Option<Member>| m.as_ref().is_some_and(|m| m.id == id && !m.released);
         self.members.iter().position(here).map(|index| MemberIndex(index as u16))
@@ -348,6 +410,16 @@ impl Ring {
         op.pieces.push(piece);
     }
 
+    /// Asks for a new op: the kernel, and the model if there is one.
+    fn start(&mut self, now: Instant, id: OpId, arena: &Arena) {
+        let op = self.ops.get(id);
+        if self.members[usize::from(op.member.0)].as_ref().is_some_and(|member| member.flash) {
+            op.model = Model::Busy;
+            self.drives.begin(now, id, op);
+        }
+        self.go(id, arena);
+    }
+
     /// Asks the kernel for what is left of an op.
     fn go(&mut self, id: OpId, arena: &Arena) {
         let op = self.ops.get(id);
@@ -363,7 +435,7 @@ impl Ring {
         self.push(entry);
     }
 
-    fn completed(&mut self, id: OpId, result: i32, arena: &mut Arena) {
+    fn completed(&mut self, now: Instant, id: OpId, result: i32, arena: &mut Arena) {
         if self.ops.is_orphan(id) {
             self.retire(id, arena);
             return;
@@ -384,6 +456,32 @@ impl Ring {
         };
         if let (OpKind::Read(mem), Ok(())) = (op.kind, result) {
             arena.settle(mem, op.base, op.bytes);
+        }
+        if result.is_err() || !self.ops.hold(id) {
+            self.finish(now, id, result, arena);
+        }
+    }
+
+    /// Lets the models go on, and ends what they alone had kept.
+    fn poll_drives(&mut self, now: Instant, arena: &mut Arena) {
+        let mut all = std::mem::take(&mut self.modelled);
+        self.drives.poll(now, &mut all);
+        for ended in all.drain(..) {
+            let id = OpId::from_bits(ended.tag);
+            if self.ops.modelled(id, ended) {
+                self.finish(now, id, Ok(()), arena);
+            }
+        }
+        self.modelled = all;
+    }
+
+    /// An op has ended.
+    fn finish(&mut self, now: Instant, id: OpId, result: Result<(), IoError>, arena: &mut Arena) {
+        let op = self.ops.get(id);
+        if let (Model::Ended(ended), Ok(())) = (op.model, result) {
+            let began =
+                Instant(op.deadline.0.saturating_sub(self.config.io_timeout.as_nanos() as u64));
+            self.drives.count(op, began, ended, now);
         }
         self.done.push_back((op.io, result));
         self.retire(id, arena);
@@ -417,8 +515,12 @@ impl Ring {
         let member = &mut self.members[usize::from(index.0)];
         let idle = |member: &mut Member| member.released && member.in_flight == 0;
         if let Some(member) = member.take_if(idle) {
-            // The kernel may drop its own reference later than we ours.
-            member.device.unlock();
+            if member.flash {
+                self.drives.close(index, member.device);
+            } else {
+                // The kernel may drop its own reference later than we ours.
+                member.device.unlock();
+            }
             if self.registered_files {
                 // Can only fail for a number out of range; then the file would stay open.
                 let gone = self.uring.submitter().register_files_update(index.0.into(), &[-1]);

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ArrayReport, Outcome, Refusal, Reply, Request, VERSION, encode_request, socket_path};
+use super::{
+    ArrayReport, FlashLog, Outcome, Refusal, Reply, Request, VERSION, encode_request, socket_path,
+};
 
 /// The longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
@@ -114,6 +116,17 @@ impl Client {
     /// As [`Client::call`].
     pub fn status(&mut self) -> Result<ArrayReport, ClientError> {
         let value = self.call(&Request::Status)?;
+        serde_json::from_value(value)
+            .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+    }
+
+    /// What a member that is a modelled SSD did since `since`, in nanoseconds of the system's
+    /// monotonic clock.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn flash_log(&mut self, member: u8, since: u64) -> Result<FlashLog, ClientError> {
+        let value = self.call(&Request::FlashLog { disk: member.to_string(), since })?;
         serde_json::from_value(value)
             .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
     }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::host::FlashLog;
 pub use client::{Client, ClientError, running};
 pub use report::level_name;
 pub use report::{
@@ -62,6 +63,13 @@ pub enum Request {
     DiskFail {
         /// Which.
         disk: String,
+    },
+    /// When a member that is a modelled SSD collected garbage: answered with a [`FlashLog`].
+    FlashLog {
+        /// Which member.
+        disk: String,
+        /// What had ended before is left out: nanoseconds of `CLOCK_MONOTONIC`.
+        since: u64,
     },
     /// Let go of a spare.
     DiskRemove {

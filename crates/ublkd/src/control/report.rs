@@ -9,6 +9,8 @@ use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId};
 use serde::{Deserialize, Serialize};
 
+use crate::host::FlashReport;
+
 /// What does not change while an array runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Facts {
@@ -118,7 +120,7 @@ pub struct Problem {
 }
 
 /// A member.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MemberReport {
     /// Its number.
     pub member: u8,
@@ -134,6 +136,9 @@ pub struct MemberReport {
     pub read_errors: u64,
     /// Write errors since the start.
     pub write_errors: u64,
+    /// If it is a modelled SSD, how that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<FlashReport>,
 }
 
 /// A member's state.
@@ -231,10 +236,12 @@ impl ArrayReport {
     pub(super) fn new(
         facts: &Facts,
         status: &Status,
+        flash: &[(DeviceId, FlashReport)],
         path: impl Fn(DeviceId) -> Option<PathBuf>,
         fronts: Vec<Front>,
         events: Vec<EventReport>,
     ) -> Self {
+        let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
         let members = status.members.iter().map(|m| MemberReport {
             member: m.member.0,
             path: m.device.and_then(&path),
@@ -247,6 +254,7 @@ impl ArrayReport {
             since: m.since,
             read_errors: m.read_errors,
             write_errors: m.write_errors,
+            flash: m.device.and_then(flash),
         });
         let spare = |&device: &DeviceId| SpareReport { path: path(device) };
         let mut report = Self {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use det::Instant;
 use raidcore::engine::{Command, CommandError, Note, Pace, Status};
 use raidcore::meta::{Areas, ArrayRecord, DeviceUuid, SlotState};
 use raidcore::units::{DeviceId, MemberId};
@@ -12,9 +13,11 @@ use tokio::sync::watch;
 
 use super::report::{ArrayReport, EventReport, Facts, Front, describe};
 use super::{Refusal, Request};
+use crate::attach::open;
 use crate::create::{prepare_spare, random_uuid};
+use crate::flash::Named;
 use crate::host::{HostError, HostHandle};
-use crate::members::{Device, OpenError, OpenOptions};
+use crate::members::{Device, OpenError};
 use crate::signature::Signature;
 
 /// How many events a report tells.
@@ -145,6 +148,10 @@ impl Service {
                 let member = self.member(&disk, &self.status().await?)?;
                 self.command(Command::Fail(member)).await
             }
+            Request::FlashLog { disk, since } => {
+                let member = self.member(&disk, &self.status().await?)?;
+                self.flash_log(member, Instant(since)).await
+            }
             Request::DiskRemove { disk } => {
                 let device = self.spare(&disk, &self.status().await?)?;
                 self.command(Command::Remove(device)).await
@@ -177,11 +184,26 @@ impl Service {
 
     async fn report(&self) -> Result<Value, Refusal> {
         let status = self.status().await?;
+        let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let events: Vec<EventReport> = events.iter().cloned().collect();
         let path = |device| self.host.device_path(device);
-        let report = ArrayReport::new(&self.facts, &status, path, self.fronts.clone(), events);
+        let fronts = self.fronts.clone();
+        let report = ArrayReport::new(&self.facts, &status, &flash, path, fronts, events);
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
+    }
+
+    async fn flash_log(&self, member: MemberId, since: Instant) -> Result<Value, Refusal> {
+        let status = self.status().await?;
+        let device = status.members.iter().find(|m| m.member == member).and_then(|m| m.device);
+        let log = match device {
+            Some(device) => self.host.flash_log(device, since).await,
+            None => Ok(None),
+        };
+        let message = format!("member {} is not modelled as an SSD", member.0);
+        let log = log.map_err(|error| self.refusal(error))?;
+        let log = log.ok_or_else(|| Refusal::new("no-flash", message))?;
+        serde_json::to_value(log).map_err(|e| Refusal::new("internal", e.to_string()))
     }
 
     async fn status(&self) -> Result<Status, Refusal> {
@@ -273,7 +295,8 @@ impl Service {
     fn is_at(&self, device: DeviceId, path: &str) -> bool {
         let canonical = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let at = self.host.device_path(device).map(canonical);
-        at == Some(canonical(PathBuf::from(path)))
+        let named = Named::parse(Path::new(path));
+        named.is_ok_and(|named| at == Some(canonical(named.path)))
     }
 
     fn no_such(&self, disk: &str, what: &str) -> Refusal {
@@ -320,15 +343,18 @@ impl Service {
 /// A device that can be a spare: locked, and nothing of what it carried is left to be taken for
 /// metadata.
 fn take_in(path: &Path, areas: &Areas, force: bool) -> Result<(Device, DeviceUuid), Refusal> {
-    let device = Device::open(path, OpenOptions::default()).map_err(|error| {
+    let refused = |error: OpenError| {
         let code = match &error {
             OpenError::InUse { .. } => "in-use",
+            OpenError::Flash(_) => "flash",
             OpenError::Refused { .. }
             | OpenError::WrongKind { .. }
             | OpenError::BlockSize { .. } => "device",
         };
         Refusal::new(code, error.to_string())
-    })?;
+    };
+    let Named { path, flash } = Named::parse(path).map_err(|error| refused(error.into()))?;
+    let mut device = open(&path, &[]).map_err(refused)?;
     let shown = path.display();
     let (have, need) = (device.blocks(), areas.member_blocks());
     if have < need {
@@ -339,6 +365,9 @@ fn take_in(path: &Path, areas: &Areas, force: bool) -> Result<(Device, DeviceUui
     if let Some(signature) = Signature::find(&device).map_err(io)?.filter(|_| !force) {
         let message = format!("{shown} carries {signature}");
         return Err(Refusal::new("occupied", message).hint("--force overwrites it"));
+    }
+    if let Some(flash) = flash {
+        device.make_flash(&flash).map_err(|error| refused(error.into()))?;
     }
     prepare_spare(&device, areas).map_err(io)?;
     let uuid = random_uuid().map_err(io)?;

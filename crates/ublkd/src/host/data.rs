@@ -95,7 +95,6 @@ struct Data {
     arena: Arena,
     submissions: Submissions,
     shared: Arc<Shared>,
-    clock: Clock,
     now: Instant,
     /// By tag.
     in_flight: Vec<Option<Submission>>,
@@ -122,8 +121,7 @@ impl Data {
         let numbered = (0u32..).map(DeviceId).zip(devices);
         let devices: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
         let ids: Vec<_> = devices.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
-        let clock = Clock::start();
-        let now = clock.now();
+        let now = now();
         let engine = Engine::new(config.engine, assembled, &ids, now, wall_seconds());
         let mut arena = Arena::new(
             submissions.payload_memory(),
@@ -137,7 +135,7 @@ impl Data {
         };
         let mut ring = Ring::new(ring_config, &mut arena, submissions.bell().fd())?;
         for (id, device) in devices.into_iter().flatten() {
-            ring.open(id, device)?;
+            ring.open(now, id, device)?;
         }
         Ok(Self {
             engine,
@@ -147,7 +145,6 @@ impl Data {
             in_flight: (0..submissions.config().tags).map(|_| None).collect(),
             submissions,
             shared,
-            clock,
             now,
             actions: Vec::new(),
             orders: Vec::new(),
@@ -179,7 +176,7 @@ impl Data {
 
     /// Takes in all that has happened.
     fn take_in(&mut self) {
-        self.now = self.clock.now();
+        self.now = now();
         self.ring.reap(self.now, &mut self.arena);
         while let Some((id, result)) = self.ring.next_done() {
             self.feed(Input::IoDone { id, result });
@@ -233,6 +230,10 @@ impl Data {
         match order {
             Order::Command(command, answer) => self.command(command, Asker::Command(answer)),
             Order::Status(answer) => reply(answer, Ok(self.engine.status())),
+            Order::Flash(answer) => reply(answer, Ok(self.ring.flash_reports(self.now))),
+            Order::FlashLog { device, since, answer } => {
+                reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
+            }
             Order::Add { device, uuid, answer } => self.add(device, uuid, answer),
             Order::Gone(device) => self.feed(Input::DeviceGone(device)),
             Order::Join(answer) => self.waiting.push(answer),
@@ -256,7 +257,7 @@ impl Data {
         let device = DeviceId(self.next_device);
         self.next_device += 1;
         let (blocks, path) = (opened.blocks(), opened.path().to_path_buf());
-        if let Err(error) = self.ring.open(device, opened) {
+        if let Err(error) = self.ring.open(self.now, device, opened) {
             reply(answer, Err(HostError::Device(error)));
             return;
         }
@@ -369,7 +370,7 @@ impl Data {
     /// Ends the requests that the engine will never complete.
     fn fail_requests(&mut self) {
         // Gives up all I/O, so that no device touches memory that a front end gets back.
-        let given_up = AssertUnwindSafe(|| self.ring.reap(Instant(u64::MAX), &mut self.arena));
+        let given_up = AssertUnwindSafe(|| self.ring.give_up_all(self.now, &mut self.arena));
         if catch_unwind(given_up).is_err() {
             tracing::error!("I/O could not be given up");
         }
@@ -383,19 +384,11 @@ impl Data {
     }
 }
 
-/// The system's monotonic clock, from its start on.
-struct Clock {
-    start: std::time::Instant,
-}
-
-impl Clock {
-    fn start() -> Self {
-        Self { start: std::time::Instant::now() }
-    }
-
-    fn now(&self) -> Instant {
-        Instant::ORIGIN + self.start.elapsed()
-    }
+/// The system's monotonic clock, which others can read as well.
+fn now() -> Instant {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let time = Duration::try_from(time).expect("the monotonic clock began at zero");
+    Instant::ORIGIN + time
 }
 
 /// The time in seconds since 1970.

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
+use det::Instant;
 use raidcore::engine::{Command, CommandError, Status};
 use raidcore::meta::DeviceUuid;
 use raidcore::units::DeviceId;
@@ -18,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::notes::{Log, Notes};
 use crate::members::Device;
+use crate::ring::{FlashLog, FlashReport};
 use crate::volume::{Bell, block_on};
 
 /// Why an array did not do what it was told.
@@ -87,6 +89,17 @@ impl HostHandle {
         self.order(Order::Status)
     }
 
+    /// How those of its devices are that are modelled SSDs.
+    pub fn flash(&self) -> Answer<Vec<(DeviceId, FlashReport)>> {
+        self.order(Order::Flash)
+    }
+
+    /// What a modelled SSD did since `since`, a time of the system's monotonic clock; nothing if
+    /// the device is none.
+    pub fn flash_log(&self, device: DeviceId, since: Instant) -> Answer<Option<FlashLog>> {
+        self.order(|answer| Order::FlashLog { device, since, answer })
+    }
+
     /// Gives the array an opened device as a spare, under an identity that no device has had; if a
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
@@ -150,6 +163,8 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, HostError>>;
 pub(super) enum Order {
     Command(Command, Reply<()>),
     Status(Reply<Status>),
+    Flash(Reply<Vec<(DeviceId, FlashReport)>>),
+    FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
     Add { device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
     Gone(DeviceId),
     Stop(Option<Reply<()>>),
@@ -240,6 +255,8 @@ impl Shared {
         match order {
             Order::Command(_, answer) => reply(answer, Err(why())),
             Order::Status(answer) => reply(answer, Err(why())),
+            Order::Flash(answer) => reply(answer, Err(why())),
+            Order::FlashLog { answer, .. } => reply(answer, Err(why())),
             Order::Add { answer, .. } => reply(answer, Err(why())),
             Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),
             Order::Gone(_) | Order::Stop(None) => {}

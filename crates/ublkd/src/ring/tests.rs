@@ -3,6 +3,7 @@ use std::fs::File;
 use raidcore::units::Tag;
 
 use super::*;
+use crate::flash;
 use crate::volume::{Buffer, Submissions, Volume, VolumeConfig};
 
 const LIMIT: Duration = Duration::from_secs(1);
@@ -17,6 +18,10 @@ struct World {
 
 /// A ring of two entries over one device.
 fn world(file: File) -> World {
+    world_of(Device::from_file(file, 64))
+}
+
+fn world_of(device: Device) -> World {
     let (volume, submissions) = Volume::channel(VolumeConfig {
         name: "test".into(),
         blocks: 64,
@@ -28,7 +33,7 @@ fn world(file: File) -> World {
     let mut arena = Arena::new(submissions.payload_memory(), 1, 1).unwrap();
     let config = RingConfig { entries: 2, io_timeout: LIMIT, register_memory: false };
     let mut ring = Ring::new(config, &mut arena, submissions.bell().fd()).unwrap();
-    ring.open(DEVICE, Device::from_file(file, 64)).unwrap();
+    ring.open(Instant::ORIGIN, DEVICE, device).unwrap();
     World { ring, arena, volume, _submissions: submissions }
 }
 
@@ -122,4 +127,86 @@ fn io_on_a_device_that_is_closed_fails_at_once() {
     world.ring.flush(Instant::ORIGIN, &world.arena, (IoId(1), DEVICE));
     assert!(world.ring.has_done());
     assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::Gone))));
+}
+
+/// A device that is a modelled SSD with nothing to do, and no interface that takes time.
+fn ssd(dir: &tempfile::TempDir, file: File) -> Device {
+    let mut profile = flashsim::Profile::builtin("msr2008").unwrap().covering(1 << 20).unwrap();
+    (profile.bus, profile.link) = (None, None);
+    let drive = flashsim::Ssd::new(&profile, flashsim::Precondition::Filled, 1).unwrap();
+    Device::from_file(file, 64).with_flash(dir.path().join("a"), drive)
+}
+
+#[test]
+fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
+    let program = Duration::from_micros(200);
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = world_of(ssd(&dir, tempfile::tempfile().unwrap()));
+    let buffer = world.buffers(1).remove(0);
+    let (io, from) = ((IoId(1), DEVICE), Source::Mem(mem(buffer.tag())));
+    world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(3), 1));
+    // The kernel is done, however long it took; the model's clock stands still.
+    while world.ring.ops.held() == 0 {
+        world.ring.submit_and_sleep(Some(Duration::from_millis(1))).unwrap();
+        world.ring.reap(Instant::ORIGIN, &mut world.arena);
+    }
+    assert_eq!(world.ring.next_done(), None);
+    assert_eq!(
+        (world.ring.outstanding(), world.ring.deadline()),
+        (1, Some(Instant::ORIGIN + program))
+    );
+    let almost = Instant(program.as_nanos() as u64 - 1);
+    world.ring.reap(almost, &mut world.arena);
+    assert_eq!(world.ring.next_done(), None);
+    // Nor does the limit for an answer count what the model takes.
+    world.ring.reap(Instant::ORIGIN + program, &mut world.arena);
+    assert_eq!(world.ring.next_done(), Some((IoId(1), Ok(()))));
+    assert_eq!(world.ring.outstanding(), 0);
+
+    let reports = world.ring.flash_reports(Instant::ORIGIN + LIMIT);
+    let [(DEVICE, report)] = &reports[..] else { panic!("{reports:?}") };
+    assert_eq!((report.writes.count, report.drive.pages_written), (1, 1));
+    world.ring.close(DEVICE);
+    assert!(world.ring.members[0].is_none());
+    drop(world);
+    let stored = flash::load(&dir.path().join("a"), 1 << 18).unwrap().expect("a state");
+    assert_eq!(stored.stats().pages_written, 1);
+}
+
+#[test]
+fn a_stall_of_the_model_is_no_device_that_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut profile = flashsim::Profile::builtin("msr2008").unwrap().covering(1 << 20).unwrap();
+    profile.nand.read_us = 3e6;
+    let drive = flashsim::Ssd::new(&profile, flashsim::Precondition::Filled, 1).unwrap();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(1 << 18).unwrap();
+    let mut world = world_of(Device::from_file(file, 64).with_flash(dir.path().join("a"), drive));
+    let buffer = world.buffers(1).remove(0);
+    let (arena, to) = (&mut world.arena, mem(buffer.tag()));
+    world.ring.read(Instant::ORIGIN, arena, (IoId(1), DEVICE), to, (Pba(0), 1));
+    while world.ring.ops.held() == 0 {
+        world.ring.submit_and_sleep(Some(Duration::from_millis(1))).unwrap();
+        world.ring.reap(Instant::ORIGIN, &mut world.arena);
+    }
+    world.ring.reap(Instant::ORIGIN + 2 * LIMIT, &mut world.arena);
+    assert_eq!(world.ring.next_done(), None, "it is neither gone nor done");
+    world.ring.reap(Instant::ORIGIN + 4 * LIMIT, &mut world.arena);
+    assert_eq!(world.ring.next_done(), Some((IoId(1), Ok(()))));
+}
+
+#[test]
+fn an_error_of_the_file_behind_a_modelled_ssd_is_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    // Nothing can be read from an empty file.
+    let mut world = world_of(ssd(&dir, tempfile::tempfile().unwrap()));
+    let buffers = world.buffers(2);
+    for (id, buffer) in (1..).zip(&buffers) {
+        let (arena, to) = (&mut world.arena, mem(buffer.tag()));
+        world.ring.read(Instant::ORIGIN, arena, (IoId(id), DEVICE), to, (Pba(0), 1));
+        assert_eq!(world.done(), (IoId(id), Err(IoError::Gone)));
+    }
+    // What the model ends later is nobody's.
+    world.ring.reap(Instant::ORIGIN + LIMIT, &mut world.arena);
+    assert_eq!((world.ring.next_done(), world.ring.outstanding()), (None, 0));
 }

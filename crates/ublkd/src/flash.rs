@@ -1,0 +1,279 @@
+//! Files that behave like SSDs: `flash:PROFILE:PATH`, and the drive's state beside the file.
+//!
+//! The state of the drive behind `PATH` is in `PATH.flash`: what [`flashsim::Ssd::save`] gives. It
+//! is about timing alone. No byte of data depends on it: without it the file is a plain one.
+//!
+//! Invariants:
+//! - Who has the file locked, and only they, read and write its state.
+//! - At any moment, a crash leaves a whole state: an older one, or the newer one.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use flashsim::profile::BUILTIN;
+use flashsim::{Precondition, Profile, ProfileError, RestoreError, Ssd};
+
+use crate::create::{random_uuid, sync_directory};
+
+/// What a path begins with to be that of a drive with a profile.
+const PREFIX: &str = "flash:";
+
+/// The states that a new drive can be in, and what they are called.
+const STATES: [(&str, Precondition); 3] = [
+    ("fresh", Precondition::Fresh),
+    ("filled", Precondition::Filled),
+    ("aged", Precondition::Aged(2.0)),
+];
+
+/// A state of which more than this part of the file's size is taken for something else: a page of
+/// 512 bytes takes 4.
+const SHARE_MAX: u64 = 64;
+
+/// And this much in any case.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Why a file can't be a modelled SSD.
+#[derive(Debug, thiserror::Error)]
+pub enum FlashError {
+    /// It is not named as one has to be.
+    #[error(
+        "{0}: write it like flash:mqsim:PATH, with a profile's name or file, or like \
+         flash:mqsim+aged:PATH with one of +fresh, +filled, +aged; the profiles are {names}",
+        names = profile_names()
+    )]
+    Spelling(String),
+    /// The profile can't be used.
+    #[error("{path} can't be such an SSD: {source}")]
+    Profile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ProfileError,
+    },
+    /// It is a block device.
+    #[error("{path} is no file: only files can be modelled as SSDs")]
+    NotAFile {
+        /// The device.
+        path: PathBuf,
+    },
+    /// Its state is no state, or can't be read or written.
+    #[error(
+        "{path} can't be used: {source}; it only says how worn the modelled SSD is. Delete it to go \
+         on with a plain file, or to start over with an SSD by giving the member as \
+         flash:PROFILE:PATH"
+    )]
+    State {
+        /// The file with the state.
+        path: PathBuf,
+        /// Why.
+        source: StateError,
+    },
+    /// It is a drive of another profile already.
+    #[error(
+        "{path} holds the state of the profile {found:?}, which is not the one that was asked for, \
+         {asked:?}; leave the profile away to go on with it, or delete it to start over"
+    )]
+    Other {
+        /// The file with the state.
+        path: PathBuf,
+        /// The profile's name.
+        found: String,
+        /// The name of the one that was asked for.
+        asked: String,
+    },
+}
+
+/// Why a state can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The kernel refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is none.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// It is that of a smaller drive than there is.
+    #[error("it is the state of a drive of {drive} bytes, the file has {file}")]
+    TooSmall {
+        /// The drive's size.
+        drive: u64,
+        /// The file's size.
+        file: u64,
+    },
+    /// It is larger than that of any drive of this size.
+    #[error("it is too large for the state of a drive of {file} bytes")]
+    TooLarge {
+        /// The file's size.
+        file: u64,
+    },
+}
+
+/// A device as people name it: a path, or `flash:PROFILE:PATH` or `flash:PROFILE+STATE:PATH`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Named {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What drive it is to be modelled as, if that was said.
+    pub flash: Option<NewFlash>,
+}
+
+/// A drive that was asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewFlash {
+    /// A profile's name, or the path of its file.
+    profile: String,
+    state: Precondition,
+}
+
+impl Named {
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// If it begins like a modelled SSD's name and does not go on like one.
+    pub fn parse(typed: &Path) -> Result<Self, FlashError> {
+        let Some(rest) = typed.as_os_str().as_bytes().strip_prefix(PREFIX.as_bytes()) else {
+            return Ok(Self { path: typed.to_path_buf(), flash: None });
+        };
+        let wrong = || FlashError::Spelling(typed.display().to_string());
+        let colon = rest.iter().position(|&b| b == b':').ok_or_else(wrong)?;
+        let profile = str::from_utf8(&rest[..colon]).map_err(|_| wrong())?;
+        let path = PathBuf::from(OsStr::from_bytes(&rest[colon + 1..]));
+        let (profile, state) = match profile.rsplit_once('+') {
+            None => (profile, Precondition::Fresh),
+            Some((profile, state)) => {
+                let known = STATES.iter().find(|(name, _)| *name == state).ok_or_else(wrong)?;
+                (profile, known.1)
+            }
+        };
+        if profile.is_empty() || path.as_os_str().is_empty() {
+            return Err(wrong());
+        }
+        let flash = Some(NewFlash { profile: profile.to_owned(), state });
+        Ok(Self { path, flash })
+    }
+
+    /// What to type in any working directory for `typed` in this one.
+    ///
+    /// # Errors
+    /// If there is no working directory.
+    pub fn absolute(typed: &Path) -> io::Result<PathBuf> {
+        let Ok(Self { path, flash: Some(flash) }) = Self::parse(typed) else {
+            return std::path::absolute(typed);
+        };
+        let state = STATES.iter().find(|(_, state)| *state == flash.state);
+        let profile = match flash.file() {
+            None => flash.profile.clone().into(),
+            Some(file) => std::path::absolute(file)?.into_os_string(),
+        };
+        let mut name = PREFIX.as_bytes().to_vec();
+        name.extend(profile.into_vec());
+        name.extend(state.into_iter().flat_map(|(name, _)| [b"+", name.as_bytes()].concat()));
+        name.push(b':');
+        name.extend(std::path::absolute(path)?.into_os_string().into_vec());
+        Ok(std::ffi::OsString::from_vec(name).into())
+    }
+}
+
+impl NewFlash {
+    /// A new drive for the file at `path`, which has `bytes` bytes.
+    ///
+    /// # Errors
+    /// If there can be none of that profile.
+    pub(crate) fn drive(&self, path: &Path, bytes: u64) -> Result<Ssd, FlashError> {
+        let profile = self.load().and_then(|profile| profile.covering(bytes));
+        let drive = profile.and_then(|profile| Ssd::new(&profile, self.state, seed()));
+        drive.map_err(|source| FlashError::Profile { path: path.to_path_buf(), source })
+    }
+
+    /// That there can be such a drive of `bytes` bytes.
+    pub(crate) fn check_size(&self, path: &Path, bytes: u64) -> Result<(), FlashError> {
+        let profile = self.load().and_then(|profile| profile.covering(bytes));
+        let path = path.to_path_buf();
+        profile.map(drop).map_err(|source| FlashError::Profile { path, source })
+    }
+
+    /// That the drive behind the file at `path` is of this profile, of whatever size.
+    pub(crate) fn check(&self, path: &Path, drive: &Ssd) -> Result<(), FlashError> {
+        let profile = self.load();
+        let asked =
+            profile.map_err(|source| FlashError::Profile { path: path.to_path_buf(), source })?;
+        let found = drive.profile();
+        if asked.clone().with_blocks(found.geometry.blocks) == *found {
+            return Ok(());
+        }
+        let (found, asked) = (found.name.clone(), asked.name);
+        Err(FlashError::Other { path: state_path(path), found, asked })
+    }
+
+    fn load(&self) -> Result<Profile, ProfileError> {
+        self.file().map_or_else(|| Profile::builtin(&self.profile), Profile::load)
+    }
+
+    /// The profile's file, if it is not one of those that everybody has.
+    fn file(&self) -> Option<&Path> {
+        let path = Path::new(&self.profile);
+        let is_file = self.profile.contains('/') || path.extension().is_some();
+        is_file.then_some(path)
+    }
+}
+
+/// Where the state of the drive behind the file at `path` is.
+pub(crate) fn state_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".flash");
+    name.into()
+}
+
+/// The drive behind the file at `path`, which has `bytes` bytes, if it is modelled as one.
+pub(crate) fn load(path: &Path, bytes: u64) -> Result<Option<Ssd>, FlashError> {
+    let path = state_path(path);
+    let drive = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(mut file) => read(&mut file, bytes),
+    };
+    drive.map(Some).map_err(|source| FlashError::State { path, source })
+}
+
+fn read(file: &mut File, bytes: u64) -> Result<Ssd, StateError> {
+    let most = BYTES_MAX.max(bytes / SHARE_MAX);
+    let mut state = Vec::new();
+    file.take(most + 1).read_to_end(&mut state)?;
+    if state.len() as u64 > most {
+        return Err(StateError::TooLarge { file: bytes });
+    }
+    let ssd = Ssd::restore(&state)?;
+    let g = ssd.geometry();
+    let drive = u64::from(g.logical_pages) * u64::from(g.page_bytes);
+    if drive < bytes { Err(StateError::TooSmall { drive, file: bytes }) } else { Ok(ssd) }
+}
+
+/// Puts a state beside the file at `path`, in place of what was there.
+pub(crate) fn store(path: &Path, state: &[u8]) -> Result<(), FlashError> {
+    let path = state_path(path);
+    let mut new = path.clone().into_os_string();
+    new.push(".new");
+    let write = || {
+        let mut file = File::create(&new)?;
+        file.write_all(state)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        sync_directory(&path)
+    };
+    write().map_err(|error| FlashError::State { path: path.clone(), source: error.into() })
+}
+
+/// Drives that were made at the same time collect garbage at different ones.
+fn seed() -> u64 {
+    random_uuid().map_or(1, |uuid| u64::from_le_bytes(*uuid.first_chunk().unwrap_or(&[1; 8])))
+}
+
+fn profile_names() -> String {
+    BUILTIN.iter().map(|builtin| builtin.name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! Members that are modelled SSDs: which op their models are at, how long each took, and their
+//! states, which are stored from time to time and when a member is closed.
+//!
+//! Invariant: the file of a member that is closed stays locked until its state is stored.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use det::Instant;
+use flashsim::Ssd;
+use flashsim::real::{Ended, GcInterval, Io, RealTime, Report};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::MemberIndex;
+use crate::flash;
+use crate::members::Device;
+use crate::ops::{Op, OpId, OpKind};
+
+/// For how long a state that has changed is not stored, at least.
+const STORE_PAUSE: Duration = Duration::from_secs(30);
+
+/// And so many times as long as copying it has kept the data thread.
+const STORE_PAUSE_TIMES: u32 = 200;
+
+/// How many of the latest I/Os that waited for garbage collection are remembered.
+const DELAYED_KEPT: usize = 1 << 13;
+
+/// How a member that is a modelled SSD is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlashReport {
+    /// What the model says.
+    #[serde(flatten)]
+    pub drive: Report,
+    /// I/Os since it was opened: reads that didn't wait for garbage collection.
+    pub reads: Quantiles,
+    /// Reads that did.
+    pub reads_delayed: Quantiles,
+    /// Writes that didn't.
+    pub writes: Quantiles,
+    /// Writes that did.
+    pub writes_delayed: Quantiles,
+}
+
+/// How long I/Os took, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// How many there were.
+    pub count: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// 99 of 100 took at most so long.
+    pub p99_ns: u64,
+    /// 999 of 1000.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// When a modelled SSD collected garbage, and whom it kept waiting, in nanoseconds of the system's
+/// monotonic clock (`CLOCK_MONOTONIC`).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FlashLog {
+    /// Stretches of garbage collection, the oldest first.
+    pub gc: Vec<GcInterval>,
+    /// I/Os that waited for it, in the order in which they ended.
+    pub delayed: Vec<DelayedIo>,
+}
+
+/// An I/O that waited for garbage collection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DelayedIo {
+    /// Whether it was a read.
+    pub read: bool,
+    /// When it was begun.
+    pub began: u64,
+    /// When the model ended it.
+    pub modelled: u64,
+    /// When it was done: then, or when the file's I/O was.
+    pub ended: u64,
+}
+
+struct Drive {
+    member: MemberIndex,
+    path: PathBuf,
+    model: RealTime,
+    /// Something was written since its state was stored.
+    changed: bool,
+    /// Not before.
+    store_at: Instant,
+    storing: Option<JoinHandle<()>>,
+    reads: [Histogram<u64>; 2],
+    writes: [Histogram<u64>; 2],
+    delayed: VecDeque<DelayedIo>,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Drives {
+    drives: Vec<Drive>,
+    /// Those that are being closed.
+    closing: Vec<JoinHandle<()>>,
+}
+
+impl Drives {
+    /// A member is a drive.
+    pub(super) fn open(&mut self, now: Instant, member: MemberIndex, path: PathBuf, drive: Ssd) {
+        self.drives.push(Drive {
+            member,
+            path,
+            model: RealTime::new(drive, now),
+            changed: false,
+            store_at: now + STORE_PAUSE,
+            storing: None,
+            reads: [latencies(), latencies()],
+            writes: [latencies(), latencies()],
+            delayed: VecDeque::new(),
+        });
+    }
+
+    /// Begins an op in its member's model.
+    pub(super) fn begin(&mut self, now: Instant, id: OpId, op: &Op) {
+        let io = match op.kind {
+            OpKind::Read(_) => Io::Read,
+            OpKind::Write { durable } => Io::Write { durable },
+            OpKind::Gather => Io::Write { durable: true },
+            OpKind::Flush => Io::Flush,
+            OpKind::Discard => Io::Discard,
+        };
+        if let Some(drive) = self.drive(op.member) {
+            drive.changed |= matches!(io, Io::Write { .. } | Io::Discard);
+            drive.model.begin(now, id.to_bits(), io, op.offset, op.bytes as u64);
+        }
+    }
+
+    /// When [`Drives::poll`] is to be called next.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let store = |drive: &Drive| drive.changed.then_some(drive.store_at);
+        self.drives.iter().flat_map(|drive| [drive.model.next(), store(drive)]).flatten().min()
+    }
+
+    /// Appends the ops that the models have ended.
+    pub(super) fn poll(&mut self, now: Instant, ended: &mut Vec<Ended>) {
+        for drive in &mut self.drives {
+            drive.model.poll(now, ended);
+            if drive.changed && drive.store_at <= now {
+                drive.store(now);
+            }
+        }
+    }
+
+    /// Takes down how long an op took.
+    pub(super) fn count(&mut self, op: &Op, began: Instant, ended: Ended, now: Instant) {
+        let Some(drive) = self.drive(op.member) else { return };
+        let read = matches!(op.kind, OpKind::Read(_));
+        let latencies = match op.kind {
+            OpKind::Read(_) => &mut drive.reads,
+            OpKind::Write { .. } | OpKind::Gather => &mut drive.writes,
+            OpKind::Flush | OpKind::Discard => return,
+        };
+        let nanos = u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX);
+        latencies[usize::from(ended.delayed_by_gc)].saturating_record(nanos);
+        if ended.delayed_by_gc {
+            if drive.delayed.len() == DELAYED_KEPT {
+                drive.delayed.pop_front();
+            }
+            let (began, modelled, ended) = (began.0, ended.at.0, now.0);
+            drive.delayed.push_back(DelayedIo { read, began, modelled, ended });
+        }
+    }
+
+    /// How a member is.
+    pub(super) fn report(&mut self, now: Instant, member: MemberIndex) -> Option<FlashReport> {
+        let drive = self.drive(member)?;
+        let [reads, reads_delayed] = drive.reads.each_ref().map(quantiles);
+        let [writes, writes_delayed] = drive.writes.each_ref().map(quantiles);
+        let drive = drive.model.report(now);
+        Some(FlashReport { drive, reads, reads_delayed, writes, writes_delayed })
+    }
+
+    /// What was remembered of a member since `since`.
+    pub(super) fn log(
+        &mut self,
+        now: Instant,
+        member: MemberIndex,
+        since: Instant,
+    ) -> Option<FlashLog> {
+        let drive = self.drive(member)?;
+        let delayed = drive.delayed.iter().filter(|io| io.ended >= since.0);
+        Some(FlashLog { delayed: delayed.copied().collect(), gc: drive.model.gc_log(now, since) })
+    }
+
+    /// Stores a member's state, then lets go of the device. What the model has not ended by then is
+    /// as if the power had failed.
+    pub(super) fn close(&mut self, member: MemberIndex, device: Device) {
+        let Some(at) = self.drives.iter().position(|drive| drive.member == member) else { return };
+        let Drive { path, model, storing, .. } = self.drives.swap_remove(at);
+        self.closing.retain(|thread| !thread.is_finished());
+        self.closing.extend(in_background(move || {
+            if let Some(storing) = storing {
+                join(storing);
+            }
+            store(&path, &model.save());
+            device.unlock();
+        }));
+    }
+
+    fn drive(&mut self, member: MemberIndex) -> Option<&mut Drive> {
+        self.drives.iter_mut().find(|drive| drive.member == member)
+    }
+}
+
+impl Drop for Drives {
+    /// Waits until all is stored.
+    fn drop(&mut self) {
+        let storing = self.drives.iter_mut().filter_map(|drive| drive.storing.take());
+        self.closing.drain(..).chain(storing).for_each(join);
+    }
+}
+
+impl Drive {
+    /// Stores the state: only the copying keeps the data thread.
+    fn store(&mut self, now: Instant) {
+        self.store_at = now + STORE_PAUSE;
+        if self.storing.as_ref().is_some_and(|storing| !storing.is_finished()) {
+            return;
+        }
+        self.storing.take().map(join);
+        let begin = std::time::Instant::now();
+        let state = self.model.save();
+        self.store_at = now + STORE_PAUSE.max(begin.elapsed() * STORE_PAUSE_TIMES);
+        self.changed = false;
+        let path = self.path.clone();
+        self.storing = in_background(move || store(&path, &state));
+    }
+}
+
+fn store(path: &Path, state: &[u8]) {
+    if let Err(error) = flash::store(path, state) {
+        tracing::warn!(%error, "the state of a modelled SSD could not be stored");
+    }
+}
+
+/// Does something in a thread of its own, if the system has one.
+fn in_background(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name("flash state".into()).spawn(work);
+    let refused = |error: &_| tracing::warn!(%error, "no thread to store a modelled SSD's state");
+    thread.inspect_err(refused).ok()
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("storing the state of a modelled SSD failed");
+    }
+}
+
+/// From 1 ns to an hour, to 1 in 100.
+fn latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 3_600_000_000_000, 2).expect("bounds and precision are possible")
+}
+
+fn quantiles(latencies: &Histogram<u64>) -> Quantiles {
+    let at = |quantile| latencies.value_at_quantile(quantile);
+    Quantiles {
+        count: latencies.len(),
+        p50_ns: at(0.5),
+        p99_ns: at(0.99),
+        p999_ns: at(0.999),
+        max_ns: latencies.max(),
+    }
+}
