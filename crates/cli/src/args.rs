@@ -74,7 +74,7 @@ pub(crate) enum Command {
     },
     /// Run arrays in simulated worlds whose disks and power fail, and check every byte
     Simulate(SimulateArgs),
-    /// Build an array on files, break it, mend it, and check every byte
+    /// Build an array on modelled SSDs, break it, mend it, and check every byte
     Demo(DemoArgs),
 }
 
@@ -82,9 +82,16 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   evenkeel create tank --level raid6 /dev/disk/by-id/nvme-A /dev/disk/by-id/nvme-B ...
   evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
+  evenkeel create slow --level raid5 --file-size 1G flash:mqsim+aged:{a,b,c}.img
 
 A member that carries a filesystem, a partition table or the like is refused, and nothing is
-changed, unless --force is given. Members may differ in size: the smallest rules.")]
+changed, unless --force is given. Members may differ in size: the smallest rules.
+
+A file can be modelled as an SSD that collects garbage: flash:PROFILE:PATH is a new one,
+flash:PROFILE+filled:PATH was written once, flash:PROFILE+aged:PATH was overwritten at random twice
+after that. PROFILE is a name, like mqsim or sata-mlc (a wrong one is answered with all there are),
+or the path of a TOML file. What the SSD has been through is kept in PATH.flash, by which every
+command knows it again: from then on PATH is enough.")]
 pub(crate) struct CreateArgs {
     /// The array's name: A-Z a-z 0-9 _ . -
     pub(crate) name: String,
@@ -354,7 +361,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// The size of each of the five members
-    #[arg(long, default_value = "256M", value_name = "SIZE")]
+    #[arg(long, default_value = "128M", value_name = "SIZE")]
     pub(crate) size: Size,
     /// How long the array is under load in each phase
     #[arg(long, default_value_t = 4, value_name = "SECONDS")]

@@ -1,5 +1,6 @@
 //! `evenkeel create`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -7,6 +8,7 @@ use raidcore::units::BLOCK_BYTES;
 use serde_json::json;
 use ublkd::control::{Facts, Refusal};
 use ublkd::create::{CreateConfig, CreateError, Created};
+use ublkd::flash::Named;
 
 use crate::args::CreateArgs;
 use crate::output::Output;
@@ -73,7 +75,9 @@ fn text(args: &CreateArgs, created: &Created, facts: &Facts, notes: &[String]) -
             n => format!("{n} members may fail"),
         }
     ));
-    let paths: Vec<String> = args.members.iter().map(|p| p.display().to_string()).collect();
+    // Modelled SSDs are known by what is beside them from now on.
+    let plain = |typed: &PathBuf| Named::parse(typed).map_or(typed.clone(), |named| named.path);
+    let paths: Vec<_> = args.members.iter().map(|p| plain(p).display().to_string()).collect();
     lines.push(format!("start it: evenkeel start --background {}", paths.join(" ")));
     lines.join("\n")
 }

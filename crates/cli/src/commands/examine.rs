@@ -37,6 +37,9 @@ fn value(examined: &Examined) -> Value {
         "bytes": examined.blocks * BLOCK_BYTES as u64,
         "intact_superblocks": examined.intact_copies,
     });
+    if let Some(profile) = &examined.flash {
+        value["flash"] = profile.as_str().into();
+    }
     match &examined.superblock {
         Err(error) => value["error"] = error.to_string().into(),
         Ok(superblock) => {
@@ -66,6 +69,9 @@ fn text(examined: &Examined) -> String {
     let size = Size(examined.blocks * BLOCK_BYTES as u64);
     let mut lines = vec![format!("{} ({size})", examined.path.display())];
     let intact = format!("{} of {SUPERBLOCK_COPIES} intact", examined.intact_copies);
+    lines.extend(
+        examined.flash.as_ref().map(|profile| format!("  SSD          modelled, {profile}")),
+    );
     lines.push(format!("  superblocks  {intact}"));
     let superblock = match &examined.superblock {
         Err(error) => {

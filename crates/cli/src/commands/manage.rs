@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use ublkd::control::{ArrayReport, Client, Health, Request};
+use ublkd::flash::Named;
 
 use super::status;
 use crate::args::{DiskAction, RebuildAction, ScrubAction};
@@ -142,7 +143,7 @@ fn ended(report: &ArrayReport, output: Output) -> ExitCode {
 
 /// The daemon has another working directory.
 fn absolute(path: PathBuf) -> Result<PathBuf> {
-    std::path::absolute(&path).with_context(|| path.display().to_string())
+    Named::absolute(&path).with_context(|| path.display().to_string())
 }
 
 /// A member's number as it is, a path as an absolute one.
@@ -150,6 +151,6 @@ fn named(disk: String) -> String {
     if disk.parse::<u8>().is_ok() {
         return disk;
     }
-    let path = std::path::absolute(&disk);
+    let path = Named::absolute(Path::new(&disk));
     path.ok().and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(disk)
 }

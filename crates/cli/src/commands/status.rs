@@ -9,6 +9,7 @@ use ublkd::control::{
     ArrayReport, Client, Health, MemberReport, MemberState, PassReport, ScrubReport, running,
 };
 use ublkd::create::wall_clock;
+use ublkd::host::FlashReport;
 
 use crate::output::{Output, duration, refusal_of};
 use crate::size::Size;
@@ -80,7 +81,10 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
     lines.push(String::new());
-    lines.extend(report.members.iter().map(member));
+    for each in &report.members {
+        lines.push(member(each));
+        lines.extend(each.flash.as_ref().map(|report| format!("               {}", flash(report))));
+    }
     for spare in &report.spares {
         lines.push(format!("  spare              {}", shown(spare.path.as_deref())));
     }
@@ -135,6 +139,24 @@ fn member(member: &MemberReport) -> String {
     };
     let path = shown(member.path.as_deref());
     format!("  member {:<3} {state:<10} {path}{errors}", member.member)
+}
+
+/// A modelled SSD, for people.
+fn flash(report: &FlashReport) -> String {
+    let drive = &report.drive;
+    let percent = 100.0 * drive.gc_ns as f64 / drive.open_ns.max(1) as f64;
+    let delayed = report.reads_delayed.count + report.writes_delayed.count;
+    format!(
+        "{}: collects garbage {percent:.0} % of the time, up to {:.1} ms; {delayed} of {} I/Os \
+         waited for that; {:.2} pages programmed for each written, {} blocks erased, {} of {} free",
+        drive.profile,
+        drive.gc_longest_ns as f64 / 1e6,
+        delayed + report.reads.count + report.writes.count,
+        drive.waf,
+        drive.erases,
+        drive.free_blocks,
+        drive.blocks
+    )
 }
 
 fn shown(path: Option<&Path>) -> String {
