@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use det::Prng;
 use hdrhistogram::Histogram;
 use raidcore::units::BLOCK_BYTES;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::target::{Address, Aligned, Target};
 
@@ -57,6 +58,16 @@ pub(super) struct Figures {
     pub(super) reads: Histogram<u64>,
     /// In nanoseconds.
     pub(super) writes: Histogram<u64>,
+    /// When the requests were under way.
+    pub(super) spans: Vec<Span>,
+}
+
+/// When a request was under way, in nanoseconds of the system's monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) read: bool,
+    pub(super) began: u64,
+    pub(super) ended: u64,
 }
 
 impl Figures {
@@ -64,15 +75,24 @@ impl Figures {
         // Three digits, and it grows as needed.
         let histogram = Histogram::new(3).map_err(|e| anyhow!("a histogram: {e:?}"))?;
         let (reads, writes) = (histogram.clone(), histogram);
-        Ok(Self { bytes: 0, time: Duration::ZERO, reads, writes })
+        Ok(Self { bytes: 0, time: Duration::ZERO, reads, writes, spans: Vec::new() })
     }
 
     /// Takes in what another worker has measured at the same time.
     fn add(&mut self, other: &Self) -> Result<()> {
         self.bytes += other.bytes;
         self.time = self.time.max(other.time);
+        self.spans.extend(&other.spans);
         self.reads.add(&other.reads).map_err(|e| anyhow!("a histogram: {e:?}"))?;
         self.writes.add(&other.writes).map_err(|e| anyhow!("a histogram: {e:?}"))
+    }
+
+    fn add_span(&mut self, span: Span) -> Result<()> {
+        let latencies = if span.read { &mut self.reads } else { &mut self.writes };
+        let nanos = span.ended - span.began;
+        latencies.record(nanos).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        self.spans.push(span);
+        Ok(())
     }
 
     pub(super) fn bytes_per_second(&self) -> u64 {
@@ -185,8 +205,8 @@ impl Part {
         }
         let first = self.first + at;
         let write = || target.write(first * BLOCK_BYTES as u64, buffer);
-        let nanos = timed(write).with_context(|| format!("writing {blocks} blocks at {first}"))?;
-        figures.writes.record(nanos).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        let span = timed(false, write);
+        figures.add_span(span.with_context(|| format!("writing {blocks} blocks at {first}"))?)?;
         figures.bytes += buffer.len() as u64;
         Ok(())
     }
@@ -197,8 +217,8 @@ impl Part {
         let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
         let first = self.first + at;
         let read = || target.read(first * BLOCK_BYTES as u64, buffer);
-        let nanos = timed(read).with_context(|| format!("reading {blocks} blocks at {first}"))?;
-        figures.reads.record(nanos).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        let span = timed(true, read);
+        figures.add_span(span.with_context(|| format!("reading {blocks} blocks at {first}"))?)?;
         figures.bytes += buffer.len() as u64;
         let mut expected = [0; BLOCK_BYTES];
         for (block, at) in buffer.chunks(BLOCK_BYTES).zip(at..) {
@@ -220,9 +240,15 @@ fn fill(seed: u64, block: u64, times: u32, into: &mut [u8]) {
     }
 }
 
-/// How long it took, in nanoseconds.
-fn timed(work: impl FnOnce() -> io::Result<()>) -> io::Result<u64> {
-    let start = Instant::now();
+/// When it was done.
+fn timed(read: bool, work: impl FnOnce() -> io::Result<()>) -> io::Result<Span> {
+    let began = monotonic_nanos();
     work()?;
-    Ok(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    Ok(Span { read, began, ended: monotonic_nanos() })
+}
+
+/// The system's monotonic clock, which the array tells the time of its modelled SSDs by.
+pub(super) fn monotonic_nanos() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

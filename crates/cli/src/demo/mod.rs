@@ -1,5 +1,6 @@
-//! `evenkeel demo`: an array on files, through its whole life, every byte checked.
+//! `evenkeel demo`: an array on modelled SSDs, through its whole life, every byte checked.
 
+mod gc;
 mod load;
 mod nbd;
 mod summary;
@@ -18,7 +19,7 @@ use ublkd::create::random_uuid;
 use crate::args::DemoArgs;
 use crate::output::Output;
 use crate::progress;
-use load::{Contents, Figures};
+use load::{Contents, Figures, monotonic_nanos};
 use summary::Summary;
 use target::Address;
 use world::World;
@@ -45,7 +46,7 @@ fn show(args: &DemoArgs, output: Output) -> Result<ExitCode> {
     let mut world = World::create(args, &say)?;
     let mut demo = Demo::new(&world, Duration::from_secs(args.seconds), output)?;
     demo.live(&mut world, &say)?;
-    demo.tell(output);
+    demo.tell(output)?;
     if args.keep {
         world.keep(output);
     } else {
@@ -76,20 +77,17 @@ impl Demo {
         let written = self.contents.write_all(&nbd)?;
         self.summary.sweep("written over NBD", written);
         self.check(&nbd, "healthy")?;
-        let healthy = self.load_for(&nbd)?;
-        self.summary.phase("healthy", healthy);
+        self.load_for("healthy", &nbd, world)?;
         if let Some(fuse) = world.fuse() {
             say("Reading and writing the file (FUSE, O_DIRECT) ...");
-            let figures = self.load_for(&fuse)?;
-            self.summary.phase("over FUSE", figures);
+            self.load_for("over FUSE", &fuse, world)?;
             self.check(&fuse, "healthy")?;
         }
 
         say(&format!("Failing member {VICTIM} ..."));
         world.call(&Request::DiskFail { disk: VICTIM.to_string() })?;
         expect(&world.status()?, Health::Degraded)?;
-        let degraded = self.load_for(&nbd)?;
-        self.summary.phase("degraded", degraded);
+        self.load_for("degraded", &nbd, world)?;
         self.check(&nbd, "degraded")?;
 
         say("Replacing it, and going on meanwhile ...");
@@ -105,6 +103,7 @@ impl Demo {
             Some(scrub) => bail!("parity does not match in {} rows", scrub.mismatches),
             None => bail!("the scrub came to no end"),
         }
+        self.summary.gc.members(world.status()?.members);
         say("Stopping, examining, starting again ...");
         world.restart()?;
         self.check(&world.nbd(), "after a restart")
@@ -117,9 +116,10 @@ impl Demo {
         Ok(())
     }
 
-    fn load_for(&mut self, address: &Address) -> Result<Figures> {
+    fn load_for(&mut self, name: &'static str, address: &Address, world: &World) -> Result<()> {
         let (stop, end) = (AtomicBool::new(false), Instant::now() + self.load);
-        thread::scope(|scope| {
+        let since = monotonic_nanos();
+        let figures = thread::scope(|scope| {
             let load = scope.spawn(|| {
                 let figures = self.contents.mix(address, &stop);
                 stop.store(true, Ordering::Relaxed);
@@ -130,14 +130,28 @@ impl Demo {
             }
             stop.store(true, Ordering::Relaxed);
             load.join().map_err(|_| anyhow!("the load panicked"))?
-        })
+        })?;
+        self.phase(name, figures, since, world)
+    }
+
+    /// A phase that began at `since` has ended.
+    fn phase(
+        &mut self,
+        name: &'static str,
+        figures: Figures,
+        since: u64,
+        world: &World,
+    ) -> Result<()> {
+        self.summary.gc.add(&figures.spans, &world.gc_logs(since)?);
+        self.summary.phase(name, figures);
+        Ok(())
     }
 
     /// Replaces the member, with load until the rebuild is done.
     fn rebuild(&mut self, world: &World) -> Result<()> {
         let stop = AtomicBool::new(false);
         let (nbd, output) = (world.nbd(), self.output);
-        let start = Instant::now();
+        let (start, since) = (Instant::now(), monotonic_nanos());
         let (load, rebuilt) = thread::scope(|scope| {
             let load = scope.spawn(|| self.contents.mix(&nbd, &stop));
             let rebuilt = world.replace(VICTIM).and_then(|()| {
@@ -149,13 +163,15 @@ impl Demo {
         });
         let (report, time) = rebuilt?;
         let load = load.map_err(|_| anyhow!("the load panicked"))??;
-        self.summary.phase("rebuilding", load);
+        self.phase("rebuilding", load, since, world)?;
         self.summary.rebuild(report.facts.member_bytes, time);
         Ok(())
     }
 
-    fn tell(&self, output: Output) {
-        output.result(&self.summary.json(), || format!("\n{}", self.summary.text()));
+    fn tell(&self, output: Output) -> Result<()> {
+        let (json, text) = (self.summary.json()?, self.summary.text()?);
+        output.result(&json, || format!("\n{text}"));
+        Ok(())
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
+use super::gc::Collection;
 use super::load::Figures;
 use crate::size::Size;
 
@@ -14,6 +16,7 @@ pub(super) struct Summary {
     phases: Vec<(&'static str, Figures)>,
     checks: Vec<(String, Figures)>,
     rebuild: Option<(u64, Duration)>,
+    pub(super) gc: Collection,
 }
 
 impl Summary {
@@ -32,7 +35,7 @@ impl Summary {
         self.rebuild = Some((bytes, time));
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self) -> Result<String> {
         let mut lines = vec![format!(
             "{:<12}{:>11}{:>9}   {:>27}   {:>27}",
             "", "throughput", "req/s", "reads: p50 / p99 / max ms", "writes: p50 / p99 / max ms"
@@ -60,10 +63,12 @@ impl Summary {
                 Size(bytes).to_string()
             )
         }));
-        lines.join("\n")
+        lines.push(String::new());
+        lines.extend(self.gc.text()?);
+        Ok(lines.join("\n"))
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Result<Value> {
         let phase = |(name, figures): &(&str, Figures)| {
             json!({
                 "name": name,
@@ -84,11 +89,12 @@ impl Summary {
             let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
             json!({ "bytes": bytes, "ms": ms, "bytes_per_second": rate(bytes, time) })
         });
-        json!({
+        Ok(json!({
             "phases": self.phases.iter().map(phase).collect::<Value>(),
             "sweeps": self.checks.iter().map(check).collect::<Value>(),
             "rebuild": rebuild,
-        })
+            "gc": self.gc.json()?,
+        }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The demonstration's array: five files in a directory of their own, and the process that serves
+//! The demonstration's array: five modelled SSDs over files in a directory of their own, and the process that serves
 //! them.
 //!
 //! Invariant: unless it is to be kept, the process is stopped and the directory removed however the
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
+use flashsim::real::GcInterval;
 use raidcore::geometry::Level;
 use raidcore::units::BLOCK_BYTES;
 use serde_json::json;
@@ -26,6 +27,9 @@ use crate::size::Size;
 
 const NAME: &str = "demo";
 const MEMBERS: usize = 5;
+
+/// The members' profile.
+const PROFILE: &str = "mqsim";
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -55,12 +59,14 @@ impl World {
         }?;
         let path = |name: String| dir.path().join(name);
         let members: Vec<PathBuf> = (0..MEMBERS).map(|i| path(format!("member{i}"))).collect();
-        let mut config = CreateConfig::new(NAME, Level::Raid5, members.clone());
+        let drives = members.iter().map(|path| as_drive(path)).collect();
+        let mut config = CreateConfig::new(NAME, Level::Raid5, drives);
         config.file_blocks = Some(args.size.blocks());
         let created = create(&config)?;
         let capacity = Size(created.record.geometry.capacity() * BLOCK_BYTES as u64);
         say(&format!(
-            "Made a RAID5 of {MEMBERS} files of {} in {}: {capacity} usable.",
+            "Made a RAID5 of {MEMBERS} files of {}, each a modelled SSD ({PROFILE}), in {}: {capacity} \
+             usable.",
             args.size,
             dir.path().display()
         ));
@@ -109,7 +115,15 @@ impl World {
     pub(super) fn replace(&self, member: u8) -> Result<()> {
         fs::File::create_new(&self.spare)?.set_len(self.size.0)?;
         let disk = member.to_string();
-        self.call(&Request::DiskReplace { disk, with: self.spare.clone(), force: false })
+        self.call(&Request::DiskReplace { disk, with: as_drive(&self.spare), force: false })
+    }
+
+    /// When the members collected garbage since `since`, each in order.
+    pub(super) fn gc_logs(&self, since: u64) -> Result<Vec<Vec<GcInterval>>> {
+        let mut client = self.client()?;
+        let members = client.status()?.members.into_iter();
+        let drives = members.filter(|member| member.flash.is_some());
+        drives.map(|drive| Ok(client.flash_log(drive.member, since)?.gc)).collect()
     }
 
     /// Stops, looks at all members, and starts again.
@@ -204,6 +218,13 @@ impl Drop for World {
             stop(&self.run_dir);
         }
     }
+}
+
+/// The file as a modelled SSD that has been written once, so that it soon collects garbage.
+fn as_drive(path: &Path) -> PathBuf {
+    let mut name = OsString::from(format!("flash:{PROFILE}+filled:"));
+    name.push(path);
+    name.into()
 }
 
 /// Stops the array if it runs.
