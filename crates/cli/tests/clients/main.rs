@@ -6,6 +6,7 @@ mod copies;
 mod daemons;
 mod file_systems;
 mod fio;
+mod flash;
 mod kills;
 mod layout;
 mod nbd;

@@ -1,0 +1,176 @@
+//! Arrays of modelled SSDs: what clients see of their garbage collection, and what is left of them
+//! after a restart.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+use flashsim::Ssd;
+use serde_json::{Value, json as value};
+use ublkd::control::FlashLog;
+use ublkd::host::FlashReport;
+
+use crate::tools::{pattern, run};
+use crate::world::{MIB, World, json};
+
+const MEMBERS: u8 = 3;
+
+/// fio tells when a request ended in milliseconds, by an epoch in milliseconds that it took at its
+/// start.
+const FIO_PRECISION_NS: u64 = 20_000_000;
+
+/// An array of used SSDs that runs.
+fn tank() -> World {
+    let drives = (0..MEMBERS).map(|number| format!("flash:mqsim+aged:m{number}"));
+    let drives = drives.collect::<Vec<_>>().join(" ");
+    let mut world = World::empty().with_array("--level raid5 --file-size 40M", &drives).started();
+    // From now on they are known by what is beside them.
+    world.set_members("m0 m1 m2");
+    world
+}
+
+/// How a member is.
+fn report(world: &World, member: u8) -> FlashReport {
+    let report = &world.status()["members"][usize::from(member)]["flash"];
+    serde_json::from_value(report.clone()).unwrap_or_else(|error| panic!("{error}: {report}"))
+}
+
+/// What a member did since the start.
+fn log(world: &World, member: u8) -> FlashLog {
+    let mut control = UnixStream::connect(world.path("run/tank.sock")).expect("a control socket");
+    let request = value!({ "v": 1, "cmd": "flash-log", "disk": member.to_string(), "since": 0 });
+    writeln!(control, "{request}").expect("it can be written to");
+    let mut answer = String::new();
+    BufReader::new(control).read_line(&mut answer).expect("it answers");
+    serde_json::from_value(json(&answer)["ok"].take()).expect("a log")
+}
+
+/// Writes at random places, so that garbage has to be collected.
+fn make_garbage(world: &World, options: &str) {
+    let job = "fio --name=garbage --bs=4k --iodepth=4 --number_ios=300 --size=24m --randseed=1";
+    let target = format!("--eta=never --ioengine=nbd --uri={}", world.uri());
+    run("fio", &format!("{job} --rw=randrw {target} {options}"));
+}
+
+/// When a request of fio was under way: from its log of latencies.
+fn fio_requests(world: &World) -> Vec<(u64, u64)> {
+    let log = fs::read_to_string(world.path("fio_lat.1.log")).expect("fio's log");
+    let request = |line: &str| {
+        let mut numbers = line.split(", ").map(|number| number.parse::<u64>());
+        let (Some(Ok(ms)), Some(Ok(ns))) = (numbers.next(), numbers.next()) else {
+            panic!("no line of a log of latencies: {line}");
+        };
+        (ms * 1_000_000 - ns, ms * 1_000_000)
+    };
+    log.lines().map(request).collect()
+}
+
+#[test]
+fn clients_see_the_stalls_that_the_model_tells_of() {
+    let mut world = tank();
+    let clock = "--log_alternate_epoch=1 --log_alternate_epoch_clock_id=1";
+    let log_to = format!("--write_lat_log={}", world.path("fio").display());
+    make_garbage(&world, &format!("{clock} {log_to}"));
+    let requests = fio_requests(&world);
+    assert_eq!(requests.len(), 300);
+    let mut seen = 0;
+    for member in 0..MEMBERS {
+        let (log, report) = (log(&world, member), report(&world, member));
+        assert!(!log.gc.is_empty(), "member {member} had no garbage to collect");
+        assert!(log.gc.windows(2).all(|pair| pair[0].ended < pair[1].began), "{:?}", log.gc);
+        let collected: u64 = log.gc.iter().map(|gc| gc.ended - gc.began).sum();
+        assert!(collected <= report.drive.gc_ns, "{collected} ns: {report:?}");
+        let counted = report.reads_delayed.count + report.writes_delayed.count;
+        assert!(log.delayed.len() as u64 <= counted, "{counted} of {}", log.delayed.len());
+        for io in &log.delayed {
+            assert!(io.began <= io.modelled && io.modelled <= io.ended, "done too early: {io:?}");
+            let met = log.gc.iter().any(|gc| gc.began < io.modelled && io.began < gc.ended);
+            assert!(met, "nothing was collected during {io:?}");
+            // Nothing is read but what a request wants, so fio waited as well.
+            let began = io.began + FIO_PRECISION_NS;
+            let waited =
+                |&(from, to): &(u64, u64)| from <= began && io.ended <= to + FIO_PRECISION_NS;
+            assert!(!io.read || requests.iter().any(waited), "no request of fio waited for {io:?}");
+            seen += usize::from(io.read);
+        }
+    }
+    assert!(seen > 0, "no read waited for garbage collection");
+    world.assert_sound();
+    world.stop();
+}
+
+#[test]
+fn an_ssd_outlives_the_process() {
+    let mut world = tank();
+    make_garbage(&world, "");
+    let before = report(&world, 0).drive;
+    world.stop();
+    let stored = || Ssd::restore(&fs::read(world.path("m0.flash")).expect("a state"));
+    let stored = stored().expect("a drive").stats();
+    world.start("");
+    let after = report(&world, 0).drive;
+    assert!(before.erases > 0 && before.waf > 1.0, "{before:?}");
+    // Stopping and starting write a little.
+    assert!(before.pages_written < stored.pages_written, "{before:?}, {stored:?}");
+    assert!(stored.pages_written < after.pages_written, "{stored:?}, {after:?}");
+    assert!(before.erases <= stored.flash.erases, "{before:?}, {stored:?}");
+    assert!(stored.flash.erases <= after.erases, "{stored:?}, {after:?}");
+    assert!(after.pages_written < before.pages_written + 200, "{before:?}, {after:?}");
+    world.assert_sound();
+
+    let content = pattern(7, MIB as usize);
+    assert_eq!(world.nbd().write(0, &content, true), Ok(()));
+    world.kill();
+    world.start("");
+    assert!(report(&world, 0).drive.erases >= stored.flash.erases, "an older state, but a state");
+    assert_eq!(world.nbd().read(0, content.len() as u32), Ok(content));
+    world.assert_sound();
+    world.stop();
+}
+
+#[test]
+fn a_state_that_is_none_stops_the_start_and_says_so() {
+    let mut world = tank();
+    world.stop();
+    let state = fs::read(world.path("m1.flash")).expect("a state");
+    fs::write(world.path("m1.flash"), &state[..state.len() / 2]).expect("it can be written");
+    let start = |members: &str| world.try_evenkeel(&format!("start --background --nbd {members}"));
+    start("m0 m1 m2").refused(&["m1.flash can't be used", "damaged", "Delete it"]);
+    fs::remove_file(world.path("m1.flash")).expect("it is there");
+    start("m0 m1 flash:sata-mlc:m2").refused(&["m2.flash", "\"mqsim\"", "\"sata-mlc\""]);
+    start("m0 flash:floppy:m1 m2").refused(&["there is no profile \"floppy\""]);
+    start("m0 flash:mqsim m2").refused(&["flash:mqsim+aged:PATH"]);
+    world.start("");
+    assert_eq!(world.status()["members"][1]["flash"], Value::Null, "a plain file");
+    world.assert_sound();
+    world.stop();
+    world.set_members("m0 flash:mqsim:m1 m2");
+    world.start("");
+    assert_eq!(report(&world, 1).drive.erases, 0, "a new SSD");
+    world.assert_sound();
+    world.stop();
+}
+
+#[test]
+fn members_are_replaced_by_modelled_ssds() {
+    let mut world = tank();
+    for name in ["new", "spare"] {
+        world.file(name, 40 * MIB);
+    }
+    world.evenkeel("disk replace tank 1 flash:mqsim+filled:new --wait");
+    assert!(report(&world, 1).drive.pages_written > 0);
+    // The one that it replaces is free again, with its state.
+    world.evenkeel("disk add tank m1 --force");
+    world.evenkeel("disk remove tank m1");
+    world.try_evenkeel("disk add tank flash:msr2008:m1 --force").refused(&["m1.flash"]);
+    world.evenkeel("disk add tank flash:mqsim:spare");
+    world.evenkeel("disk fail tank 0");
+    world.evenkeel("rebuild status tank --wait");
+    let status = world.status();
+    let path = status["members"][0]["path"].as_str().map(str::to_owned);
+    assert!(path.is_some_and(|path| path.ends_with("/spare")), "{status:#}");
+    world.assert_sound();
+    world.stop();
+    let found = world.examine("spare");
+    assert_eq!(found["flash"], "mqsim", "{found:#}");
+}
