@@ -66,6 +66,8 @@ impl Collection {
                 lines.push(format!("  {name:<18}{:>22}{:>22}", ms(&during), ms(&without)));
             }
         }
+        lines.extend(["".to_owned(), "Of all requests it took so many".to_owned()]);
+        lines.extend(self.spread());
         lines.push(String::new());
         lines.extend(self.members.iter().map(|(number, report)| {
             let drive = &report.drive;
@@ -80,6 +82,32 @@ impl Collection {
             )
         }));
         Ok(lines)
+    }
+
+    /// How many of the requests on either side took how long, with bars.
+    fn spread(&self) -> impl Iterator<Item = String> {
+        let shares = [&self.during, &self.without].map(|side| {
+            let all = side.reads.iter().chain(&side.writes);
+            let mut counts = [0; LIMITS_MS.len() + 1];
+            all.for_each(|&nanos| {
+                counts[LIMITS_MS.partition_point(|ms| nanos as f64 > ms * 1e6)] += 1;
+            });
+            let sum: u64 = counts.iter().sum();
+            counts.map(|count| count as f64 / sum.max(1) as f64)
+        });
+        (0..=LIMITS_MS.len()).map(move |range| {
+            let name = match (LIMITS_MS.get(range), range.checked_sub(1)) {
+                (Some(to), None) => format!("up to {to} ms"),
+                (Some(to), Some(before)) => format!("{} to {to} ms", LIMITS_MS[before]),
+                (None, _) => format!("more than {} ms", LIMITS_MS[range - 1]),
+            };
+            let bar = |share: f64| "#".repeat((share * BAR).round() as usize);
+            let [during, without] = shares.map(|shares| shares[range]);
+            let column = |share: f64| format!("{:>6.2} % {:<13}", 100.0 * share, bar(share));
+            format!("  {name:<18}{:>22}{:>22}", column(during), column(without))
+                .trim_end()
+                .to_owned()
+        })
     }
 
     pub(super) fn json(&self) -> Result<Value> {
@@ -100,6 +128,12 @@ impl Collection {
 }
 
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+
+/// Where the ranges of latencies end.
+const LIMITS_MS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
+
+/// How long a bar for all requests is.
+const BAR: f64 = 13.0;
 
 /// Stretches of time in which at least one member collected, in order.
 fn union(logs: &[Vec<GcInterval>]) -> Vec<GcInterval> {

@@ -227,7 +227,9 @@ impl Drive {
         if self.storing.as_ref().is_some_and(|storing| !storing.is_finished()) {
             return;
         }
-        self.storing.take().map(join);
+        if let Some(storing) = self.storing.take() {
+            join(storing);
+        }
         let begin = std::time::Instant::now();
         let state = self.model.save();
         self.store_at = now + STORE_PAUSE.max(begin.elapsed() * STORE_PAUSE_TIMES);
