@@ -155,13 +155,16 @@ impl Named {
         Ok(Self { path, flash })
     }
 
-    /// What to type in any working directory for `typed` in this one.
+    /// What to type in any working directory for `typed` in this one. What can't be read stays.
     ///
     /// # Errors
     /// If there is no working directory.
     pub fn absolute(typed: &Path) -> io::Result<PathBuf> {
-        let Ok(Self { path, flash: Some(flash) }) = Self::parse(typed) else {
-            return std::path::absolute(typed);
+        let Ok(Self { path, flash }) = Self::parse(typed) else {
+            return Ok(typed.to_path_buf());
+        };
+        let Some(flash) = flash else {
+            return std::path::absolute(path);
         };
         let state = STATES.iter().find(|(_, state)| *state == flash.state);
         let profile = match flash.file() {

@@ -124,6 +124,7 @@ fn an_ssd_outlives_the_process() {
     world.start("");
     assert!(report(&world, 0).drive.erases >= stored.flash.erases, "an older state, but a state");
     assert_eq!(world.nbd().read(0, content.len() as u32), Ok(content));
+    world.evenkeel("rebuild status tank --wait");
     world.assert_sound();
     world.stop();
 }

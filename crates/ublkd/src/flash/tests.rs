@@ -32,7 +32,7 @@ fn names_are_made_absolute() {
         ("a", format!("{here}/a")),
         ("flash:mqsim:a", format!("flash:mqsim+fresh:{here}/a")),
         ("flash:p.toml+aged:/a", format!("flash:{here}/p.toml+aged:/a")),
-        ("flash:oops", format!("{here}/flash:oops")),
+        ("flash:oops", "flash:oops".to_owned()),
     ] {
         assert_eq!(Named::absolute(Path::new(typed)).unwrap(), Path::new(&absolute), "{typed}");
     }
