@@ -1,5 +1,7 @@
 //! What can be typed.
 
+mod lab;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -9,6 +11,10 @@ use raidcore::meta::Consistency;
 use ublkd::control::RUN_DIR;
 
 use crate::size::Size;
+pub(crate) use lab::{
+    CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction, TraceArgs,
+    ValidateArgs,
+};
 
 /// Create, run and mend an array of SSDs.
 #[derive(Parser, Debug)]
@@ -74,6 +80,11 @@ pub(crate) enum Command {
     },
     /// Run arrays in simulated worlds whose disks and power fail, and check every byte
     Simulate(SimulateArgs),
+    /// Measure arrays and SSDs in virtual time
+    Lab {
+        #[command(subcommand)]
+        action: LabAction,
+    },
     /// Build an array on modelled SSDs, break it, mend it, and check every byte
     Demo(DemoArgs),
 }

@@ -3,7 +3,7 @@
 mod args;
 mod commands;
 mod demo;
-
+mod lab;
 mod output;
 mod progress;
 mod size;
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Scrub { action } => commands::scrub(action, run_dir, output),
         Command::Examine { members } => commands::examine(&members, output),
         Command::Simulate(args) => commands::simulate(&args, output),
+        Command::Lab { action } => lab::lab(&action, output),
         Command::Demo(args) => demo::run(&args, output),
     };
     match done {

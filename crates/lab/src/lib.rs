@@ -6,6 +6,7 @@
 
 pub mod experiment;
 pub mod measure;
+pub mod report;
 pub mod results;
 pub mod run;
 pub mod shard;

@@ -1,0 +1,138 @@
+//! `evenkeel lab run`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::experiment::{Experiment, Task};
+use lab::results::{COLUMNS, Record, groups};
+use lab::run::RunEnd;
+use lab::sweep::{Progress, Share, sweep};
+use serde_json::json;
+
+use super::table::Table;
+use super::{validate, values};
+use crate::args::{Part, RunArgs};
+use crate::output::Output;
+
+/// How often the bar moves.
+const TICK: Duration = Duration::from_millis(100);
+
+pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
+    let experiment = match Task::load(&args.experiment)? {
+        Task::Experiment(experiment) => experiment,
+        Task::Validation(validation) => return validate::validate(&validation, output),
+    };
+    let out = args.out.clone().unwrap_or_else(|| default_out(&args.experiment, args.shard));
+    if args.fresh && out.exists() {
+        std::fs::remove_file(&out).with_context(|| out.display().to_string())?;
+    }
+    let Part { part, of } = args.shard;
+    let share = Share { part: part - 1, of, threads: args.threads };
+    let begun = Instant::now();
+    let progress = Progress::default();
+    let records = watched(&progress, output, || sweep(&experiment, &out, share, &progress))??;
+    let took = begun.elapsed();
+    let requests = progress.requests.load(Ordering::Relaxed);
+    let rate = requests as f64 / took.as_secs_f64();
+    let value = json!({
+        "experiment": experiment.title,
+        "results": out,
+        "shards": records.len(),
+        "simulated_requests": requests,
+        "seconds": took.as_secs_f64(),
+        "requests_per_second": rate,
+    });
+    output.result(&value, || {
+        let text = summary(&experiment, &records, args.full);
+        let ran = match requests {
+            0 => "nothing was left to run".to_owned(),
+            _ => format!(
+                "{requests} requests in {:.1} s: {rate:.0} a second on {} cores",
+                took.as_secs_f64(),
+                cores(args.threads),
+            ),
+        };
+        format!(
+            "{text}\n\n{} results in {}; {ran}.\nTo see them: evenkeel lab report {}",
+            records.len(),
+            out.display(),
+            out.display()
+        )
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cores(threads: usize) -> usize {
+    if threads > 0 { threads } else { thread::available_parallelism().map_or(1, Into::into) }
+}
+
+fn default_out(experiment: &Path, Part { part, of }: Part) -> PathBuf {
+    let name = experiment.file_stem().unwrap_or_default().to_string_lossy();
+    PathBuf::from(match of {
+        1 => format!("{name}.jsonl"),
+        _ => format!("{name}.{part}-of-{of}.jsonl"),
+    })
+}
+
+/// Does something with a bar that shows how far it is.
+fn watched<T: Send>(
+    progress: &Progress,
+    output: Output,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    let bar = if output.is_json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    let style = "{bar:32} {pos}/{len} shards, {msg}, {elapsed} so far";
+    bar.set_style(ProgressStyle::with_template(style)?.progress_chars("=> "));
+    let done = AtomicBool::new(false);
+    let begun = Instant::now();
+    let result = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let requests = progress.requests.load(Ordering::Relaxed);
+                let rate = requests as f64 / begun.elapsed().as_secs_f64().max(1e-9);
+                bar.set_length(progress.shards.load(Ordering::Relaxed));
+                bar.set_position(progress.done.load(Ordering::Relaxed));
+                bar.set_message(format!("{requests} requests, {rate:.0}/s"));
+                thread::park_timeout(TICK);
+            }
+        });
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        result
+    });
+    bar.finish_and_clear();
+    Ok(result)
+}
+
+/// The table of an experiment's points.
+pub(super) fn summary(experiment: &Experiment, records: &[Record], full: bool) -> String {
+    let groups = groups(records);
+    let name = |label: &str| if label.is_empty() { "all".to_owned() } else { label.to_owned() };
+    let mut table = Table::new(
+        core::iter::once(experiment.title.clone()).chain(groups.iter().map(|g| name(&g.label))),
+    );
+    let there = |column: &&lab::results::Column| {
+        (full || column.brief) && groups.iter().any(|group| group.estimate(column).mean != 0.0)
+    };
+    for column in COLUMNS.iter().filter(there) {
+        let cell = |group: &lab::results::Group<'_>| {
+            values::estimate(&group.estimate(column), column.unit)
+        };
+        table.row(core::iter::once(column.name.to_owned()).chain(groups.iter().map(cell)));
+    }
+    let mut text = table.text();
+    for record in records.iter().filter(|record| record.figures.end == RunEnd::Overloaded) {
+        text += &format!(
+            "\n{} (seed {}) could not keep up with the workload and was ended early: what it says \
+             of latency says little.",
+            name(&record.label()),
+            record.seed
+        );
+    }
+    text
+}

@@ -1,0 +1,144 @@
+//! The laboratory's commands, as a user types them.
+
+use crate::world::World;
+
+const EXPERIMENT: &str = "
+title = 'Depth'
+[array]
+level = 'raid5'
+members = 3
+[ssd]
+profile = 'femu-ioda'
+blocks = 64
+set.geometry = { channels = 2, chips = 2, pages = 32 }
+overwrites = 1.0
+[workload.synthetic]
+read = 0.5
+size = '4K'
+pace.closed.depth = 1
+[run]
+requests = 500
+warmup = 100
+seeds = 2
+[sweep]
+workload.synthetic.pace.closed.depth = [1, 16]
+";
+
+fn with_experiment() -> World {
+    let world = World::new();
+    std::fs::write(world.path("depth.toml"), EXPERIMENT).expect("a file");
+    world
+}
+
+#[test]
+fn an_experiment_is_run_compared_and_reported() {
+    let world = with_experiment();
+    let text = world.run("lab run depth.toml").done();
+    for words in ["Depth", "depth=1", "depth=16", "requests/s", "write p99", "depth.jsonl"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let first = std::fs::read(world.path("depth.jsonl")).expect("results");
+    let again = world.run("lab run depth.toml").done();
+    assert!(again.contains("nothing was left to run"), "{again}");
+    assert!(std::fs::read(world.path("depth.jsonl")).expect("results") == first);
+    world.run("lab run --fresh --threads 1 depth.toml").done();
+    assert!(std::fs::read(world.path("depth.jsonl")).expect("results") == first);
+
+    let compared = world.run("lab compare depth.jsonl").done();
+    assert!(compared.contains("ratio") && compared.contains("requests/s"), "{compared}");
+    let json = world.run("--json lab compare depth.jsonl --base depth=16").json();
+    assert_eq!(json[0]["base"], "depth=16");
+    assert_eq!(json[0]["other"], "depth=1");
+
+    world.run("lab report depth.jsonl -o depth.html").done();
+    let page = std::fs::read_to_string(world.path("depth.html")).expect("a page");
+    assert!(page.contains("Depth") && page.contains("<svg"), "{}", page.len());
+}
+
+#[test]
+fn parts_of_a_sweep_are_merged() {
+    let world = with_experiment();
+    world.run("lab run depth.toml").done();
+    world.run("lab run depth.toml --shard 1/3").done();
+    world.run("lab run depth.toml --shard 3/3").done();
+    let partly = world.run("lab merge depth.1-of-3.jsonl depth.3-of-3.jsonl -o some.jsonl").done();
+    assert!(partly.contains("lacks 1 of its 4 shards: 2"), "{partly}");
+    world.run("lab run depth.toml --shard 2/3").done();
+    let files = "depth.1-of-3.jsonl depth.2-of-3.jsonl depth.3-of-3.jsonl";
+    let json = world.run(&format!("--json lab merge {files} -o all.jsonl")).json();
+    assert_eq!(
+        (json["shards"].as_u64(), json["missing"].as_array().map(Vec::len)),
+        (Some(4), Some(0))
+    );
+    let read = |name| std::fs::read(world.path(name)).expect("results");
+    assert!(read("all.jsonl") == read("depth.jsonl"));
+}
+
+#[test]
+fn an_ssd_is_measured_by_itself() {
+    let world = World::new();
+    let text =
+        world.run("lab ssd femu-ioda --blocks 64 --set geometry.pages=32 --requests 1000 --set gc.scope=device").done();
+    for words in ["femu-ioda", "over-provisioned", "p99.99", "device WAF", "a second"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let line = "--json lab ssd femu-ioda --blocks 64 --set geometry.pages=32 --requests 1000 --fresh --seed 7 --workload \
+                synthetic={read=1.0,size=4096}";
+    let json = world.run(line).json();
+    assert_eq!(json["figures"]["reads"]["count"], 1000);
+    assert_eq!(json["point"]["ssd"]["use"], "fresh");
+    let list = world.run("lab profiles").done();
+    assert!(list.contains("msr2008") && list.contains("nvme-tlc"), "{list}");
+}
+
+#[test]
+fn the_model_is_compared_with_what_others_found() {
+    let world = World::new();
+    let text = world.run("lab validate --short md1 mqsim").done();
+    assert!(text.contains("M/D/1") && text.contains("0 off"), "{text}");
+    std::fs::write(
+        world.path("some.toml"),
+        "title = 'some'\n[validate]\nshort = true\nsections = ['md1']\n",
+    )
+    .expect("a file");
+    let json = world.run("--json lab run some.toml").json();
+    assert_eq!(json["off"], 0);
+    world.run("lab validate nothing").failed(&["nothing", "uniform", "pts"]);
+}
+
+#[test]
+fn traces_are_described() {
+    let world = World::new();
+    let trace = "0,20941264,8192,W,0.551706\n0,20939840,8192,R,0.554041\n1,3072,4096,r,1.5\n";
+    std::fs::write(world.path("some.spc"), trace).expect("a file");
+    let text = world.run("lab trace info some.spc").done();
+    assert!(text.contains("requests") && text.contains('3'), "{text}");
+    std::fs::write(world.path("torn.spc"), format!("{trace}0,1,4096")).expect("a file");
+    world.run("lab trace info torn.spc").failed(&["torn.spc", "line 4"]);
+    world.run("lab trace info none.spc").failed(&["none.spc"]);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let world = with_experiment();
+    let spoil = |from: &str, to: &str| {
+        let text = EXPERIMENT.replacen(from, to, 1);
+        std::fs::write(world.path("bad.toml"), text).expect("a file");
+        world.run("lab run bad.toml")
+    };
+    spoil("blocks", "bloks").failed(&["bad.toml", "line 8", "bloks", "expected"]);
+    spoil("64", "2").failed(&["bad.toml", "line 8", "geometry.blocks", "at least 8"]);
+    spoil("'raid5'", "'raid5").failed(&["bad.toml", "line 4"]);
+    assert!(!world.path("bad.jsonl").exists());
+    world.run("lab run none.toml").failed(&["none.toml"]);
+    world.run("lab compare none.jsonl").failed(&["none.jsonl"]);
+    std::fs::write(world.path("x.jsonl"), "{}\n").expect("a file");
+    world.run("lab report x.jsonl").failed(&["x.jsonl", "line 1"]);
+    world.run("lab ssd best-ssd").failed(&["best-ssd", "msr2008"]);
+    world.run("lab ssd msr2008 --set gc.start=0.99").failed(&["gc.start"]);
+    world.run("lab ssd msr2008 --set nothing").failed(&["--set", "gc.start=0.1"]);
+    world.run("lab ssd msr2008 --workload read=1").failed(&["workload", "read"]);
+    for line in ["lab", "lab run", "lab run x.toml --shard 0/4", "lab run x.toml --shard 5/4"] {
+        assert_eq!(world.run(line).code, 2, "{line}");
+    }
+}
