@@ -23,6 +23,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         consistency,
         journal: 512,
         flash: false,
+        busy: 0,
         used_disks: false,
         tags: 16,
         jobs: 30,

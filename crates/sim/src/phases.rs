@@ -49,6 +49,9 @@ impl World {
 
     /// One thing happens; returns whether it was a new request.
     fn turn(&mut self) -> bool {
+        if self.scenario.busy > 0 && self.source.chance(self.scenario.busy, 100) {
+            self.say_who_is_busy();
+        }
         match self.source.below(100) {
             rate if rate < self.scenario.faults.rate => self.fault(),
             rate if rate < 45 => return self.submit(),

@@ -113,6 +113,7 @@ impl World {
             self.suspects.extend(&self.exposed);
         }
         let (scenario, source) = (&self.scenario, &mut self.source);
+        self.summary.detours += self.engine.counters().detours;
         self.engine = start(scenario, assembled, &devices, source, self.now);
         self.beyond = false;
         self.forget_spoilt();

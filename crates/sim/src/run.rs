@@ -26,6 +26,8 @@ pub struct Summary {
     pub commands: u64,
     /// What went wrong.
     pub faults: FaultCounts,
+    /// Reads that went around members that were said to be busy.
+    pub detours: u64,
     /// How often SSDs collected garbage, where the disks were such.
     pub collections: u64,
     /// How long it was for the array.
@@ -61,6 +63,7 @@ impl std::ops::AddAssign for Summary {
         self.commands += other.commands;
         self.faults += other.faults;
         self.collections += other.collections;
+        self.detours += other.detours;
         self.simulated += other.simulated;
         self.digest ^= other.digest;
     }

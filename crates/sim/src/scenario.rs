@@ -29,6 +29,9 @@ pub struct Scenario {
     /// up to chance.
     #[serde(default)]
     pub flash: bool,
+    /// In percent of all events, other members are said to be busy. Reads go around them.
+    #[serde(default)]
+    pub busy: u64,
     /// Whether the disks hold noise at first, so that redundancy is made by a resync.
     pub used_disks: bool,
     /// The most requests in flight.
@@ -155,6 +158,7 @@ impl Scenario {
             chunk,
             stripes: 1 + source.below(stripes),
             flash: false,
+            busy: 0,
             consistency,
             // Mostly so small that it is full all the time.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -179,6 +183,7 @@ impl Scenario {
             faults: Faults::choose(source),
         };
         scenario.flash = source.chance(1, 8);
+        scenario.busy = source.one_of(&[0, 0, 4, 12]);
         scenario
     }
 }

@@ -50,6 +50,7 @@ fn simpler(of: &Scenario) -> Vec<Scenario> {
     with(&|s| s.chunk = (s.chunk / 2).max(1));
     with(&|s| s.used_disks = false);
     with(&|s| s.flash = false);
+    with(&|s| s.busy = 0);
     with(&|s| s.tags = s.tags.div_ceil(2));
     with(&|s| s.load.blocks = s.load.blocks.div_ceil(2));
     with(&|s| s.load.whole = 0);

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Action, Command, CommandError, Config, Engine, Input, JobId, Note, Pace, RequestError,
+    Action, Command, CommandError, Config, Detour, Engine, Input, JobId, Note, Pace, Place,
+    RequestError,
 };
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
-use raidcore::units::{DeviceId, Stripe};
+use raidcore::units::{DeviceId, Set, Stripe};
 
 use crate::create::create;
 use crate::digest::Digest;
@@ -140,6 +141,7 @@ impl World {
     pub(crate) fn summary(&self) -> Summary {
         Summary {
             commands: self.commands,
+            detours: self.summary.detours + self.engine.counters().detours,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
             digest: self.digest.value(),
@@ -261,6 +263,14 @@ impl World {
         }
     }
 
+    /// Somebody says who is busy: any members, or none.
+    pub(crate) fn say_who_is_busy(&mut self) {
+        let some = self.source.below(1 << self.scenario.members);
+        let fewer = self.source.below(1 << self.scenario.members);
+        let busy = if self.source.chance(1, 4) { 0 } else { some & fewer };
+        self.step(Input::Busy(Set(busy)));
+    }
+
     pub(crate) fn command(&mut self, command: Command) -> u64 {
         self.trace(format_args!("{command:?}"));
         self.commands += 1;
@@ -305,5 +315,18 @@ pub(crate) fn start(
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
         settle_delay: Duration::from_micros(100 + source.below(20_000)),
     };
-    Engine::new(config, assembled, devices, now, 1_800_000_000)
+    let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
+    if scenario.busy > 0 {
+        engine.set_place(Some(Box::new(Around)));
+    }
+    engine
+}
+
+/// Reads go around whoever is busy.
+struct Around;
+
+impl Place for Around {
+    fn takes(&mut self, _: Instant, _: Detour) -> bool {
+        true
+    }
 }

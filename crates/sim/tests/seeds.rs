@@ -65,6 +65,18 @@ fn some_worlds_have_ssds_that_collect_garbage() {
     assert!(some > 10, "in {some} worlds only");
 }
 
+#[test]
+fn some_reads_go_around_busy_members() {
+    let busy = |seed: &u64| Scenario::draw(*seed).busy > 0;
+    let detours = (0..200).filter(busy).map(|seed| {
+        let summary =
+            run(seed, &Scenario::draw(seed)).unwrap_or_else(|failure| panic!("{failure}"));
+        summary.detours
+    });
+    let some = detours.filter(|&detours| detours > 0).count();
+    assert!(some > 10, "in {some} worlds only");
+}
+
 /// All that happens in a run, as text.
 fn story(seed: u64) -> String {
     let told = Rc::new(RefCell::new(String::new()));

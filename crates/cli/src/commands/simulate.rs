@@ -113,6 +113,7 @@ fn report(
         "requests": s.requests,
         "refused_requests": s.errors,
         "garbage_collections": s.collections,
+        "detours": s.detours,
         "events": s.events,
         "commands": s.commands,
         "faults": {
@@ -136,7 +137,7 @@ fn report(
              {unreadable} blocks could not be read,\n  {stalls} disks stalled, {silent} stripes \
              changed without a word, {beyond} times more failed than can be borne,\n  {} commands \
              were given, {} requests ended with an error as they had to,\n  SSDs collected garbage \
-             {} times",
+             {} times, {} reads went around members that were said to be busy",
             took.as_secs_f64(),
             s.requests,
             s.events,
@@ -144,6 +145,7 @@ fn report(
             s.commands,
             s.errors,
             s.collections,
+            s.detours,
         );
         match (failure, scenario) {
             (Some((shrunk, first)), Some(scenario)) => {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::meta::{ArrayId, DeviceUuid, MetaPage};
-use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Stripe, Tag};
+use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
 
 /// What a user asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,6 +124,9 @@ pub enum Input {
     Computed(super::JobId),
     /// A device has gone without an I/O telling (hot-unplug).
     DeviceGone(DeviceId),
+    /// These members and no others are busy now: each I/O on them may take long. What is made of it
+    /// is up to the [policy](super::Place).
+    Busy(Set),
     /// An operator's command. The answer is an [`Action::Answer`] with the same number.
     Command {
         /// Chosen by the host.
@@ -469,6 +472,10 @@ pub struct Counters {
     pub merged_writes: u64,
     /// Reads served by reconstruction.
     pub reconstructed_reads: u64,
+    /// Of these, those that went around busy members.
+    pub detours: u64,
+    /// Blocks that those have read beyond what was asked for.
+    pub detour_blocks: u64,
     /// Journal entries written.
     pub journal_entries: u64,
     /// Metadata blocks stored.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::goal::{goal, plan_replay};
-use super::{Action, Engine, JobId, PassKind, RequestError};
+use super::{Action, Engine, JobId, Member, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
 use crate::plan::{self, Bad, Base, Finding, Health, Lost, Piece, Plan, SubIo, WriteKind};
@@ -302,9 +302,12 @@ impl Engine {
             Work::Replay { index } => self.replay_copy(index),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Sync(_) | Work::Repair => None,
         };
+        self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
+        if self.jobs[id].work == Work::Read && self.plan_detour(id, readable, parity) {
+            return Stage::Buffers;
+        }
         let mut plan = mem::take(&mut self.jobs[id].plan);
         let job = &mut self.jobs[id];
-        job.base = if zero { Base::Zeros } else { Base::Stored };
         let (geo, base) = (&self.geo, job.base);
         let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
@@ -371,13 +374,15 @@ impl Engine {
         }
     }
 
-    /// The copy of a mirror to read: the least busy, or the first where copies may differ.
+    /// The copy of a mirror to read: one that is not said to be busy, the one with the least to do,
+    /// or the first where copies may differ.
     fn preferred_copy(&self, stripe: Stripe) -> usize {
         if self.regions.is_unsynced(self.areas.region(stripe)) {
             return 0;
         }
         let members = self.members.iter().enumerate();
-        members.min_by_key(|(_, m)| m.in_flight).map_or(0, |(index, _)| index)
+        let load = |&(index, m): &(usize, &Member)| (self.is_member_busy(index), m.in_flight);
+        members.min_by_key(load).map_or(0, |(index, _)| index)
     }
 
     fn take_buffers(&mut self, id: JobId) -> Stage {

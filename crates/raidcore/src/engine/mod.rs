@@ -22,6 +22,7 @@ mod intent;
 mod io;
 mod job;
 mod journal;
+mod place;
 mod record;
 mod request;
 mod scrub;
@@ -35,6 +36,7 @@ use det::{Id, Instant, Slots};
 
 pub use api::*;
 pub use job::Job;
+pub use place::{Detour, Place};
 
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;
@@ -47,6 +49,7 @@ use flush::Flusher;
 use intent::{MapStore, Regions, Spread};
 use job::Owner;
 use journal::Journal;
+use place::Places;
 use record::Recorder;
 use request::UserRequest;
 
@@ -155,6 +158,7 @@ pub struct Engine {
     active_requests: u16,
     foreground_jobs: u16,
     last_foreground: Instant,
+    places: Places,
     locks: Locks,
     scratch: Scratch<JobId>,
     bitmap: MapStore,
@@ -214,6 +218,7 @@ impl Engine {
             active_requests: 0,
             foreground_jobs: 0,
             last_foreground: now,
+            places: Places::default(),
             locks: Locks::new(jobs),
             scratch: Scratch::new(buffers, jobs),
             regions: Regions::new(&assembled.bitmap),
@@ -243,6 +248,7 @@ impl Engine {
             Input::IoDone { id, result } => self.io_done(id, result, out),
             Input::Computed(job) => self.computed(job),
             Input::DeviceGone(device) => self.device_gone(device, out),
+            Input::Busy(members) => self.set_busy(members),
             Input::Command { number, command } => self.command(number, command, out),
             Input::Tick => {}
         }

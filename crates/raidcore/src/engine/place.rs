@@ -1,0 +1,100 @@
+//! Where reads go when members are busy: home, or to the others, as a policy says.
+//!
+//! Invariants: a member is gone around only where redundancy is known to agree with the data, and
+//! only if what is left is enough without any other busy member; so a policy, whatever it says,
+//! can't change what is read, only when.
+
+use alloc::boxed::Box;
+use core::mem;
+
+use det::Instant;
+
+use super::job::Work;
+use super::{Engine, JobId};
+use crate::geometry::Level;
+use crate::plan::{self, Base, Health, Lost, Parity};
+use crate::units::{MemberId, Set};
+
+/// A read that could go around busy members. Numbers are of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Detour {
+    /// What users have read since the start.
+    pub read: u64,
+    /// What detours have read beyond that.
+    pub extra_so_far: u64,
+    /// What this one would read beyond what is asked for.
+    pub extra: u32,
+}
+
+/// A policy: says where reads go.
+pub trait Place: Send {
+    /// Whether a read goes around the busy members that it concerns.
+    fn takes(&mut self, now: Instant, detour: Detour) -> bool;
+}
+
+/// Who is busy, and what is done about it.
+#[derive(Default)]
+pub(super) struct Places {
+    policy: Option<Box<dyn Place>>,
+    busy: Set,
+    read: u64,
+    extra: u64,
+}
+
+impl Engine {
+    /// Sets the policy that says where reads go; without one they go home. What is under way stays
+    /// as it was begun.
+    pub fn set_place(&mut self, policy: Option<Box<dyn Place>>) {
+        self.places.policy = policy;
+    }
+
+    /// These members and no others are busy now.
+    pub(super) fn set_busy(&mut self, busy: Set) {
+        self.places.busy = busy;
+    }
+
+    /// Whether a member is said to be busy.
+    pub(super) fn is_member_busy(&self, member: usize) -> bool {
+        self.places.busy.has(member)
+    }
+
+    /// Plans a read around busy members, if there are any that it concerns and the policy wants to.
+    /// Tells whether it has.
+    pub(super) fn plan_detour(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
+        let job = &self.jobs[id];
+        let blocks: u32 = job.pieces.iter().map(|piece| piece.blocks).sum();
+        let first_try = job.work == Work::Read && job.bad.is_empty();
+        if first_try {
+            self.places.read += u64::from(blocks);
+        }
+        let redundant = parity == Parity::InStep && self.geo.level() != Level::Raid1;
+        if self.places.busy.is_empty() || !first_try || !redundant || job.base == Base::Zeros {
+            return false;
+        }
+        let role = |member: usize| self.geo.role(job.stripe, MemberId(member as u8)).index();
+        let busy = self.places.busy.map(role).fold(Set::EMPTY, Set::with);
+        let calm = readable.minus(busy);
+        let concerned = job.pieces.iter().any(|piece| busy.has(piece.role.index()));
+        let enough = calm.len() + self.geo.parities() >= self.geo.members();
+        if !concerned || !enough {
+            return false;
+        }
+        let Some(mut policy) = self.places.policy.take() else { return false };
+        let job = &mut self.jobs[id];
+        let mut plan = mem::take(&mut job.plan);
+        let health = Health { readable: calm, writable: calm, parity, bad: &[] };
+        let planned = plan::read(&mut plan, &self.geo, &health, &job.pieces, job.base, 0);
+        let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
+        job.plan = plan;
+        let extra = reads.saturating_sub(blocks);
+        let detour = Detour { read: self.places.read, extra_so_far: self.places.extra, extra };
+        let takes = planned != Err(Lost) && policy.takes(self.now, detour);
+        self.places.policy = Some(policy);
+        if takes {
+            self.places.extra += u64::from(extra);
+            self.counters.detours += 1;
+            self.counters.detour_blocks += u64::from(extra);
+        }
+        takes
+    }
+}
