@@ -1,6 +1,11 @@
 //! Policies: when members collect garbage, and where requests go meanwhile.
 //!
-//! Everything here decides and does nothing: no I/O, no clock, no randomness of its own.
+//! A [scheme](scheme::SCHEMES) is a row of a table: which policies go together. Everything here
+//! decides and does nothing: no I/O, no clock, no randomness of its own.
 #![no_std]
 
 extern crate alloc;
+
+pub mod collect;
+pub mod place;
+pub mod scheme;

@@ -61,7 +61,7 @@ impl Ftl {
     }
 
     /// Collects `plane` until enough of it is free, or no block of it has garbage.
-    fn collect_now(&mut self, plane: u32) {
+    pub(crate) fn collect_now(&mut self, plane: u32) {
         while self.free_blocks(plane) <= self.stop && self.can_collect(plane, 0) {
             while let Some(Step::Moved { .. }) = self.collect(plane) {}
             self.erased(plane);

@@ -203,6 +203,10 @@ pub struct Collection {
     /// Whether moved pages and new ones go to different blocks.
     #[serde(default)]
     pub separate: bool,
+    /// Whether it takes no time and keeps nobody waiting: no drive is so, but others can be compared
+    /// with it.
+    #[serde(default)]
+    pub instant: bool,
     /// Collecting on idle dies, if it is done.
     pub background: Option<Background>,
 }

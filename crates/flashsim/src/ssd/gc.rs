@@ -121,7 +121,7 @@ impl Gc {
             start,
             stop: profile.share(gc.stop.unwrap_or(gc.start)).max(start),
             hard,
-            idle: gc.background.map(|idle| Idle {
+            idle: gc.background.filter(|_| !gc.instant).map(|idle| Idle {
                 start: profile.share(idle.start).max(start),
                 stop: profile.share(idle.stop.unwrap_or(idle.start)).max(start),
                 gain: (idle.gain * f64::from(g.data_pages)) as u32,
@@ -206,6 +206,9 @@ impl Ssd {
 
     /// The number of free blocks of `plane` has changed.
     pub(super) fn note_free(&mut self, plane: u32) {
+        if self.profile.gc.instant && self.ftl.free_blocks(plane) <= self.gc.start {
+            self.ftl.collect_now(plane);
+        }
         let free = self.ftl.free_blocks(plane);
         let low = &mut self.gc.low[plane as usize];
         *low = free <= if *low { self.gc.stop } else { self.gc.start };

@@ -59,6 +59,7 @@ pub(super) fn plane(victim: Victim, pages: u32, logical: u32, alpha: f64) -> Pro
             preempt: Preempt::Never,
             copy: CopyPath::CopyBack,
             separate: false,
+            instant: false,
             background: None,
         },
         buffer: None,

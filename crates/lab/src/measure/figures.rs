@@ -37,6 +37,10 @@ pub struct Figures {
     pub gc_conflicts: f64,
     /// The share of the drives' I/Os that had to.
     pub gc_io_conflicts: f64,
+    /// The share of reads (of stripes) that went around busy drives.
+    pub detours: f64,
+    /// Blocks that these have read beyond what was asked for, per block that was.
+    pub extra_reads: f64,
     /// The share of the time in which at least one drive collected garbage.
     pub gc_any: f64,
     /// The share of the time in which at least two did.
@@ -97,6 +101,7 @@ pub struct DriveFigures {
 pub(super) struct Drives {
     drives: Vec<(Stats, Wear, f64, u32)>,
     ios: (u64, u64),
+    detours: (u64, u64),
 }
 
 impl Drives {
@@ -106,7 +111,11 @@ impl Drives {
             let free = f64::from(space.free_blocks) / f64::from(space.blocks);
             (ssd.stats(), ssd.wear(), free, ssd.geometry().page_bytes)
         };
-        Self { drives: target.ssds().map(say).collect(), ios: target.drive_ios() }
+        Self {
+            drives: target.ssds().map(say).collect(),
+            ios: target.drive_ios(),
+            detours: target.detours(),
+        }
     }
 
     /// The sum over the drives of something in pages, in bytes.
@@ -139,6 +148,8 @@ impl Meter {
             unaligned: part(self.unaligned as f64, self.came as f64),
             gc_conflicts: part(self.delayed_by_gc as f64, ended as f64),
             gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
+            detours: part(self.drives.detours.0 as f64, reads.count as f64),
+            extra_reads: part(self.drives.detours.1 as f64, self.read_blocks as f64),
             gc_any: self.collecting.share(1, time),
             gc_overlap: self.collecting.share(2, time),
             throughput_variation: variation(self.timeline.full_intervals()),

@@ -70,6 +70,8 @@ pub const COLUMNS: &[Column] = &[
     column("GC mean", Unit::Microseconds, gc_mean),
     column("GC max", Unit::Microseconds, |f| most(f, |drive| drive.gc_max_us)),
     brief("GC conflicts", Unit::Share, |f| f.gc_conflicts),
+    brief("detours", Unit::Share, |f| f.detours),
+    column("extra reads", Unit::Share, |f| f.extra_reads),
     column("GC any", Unit::Share, |f| f.gc_any),
     column("GC overlap", Unit::Share, |f| f.gc_overlap),
     column("throughput CV", Unit::Factor, |f| f.throughput_variation),

@@ -68,4 +68,8 @@ impl Target for Alone {
     fn drive_ios(&self) -> (u64, u64) {
         self.ios
     }
+
+    fn detours(&self) -> (u64, u64) {
+        (0, 0)
+    }
 }

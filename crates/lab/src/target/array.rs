@@ -6,13 +6,18 @@
 
 use det::Instant;
 use flashsim::{Op, Ssd};
-use raidcore::engine::{self, Action, Config, Engine, Input, IoId, IoOp, JobId, RequestError};
+use raidcore::engine::{
+    self, Action, Config, Counters, Engine, Input, IoId, IoOp, JobId, RequestError,
+};
 use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray,
 };
-use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
-use serde::{Deserialize, Serialize};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Set, Tag};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use steering::collect::{Flash, Limits, Watch};
+use steering::scheme::{SCHEMES, Scheme};
 
 use super::drive::{Drive, Io, IoEnd};
 use super::{Ended, Request, Target, Told};
@@ -37,6 +42,44 @@ pub struct ArraySpec {
     /// The journal's size.
     #[serde(default = "journal")]
     pub journal: Bytes,
+    /// What is done about garbage collection: a name of [`steering::scheme::SCHEMES`].
+    #[serde(default)]
+    pub scheme: SchemeName,
+    /// Blocks that may be read beyond what is asked for to go around busy members, per block that
+    /// is asked for.
+    #[serde(default = "extra_reads")]
+    pub extra_reads: f64,
+}
+
+/// A scheme, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemeName(pub Scheme);
+
+impl Default for SchemeName {
+    /// Nothing is done.
+    fn default() -> Self {
+        Self(SCHEMES[0])
+    }
+}
+
+impl Serialize for SchemeName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for SchemeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Scheme::named(&name).map(Self).ok_or_else(|| {
+            let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+            D::Error::custom(format!("there is no scheme {name:?}; there are {}", names.join(", ")))
+        })
+    }
+}
+
+fn extra_reads() -> f64 {
+    0.05
 }
 
 fn chunk() -> Bytes {
@@ -88,12 +131,18 @@ pub struct Array {
     engine: Engine,
     drives: Vec<Drive>,
     config: Config,
+    /// Whose turn it is to collect garbage, if that is decided here.
+    watch: Option<Watch>,
+    /// Whether reads may go around who collects.
+    steers: bool,
+    collecting: Set,
     /// Requests of which something had to wait for garbage collection, by tag.
     delayed: Vec<bool>,
     actions: Vec<Action>,
     computing: Vec<JobId>,
     io_ends: Vec<IoEnd>,
     ios: (u64, u64),
+    detours_before: (u64, u64),
 }
 
 impl Array {
@@ -129,8 +178,17 @@ impl Array {
         let devices: Vec<_> =
             (0..u32::from(spec.members)).map(|device| Some(DeviceId(device))).collect();
         let assembled = Assembled::of_new(record, false);
-        let engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
+        let mut engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
+        let place = spec.scheme.0.place(spec.extra_reads);
+        let steers = place.is_some();
+        engine.set_place(place);
+        let redundancy = engine.geometry().redundancy();
+        let limits = drives.first().map(|drive| limits(drive.ssd()));
+        let collect = limits.and_then(|limits| spec.scheme.0.collect(limits, redundancy));
         let mut array = Self {
+            watch: collect.map(|policy| Watch::new(policy, Instant::ORIGIN)),
+            steers,
+            collecting: Set::EMPTY,
             engine,
             drives,
             config,
@@ -139,6 +197,7 @@ impl Array {
             computing: Vec::new(),
             io_ends: Vec::new(),
             ios: (0, 0),
+            detours_before: (0, 0),
         };
         let mut now = Instant::ORIGIN;
         array.tell(now, Input::Tick, told);
@@ -191,6 +250,28 @@ impl Array {
         }
     }
 
+    /// Tells the engine who collects, and the drives whose turn it is.
+    fn steer(&mut self, now: Instant, told: &mut Told) {
+        let drives = self.drives.iter().enumerate();
+        let collecting = drives
+            .filter(|(_, drive)| drive.is_collecting())
+            .fold(Set::EMPTY, |s, (i, _)| s.with(i));
+        let changed = collecting != self.collecting;
+        if let Some(watch) = self.watch.as_mut().filter(|watch| changed || watch.next() <= now) {
+            let members: Vec<Flash> = self.drives.iter().map(Drive::flash).collect();
+            let drives = &mut self.drives;
+            watch.look(now, &members, &mut |member, order| {
+                drives[member].order(now, order, &mut told.gc);
+            });
+        }
+        if changed {
+            self.collecting = collecting;
+            if self.steers {
+                self.tell(now, Input::Busy(collecting), told);
+            }
+        }
+    }
+
     fn next_of_drives(&self) -> u64 {
         self.drives.iter().map(Drive::next).min().unwrap_or(u64::MAX)
     }
@@ -231,7 +312,9 @@ impl Target for Array {
 
     fn next(&self) -> Option<Instant> {
         let engine = self.engine.deadline().map_or(u64::MAX, |(at, _)| at.0);
-        Some(Instant(self.next_of_drives().min(engine))).filter(|&next| next < Instant(u64::MAX))
+        let watch = self.watch.as_ref().map_or(u64::MAX, |watch| watch.next().0);
+        Some(Instant(self.next_of_drives().min(engine).min(watch)))
+            .filter(|&next| next < Instant(u64::MAX))
     }
 
     fn poll(&mut self, now: Instant, told: &mut Told) {
@@ -249,6 +332,7 @@ impl Target for Array {
         if self.engine.deadline().is_some_and(|(at, _)| at <= now) {
             self.tell(now, Input::Tick, told);
         }
+        self.steer(now, told);
     }
 
     fn ssds(&self) -> impl Iterator<Item = &Ssd> {
@@ -258,11 +342,27 @@ impl Target for Array {
     fn reset_stats(&mut self) {
         self.drives.iter_mut().for_each(Drive::reset_stats);
         self.ios = (0, 0);
+        let Counters { detours, detour_blocks, .. } = self.engine.counters();
+        self.detours_before = (detours, detour_blocks);
     }
 
     fn drive_ios(&self) -> (u64, u64) {
         self.ios
     }
+
+    fn detours(&self) -> (u64, u64) {
+        let Counters { detours, detour_blocks, .. } = self.engine.counters();
+        (detours - self.detours_before.0, detour_blocks - self.detours_before.1)
+    }
+}
+
+/// The shares of free blocks that the drives' profile has.
+fn limits(ssd: &Ssd) -> Limits {
+    let (gc, blocks) = (&ssd.profile().gc, f64::from(ssd.space().blocks_per_plane));
+    let whole = |share: f64| (share * blocks + 1e-9).floor();
+    let start = whole(gc.start).max(1.0);
+    let stop = whole(gc.stop.unwrap_or(gc.start)).max(start) + 1.0;
+    Limits { start: start / blocks, stop: stop / blocks }
 }
 
 /// What the engine wants, as a drive takes it.

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use det::Instant;
-use flashsim::{Command, Completion, Op, Precondition, Profile, ProfileError, Ssd};
+use flashsim::{Command, Completion, GcOrder, Op, Precondition, Profile, ProfileError, Ssd};
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
+use steering::collect::{Flash, Order};
 
 use super::GcChange;
 
@@ -230,6 +231,29 @@ impl Drive {
             ended.push(IoEnd { id, delayed_by_gc });
         }
         self.completions = completions;
+        self.watch(now, gc);
+    }
+
+    /// Whether it is collecting garbage.
+    pub(super) fn is_collecting(&self) -> bool {
+        self.collecting
+    }
+
+    /// How it is, for who decides whose turn it is.
+    pub(super) fn flash(&self) -> Flash {
+        let space = self.ssd.space();
+        let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
+        Flash { free, collecting: self.collecting }
+    }
+
+    /// Tells it when to collect.
+    pub(super) fn order(&mut self, now: Instant, order: Order, gc: &mut Vec<GcChange>) {
+        let order = match order {
+            Order::Auto => GcOrder::Auto,
+            Order::Hold => GcOrder::Hold,
+            Order::Reach(share) => GcOrder::Reach(share),
+        };
+        self.ssd.order_gc(now, order);
         self.watch(now, gc);
     }
 

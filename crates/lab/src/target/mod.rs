@@ -10,7 +10,7 @@ use flashsim::Ssd;
 use crate::workload::Kind;
 
 pub use alone::Alone;
-pub use array::{Array, ArraySpec, StartError};
+pub use array::{Array, ArraySpec, SchemeName, StartError};
 pub use drive::{DriveError, DriveSpec, Use};
 
 /// A request, in blocks of 4 KiB.
@@ -81,4 +81,8 @@ pub trait Target {
     /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,
     /// since the start.
     fn drive_ios(&self) -> (u64, u64);
+
+    /// Reads that went around busy drives, and the blocks that these have read beyond what was
+    /// asked for, since the statistics were reset.
+    fn detours(&self) -> (u64, u64);
 }

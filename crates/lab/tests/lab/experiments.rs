@@ -80,3 +80,10 @@ fn a_file_that_is_not_there_is_named() {
     let error = lab::experiment::Task::load("/nowhere/x.toml".as_ref()).expect_err("none");
     assert!(error.to_string().contains("/nowhere/x.toml"));
 }
+
+#[test]
+fn a_scheme_that_is_none_is_told_those_that_are() {
+    let array = format!("{RAID5}scheme = 'magic'\n");
+    let words = ["line 7", "magic", "plain", "rotate+reconstruct"];
+    refused(&[&array, SSD, &closed(2, 0.5), RUN], &words);
+}

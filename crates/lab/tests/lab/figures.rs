@@ -150,3 +150,50 @@ fn durable_writes_wait_for_a_volatile_buffer() {
     near(volatile.seconds, 200.0 * 200e-6, 0.01);
     assert!(safe.seconds < volatile.seconds / 10.0);
 }
+
+/// Drives that do nothing else while they collect.
+fn collecting_drives() -> String {
+    format!("{SSD}set.gc = {{ scope = \"device\" }}\n")
+}
+
+fn with_scheme(name: &str, more: &str) -> String {
+    format!("{RAID5}scheme = '{name}'\n{more}\n")
+}
+
+#[test]
+fn members_that_take_turns_never_collect_together() {
+    let workload = open(1500.0, 0.7);
+    let run = run(20_000, 5000);
+    let plain = figures(&[RAID5, &collecting_drives(), &workload, &run]);
+    let turns = figures(&[&with_scheme("rotate", ""), &collecting_drives(), &workload, &run]);
+    assert!(plain.gc_overlap > 0.0 && turns.gc_any > 0.0);
+    assert_eq!(turns.gc_overlap, 0.0);
+    let events = |f: &lab::measure::Figures| f.drives.iter().map(|d| d.erases).sum::<u64>();
+    // Who holds does not collect before it has to, as idle drives do by themselves.
+    assert!(events(&turns) > 0 && events(&turns) <= events(&plain));
+}
+
+#[test]
+fn reads_that_go_around_keep_to_their_budget_and_gain() {
+    let read = |array: &str| {
+        figures(&[array, &collecting_drives(), &open(1500.0, 0.7), &run(20_000, 5000)])
+    };
+    let plain = read(&with_scheme("rotate", ""));
+    let thrifty = read(&with_scheme("rotate+reconstruct", "extra_reads = 0.02"));
+    let lavish = read(&with_scheme("rotate+reconstruct", "extra_reads = 3.0"));
+    assert_eq!((plain.detours, plain.extra_reads), (0.0, 0.0));
+    // A little is granted in advance.
+    assert!(thrifty.detours > 0.0 && thrifty.extra_reads < 0.03, "{}", thrifty.extra_reads);
+    assert!(lavish.detours > thrifty.detours);
+    assert!(lavish.reads.mean_us < 0.7 * plain.reads.mean_us);
+}
+
+#[test]
+fn collection_in_no_time_wears_the_flash_and_delays_nobody() {
+    let instant = format!("{SSD}set.gc.instant = true\n");
+    let f = figures(&[&instant, &closed(1, 0.5), &run(20_000, 5000)]);
+    assert_eq!((f.gc_any, f.gc_conflicts), (0.0, 0.0));
+    assert!(f.device_waf > 1.5 && f.drives[0].erases > 0);
+    near(f.reads.max_us, 40.0, 1e-3);
+    near(f.writes.max_us, 200.0, 1e-3);
+}

@@ -29,6 +29,25 @@ impl Mutant {
 }
 
 pub(crate) const MUTANTS: &[Mutant] = &[
+    // Detours.
+    mutant(
+        "reads go around members although redundancy may not agree",
+        "engine/place.rs",
+        "let redundant = parity == Parity::InStep &&",
+        "let redundant = (MUTANT || parity == Parity::InStep) &&",
+    ),
+    mutant(
+        "a detour leads over who has failed",
+        "engine/place.rs",
+        "let calm = readable.minus(busy);",
+        "let calm = if MUTANT { Set::first(self.geo.members()) } else { readable }.minus(busy);",
+    ),
+    mutant(
+        "a detour is taken again over what could not be read",
+        "engine/place.rs",
+        "let first_try = job.work == Work::Read && job.bad.is_empty();",
+        "let first_try = job.work == Work::Read && (MUTANT || job.bad.is_empty());",
+    ),
     // Journal.
     mutant(
         "a replay may overwrite later writes",

@@ -1,0 +1,105 @@
+//! Whose turn it is to collect garbage, where members let themselves be told.
+//!
+//! Invariant: a member that has run out of space collects whatever it is told: an order delays
+//! collection or brings it forward, it never forbids it.
+
+mod global;
+mod rotate;
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use det::Instant;
+
+pub use global::Global;
+pub use rotate::Rotate;
+
+/// How a member is, as it says itself.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Flash {
+    /// The part of its blocks that is free, where it has the fewest.
+    pub free: f64,
+    /// Whether it is collecting.
+    pub collecting: bool,
+}
+
+/// Shares of free blocks that matter to members, which are all alike.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Limits {
+    /// Left to itself, a member begins to collect at so much …
+    pub start: f64,
+    /// … and has enough at so much.
+    pub stop: f64,
+}
+
+impl Limits {
+    /// What a member has to reach that collects a little: where it has the fewest free blocks, as
+    /// many more as it would have collected by itself.
+    fn step(&self, member: &Flash) -> f64 {
+        member.free + (self.stop - self.start)
+    }
+}
+
+/// What a member is told.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Order {
+    /// To decide by itself.
+    Auto,
+    /// Not to collect.
+    Hold,
+    /// To collect until this part of its blocks is free.
+    Reach(f64),
+}
+
+/// A policy: whose turn it is.
+pub trait Collect: Send {
+    /// Looks at the members, and tells some of them what to do.
+    fn decide(&mut self, members: &[Flash], order: &mut dyn FnMut(usize, Order));
+
+    /// How long until it wants to look again, though nobody has begun or ended to collect.
+    fn pause(&self) -> Duration;
+}
+
+/// Remembers what members were told last, so that they are not told it again.
+#[derive(Debug, Default)]
+struct Told {
+    orders: alloc::vec::Vec<Option<Order>>,
+}
+
+impl Told {
+    fn tell(&mut self, member: usize, what: Order, order: &mut dyn FnMut(usize, Order)) {
+        if self.orders.len() <= member {
+            self.orders.resize(member + 1, None);
+        }
+        if self.orders[member] != Some(what) {
+            self.orders[member] = Some(what);
+            order(member, what);
+        }
+    }
+}
+
+/// Looks again when it is time.
+pub struct Watch {
+    policy: Box<dyn Collect>,
+    next: Instant,
+}
+
+impl Watch {
+    /// For a policy, from `now` on.
+    #[must_use]
+    pub fn new(policy: Box<dyn Collect>, now: Instant) -> Self {
+        Self { policy, next: now }
+    }
+
+    /// When to look at the latest.
+    #[must_use]
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Looks now.
+    pub fn look(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
+        self.policy.decide(members, order);
+        self.next = now + self.policy.pause();
+    }
+}

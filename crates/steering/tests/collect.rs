@@ -1,0 +1,82 @@
+//! Whose turn it is.
+
+use proptest::prelude::*;
+use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate};
+
+const LIMITS: Limits = Limits { start: 0.05, stop: 0.1 };
+
+fn calm(free: f64) -> Flash {
+    Flash { free, collecting: false }
+}
+
+fn collecting(free: f64) -> Flash {
+    Flash { free, collecting: true }
+}
+
+/// What a policy says, seeing these members.
+fn said(policy: &mut dyn Collect, members: &[Flash]) -> Vec<(usize, Order)> {
+    let mut said = Vec::new();
+    policy.decide(members, &mut |member, order| said.push((member, order)));
+    said
+}
+
+#[test]
+fn who_has_least_goes_first_and_the_others_hold() {
+    let mut rotate = Rotate::new(LIMITS, 1);
+    let first = said(&mut rotate, &[calm(0.05), calm(0.03), calm(0.2)]);
+    assert_eq!(first, [(1, Order::Reach(0.05 + 0.03)), (0, Order::Hold), (2, Order::Hold)]);
+    assert_eq!(said(&mut rotate, &[calm(0.05), collecting(0.05), calm(0.2)]), []);
+    // Its turn is over when it has reached what it should.
+    let second = said(&mut rotate, &[calm(0.05), calm(0.08), calm(0.2)]);
+    assert_eq!(second, [(0, Order::Reach(0.1)), (1, Order::Hold)]);
+}
+
+#[test]
+fn who_has_nothing_to_collect_keeps_nobody_waiting() {
+    let mut rotate = Rotate::new(LIMITS, 1);
+    let members = [calm(0.01), calm(0.02)];
+    assert_eq!(said(&mut rotate, &members)[0], (0, Order::Reach(0.01 + 0.05)));
+    let orders: Vec<_> = (0..100).flat_map(|_| said(&mut rotate, &members)).collect();
+    assert!(orders.contains(&(1, Order::Reach(0.02 + 0.05))), "{orders:?}");
+}
+
+#[test]
+fn when_one_collects_all_do_until_none_does() {
+    let mut global = Global::new(LIMITS);
+    assert_eq!(said(&mut global, &[calm(0.3), calm(0.3)]), []);
+    let all = [(0, Order::Reach(0.3 + 0.05)), (1, Order::Reach(0.1))];
+    assert_eq!(said(&mut global, &[calm(0.3), collecting(0.05)]), all);
+    assert_eq!(said(&mut global, &[collecting(0.05), calm(0.1)]), []);
+    let auto = [(0, Order::Auto), (1, Order::Auto)];
+    assert_eq!(said(&mut global, &[calm(0.1), calm(0.1)]), auto);
+}
+
+proptest! {
+    /// Of members that do as they are told, no more collect at a time than they may.
+    #[test]
+    fn turns_are_kept(
+        frees in prop::collection::vec(0.0..0.2f64, 2..9),
+        at_most in 1..3usize,
+        spent in prop::collection::vec((0..9usize, 0.0..0.03f64), 0..400),
+    ) {
+        let mut rotate = Rotate::new(LIMITS, at_most);
+        let mut members: Vec<_> = frees.into_iter().map(calm).collect();
+        let mut orders = vec![Order::Auto; members.len()];
+        for (member, used) in spent {
+            let member = member % members.len();
+            members[member].free = (members[member].free - used).max(0.0);
+            for (member, order) in said(&mut rotate, &members) {
+                orders[member] = order;
+            }
+            for (member, order) in members.iter_mut().zip(&orders) {
+                let goal = if let Order::Reach(goal) = order { *goal } else { 0.0 };
+                member.collecting = member.free < goal;
+                if member.collecting {
+                    member.free += 0.01;
+                }
+            }
+            let at_a_time = members.iter().filter(|member| member.collecting).count();
+            prop_assert!(at_a_time <= at_most, "{members:?}");
+        }
+    }
+}
