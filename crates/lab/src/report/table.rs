@@ -94,7 +94,8 @@ pub(super) fn legend(section: &Section<'_>) -> Markup {
             }
             @if marked {
                 " " b class="best" { "Marked" }
-                ": better than each other variant with 95% confidence (Welch’s test)."
+                ": better than each other point of the same workload with 95% confidence (Welch’s "
+                "test)."
             }
         }
     }
@@ -150,7 +151,7 @@ impl Figures {
         html! {
             td {
                 @if self.best[index] {
-                    b class="best" title="significantly better than each other variant" { (mean) }
+                    b class="best" title="significantly better than each other" { (mean) }
                 } @else { (mean) }
             }
             @if several {
@@ -191,8 +192,8 @@ fn unit(unit: Unit, most: f64) -> (f64, &'static str) {
     }
 }
 
-/// Which points are significantly better than every other one that was swept to the same values:
-/// what was asked of others is not comparable.
+/// Which points are significantly better than every other one of the same workload. Of another
+/// workload there is no better or worse.
 fn best(unit: Unit, points: &[Point<'_>], estimates: &[Option<Estimate>]) -> Vec<bool> {
     let better: fn(f64, f64) -> bool = match unit {
         Unit::Microseconds | Unit::Share | Unit::Factor => |a, b| a < b,
@@ -200,8 +201,9 @@ fn best(unit: Unit, points: &[Point<'_>], estimates: &[Option<Estimate>]) -> Vec
         Unit::Seconds | Unit::Count => |_, _| false,
     };
     let is_best = |index: usize| {
-        let swept = &points[index].first().swept;
-        let rival = |other: &usize| *other != index && points[*other].first().swept == *swept;
+        let workload = &points[index].first().point.workload;
+        let is_same = |other: usize| points[other].first().point.workload == *workload;
+        let rival = |other: &usize| *other != index && is_same(*other);
         let mut rivals = (0..points.len()).filter(rival).peekable();
         let beats = |other: usize| match (&estimates[index], &estimates[other]) {
             (Some(this), Some(other)) => better(this.mean, other.mean) && this.differs_from(other),

@@ -175,6 +175,9 @@ fn only_what_is_significantly_better_is_marked() {
     // Within what chance explains.
     assert_eq!(better([7.70, 7.75, 7.73, 7.79]), Vec::<String>::new());
     assert_eq!(better([7.0, 8.4, 9.0, 12.0]), Vec::<String>::new());
+    // Nor is a queue depth better than another: it is another question.
+    let page = html(&swept()).expect("a report");
+    assert!(with_class(parse(&page).root_element(), "best").is_empty());
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(in crate::report) fn cdf(
     let x = Axis::time_log(ends, LEFT, RIGHT);
     let y = Axis::share(bottom, TOP);
     let drawn = html! {
-        (x_axis(&x, TOP, bottom, "latency"))
+        (x_axis(&x, &[(TOP, bottom)], "latency"))
         (y_axis(&y, "share of requests"))
         @for (point, latencies) in lines { (line(&x, &y, point, latencies)) }
     };

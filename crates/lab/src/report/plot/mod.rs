@@ -57,12 +57,15 @@ fn svg(height: f64, says: &str, content: &Markup) -> Markup {
     }
 }
 
-/// An x axis below a panel that reaches from `top` to `bottom`, with its title.
-fn x_axis(axis: &Axis, top: f64, bottom: f64, title: &str) -> Markup {
+/// An x axis with its title below panels, each of which reaches from a top to a bottom.
+fn x_axis(axis: &Axis, panels: &[(f64, f64)], title: &str) -> Markup {
     let (grid, small) = grid(axis, |path, x, labelled| {
-        path.move_to(x, bottom);
-        path.line_to(x, if labelled { top } else { bottom - 3.0 });
+        for (top, bottom) in panels {
+            path.move_to(x, *bottom);
+            path.line_to(x, if labelled { *top } else { bottom - 3.0 });
+        }
     });
+    let bottom = panels.last().map_or(TOP, |(_, bottom)| *bottom);
     let (from, to) = axis.span();
     html! {
         path class="grid" d=(grid) {}

@@ -88,7 +88,7 @@ impl<'a> Sweep<'a> {
         let name = requests.name();
         let key = plain(self.key);
         let drawn = html! {
-            (x_axis(&x, TOP, bottom, &key))
+            (x_axis(&x, &[(TOP, bottom)], &key))
             (y_axis(&y, "latency"))
             @for line in &self.lines {
                 @for (index, percentile) in PERCENTILES.into_iter().enumerate() {

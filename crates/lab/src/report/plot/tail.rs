@@ -31,7 +31,7 @@ pub(in crate::report) fn tail(
     let x = Axis::percentiles(most, LEFT, RIGHT);
     let y = Axis::time_log(ends, bottom, TOP);
     let drawn = html! {
-        (x_axis(&x, TOP, bottom, "percentile"))
+        (x_axis(&x, &[(TOP, bottom)], "percentile"))
         (y_axis(&y, "latency"))
         @for (point, latencies) in &told { (line(&x, &y, point, latencies)) }
     };

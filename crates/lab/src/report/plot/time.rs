@@ -111,8 +111,10 @@ impl<'a> Run<'a> {
         let (x, unit) = Axis::time(longest, LEFT, RIGHT);
         let (strips, below) = (axes.latency.span().0 + GAP - 4.0, self.strip());
         let bottom = strips + below * self.gc.len() as f64;
+        let panel = |axis: &Axis| (axis.span().1, axis.span().0);
+        let panels = [panel(&axes.rate), panel(&axes.latency), (strips, bottom)];
         let drawn = html! {
-            (x_axis(&x, TOP, bottom, &format!("time in {unit}")))
+            (x_axis(&x, &panels, &format!("time in {unit}")))
             (y_axis(&axes.rate, "requests/s"))
             (y_axis(&axes.latency, "latency: mean, and up to the worst"))
             (self.throughput(&x, &axes.rate))
