@@ -72,6 +72,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: ScrubAction,
     },
+    /// Choose what is done about garbage collection
+    Policy {
+        #[command(subcommand)]
+        action: PolicyAction,
+    },
     /// Show what a member's superblock says
     Examine {
         /// Members, as paths
@@ -320,6 +325,19 @@ pub(crate) enum RebuildAction {
 }
 
 #[derive(Subcommand, Debug)]
+pub(crate) enum PolicyAction {
+    /// List the policies
+    List,
+    /// Go over to another policy, while the array runs
+    Set {
+        /// The array's name
+        name: String,
+        /// The policy
+        policy: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
 pub(crate) enum ScrubAction {
     /// Start a scrub
     Start {
@@ -377,6 +395,9 @@ pub(crate) struct DemoArgs {
     /// How long the array is under load in each phase
     #[arg(long, default_value_t = 4, value_name = "SECONDS")]
     pub(crate) seconds: u64,
+    /// What is done about garbage collection; `evenkeel policy list` tells what there is
+    #[arg(long, default_value = "plain", value_name = "POLICY")]
+    pub(crate) policy: String,
     /// Leave the array serving at the end, and tell how to use it
     #[arg(long)]
     pub(crate) keep: bool,

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Disk { action } => commands::disk(action, run_dir, output),
         Command::Rebuild { action } => commands::rebuild(action, run_dir, output),
         Command::Scrub { action } => commands::scrub(action, run_dir, output),
+        Command::Policy { action } => commands::policy(&action, run_dir, output),
         Command::Examine { members } => commands::examine(&members, output),
         Command::Simulate(args) => commands::simulate(&args, output),
         Command::Lab { action } => lab::lab(&action, output),

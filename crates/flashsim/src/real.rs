@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use det::Instant;
 use serde::{Deserialize, Serialize};
 
-use crate::ssd::{Command, Completion, Op, Pool, Ssd};
+use crate::ssd::{Command, Completion, GcOrder, Op, Pool, Ssd};
 use crate::stats::Stats;
 
 /// How many of the latest stretches of garbage collection are remembered.
@@ -235,6 +235,25 @@ impl RealTime {
         });
         let all = self.log.iter().copied().chain(going_on);
         all.filter(|interval| interval.ended >= since.0).collect()
+    }
+
+    /// Whether at least one die collects garbage, as of the last call.
+    #[must_use]
+    pub fn is_collecting(&self) -> bool {
+        self.collecting_since.is_some()
+    }
+
+    /// The model, as of the last call.
+    #[must_use]
+    pub fn ssd(&self) -> &Ssd {
+        &self.ssd
+    }
+
+    /// Says who decides when garbage is collected, from `now` on.
+    pub fn order_gc(&mut self, now: Instant, order: GcOrder) {
+        self.advance(now);
+        self.ssd.order_gc(self.ssd.now(), order);
+        self.observe();
     }
 
     /// The drive's state, for [`Ssd::restore`].

@@ -9,3 +9,6 @@ extern crate alloc;
 pub mod collect;
 pub mod place;
 pub mod scheme;
+mod steward;
+
+pub use steward::Steward;

@@ -56,6 +56,12 @@ impl Scheme {
         SCHEMES.iter().copied().find(|scheme| scheme.name == name)
     }
 
+    /// Whether reads go around busy members.
+    #[must_use]
+    pub fn goes_around(&self) -> bool {
+        self.reads != Reads::Home
+    }
+
     /// Its policy for reads, with a budget as [`Reconstruct`] has it; none if they go home.
     #[must_use]
     pub fn place(&self, budget: f64) -> Option<Box<dyn Place>> {

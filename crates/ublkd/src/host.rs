@@ -10,6 +10,7 @@
 mod data;
 mod handle;
 mod notes;
+mod steer;
 
 use std::io;
 use std::path::PathBuf;

@@ -24,6 +24,7 @@ use flashsim::real::Ended;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use raidcore::engine::{IoError, IoId};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
+use steering::collect::{Flash, Limits, Order};
 
 use crate::arena::{Arena, PieceId};
 use crate::members::Device;
@@ -303,6 +304,23 @@ impl Ring {
         let members = self.members.iter().zip(0..).filter_map(|(m, at)| Some((m.as_ref()?, at)));
         let here = members.filter(|(member, _)| member.flash && !member.released);
         here.filter_map(|(m, at)| Some((m.id, self.drives.report(now, MemberIndex(at))?))).collect()
+    }
+
+    /// Whether a device says that it collects garbage: only modelled SSDs do.
+    pub(crate) fn is_collecting(&self, device: DeviceId) -> bool {
+        self.find(device).is_some_and(|index| self.drives.is_collecting(index))
+    }
+
+    /// How a device is, if it says so.
+    pub(crate) fn steering(&self, device: DeviceId) -> Option<(Flash, Limits)> {
+        self.drives.steering(self.find(device)?)
+    }
+
+    /// Tells a device when to collect garbage, if it takes that.
+    pub(crate) fn order_gc(&mut self, now: Instant, device: DeviceId, order: Order) {
+        if let Some(index) = self.find(device) {
+            self.drives.order(now, index, order);
+        }
     }
 
     /// When a modelled SSD collected garbage since `since`, and whom it kept waiting.

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
+use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::{ArrayReport, Client, Health, Request};
 use ublkd::flash::Named;
 
 use super::status;
-use crate::args::{DiskAction, RebuildAction, ScrubAction};
+use crate::args::{DiskAction, PolicyAction, RebuildAction, ScrubAction};
 use crate::output::Output;
 use crate::progress;
 use crate::size::Size;
@@ -38,6 +39,24 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
             let done = format!("member {disk} of {name} is being rebuilt onto {shown}");
             let request = Request::DiskReplace { disk: named(disk), with: absolute(with)?, force };
             ask_and_wait(&name, run_dir, &request, output, &done, wait)
+        }
+    }
+}
+
+pub(crate) fn policy(action: &PolicyAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    match action {
+        PolicyAction::List => {
+            let row = |scheme: &Scheme| json!({ "name": scheme.name, "about": scheme.about });
+            let value: serde_json::Value = SCHEMES.iter().map(row).collect();
+            output.result(&value, || {
+                let line = |scheme: &Scheme| format!("{:<20}{}", scheme.name, scheme.about);
+                SCHEMES.iter().map(line).collect::<Vec<_>>().join("\n")
+            });
+            Ok(ExitCode::SUCCESS)
+        }
+        PolicyAction::Set { name, policy } => {
+            let done = format!("{name}: {policy} from now on");
+            ask(name, run_dir, &Request::PolicySet { scheme: policy.clone() }, output, &done)
         }
     }
 }

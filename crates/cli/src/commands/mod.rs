@@ -9,7 +9,7 @@ mod status;
 
 pub(crate) use create::create;
 pub(crate) use examine::examine;
-pub(crate) use manage::{disk, rebuild, scrub, stop};
+pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use simulate::simulate;
 pub(crate) use start::{start, start_in_background};
 pub(crate) use status::status;

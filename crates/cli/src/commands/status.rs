@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use steering::scheme::SCHEMES;
 use ublkd::control::{
     ArrayReport, Client, Health, MemberReport, MemberState, PassReport, ScrubReport, running,
 };
@@ -78,6 +79,14 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     if let Some(scrub) = report.last_scrub {
         let (ago, found) = (ago(scrub.at), found(&scrub));
         lines.push(format!(" scrub: the last one ended {ago} ago and {found}"));
+    }
+    if report.policy != SCHEMES[0].name {
+        let (detours, extra) = report.detours;
+        lines.push(format!(
+            "policy: {}; {detours} reads went around busy members, and read {extra} blocks more for \
+             it",
+            report.policy
+        ));
     }
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
     lines.push(String::new());

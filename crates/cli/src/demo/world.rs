@@ -45,6 +45,7 @@ pub(super) struct World {
     run_dir: PathBuf,
     mount: Option<PathBuf>,
     size: Size,
+    policy: String,
 }
 
 impl World {
@@ -83,6 +84,7 @@ impl World {
             run_dir: path("run".to_owned()),
             mount,
             size: args.size,
+            policy: args.policy.clone(),
             dir: Some(dir),
         };
         world.end_at_interrupt()?;
@@ -191,6 +193,7 @@ impl World {
         arguments.extend(self.members.iter().map(|path| path.clone().into()));
         arguments.push("--detached".into());
         start_in_background(arguments, &self.members, Some(NAME), &self.run_dir)?;
+        self.call(&Request::PolicySet { scheme: self.policy.clone() })?;
         if is_interrupted() {
             bail!("interrupted");
         }

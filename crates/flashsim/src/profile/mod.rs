@@ -419,6 +419,16 @@ impl Profile {
         Geometry::new(self)
     }
 
+    /// The parts of a plane's blocks that are free when collection must start, and when it has
+    /// collected enough, in whole blocks.
+    #[must_use]
+    pub fn gc_limits(&self) -> (f64, f64) {
+        let blocks = f64::from(self.geometry.blocks);
+        let start = self.share(self.gc.start).max(1);
+        let stop = self.share(self.gc.stop.unwrap_or(self.gc.start)).max(start) + 1;
+        (f64::from(start) / blocks, f64::from(stop) / blocks)
+    }
+
     /// Bytes that the map maps at a time: a *page* everywhere outside of profiles.
     #[must_use]
     pub fn mapping_bytes(&self) -> u32 {

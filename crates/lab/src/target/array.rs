@@ -16,7 +16,8 @@ use raidcore::meta::{
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Set, Tag};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use steering::collect::{Flash, Limits, Watch};
+use steering::Steward;
+use steering::collect::{Flash, Limits};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::drive::{Drive, Io, IoEnd};
@@ -131,11 +132,7 @@ pub struct Array {
     engine: Engine,
     drives: Vec<Drive>,
     config: Config,
-    /// Whose turn it is to collect garbage, if that is decided here.
-    watch: Option<Watch>,
-    /// Whether reads may go around who collects.
-    steers: bool,
-    collecting: Set,
+    steward: Steward,
     /// Requests of which something had to wait for garbage collection, by tag.
     delayed: Vec<bool>,
     actions: Vec<Action>,
@@ -179,16 +176,15 @@ impl Array {
             (0..u32::from(spec.members)).map(|device| Some(DeviceId(device))).collect();
         let assembled = Assembled::of_new(record, false);
         let mut engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
-        let place = spec.scheme.0.place(spec.extra_reads);
-        let steers = place.is_some();
-        engine.set_place(place);
+        let scheme = spec.scheme.0;
+        engine.set_place(scheme.place(spec.extra_reads));
         let redundancy = engine.geometry().redundancy();
-        let limits = drives.first().map(|drive| limits(drive.ssd()));
-        let collect = limits.and_then(|limits| spec.scheme.0.collect(limits, redundancy));
+        let limits = drives.first().map_or(Limits::default(), |drive| {
+            let (start, stop) = drive.ssd().profile().gc_limits();
+            Limits { start, stop }
+        });
         let mut array = Self {
-            watch: collect.map(|policy| Watch::new(policy, Instant::ORIGIN)),
-            steers,
-            collecting: Set::EMPTY,
+            steward: Steward::new(scheme, limits, redundancy, Instant::ORIGIN),
             engine,
             drives,
             config,
@@ -256,19 +252,16 @@ impl Array {
         let collecting = drives
             .filter(|(_, drive)| drive.is_collecting())
             .fold(Set::EMPTY, |s, (i, _)| s.with(i));
-        let changed = collecting != self.collecting;
-        if let Some(watch) = self.watch.as_mut().filter(|watch| changed || watch.next() <= now) {
-            let members: Vec<Flash> = self.drives.iter().map(Drive::flash).collect();
-            let drives = &mut self.drives;
-            watch.look(now, &members, &mut |member, order| {
+        let drives = &mut self.drives;
+        if self.steward.is_due(now, collecting) {
+            let members: Vec<Flash> = drives.iter().map(Drive::flash).collect();
+            self.steward.decide(now, &members, &mut |member, order| {
                 drives[member].order(now, order, &mut told.gc);
             });
         }
-        if changed {
-            self.collecting = collecting;
-            if self.steers {
-                self.tell(now, Input::Busy(collecting), told);
-            }
+        let busy = self.steward.busy(collecting);
+        if let Some(busy) = busy {
+            self.tell(now, Input::Busy(busy), told);
         }
     }
 
@@ -312,7 +305,7 @@ impl Target for Array {
 
     fn next(&self) -> Option<Instant> {
         let engine = self.engine.deadline().map_or(u64::MAX, |(at, _)| at.0);
-        let watch = self.watch.as_ref().map_or(u64::MAX, |watch| watch.next().0);
+        let watch = self.steward.next().map_or(u64::MAX, |at| at.0);
         Some(Instant(self.next_of_drives().min(engine).min(watch)))
             .filter(|&next| next < Instant(u64::MAX))
     }
@@ -354,15 +347,6 @@ impl Target for Array {
         let Counters { detours, detour_blocks, .. } = self.engine.counters();
         (detours - self.detours_before.0, detour_blocks - self.detours_before.1)
     }
-}
-
-/// The shares of free blocks that the drives' profile has.
-fn limits(ssd: &Ssd) -> Limits {
-    let (gc, blocks) = (&ssd.profile().gc, f64::from(ssd.space().blocks_per_plane));
-    let whole = |share: f64| (share * blocks + 1e-9).floor();
-    let start = whole(gc.start).max(1.0);
-    let stop = whole(gc.stop.unwrap_or(gc.start)).max(start) + 1.0;
-    Limits { start: start / blocks, stop: stop / blocks }
 }
 
 /// What the engine wants, as a drive takes it.

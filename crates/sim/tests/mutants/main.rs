@@ -146,6 +146,15 @@ fn copy_sources(root: &Path, tree: &Path) {
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
+    // What the sources had when they were copied last.
+    for entry in fs::read_dir(to).expect("the copy") {
+        let path = entry.expect("an entry").path();
+        if !from.join(path.file_name().expect("a name")).exists() {
+            let gone =
+                if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            gone.expect("the copy can be changed");
+        }
+    }
     for entry in fs::read_dir(from).expect("a directory of sources") {
         let path: PathBuf = entry.expect("an entry").path();
         let target = to.join(path.file_name().expect("a name"));

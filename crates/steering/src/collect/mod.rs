@@ -24,7 +24,7 @@ pub struct Flash {
 }
 
 /// Shares of free blocks that matter to members, which are all alike.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
     /// Left to itself, a member begins to collect at so much …
     pub start: f64,

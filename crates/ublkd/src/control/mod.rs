@@ -99,6 +99,11 @@ pub enum Request {
         #[serde(default)]
         max: Option<u64>,
     },
+    /// What is to be done about garbage collection.
+    PolicySet {
+        /// A scheme's name.
+        scheme: String,
+    },
     /// Check that redundancy matches data.
     ScrubStart {
         /// And correct it.

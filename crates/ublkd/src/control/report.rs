@@ -88,6 +88,11 @@ pub struct ArrayReport {
     pub pace: (u64, Option<u64>),
     /// Requests completed, and completed with an error, since the start.
     pub requests: (u64, u64),
+    /// What is done about garbage collection.
+    pub policy: String,
+    /// Reads that went around busy members, and the blocks that these have read beyond what was
+    /// asked for, since the start.
+    pub detours: (u64, u64),
     /// How it can be reached.
     pub fronts: Vec<Front>,
     /// What happened lately, the oldest first.
@@ -236,7 +241,7 @@ impl ArrayReport {
     pub(super) fn new(
         facts: &Facts,
         status: &Status,
-        flash: &[(DeviceId, FlashReport)],
+        (flash, policy): (&[(DeviceId, FlashReport)], &str),
         path: impl Fn(DeviceId) -> Option<PathBuf>,
         fronts: Vec<Front>,
         events: Vec<EventReport>,
@@ -278,6 +283,8 @@ impl ArrayReport {
             zero_stripes: status.zero_stripes,
             pace: (status.pace.min, (status.pace.max < u64::MAX).then_some(status.pace.max)),
             requests: (status.counters.requests, status.counters.errors),
+            policy: policy.to_owned(),
+            detours: (status.counters.detours, status.counters.detour_blocks),
             fronts,
             events,
             pid: std::process::id(),

@@ -9,6 +9,7 @@ use raidcore::engine::{Command, CommandError, Note, Pace, Status};
 use raidcore::meta::{Areas, ArrayRecord, DeviceUuid, SlotState};
 use raidcore::units::{DeviceId, MemberId};
 use serde_json::{Value, json};
+use steering::scheme::{SCHEMES, Scheme};
 use tokio::sync::watch;
 
 use super::report::{ArrayReport, EventReport, Facts, Front, describe};
@@ -171,6 +172,7 @@ impl Service {
                 }
                 self.command(Command::SetPace(pace)).await
             }
+            Request::PolicySet { scheme } => self.set_policy(&scheme).await,
             Request::ScrubStart { repair } => self.command(Command::Scrub { repair }).await,
             Request::ScrubCancel => self.command(Command::CancelScrub).await,
             Request::Stop => {
@@ -182,14 +184,33 @@ impl Service {
         }
     }
 
+    async fn set_policy(&self, name: &str) -> Result<Value, Refusal> {
+        let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+        let unknown = || {
+            let message = format!("there is no policy {name:?}");
+            Refusal::new("bad-request", message).hint(format!("one of {}", names.join(", ")))
+        };
+        let scheme = Scheme::named(name).ok_or_else(unknown)?;
+        let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
+        if flash.is_empty() && scheme != SCHEMES[0] {
+            let message = "no member tells when it collects garbage, so no policy can help";
+            let hint = "only modelled SSDs do so far: create the array with flash:PROFILE:PATH";
+            return Err(Refusal::new("no-flash", message).hint(hint));
+        }
+        let set = self.host.set_scheme(scheme).await;
+        set.map(|()| json!({ "policy": name })).map_err(|error| self.refusal(error))
+    }
+
     async fn report(&self) -> Result<Value, Refusal> {
         let status = self.status().await?;
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
+        let scheme = self.host.scheme().await.map_err(|error| self.refusal(error))?;
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let events: Vec<EventReport> = events.iter().cloned().collect();
         let path = |device| self.host.device_path(device);
         let fronts = self.fronts.clone();
-        let report = ArrayReport::new(&self.facts, &status, &flash, path, fronts, events);
+        let policy = scheme.name;
+        let report = ArrayReport::new(&self.facts, &status, (&flash, policy), path, fronts, events);
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
     }
 

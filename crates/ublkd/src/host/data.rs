@@ -22,9 +22,10 @@ use raidcore::engine::{
 use raidcore::meta::{Assembled, DeviceUuid, checksum};
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
-use raidcore::units::{DeviceId, Tag};
+use raidcore::units::{DeviceId, Set, Tag};
 
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
+use super::steer::Steering;
 use super::{Event, HostConfig};
 use crate::arena::Arena;
 use crate::compute;
@@ -108,6 +109,7 @@ struct Data {
     askers: BTreeMap<u64, Asker>,
     next_number: u64,
     next_device: u32,
+    steering: Steering,
     stopping: bool,
     /// The engine has stopped.
     stopped: Option<Result<(), CommandError>>,
@@ -153,6 +155,7 @@ impl Data {
             askers: BTreeMap::new(),
             next_number: 0,
             next_device: ids.len() as u32,
+            steering: Steering::default(),
             stopping: false,
             stopped: None,
             waiting: Vec::new(),
@@ -193,12 +196,15 @@ impl Data {
         if self.engine.deadline().is_some_and(|(at, _)| at <= self.now) {
             self.feed(Input::Tick);
         }
+        if let Some(busy) = self.steering.look(self.now, &self.engine, &mut self.ring) {
+            self.feed(busy);
+        }
     }
 
     /// Hands over what was begun, and sleeps if there is nothing else to do.
     fn rest(&mut self) -> io::Result<()> {
         let wake = self.engine.deadline().map(|(at, _)| at);
-        let wake = wake.into_iter().chain(self.ring.deadline()).min();
+        let wake = wake.into_iter().chain(self.ring.deadline()).chain(self.steering.next()).min();
         let limit = wake.map(|at| at.since(self.now));
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
             return self.ring.submit();
@@ -234,6 +240,12 @@ impl Data {
             Order::FlashLog { device, since, answer } => {
                 reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
             }
+            Order::SetScheme(scheme, answer) => {
+                self.steering.set(self.now, scheme, &mut self.engine, &mut self.ring);
+                self.feed(Input::Busy(Set::EMPTY));
+                reply(answer, Ok(()));
+            }
+            Order::Scheme(answer) => reply(answer, Ok(self.steering.scheme())),
             Order::Add { device, uuid, answer } => self.add(device, uuid, answer),
             Order::Gone(device) => self.feed(Input::DeviceGone(device)),
             Order::Join(answer) => self.waiting.push(answer),

@@ -15,6 +15,7 @@ use det::Instant;
 use raidcore::engine::{Command, CommandError, Status};
 use raidcore::meta::DeviceUuid;
 use raidcore::units::DeviceId;
+use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
 use super::notes::{Log, Notes};
@@ -100,6 +101,16 @@ impl HostHandle {
         self.order(|answer| Order::FlashLog { device, since, answer })
     }
 
+    /// Goes over to another scheme against garbage collection. Requests go on meanwhile.
+    pub fn set_scheme(&self, scheme: Scheme) -> Answer<()> {
+        self.order(|answer| Order::SetScheme(scheme, answer))
+    }
+
+    /// The scheme.
+    pub fn scheme(&self) -> Answer<Scheme> {
+        self.order(Order::Scheme)
+    }
+
     /// Gives the array an opened device as a spare, under an identity that no device has had; if a
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
@@ -165,6 +176,8 @@ pub(super) enum Order {
     Status(Reply<Status>),
     Flash(Reply<Vec<(DeviceId, FlashReport)>>),
     FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
+    SetScheme(Scheme, Reply<()>),
+    Scheme(Reply<Scheme>),
     Add { device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
     Gone(DeviceId),
     Stop(Option<Reply<()>>),
@@ -257,6 +270,8 @@ impl Shared {
             Order::Status(answer) => reply(answer, Err(why())),
             Order::Flash(answer) => reply(answer, Err(why())),
             Order::FlashLog { answer, .. } => reply(answer, Err(why())),
+            Order::SetScheme(_, answer) => reply(answer, Err(why())),
+            Order::Scheme(answer) => reply(answer, Err(why())),
             Order::Add { answer, .. } => reply(answer, Err(why())),
             Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),
             Order::Gone(_) | Order::Stop(None) => {}

@@ -9,10 +9,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use det::Instant;
-use flashsim::Ssd;
 use flashsim::real::{Ended, GcInterval, Io, RealTime, Report};
+use flashsim::{GcOrder, Ssd};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use steering::collect::{Flash, Limits, Order};
 
 use super::MemberIndex;
 use crate::flash;
@@ -169,6 +170,33 @@ impl Drives {
             let (began, modelled, ended) = (began.0, ended.at.0, now.0);
             drive.delayed.push_back(DelayedIo { read, began, modelled, ended });
         }
+    }
+
+    /// Whether a member collects garbage.
+    pub(super) fn is_collecting(&self, member: MemberIndex) -> bool {
+        let drive = self.drives.iter().find(|drive| drive.member == member);
+        drive.is_some_and(|drive| drive.model.is_collecting())
+    }
+
+    /// How a member is, for who decides whose turn it is to collect.
+    pub(super) fn steering(&self, member: MemberIndex) -> Option<(Flash, Limits)> {
+        let drive = self.drives.iter().find(|drive| drive.member == member)?;
+        let (ssd, collecting) = (drive.model.ssd(), drive.model.is_collecting());
+        let space = ssd.space();
+        let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
+        let (start, stop) = ssd.profile().gc_limits();
+        Some((Flash { free, collecting }, Limits { start, stop }))
+    }
+
+    /// Tells a member when to collect.
+    pub(super) fn order(&mut self, now: Instant, member: MemberIndex, order: Order) {
+        let Some(drive) = self.drive(member) else { return };
+        let order = match order {
+            Order::Auto => GcOrder::Auto,
+            Order::Hold => GcOrder::Hold,
+            Order::Reach(share) => GcOrder::Reach(share),
+        };
+        drive.model.order_gc(now, order);
     }
 
     /// How a member is.
