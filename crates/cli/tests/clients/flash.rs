@@ -175,3 +175,33 @@ fn members_are_replaced_by_modelled_ssds() {
     let found = world.examine("spare");
     assert_eq!(found["flash"], "mqsim", "{found:#}");
 }
+
+#[test]
+fn policies_change_under_load_and_no_byte_with_them() {
+    let mut world = tank();
+    assert_eq!(world.status()["policy"], "plain");
+    let job = "fio --name=verify --rw=randwrite --bsrange=4k-64k --iodepth=8 --size=24m \
+               --randseed=7 --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
+               --verify_state_save=0 --eta=never --ioengine=nbd";
+    let load = world.spawn("fio", &format!("{job} --uri={}", world.uri()));
+    for policy in ["rotate+reconstruct", "reconstruct", "ggc", "rotate", "plain", "reconstruct"] {
+        world.evenkeel(&format!("policy set tank {policy}"));
+        assert_eq!(world.status()["policy"], policy);
+    }
+    world.evenkeel("policy set tank rotate+reconstruct");
+    assert!(load.wait(), "fio has found something");
+    assert!(world.evenkeel("status").contains("rotate+reconstruct"));
+    world.assert_sound();
+    let refused = world.try_evenkeel("policy set tank magic");
+    refused.refused(&["magic", "rotate+reconstruct"]);
+    assert_eq!(world.status()["policy"], "rotate+reconstruct");
+    world.stop();
+}
+
+#[test]
+fn a_policy_that_nobody_can_follow_is_refused() {
+    let mut world = World::new("raid5", 3, 40).started();
+    world.try_evenkeel("policy set tank rotate").refused(&["no member tells", "flash:PROFILE"]);
+    world.evenkeel("policy set tank plain");
+    world.stop();
+}
