@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
+use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
 
 use crate::size::Size;
@@ -209,6 +210,9 @@ pub(crate) struct StartArgs {
     /// Start although blocks may be wrong
     #[arg(long, short)]
     pub(crate) force: bool,
+    /// What is done about garbage collection; `evenkeel policy list` tells what there is
+    #[arg(long, default_value = "plain", value_parser = policy)]
+    pub(crate) policy: Scheme,
     /// Serve over NBD on a Unix socket; in the run directory if no path is given
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     pub(crate) nbd: Option<Option<PathBuf>>,
@@ -324,6 +328,12 @@ pub(crate) enum RebuildAction {
     },
 }
 
+/// A policy by its name.
+fn policy(name: &str) -> Result<Scheme, String> {
+    let names = || SCHEMES.iter().map(|scheme| scheme.name).collect::<Vec<_>>().join(", ");
+    Scheme::named(name).ok_or_else(|| format!("there is no such policy; there are {}", names()))
+}
+
 #[derive(Subcommand, Debug)]
 pub(crate) enum PolicyAction {
     /// List the policies
@@ -396,8 +406,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 4, value_name = "SECONDS")]
     pub(crate) seconds: u64,
     /// What is done about garbage collection; `evenkeel policy list` tells what there is
-    #[arg(long, default_value = "plain", value_name = "POLICY")]
-    pub(crate) policy: String,
+    #[arg(long, default_value = "plain", value_parser = policy)]
+    pub(crate) policy: Scheme,
     /// Leave the array serving at the end, and tell how to use it
     #[arg(long)]
     pub(crate) keep: bool,

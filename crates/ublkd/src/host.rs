@@ -21,6 +21,7 @@ use std::time::Duration;
 use raidcore::engine::Config;
 use raidcore::meta::Assembled;
 use raidcore::units::DeviceId;
+use steering::scheme::{SCHEMES, Scheme};
 
 use crate::members::Device;
 use crate::volume::{Volume, VolumeConfig};
@@ -39,6 +40,8 @@ pub struct HostConfig {
     /// The most blocks that a read or write moves. Memory of this size is set aside for every tag,
     /// but taken from the system only when it is first used.
     pub max_request_blocks: u32,
+    /// What is done about garbage collection.
+    pub scheme: Scheme,
     /// How long a member may take for an I/O before it counts as gone. Shorter than what the
     /// kernel's driver takes to recover a device (for SCSI and NVMe 30 s a try) gives up devices
     /// that would have come back.
@@ -56,6 +59,7 @@ impl Default for HostConfig {
         Self {
             engine: Config::default(),
             max_request_blocks: 256,
+            scheme: SCHEMES[0],
             io_timeout: Duration::from_secs(30),
             ring_entries: 256,
             register_memory: true,

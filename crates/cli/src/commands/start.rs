@@ -122,7 +122,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         members: args.members,
         name: args.name,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
-        host: HostConfig::default(),
+        host: HostConfig { scheme: args.policy, ..HostConfig::default() },
         fronts: FrontConfig {
             nbd: args.nbd.is_some() || none_asked,
             nbd_socket: args.nbd.flatten(),

@@ -14,6 +14,7 @@ use flashsim::real::GcInterval;
 use raidcore::geometry::Level;
 use raidcore::units::BLOCK_BYTES;
 use serde_json::json;
+use steering::scheme::Scheme;
 use tempfile::TempDir;
 use ublkd::attach::examine;
 use ublkd::control::{ArrayReport, Client, Request};
@@ -45,7 +46,7 @@ pub(super) struct World {
     run_dir: PathBuf,
     mount: Option<PathBuf>,
     size: Size,
-    policy: String,
+    policy: Scheme,
 }
 
 impl World {
@@ -84,7 +85,7 @@ impl World {
             run_dir: path("run".to_owned()),
             mount,
             size: args.size,
-            policy: args.policy.clone(),
+            policy: args.policy,
             dir: Some(dir),
         };
         world.end_at_interrupt()?;
@@ -190,10 +191,10 @@ impl World {
         if let Some(mount) = &self.mount {
             arguments.extend(["--fuse".into(), mount.clone().into()]);
         }
+        arguments.extend(["--policy".into(), self.policy.name.into()]);
         arguments.extend(self.members.iter().map(|path| path.clone().into()));
         arguments.push("--detached".into());
         start_in_background(arguments, &self.members, Some(NAME), &self.run_dir)?;
-        self.call(&Request::PolicySet { scheme: self.policy.clone() })?;
         if is_interrupted() {
             bail!("interrupted");
         }

@@ -196,6 +196,9 @@ fn policies_change_under_load_and_no_byte_with_them() {
     refused.refused(&["magic", "rotate+reconstruct"]);
     assert_eq!(world.status()["policy"], "rotate+reconstruct");
     world.stop();
+    world.start("--policy rotate");
+    assert_eq!(world.status()["policy"], "rotate");
+    world.stop();
 }
 
 #[test]

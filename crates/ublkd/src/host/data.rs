@@ -124,7 +124,7 @@ impl Data {
         let devices: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
         let ids: Vec<_> = devices.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
         let now = now();
-        let engine = Engine::new(config.engine, assembled, &ids, now, wall_seconds());
+        let mut engine = Engine::new(config.engine, assembled, &ids, now, wall_seconds());
         let mut arena = Arena::new(
             submissions.payload_memory(),
             engine.scratch_buffers(),
@@ -139,6 +139,7 @@ impl Data {
         for (id, device) in devices.into_iter().flatten() {
             ring.open(now, id, device)?;
         }
+        let steering = Steering::new(config.scheme, &mut engine);
         Ok(Self {
             engine,
             kernels: Kernels::best(),
@@ -155,7 +156,7 @@ impl Data {
             askers: BTreeMap::new(),
             next_number: 0,
             next_device: ids.len() as u32,
-            steering: Steering::default(),
+            steering,
             stopping: false,
             stopped: None,
             waiting: Vec::new(),

@@ -22,13 +22,13 @@ pub(super) struct Steering {
     steward: Option<(Vec<Option<DeviceId>>, Steward)>,
 }
 
-impl Default for Steering {
-    fn default() -> Self {
-        Self { scheme: SCHEMES[0], steward: None }
-    }
-}
-
 impl Steering {
+    /// Begins with a scheme.
+    pub(super) fn new(scheme: Scheme, engine: &mut Engine) -> Self {
+        engine.set_place(scheme.place(EXTRA_READS));
+        Self { scheme, steward: None }
+    }
+
     /// The scheme.
     pub(super) fn scheme(&self) -> Scheme {
         self.scheme
