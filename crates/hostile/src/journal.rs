@@ -1,7 +1,7 @@
 //! A member's ring with entries that somebody made up.
 
 use raidcore::meta::{
-    FORMAT, JournalEntry, JournalHeader, JournalRun, checksum, encode_journal_header,
+    FORMAT, JournalEntry, JournalHeader, JournalRun, Log, checksum, encode_journal_header,
     journal_header_blocks, scan_journal,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Set, Stripe};
@@ -42,7 +42,7 @@ pub fn journal(bytes: &[u8]) {
 
 fn scan(ring: &[u8]) -> Vec<JournalEntry> {
     let block = |at: u64| ring.chunks_exact(BLOCK_BYTES).nth(at as usize);
-    scan_journal((ring.len() / BLOCK_BYTES) as u64, block, ARRAY, EPOCH, MEMBER)
+    scan_journal(Log::Journal, (ring.len() / BLOCK_BYTES) as u64, block, ARRAY, EPOCH, MEMBER)
 }
 
 /// Writes an entry, forges one, copies blocks, or damages a byte.
@@ -77,6 +77,8 @@ fn entry(at: u64, choices: &mut Choices<'_>) -> Vec<u8> {
     let long = choices.rarely(8);
     let number = choices.below(64);
     let header = JournalHeader {
+        log: Log::Journal,
+        open: 0,
         array: ARRAY,
         epoch: if choices.rarely(16) { choices.number() } else { EPOCH },
         entry: if choices.rarely(16) { choices.number() } else { number },

@@ -176,6 +176,13 @@ impl Geometry {
         (Stripe(lba.0 / width), (lba.0 % width) as u32)
     }
 
+    /// The block of the array that is a row of a data chunk.
+    #[must_use]
+    pub fn lba(&self, stripe: Stripe, role: Role, row: u32) -> Lba {
+        let width = u64::from(self.stripe_blocks());
+        Lba(stripe.0 * width + u64::from(u32::from(role.0) * self.chunk + row))
+    }
+
     /// The member that holds `role` in `stripe`.
     #[must_use]
     pub fn member(&self, stripe: Stripe, role: Role) -> MemberId {

@@ -13,5 +13,6 @@ pub mod locks;
 pub mod meta;
 pub mod parity;
 pub mod plan;
+pub mod redirects;
 pub mod scratch;
 pub mod units;

@@ -2,10 +2,11 @@
 //! one: `seeds SEED`. The little sister of `evenkeel simulate`, for who works on the engine.
 
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use sim::{Scenario, run, trace};
+use sim::{Scenario, Summary, run, trace};
 
 fn main() -> ExitCode {
     let asked = std::env::args().nth(1);
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     };
     std::panic::set_hook(Box::new(|_| {}));
     let (next, failed) = (AtomicU64::new(from), AtomicBool::new(false));
+    let total = Mutex::new(Summary::default());
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -30,13 +32,17 @@ fn main() -> ExitCode {
                     if seed >= to {
                         return;
                     }
-                    if let Err(failure) = run(seed, &Scenario::draw(seed)) {
-                        println!("{failure}\n{:?}", failure.scenario);
-                        failed.store(true, Ordering::Relaxed);
+                    match run(seed, &Scenario::draw(seed)) {
+                        Ok(summary) => *total.lock().expect("nobody panics") += summary,
+                        Err(failure) => {
+                            println!("{failure}\n{:?}", failure.scenario);
+                            failed.store(true, Ordering::Relaxed);
+                        }
                     }
                 }
             });
         }
     });
+    println!("{:?}", total.into_inner());
     ExitCode::from(u8::from(failed.into_inner()))
 }

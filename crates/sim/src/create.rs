@@ -18,7 +18,7 @@ pub(crate) fn uuid_of(index: usize) -> DeviceUuid {
 
 /// New members, as `evenkeel create` leaves them, and their common record.
 pub(crate) fn create(scenario: &Scenario, source: &mut Source) -> (Vec<Disk>, ArrayRecord) {
-    let Scenario { level, members, chunk, consistency, stripes, journal, .. } = *scenario;
+    let Scenario { level, members, chunk, consistency, stripes, journal, staging, .. } = *scenario;
     let new = |member_blocks| NewArray {
         array: ARRAY,
         name: "test".into(),
@@ -28,6 +28,7 @@ pub(crate) fn create(scenario: &Scenario, source: &mut Source) -> (Vec<Disk>, Ar
         consistency,
         devices: (0..members).map(uuid_of).collect(),
         journal_blocks: journal,
+        staging_blocks: staging,
         member_blocks,
     };
     let record = (1..)

@@ -24,6 +24,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         journal: 512,
         flash: false,
         busy: 0,
+        staging: 0,
         used_disks: false,
         tags: 16,
         jobs: 30,

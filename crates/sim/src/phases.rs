@@ -2,7 +2,7 @@
 //! nothing does and everything has to come right.
 
 use raidcore::engine::{ArrayHealth, Command, CommandError, Input, Pace, PassKind};
-use raidcore::units::DeviceId;
+use raidcore::units::{DeviceId, Set};
 
 use crate::checks;
 use crate::checks::progress::Bound;
@@ -127,6 +127,7 @@ impl World {
             (disk.sick, disk.stalled_until) = (None, 0);
         }
         self.command(Command::SetPace(Pace::default()));
+        self.step(Input::Busy(Set::EMPTY));
         self.sweep();
         let mut bound = Bound::new("the array is whole again", 1_000_000);
         loop {

@@ -68,7 +68,10 @@ impl World {
             }
             Level::Raid4 | Level::Raid5 | Level::Raid6 => {
                 let width = u64::from(geometry.stripe_blocks());
-                let stripes = unsettled.into_iter().map(|lba| lba / width * width);
+                // What is staged may have been coming home.
+                let staged = |&lba: &u64| self.engine.is_staged(Lba(lba));
+                let coming = (0..geometry.capacity()).filter(staged);
+                let stripes = unsettled.into_iter().chain(coming).map(|lba| lba / width * width);
                 self.exposed.extend(stripes.flat_map(|lba| lba..lba + width));
             }
         }
@@ -114,6 +117,8 @@ impl World {
         }
         let (scenario, source) = (&self.scenario, &mut self.source);
         self.summary.detours += self.engine.counters().detours;
+        self.summary.staged += self.engine.counters().staged_writes;
+        self.summary.reclaimed += self.engine.counters().reclaimed_blocks;
         self.engine = start(scenario, assembled, &devices, source, self.now);
         self.beyond = false;
         self.forget_spoilt();
@@ -149,7 +154,8 @@ impl World {
         // Two copies of the superblock are always left.
         for _ in 0..2 {
             let page = u64::from(self.source.chance(1, 2));
-            let at = match self.source.below(4) {
+            let (Pba(staging), staged) = self.areas.staging();
+            let at = match self.source.below(if staged > 0 { 5 } else { 4 }) {
                 0 => self.areas.map_page(MapKind::Bitmap, 0, page).0,
                 1 => self.areas.map_page(MapKind::ZeroMap, 0, page).0,
                 2 if blocks > 0 => {
@@ -159,6 +165,7 @@ impl World {
                     self.disks.iter_mut().for_each(|disk| disk.bad.retain(|&at, _| at < data));
                     journal + self.source.below(blocks)
                 }
+                3 if staged > 0 => staging + self.source.below(staged),
                 _ => self.source.one_of(&SUPERBLOCKS).0,
             };
             self.trace(format_args!("block {at} of disk {disk} can't be read"));

@@ -28,6 +28,10 @@ pub struct Summary {
     pub faults: FaultCounts,
     /// Reads that went around members that were said to be busy.
     pub detours: u64,
+    /// Writes that were staged.
+    pub staged: u64,
+    /// Blocks that came home from the staging log.
+    pub reclaimed: u64,
     /// How often SSDs collected garbage, where the disks were such.
     pub collections: u64,
     /// How long it was for the array.
@@ -64,6 +68,8 @@ impl std::ops::AddAssign for Summary {
         self.faults += other.faults;
         self.collections += other.collections;
         self.detours += other.detours;
+        self.staged += other.staged;
+        self.reclaimed += other.reclaimed;
         self.simulated += other.simulated;
         self.digest ^= other.digest;
     }

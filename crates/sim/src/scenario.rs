@@ -25,11 +25,14 @@ pub struct Scenario {
     pub consistency: Consistency,
     /// Blocks of the journal, at least.
     pub journal: u64,
+    /// Blocks of the staging log; 0 is none.
+    #[serde(default)]
+    pub staging: u64,
     /// Whether the disks are SSDs that collect garbage, which say when I/O ends; if not, that is
     /// up to chance.
     #[serde(default)]
     pub flash: bool,
-    /// In percent of all events, other members are said to be busy. Reads go around them.
+    /// In percent of all events, other members are said to be busy. Reads go around them, writes are staged.
     #[serde(default)]
     pub busy: u64,
     /// Whether the disks hold noise at first, so that redundancy is made by a resync.
@@ -159,6 +162,7 @@ impl Scenario {
             stripes: 1 + source.below(stripes),
             flash: false,
             busy: 0,
+            staging: 0,
             consistency,
             // Mostly so small that it is full all the time.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -184,6 +188,10 @@ impl Scenario {
         };
         scenario.flash = source.chance(1, 8);
         scenario.busy = source.one_of(&[0, 0, 4, 12]);
+        if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) && scenario.busy > 0 {
+            // Mostly so small that it is full all the time.
+            scenario.staging = source.one_of(&[0, 64, 64, 80, 200]);
+        }
         scenario
     }
 }

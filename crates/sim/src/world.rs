@@ -7,7 +7,7 @@ use std::time::Duration;
 use det::Instant;
 use raidcore::engine::{
     Action, Command, CommandError, Config, Detour, Engine, Input, JobId, Note, Pace, Place,
-    RequestError,
+    Redirect, RequestError,
 };
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
@@ -142,6 +142,8 @@ impl World {
         Summary {
             commands: self.commands,
             detours: self.summary.detours + self.engine.counters().detours,
+            staged: self.summary.staged + self.engine.counters().staged_writes,
+            reclaimed: self.summary.reclaimed + self.engine.counters().reclaimed_blocks,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
             digest: self.digest.value(),
@@ -317,16 +319,24 @@ pub(crate) fn start(
     };
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     if scenario.busy > 0 {
-        engine.set_place(Some(Box::new(Around)));
+        engine.set_place(Some(Box::new(Around::default())));
     }
     engine
 }
 
-/// Reads go around whoever is busy.
-struct Around;
+/// Reads go around whoever is busy, and most writes are staged that would have to wait.
+#[derive(Default)]
+struct Around {
+    asked: u64,
+}
 
 impl Place for Around {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
+    }
+
+    fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {
+        self.asked += 1;
+        !self.asked.is_multiple_of(if redirect.staged { 3 } else { 7 })
     }
 }

@@ -1,7 +1,7 @@
 //! Where reads go.
 
 use det::Instant;
-use raidcore::engine::{Detour, Place};
+use raidcore::engine::{Detour, Place, Redirect};
 
 /// Reads of busy members are served from the others, whose data and parity give the same, as long
 /// as that does not cost too much: the members that are not busy have to read more for it.
@@ -28,5 +28,9 @@ impl Place for Reconstruct {
         let spent = u128::from(extra_so_far) + u128::from(extra);
         let earned = u128::from(read) * u128::from(self.per_million) / 1_000_000;
         spent <= earned + u128::from(CREDIT)
+    }
+
+    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+        false
     }
 }

@@ -370,6 +370,7 @@ fn record(config: &CreateConfig, member_blocks: u64) -> Result<ArrayRecord, Crea
         consistency: config.consistency,
         devices: devices.collect::<Result<_, CreateError>>()?,
         journal_blocks: JOURNAL_BLOCKS,
+        staging_blocks: 0,
         member_blocks,
     };
     Ok(new.record()?)

@@ -169,6 +169,7 @@ impl Array {
             consistency: spec.consistency,
             devices: (1..=spec.members).map(|member| DeviceUuid([member; 16])).collect(),
             journal_blocks: spec.journal.0 / block,
+            staging_blocks: 0,
             member_blocks: drives.iter().map(Drive::blocks).min().unwrap_or(0),
         };
         let record = new.record()?;

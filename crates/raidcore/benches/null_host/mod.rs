@@ -57,6 +57,7 @@ impl NullHost {
             consistency,
             devices: (1..=MEMBERS as u8).map(|member| DeviceUuid([member; 16])).collect(),
             journal_blocks: JOURNAL_BLOCKS,
+            staging_blocks: 0,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().expect("a possible array");

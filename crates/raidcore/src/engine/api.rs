@@ -379,6 +379,8 @@ pub struct Status {
     pub zero_stripes: (u64, u64),
     /// The pace of background work.
     pub pace: Pace,
+    /// The staging log, if there is one.
+    pub staging: Option<StagingStatus>,
     /// Counters since the start.
     pub counters: Counters,
 }
@@ -432,6 +434,21 @@ pub struct PassStatus {
     pub elapsed: Duration,
 }
 
+/// The staging log, for people. Numbers are of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StagingStatus {
+    /// Not at home yet.
+    pub dirty: u64,
+    /// Staged, whether home has them, too, or not.
+    pub staged: u64,
+    /// In use where it is fullest.
+    pub used: u64,
+    /// What each member has of it.
+    pub capacity: u64,
+    /// Bytes of memory that the table of redirects takes.
+    pub table_bytes: u64,
+}
+
 /// What a scrub has found, in rows: a row is one block of each member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mismatches {
@@ -476,6 +493,16 @@ pub struct Counters {
     pub detours: u64,
     /// Blocks that those have read beyond what was asked for.
     pub detour_blocks: u64,
+    /// Writes that were staged on other members.
+    pub staged_writes: u64,
+    /// Blocks of those.
+    pub staged_blocks: u64,
+    /// Blocks read from the staging log.
+    pub staged_reads: u64,
+    /// Writes that would have been staged, but there was no room.
+    pub staging_full: u64,
+    /// Blocks brought home from the staging log.
+    pub reclaimed_blocks: u64,
     /// Journal entries written.
     pub journal_entries: u64,
     /// Metadata blocks stored.

@@ -388,6 +388,7 @@ impl Engine {
         }
         if pass.cancelled {
             self.background.pass = None;
+            self.staging.draining = false;
             self.note_end(kind, PassEnd::Cancelled, out);
             return true;
         }
@@ -397,6 +398,13 @@ impl Engine {
         };
         if !all || self.phase != Phase::Serving {
             return false;
+        }
+        if let (PassKind::Rebuild(_), Closing::No, true) = (kind, closing, self.staging.exists()) {
+            // The new member has nothing of what is staged, nor of what is void.
+            self.staging.drain();
+            if !self.staging.is_drained() {
+                return false;
+            }
         }
         let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;
         match (kind, closing) {
@@ -433,6 +441,7 @@ impl Engine {
         let Some(pass) = self.background.pass.take() else {
             return;
         };
+        self.staging.draining = false;
         if let PassKind::Scrub { repair } = kind {
             let result = ScrubResult { found: pass.found, repaired: repair, at };
             self.background.last_scrub = Some(result);
@@ -510,7 +519,9 @@ impl Engine {
         };
         match self.background.stopping {
             Stopping::Draining => {
-                let quiet = self.jobs.occupied() == 0 && self.active_requests == 0;
+                let home =
+                    self.staging.dirty() == 0 || self.staging.is_stuck() || !self.takes_writes();
+                let quiet = home && self.jobs.occupied() == 0 && self.active_requests == 0;
                 if quiet && self.background.settling.is_none() {
                     self.regions.rest();
                     let ticket = self.flush(out);
@@ -534,7 +545,10 @@ impl Engine {
                     && self.maps_are_spread()
                     && self.recorder.is_settled() =>
             {
-                self.recorder.record.clean = !self.flusher.has_failed();
+                let clean = !self.flusher.has_failed() && self.staging.dirty() == 0;
+                self.recorder.record.clean = clean;
+                // All is at home: what the log holds is void.
+                self.recorder.record.staging_epoch += u64::from(clean && self.staging.exists());
                 self.stop_command = None;
                 self.phase = Phase::Stopped;
                 self.answer_when_recorded(number, out);

@@ -68,7 +68,7 @@ impl Engine {
         }
         self.look_at_members();
         // The journal gets no room any more.
-        self.fail_waiting(|wait| *wait == Wait::Space);
+        self.fail_waiting(|wait| matches!(wait, Wait::Space | Wait::Staging));
         false
     }
 
@@ -97,6 +97,7 @@ impl Engine {
         out.push(Action::Release(device));
         self.journal.drop_ring(member);
         self.wake(|wait| *wait == Wait::Space);
+        self.unstage_member(member);
         self.look_at_members();
         self.background.member_failed(member);
         self.background.look = true;
@@ -251,6 +252,7 @@ impl Engine {
         };
         self.background.restart(member);
         self.flusher.restart(member);
+        self.staging.try_again();
         self.background.look = true;
         out.push(Action::Note(Note::SpareActivated { member, device: spare.device }));
         self.look_at_members();

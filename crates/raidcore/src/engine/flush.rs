@@ -33,6 +33,8 @@ struct Round {
     failed: bool,
     /// How many journal entries' blocks were at home when it began.
     journal_mark: u64,
+    /// How much had come home from the staging log.
+    staging_mark: u64,
     /// Where rebuilds stood when it began.
     rebuilt: Vec<u64>,
 }
@@ -89,6 +91,7 @@ impl Engine {
         self.flusher.started += 1;
         self.flusher.round.failed = false;
         self.flusher.round.journal_mark = self.journal.homes_done();
+        self.flusher.round.staging_mark = self.staging.mark();
         self.flusher.round.rebuilt.clear();
         self.flusher.round.rebuilt.extend(self.background.rebuilt_to());
         for index in 0..self.members.len() {
@@ -130,7 +133,9 @@ impl Engine {
         let completed = self.flusher.started;
         self.flusher.completed = completed;
         core::mem::swap(&mut self.flusher.round, &mut self.flusher.last);
-        if self.flushed_for_good() {
+        let good = self.flushed_for_good();
+        self.staging.flushed(self.flusher.last.staging_mark, good);
+        if good {
             let mark = self.flusher.last.journal_mark;
             self.retire_entries(mark, out);
         }

@@ -37,7 +37,12 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
             let enough = data_lost.len() < compare.len();
             whole(Goal { write: Set::EMPTY, compare: if enough { compare } else { Set::EMPTY } })
         }
-        Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Replay { .. } => {
+        Work::Read
+        | Work::Write
+        | Work::Zero { .. }
+        | Work::Repair
+        | Work::Replay { .. }
+        | Work::Reclaim => {
             // A repair is of one row, and reads no other.
             let roles = job.bad.iter().fold(Set::EMPTY, |set, b| set.with(b.role.index()));
             let row = job.bad.first().map_or(0, |b| b.row);

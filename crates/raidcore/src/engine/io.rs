@@ -13,6 +13,7 @@ impl Engine {
         for index in 0..self.jobs[id].plan.reads.len() {
             self.issue_read(id, index, readable, out);
         }
+        self.issue_fetches(id, out);
         Stage::AfterRead
     }
 
@@ -55,16 +56,16 @@ impl Engine {
         if job.error.is_some() {
             return Stage::Settle;
         }
-        if self.jobs[id].is_user_work() && !self.takes_writes() {
+        if self.jobs[id].writes_home() && !self.takes_writes() {
             self.jobs[id].error = Some(RequestError::Io);
             return Stage::Settle;
         }
-        if self.jobs[id].work == Work::Write && self.needs_entry(id) {
+        if matches!(self.jobs[id].work, Work::Write | Work::Reclaim) && self.needs_entry(id) {
             // A member has failed since: what needed no journal then does now.
             return Stage::Intend;
         }
         if let Some(ticket) = self.recorder.unrecorded_failure()
-            && self.jobs[id].is_user_work()
+            && self.jobs[id].writes_home()
         {
             // Who has failed must not come back without this, nor without its entry.
             self.wait_for_record(id, ticket);

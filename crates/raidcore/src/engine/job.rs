@@ -8,14 +8,18 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::goal::{goal, plan_replay};
+use super::staging::Fetch;
 use super::{Action, Engine, JobId, Member, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
 use crate::plan::{self, Bad, Base, Finding, Health, Lost, Piece, Plan, SubIo, WriteKind};
-use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Set, Stripe, Tag};
+use crate::units::{DeviceId, Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
 const PIECES_MAX: usize = 64;
+
+/// The most scratch buffers of a job: as many as a [`Set`] can name.
+const BUFFERS_MAX: usize = 64;
 
 /// What a job is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,12 +36,16 @@ pub(super) enum Work {
     Repair,
     /// An entry of the journal is carried out after an unclean stop.
     Replay { index: usize },
+    /// What is staged comes home.
+    Reclaim,
 }
 
 /// What a job does when nothing of it is outstanding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
+    Lock,
     Plan,
+    Store,
     Buffers,
     Read,
     AfterRead,
@@ -48,6 +56,7 @@ pub(super) enum Stage {
     Write,
     Harden,
     Unzero,
+    Uncover,
     Settle,
     Finish,
 }
@@ -63,6 +72,8 @@ pub(super) enum Wait {
     Record(u64),
     /// Room in the journal.
     Space,
+    /// Room in the staging log.
+    Staging,
 }
 
 /// Whose I/O it is.
@@ -73,6 +84,9 @@ pub(super) enum Owner {
     Discard { job: JobId },
     Entry { job: JobId },
     Tail,
+    Staged { job: JobId },
+    StagedTail,
+    Fetch { job: JobId, index: u16 },
     Page { kind: MapKind, index: u32 },
     Superblock,
     Flush,
@@ -127,7 +141,16 @@ pub struct Job {
     pub(super) error: Option<RequestError>,
     /// The journal entry's number, and the members that hold it.
     pub(super) entry: Option<(u64, Set)>,
-    buffers: [u16; MEMBERS_MAX + 2],
+    /// The entry of the staging log that it writes.
+    pub(super) staged: Option<u64>,
+    /// It writes over what is staged.
+    pub(super) covers: bool,
+    /// There is room for its marker.
+    pub(super) promised: bool,
+    /// What it reads from the staging log, and how much of that was begun.
+    pub(super) fetches: Vec<Fetch>,
+    pub(super) fetched: usize,
+    buffers: [u16; BUFFERS_MAX],
     holds_buffers: bool,
 }
 
@@ -155,7 +178,12 @@ impl Job {
             marked: false,
             error: None,
             entry: None,
-            buffers: [0; MEMBERS_MAX + 2],
+            staged: None,
+            covers: false,
+            promised: false,
+            fetches: Vec::new(),
+            fetched: 0,
+            buffers: [0; BUFFERS_MAX],
             holds_buffers: false,
         }
     }
@@ -181,7 +209,9 @@ impl Job {
         self.mended = 0;
         self.error = None;
         self.entry = None;
+        self.covers = false;
         assert!(self.outstanding == 0 && !self.marked && !self.holds_buffers);
+        assert!(self.staged.is_none() && !self.promised && self.fetches.is_empty());
     }
 
     /// The host's memory for the plan's.
@@ -197,8 +227,18 @@ impl Job {
     pub(super) fn is_user_work(&self) -> bool {
         match self.work {
             Work::Read | Work::Write | Work::Zero { .. } => true,
-            Work::Sync(_) | Work::Repair | Work::Replay { .. } => false,
+            Work::Sync(_) | Work::Repair | Work::Replay { .. } | Work::Reclaim => false,
         }
+    }
+
+    /// Whether it changes what users see at home, or brings it there.
+    pub(super) fn writes_home(&self) -> bool {
+        self.is_user_work() || self.work == Work::Reclaim
+    }
+
+    /// Whether it writes to a stripe that was discarded.
+    fn makes_real(&self) -> bool {
+        matches!(self.work, Work::Write | Work::Reclaim) && self.base == Base::Zeros
     }
 
     fn is_exclusive(&self) -> bool {
@@ -222,12 +262,28 @@ impl Engine {
 
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
-        let job = &mut self.jobs[id];
-        let exclusive = job.is_exclusive();
-        if self.locks.acquire(id.index() as u32, job.stripe, exclusive) {
-            job.queued = true;
+        if self.lock(id) {
+            self.jobs[id].queued = true;
             self.ready.push_back(id);
         }
+    }
+
+    /// Takes a job's lock; if it is not free, the job is set going when it is.
+    fn lock(&mut self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        self.locks.acquire(id.index() as u32, job.stripe, job.is_exclusive())
+    }
+
+    /// Gives a job's lock to whoever is next.
+    pub(super) fn unlock(&mut self, id: JobId) {
+        let (stripe, exclusive) = (self.jobs[id].stripe, self.jobs[id].is_exclusive());
+        let (jobs, ready) = (&mut self.jobs, &mut self.ready);
+        self.locks.release(stripe, exclusive, |holder| {
+            if let Some(next) = jobs.id_at(holder) {
+                jobs[next].queued = true;
+                ready.push_back(next);
+            }
+        });
     }
 
     /// One of the things that a job waits for has happened.
@@ -268,7 +324,15 @@ impl Engine {
                 return;
             }
             let next = match job.stage {
+                Stage::Lock => match self.lock(id) {
+                    true => Stage::Plan,
+                    false => {
+                        self.jobs[id].stage = Stage::Plan;
+                        return;
+                    }
+                },
                 Stage::Plan => self.plan(id, out),
+                Stage::Store => self.store(id, out),
                 Stage::Buffers => self.take_buffers(id),
                 Stage::Read => self.issue_reads(id, out),
                 Stage::AfterRead => self.after_read(id),
@@ -279,6 +343,7 @@ impl Engine {
                 Stage::Write => self.issue_writes(id, out),
                 Stage::Harden => self.harden(id, out),
                 Stage::Unzero => self.unzero(id, out),
+                Stage::Uncover => self.uncover(id, out),
                 Stage::Settle => self.settle_job(id),
                 Stage::Finish => return self.finish(id, out),
             };
@@ -292,6 +357,11 @@ impl Engine {
             return Stage::Plan;
         }
         self.absorb_waiting_writes(id);
+        self.split_staged(id);
+        self.jobs[id].covers = self.covers(id);
+        if self.jobs[id].work == Work::Reclaim {
+            self.gather(id);
+        }
         let stripe = self.jobs[id].stripe;
         let (readable, writable) = self.health(stripe);
         let parity = self.parity(stripe, readable);
@@ -300,7 +370,12 @@ impl Engine {
         let takes_writes = self.takes_writes();
         let copy = match self.jobs[id].work {
             Work::Replay { index } => self.replay_copy(index),
-            Work::Read | Work::Write | Work::Zero { .. } | Work::Sync(_) | Work::Repair => None,
+            Work::Read
+            | Work::Write
+            | Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Repair
+            | Work::Reclaim => None,
         };
         self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
         if self.jobs[id].work == Work::Read && self.plan_detour(id, readable, parity) {
@@ -311,17 +386,19 @@ impl Engine {
         let (geo, base) = (&self.geo, job.base);
         let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
-            Work::Write | Work::Zero { .. } if !takes_writes => Err(Lost),
+            Work::Write | Work::Zero { .. } | Work::Reclaim if !takes_writes => Err(Lost),
+            Work::Reclaim if job.pieces.is_empty() => Ok(Stage::Finish),
             Work::Read => plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
                 .map(|()| Stage::Buffers),
-            Work::Write if zero && job.pieces.iter().all(|p| p.mem == Mem::Zero) => {
+            Work::Write if zero && !job.covers && job.pieces.iter().all(|p| p.mem == Mem::Zero) => {
                 Ok(Stage::Finish)
             }
-            Work::Write => plan::write(&mut plan, geo, &health, &job.pieces, base).map(|kind| {
-                job.kind = kind;
-                Stage::Buffers
-            }),
-            Work::Zero { .. } if zero => Ok(Stage::Finish),
+            Work::Write | Work::Reclaim => plan::write(&mut plan, geo, &health, &job.pieces, base)
+                .map(|kind| {
+                    job.kind = kind;
+                    Stage::Buffers
+                }),
+            Work::Zero { .. } if zero && !job.covers => Ok(Stage::Finish),
             Work::Zero { .. } => Ok(Stage::Intend),
             Work::Sync(_) | Work::Repair if zero => Ok(Stage::Finish),
             Work::Sync(_) | Work::Repair => {
@@ -339,10 +416,33 @@ impl Engine {
             }
         };
         job.plan = plan;
-        next.unwrap_or_else(|Lost| {
-            job.error = Some(RequestError::Io);
-            Stage::Finish
-        })
+        match next {
+            Ok(Stage::Finish) => Stage::Finish,
+            Ok(next) => self.planned(id, next),
+            Err(Lost) => {
+                job.error = Some(RequestError::Io);
+                Stage::Finish
+            }
+        }
+    }
+
+    /// A plan may have to go through the staging log, or to take it into account.
+    fn planned(&mut self, id: JobId, next: Stage) -> Stage {
+        let work = self.jobs[id].work;
+        match work {
+            Work::Write if self.is_to_be_staged(id) => Stage::Store,
+            Work::Write | Work::Zero { .. } => {
+                let ready = !self.jobs[id].covers || self.promise_marker(id);
+                if ready { next } else { Stage::Lock }
+            }
+            Work::Reclaim => {
+                let buffers = self.gathered(id);
+                let plan = &mut self.jobs[id].plan;
+                plan.scratch = plan.scratch.or(buffers);
+                next
+            }
+            Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } => next,
+        }
     }
 
     /// Takes over the writes that wait first for the stripe. Where they overlap, the first counts:
@@ -443,7 +543,7 @@ impl Engine {
                 self.counters.reconstructed_reads += u64::from(rebuilt);
                 Stage::Finish
             }
-            Work::Write => Stage::Intend,
+            Work::Write | Work::Reclaim => Stage::Intend,
             Work::Sync(PassKind::Scrub { .. }) => Stage::Locate,
             Work::Zero { .. } | Work::Sync(_) | Work::Repair | Work::Replay { .. } => Stage::Write,
         }
@@ -464,9 +564,12 @@ impl Engine {
 
     fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.jobs[id];
-        let makes_real = job.work == Work::Write && job.base == Base::Zeros;
-        if job.error.is_some() || !makes_real {
+        if job.error.is_some() || !job.makes_real() && !job.covers {
             return Stage::Settle;
+        }
+        if let Work::Zero { .. } = job.work {
+            // The zero map says so already.
+            return Stage::Uncover;
         }
         let ticket = self.flush(out);
         self.wait_for_flush(id, ticket);
@@ -480,6 +583,9 @@ impl Engine {
         if self.jobs[id].error.is_some() {
             return Stage::Settle;
         }
+        if !self.jobs[id].makes_real() {
+            return Stage::Uncover;
+        }
         // A member that failed and came back would show what it held before the discard.
         if let Some(ticket) = self.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
@@ -488,7 +594,7 @@ impl Engine {
         let stripe = self.jobs[id].stripe;
         self.zero.map.clear(stripe.0);
         self.store_bit(id, MapKind::ZeroMap, stripe.0, out);
-        Stage::Settle
+        Stage::Uncover
     }
 
     /// A job waits for the record of a failure, which may be impossible.
@@ -512,6 +618,7 @@ impl Engine {
     fn finish(&mut self, id: JobId, out: &mut Vec<Action>) {
         self.release_buffers(id);
         self.end_intent(id, out);
+        self.end_staging(id);
         let (work, stripe, error) = {
             let job = &self.jobs[id];
             (job.work, job.stripe, job.error)
@@ -522,21 +629,14 @@ impl Engine {
                 self.pass_step_done(kind, id, out);
             }
             Work::Replay { .. } => self.replayed(error.is_none()),
-            Work::Read | Work::Write | Work::Zero { .. } | Work::Repair => {}
+            Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
         }
         let tags = mem::take(&mut self.jobs[id].tags);
         for &tag in &tags {
             self.part_done(tag, error, out);
         }
         self.jobs[id].tags = tags;
-        let exclusive = self.jobs[id].is_exclusive();
-        let (jobs, ready) = (&mut self.jobs, &mut self.ready);
-        self.locks.release(stripe, exclusive, |holder| {
-            if let Some(next) = jobs.id_at(holder) {
-                jobs[next].queued = true;
-                ready.push_back(next);
-            }
-        });
+        self.unlock(id);
         let bad = mem::take(&mut self.jobs[id].bad);
         if work != Work::Repair && error.is_none() && !bad.is_empty() {
             self.repair_later(stripe, &bad);

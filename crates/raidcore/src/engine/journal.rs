@@ -412,6 +412,9 @@ impl Engine {
     /// How many header blocks the entry of an [`IoOp::Journal`] begins with.
     #[must_use]
     pub fn journal_header_blocks(&self, io: IoId) -> u32 {
+        if let Some(number) = self.staged_entry(io) {
+            return self.staged_header_blocks(number);
+        }
         if let Owner::Entry { job } = self.ops[Id::from_bits(io.0)].owner {
             self.entry_blocks(job).0
         } else {
@@ -421,6 +424,9 @@ impl Engine {
 
     /// The payload of an [`IoOp::Journal`]: memory and how many blocks of it, in order.
     pub fn journal_payload(&self, io: IoId, mut visit: impl FnMut(Mem, u32)) {
+        if let Some(number) = self.staged_entry(io) {
+            return self.staged_payload(number, visit);
+        }
         if let Owner::Entry { job } = self.ops[Id::from_bits(io.0)].owner {
             let job = &self.jobs[job];
             for io in &job.plan.writes {
@@ -434,6 +440,9 @@ impl Engine {
     pub fn encode_journal(&self, io: IoId, mut crc_of: impl FnMut(Mem) -> u32, into: &mut [u8]) {
         let op = self.ops[Id::from_bits(io.0)];
         let Some(member) = op.member else { return };
+        if let Some(number) = self.staged_entry(io) {
+            return self.encode_staged(number, member, crc_of, into);
+        }
         let ring = &self.journal.rings[member.index()];
         let (entry, holders, job) = if let Owner::Entry { job } = op.owner {
             let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
@@ -451,6 +460,8 @@ impl Engine {
             blocks: io.blocks,
         });
         let header = meta::JournalHeader {
+            log: meta::Log::Journal,
+            open: 0,
             array: self.recorder.record.array,
             epoch: self.recorder.record.epoch,
             entry: entry.id,
@@ -550,6 +561,10 @@ impl Engine {
         self.journal.replay = Vec::new();
         self.fail_missing();
         self.recorder.record.epoch += 1;
+        if self.staging.exists() && self.staging.dirty() == 0 {
+            // What may be left of it is not to be found again.
+            self.recorder.record.staging_epoch += 1;
+        }
         self.recorder.record.clean = false;
         self.look_at_members();
         self.phase = Phase::Starting;

@@ -2,7 +2,8 @@
 //!
 //! Everything it does, for users or in the background, is a [job](job) on one stripe that walks
 //! the same stages: lock, plan, buffers, read, compute, intend, write, harden, settle, finish. A
-//! scrub that finds something goes on from compute through locate and mend to write.
+//! scrub that finds something goes on from compute through locate and mend to write. A write that
+//! is [staged](staging) goes from plan to the staging log, and from there to settle.
 //!
 //! Invariants:
 //! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for.
@@ -26,6 +27,7 @@ mod place;
 mod record;
 mod request;
 mod scrub;
+mod staging;
 mod status;
 
 use alloc::collections::VecDeque;
@@ -36,7 +38,7 @@ use det::{Id, Instant, Slots};
 
 pub use api::*;
 pub use job::Job;
-pub use place::{Detour, Place};
+pub use place::{Detour, Place, Redirect};
 
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;
@@ -52,6 +54,7 @@ use journal::Journal;
 use place::Places;
 use record::Recorder;
 use request::UserRequest;
+use staging::Staging;
 
 /// Names a job in its table.
 pub type JobId = Id<Job>;
@@ -124,6 +127,8 @@ enum Phase {
     Replaying,
     /// The start is being recorded; users wait.
     Starting,
+    /// What was staged before an unclean stop is brought home; users wait.
+    Reclaiming,
     /// Users are served.
     Serving,
     /// The journal could not be carried out; nobody is served, and nothing is recorded, so that the
@@ -166,6 +171,7 @@ pub struct Engine {
     spread: Spread,
     regions: Regions,
     journal: Journal,
+    staging: Staging,
     flusher: Flusher,
     background: Background,
     stop_command: Option<u64>,
@@ -196,9 +202,11 @@ impl Engine {
         let spares = record.spares.iter().zip(&devices[n..]);
         let spares = spares.filter_map(|(&uuid, &device)| Some(Spare { device: device?, uuid }));
         let jobs = usize::from(config.jobs);
-        let most = n + 2;
+        // A reclaim has two for every data chunk.
+        let most = n + 2 + geo.data();
         let chunk = geo.chunk();
-        let buffers = (config.scratch_blocks / chunk).clamp(2 * most as u32, 1 << 14) as u16;
+        let buffers =
+            (config.scratch_blocks / chunk).clamp(most.max(2 * n + 4) as u32, 1 << 14) as u16;
         let mut engine = Self {
             geo,
             areas: record.areas.clone(),
@@ -210,7 +218,7 @@ impl Engine {
             spares: spares.collect(),
             impaired: true,
             jobs: Slots::new(jobs, || Job::new(&geo)),
-            ops: Slots::new(jobs * (4 * n + 4) + 64 * n, || job::Op::BLANK),
+            ops: Slots::new(jobs * (4 * n + 4 + 8) + 64 * n, || job::Op::BLANK),
             ready: VecDeque::with_capacity(jobs * 2),
             waits: Vec::with_capacity(jobs * 2),
             requests: (0..config.tags).map(|_| UserRequest::default()).collect(),
@@ -225,6 +233,7 @@ impl Engine {
             bitmap: MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
             zero: MapStore::new(assembled.zero_map, &assembled.zero_versions),
             spread: Spread::default(),
+            staging: Staging::new(&record, &assembled.staged),
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
             flusher: Flusher::default(),
             background: Background::new(
@@ -303,6 +312,7 @@ impl Engine {
             self.store_spread_pages(out);
             self.cut_waiting(out);
             self.background(out);
+            self.reclaim(out);
             if self.ready.is_empty() && !worked {
                 return;
             }
@@ -316,8 +326,10 @@ impl Engine {
         match self.phase {
             Phase::Replaying => self.replay(out),
             Phase::Starting if self.recorder.is_settled() && self.maps_are_spread() => {
-                self.phase = Phase::Serving;
+                let staged = self.staging.dirty() > 0;
+                self.phase = if staged { Phase::Reclaiming } else { Phase::Serving };
             }
+            Phase::Reclaiming => self.bring_home(out),
             Phase::Serving if self.stop_command.is_some() => self.phase = Phase::Stopping,
             Phase::Stopping => self.stop(out),
             Phase::Broken => self.refuse_all(out),
@@ -416,6 +428,9 @@ impl Engine {
             Owner::Discard { job } => self.one_done(job),
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail => self.tail_done(op, result, out),
+            Owner::Staged { job } => self.staged_done(job, op, result, out),
+            Owner::StagedTail => self.staged_tail_done(op, result, out),
+            Owner::Fetch { job, index } => self.fetch_done(job, index, op, result, out),
             Owner::Page { kind, index } => self.page_done(kind, index, op, result, out),
             Owner::Superblock => self.superblock_done(op, result, out),
             Owner::Flush => self.flush_done(op, result, out),

@@ -26,17 +26,37 @@ pub struct Detour {
     pub extra: u32,
 }
 
-/// A policy: says where reads go.
+/// A write that could be staged on other members.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Redirect {
+    /// How many blocks it writes.
+    pub blocks: u32,
+    /// Whether it writes its stripe, or rows of it, whole, so that nothing would have to be read.
+    pub whole: bool,
+    /// Whether a member is busy whose data it writes.
+    pub data_busy: bool,
+    /// Whether any member is busy that it would have to wait for.
+    pub busy: bool,
+    /// Whether it writes over what is staged: at home it would have to wait for flushes.
+    pub staged: bool,
+    /// Which part of the staging log is in use, where it is fullest.
+    pub used: f64,
+}
+
+/// A policy: says where reads and writes go.
 pub trait Place: Send {
     /// Whether a read goes around the busy members that it concerns.
     fn takes(&mut self, now: Instant, detour: Detour) -> bool;
+
+    /// Whether a write is staged, to come home later.
+    fn stages(&mut self, now: Instant, redirect: Redirect) -> bool;
 }
 
 /// Who is busy, and what is done about it.
 #[derive(Default)]
 pub(super) struct Places {
-    policy: Option<Box<dyn Place>>,
-    busy: Set,
+    pub(super) policy: Option<Box<dyn Place>>,
+    pub(super) busy: Set,
     read: u64,
     extra: u64,
 }

@@ -3,7 +3,9 @@
 use det::Id;
 
 use super::job::Owner;
-use super::{ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, Status};
+use super::{
+    ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, StagingStatus, Status,
+};
 use crate::meta::SlotState;
 use crate::units::{DeviceId, MemberId, Stripe, Tag};
 
@@ -21,6 +23,7 @@ impl Engine {
             dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
             zero_stripes: (self.zero.map.count(), self.zero.map.len()),
             pace: self.background.pace,
+            staging: self.staging_status(),
             counters: self.counters,
         }
     }
@@ -68,9 +71,34 @@ impl Engine {
             Owner::Read { job, .. }
             | Owner::Write { job, .. }
             | Owner::Discard { job }
-            | Owner::Entry { job } => &self.jobs[job].tags,
-            Owner::Tail | Owner::Page { .. } | Owner::Superblock | Owner::Flush => &[],
+            | Owner::Entry { job }
+            | Owner::Staged { job }
+            | Owner::Fetch { job, .. } => &self.jobs[job].tags,
+            Owner::Tail
+            | Owner::StagedTail
+            | Owner::Page { .. }
+            | Owner::Superblock
+            | Owner::Flush => &[],
         }
+    }
+
+    /// Whether a block is staged, be it at home, too, or not.
+    #[must_use]
+    pub fn is_staged(&self, lba: crate::units::Lba) -> bool {
+        self.staging.is_staged(lba)
+    }
+
+    /// The staging log, if there is one.
+    #[must_use]
+    pub fn staging_status(&self) -> Option<StagingStatus> {
+        let (used, capacity) = self.staging.used();
+        self.staging.exists().then(|| StagingStatus {
+            dirty: self.staging.dirty(),
+            staged: self.staging.staged(),
+            used,
+            capacity,
+            table_bytes: self.staging.table_bytes() as u64,
+        })
     }
 
     /// What it has done since it started.
@@ -118,6 +146,7 @@ impl Engine {
     /// If one is broken: that is a bug in the engine.
     pub fn check(&self) {
         assert!(self.ready.is_empty(), "a step leaves nothing undone");
+        self.staging.check();
         for (id, job) in self.jobs.iter() {
             let waits = self.waits.iter().filter(|(_, j)| *j == id).count();
             assert!(!job.queued, "{id:?} was left in the queue");

@@ -19,6 +19,7 @@ use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
 use super::rings::{Rings, is_there};
+use super::staged;
 use super::superblock::{SuperblockError, choose};
 use crate::units::{BLOCK_BYTES, MemberId, Pba};
 
@@ -88,6 +89,8 @@ pub struct Assembled {
     pub replay: Vec<Replay>,
     /// The number for the next journal entry.
     pub next_entry: u64,
+    /// What was staged and is to be brought home, before users are served.
+    pub staged: Vec<Replay>,
     /// What an operator should know.
     pub warnings: Vec<Warning>,
     /// Whether the array was stopped cleanly.
@@ -157,6 +160,20 @@ pub fn assemble<I: Image>(
         replay = rings.replay(&mut warnings);
         next_entry = rings.next_entry();
     }
+    let staged = if newest.clean || newest.areas.staging().1 == 0 {
+        Vec::new()
+    } else {
+        let (staged, lost) = staged::read(newest, &whole, &mut warnings);
+        if let Some(entry) = lost {
+            accept(
+                options.force,
+                AssembleError::StagedLost { entry },
+                Warning::StagedLost { entry },
+                &mut warnings,
+            )?;
+        }
+        staged
+    };
     Ok(Assembled {
         record: newest.clone(),
         slots: roster.slots,
@@ -168,6 +185,7 @@ pub fn assemble<I: Image>(
         zero_versions,
         replay,
         next_entry,
+        staged,
         warnings,
         was_clean: newest.clean,
     })

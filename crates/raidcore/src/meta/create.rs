@@ -36,6 +36,8 @@ pub struct NewArray {
     /// Blocks of the journal, where there is one; [`JOURNAL_BLOCKS`](super::JOURNAL_BLOCKS) by
     /// default, and never less than the largest entries want.
     pub journal_blocks: u64,
+    /// Blocks of each member's staging log; 0 for none.
+    pub staging_blocks: u64,
     /// Blocks of the smallest member.
     pub member_blocks: u64,
 }
@@ -46,21 +48,30 @@ impl NewArray {
     /// # Errors
     /// If the shape is impossible, or the members are too small for it.
     pub fn record(self) -> Result<ArrayRecord, LayoutError> {
-        let Self { level, chunk, consistency, created, journal_blocks, member_blocks, .. } = self;
+        let Self { level, chunk, consistency, created, .. } = self;
         let members = self.devices.len();
-        let (areas, stripes) =
-            Areas::plan(level, members, chunk, consistency, journal_blocks, member_blocks)?;
+        let (areas, stripes) = Areas::plan(
+            level,
+            members,
+            chunk,
+            consistency,
+            self.journal_blocks,
+            self.staging_blocks,
+            self.member_blocks,
+        )?;
+        let incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
         let slot = |device| SlotRecord { device, state: SlotState::Up, since: created };
         Ok(ArrayRecord {
             array: self.array,
             name: self.name,
             created,
-            features: Features::default(),
+            features: Features { incompatible, ..Features::default() },
             geometry: Geometry::new(level, members, chunk, stripes)?,
             areas,
             consistency,
             events: 1,
             epoch: 1,
+            staging_epoch: 1,
             clean: true,
             slots: self.devices.into_iter().map(slot).collect(),
             spares: Vec::new(),
@@ -110,6 +121,7 @@ impl Assembled {
             zero_map,
             replay: Vec::new(),
             next_entry: 1,
+            staged: Vec::new(),
             warnings: Vec::new(),
             was_clean: record.clean,
             record,
@@ -144,6 +156,7 @@ mod tests {
             consistency: Consistency::Journal,
             devices: (1..=5).map(|member| DeviceUuid([member; 16])).collect(),
             journal_blocks: JOURNAL_BLOCKS,
+            staging_blocks: 256,
             member_blocks: 200_000,
         };
         new.record().expect("it is possible")

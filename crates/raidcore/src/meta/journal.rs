@@ -1,4 +1,6 @@
-//! The stripe journal's entries: what a write is about to change, whole, before it does.
+//! The entries of the two rings that members have: the stripe journal, which holds what a write is
+//! about to change, whole, before it does; and the staging log, which holds what was written there
+//! instead of at home.
 //!
 //! Invariants:
 //! - An entry is contiguous: header blocks, then payload. One that does not fit before the ring's
@@ -21,8 +23,6 @@ use super::codec::{Field, PREFIX_BYTES, checksum, has_magic, open, seal};
 use super::record::ArrayId;
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
 
-const MAGIC: [u8; 8] = *b"EKjnl\r\n\x1a";
-
 const EPOCH: Field<8> = Field { at: PREFIX_BYTES };
 const ENTRY: Field<8> = EPOCH.then();
 const TAIL: Field<8> = ENTRY.then();
@@ -32,8 +32,8 @@ const AT: Field<8> = HOLDERS.then();
 const MEMBER: Field<4> = AT.then();
 const RUNS: Field<4> = MEMBER.then();
 const PAYLOAD: Field<4> = RUNS.then();
-const RESERVED: Field<4> = PAYLOAD.then();
-const HEADER_BYTES: usize = RESERVED.end();
+const OPEN: Field<4> = PAYLOAD.then();
+const HEADER_BYTES: usize = OPEN.end();
 
 const RUN_MEMBER: Field<2> = Field { at: 0 };
 const RUN_ROW: Field<2> = RUN_MEMBER.then();
@@ -47,18 +47,42 @@ const _: () = assert!(HEADER_BYTES == 96 && RUN_BYTES == 8);
 /// The most payload blocks of an entry: a whole stripe of the largest shape.
 pub(super) const PAYLOAD_MAX: u32 = MEMBERS_MAX as u32 * 256;
 
+/// Which of the rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Log {
+    /// The stripe journal.
+    Journal,
+    /// The staging log.
+    Staging,
+}
+
+impl Log {
+    fn magic(self) -> [u8; 8] {
+        match self {
+            Self::Journal => *b"EKjnl\r\n\x1a",
+            Self::Staging => *b"EKstg\r\n\x1a",
+        }
+    }
+}
+
 /// What an entry's header says, apart from its runs and checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalHeader {
+    /// In which ring.
+    pub log: Log,
     /// Which array.
     pub array: ArrayId,
-    /// In which run of the array it was written.
+    /// In which run of the array it was written; for the staging log, since it was emptied so many
+    /// times.
     pub epoch: u64,
     /// Its number; entries of an epoch count up, over all members.
     pub entry: u64,
-    /// The oldest entry of this ring that a replay had to carry out when this was written; its own
-    /// number if none older.
+    /// The oldest entry of this ring (of the staging log, of all rings) that a replay had to carry
+    /// out when this was written; its own number if none older.
     pub tail: u64,
+    /// Of the entries before this one, those that may not be on all their holders are among so many
+    /// that come last. Nobody asks this of the journal.
+    pub open: u32,
     /// In whose ring it is.
     pub member: MemberId,
     /// At which block of the ring.
@@ -85,7 +109,8 @@ pub struct JournalRun {
 pub struct JournalEntry {
     /// What its header says.
     pub header: JournalHeader,
-    /// What its payload is, in order. None: the entry only records the tail.
+    /// What its payload is, in order. None: the entry only records the tail. Without payload, in the
+    /// staging log: these are at home.
     pub runs: Vec<JournalRun>,
     /// The [`checksum`] of each payload block.
     pub crcs: Vec<u32>,
@@ -120,8 +145,8 @@ pub fn header_blocks(payload_blocks: u32, runs: u32) -> u32 {
     bytes.div_ceil(BLOCK_BYTES) as u32
 }
 
-/// Writes an entry's header blocks. `crcs` gives the [`checksum`] of each payload block, in order.
-/// Does not allocate.
+/// Writes an entry's header blocks. `crcs` gives the [`checksum`] of each payload block, in order;
+/// none for runs of the staging log that are at home. Does not allocate.
 ///
 /// # Panics
 /// If `into` is not [`header_blocks`] blocks long, or a run reaches beyond block 65535 of a chunk.
@@ -131,7 +156,10 @@ pub fn encode_header(
     crcs: impl Iterator<Item = u32>,
     into: &mut [u8],
 ) {
-    let (count, payload) = runs.clone().fold((0, 0), |(n, sum), run| (n + 1, sum + run.blocks));
+    let mut crcs = crcs.peekable();
+    let bare = header.log == Log::Staging && crcs.peek().is_none();
+    let (count, blocks) = runs.clone().fold((0, 0), |(n, sum), run| (n + 1, sum + run.blocks));
+    let payload = if bare { 0 } else { blocks };
     assert_eq!(into.len(), header_blocks(payload, count) as usize * BLOCK_BYTES);
     into.fill(0);
     EPOCH.put(into, header.epoch.to_le_bytes());
@@ -143,6 +171,7 @@ pub fn encode_header(
     MEMBER.put(into, u32::from(header.member.0).to_le_bytes());
     RUNS.put(into, count.to_le_bytes());
     PAYLOAD.put(into, payload.to_le_bytes());
+    OPEN.put(into, header.open.to_le_bytes());
     let (table, sums) = into[HEADER_BYTES..].split_at_mut(count as usize * RUN_BYTES);
     for (bytes, run) in table.chunks_exact_mut(RUN_BYTES).zip(runs) {
         assert!(run.row + run.blocks <= u32::from(u16::MAX));
@@ -153,13 +182,14 @@ pub fn encode_header(
     for (bytes, crc) in sums.chunks_exact_mut(CRC_BYTES).zip(crcs.take(payload as usize)) {
         bytes.copy_from_slice(&crc.to_le_bytes());
     }
-    seal(into, MAGIC, header.array);
+    seal(into, header.log.magic(), header.array);
 }
 
 /// The entries of an epoch in a member's ring whose header and payload are intact, by their number.
 /// `block` gives the ring's blocks, which are `blocks`; none for one that can't be read.
 #[must_use]
 pub fn scan<'a>(
+    log: Log,
     blocks: u64,
     block: impl Fn(u64) -> Option<&'a [u8]>,
     array: ArrayId,
@@ -169,7 +199,7 @@ pub fn scan<'a>(
     let mut entries = Vec::new();
     let mut at = 0;
     while at < blocks {
-        let entry = decode(at, &block).filter(|entry| {
+        let entry = decode(log, at, &block).filter(|entry| {
             let found = &entry.header;
             (found.array, found.epoch) == (array, epoch) && (found.member, found.at) == (member, at)
         });
@@ -194,10 +224,11 @@ impl JournalEntry {
 }
 
 /// The entry that begins at a block of a ring, if it is intact.
-fn decode<'a>(at: u64, block: &impl Fn(u64) -> Option<&'a [u8]>) -> Option<JournalEntry> {
-    let first = block(at).filter(|first| has_magic(first, MAGIC))?;
+fn decode<'a>(log: Log, at: u64, block: &impl Fn(u64) -> Option<&'a [u8]>) -> Option<JournalEntry> {
+    let first = block(at).filter(|first| has_magic(first, log.magic()))?;
     let (runs, payload) = (RUNS.u32(first), PAYLOAD.u32(first));
-    if payload > PAYLOAD_MAX || runs > payload {
+    let bare = log == Log::Staging && payload == 0;
+    if payload > PAYLOAD_MAX || runs > if bare { PAYLOAD_MAX } else { payload } {
         return None;
     }
     let headers = u64::from(header_blocks(payload, runs));
@@ -205,23 +236,25 @@ fn decode<'a>(at: u64, block: &impl Fn(u64) -> Option<&'a [u8]>) -> Option<Journ
     for at in at..at + headers {
         bytes.extend_from_slice(block(at)?);
     }
-    let array = open(&bytes, MAGIC).ok()?;
+    let array = open(&bytes, log.magic()).ok()?;
     let (table, sums) = bytes[HEADER_BYTES..].split_at(runs as usize * RUN_BYTES);
     let runs: Vec<_> = table.chunks_exact(RUN_BYTES).map(decode_run).collect::<Option<_>>()?;
     let crc_of = |raw| Field::<CRC_BYTES> { at: 0 }.u32(raw);
     let crcs: Vec<_> = sums.chunks_exact(CRC_BYTES).take(payload as usize).map(crc_of).collect();
     let header = JournalHeader {
+        log,
         array,
         epoch: EPOCH.u64(first),
         entry: ENTRY.count(first, "entry").ok()?,
         tail: TAIL.u64(first),
+        open: OPEN.u32(first),
         member: MemberId(u8::try_from(MEMBER.u32(first)).ok()?),
         at: AT.u64(first),
         holders: Set(HOLDERS.u64(first)),
         stripe: Stripe(STRIPE.u64(first)),
     };
     let blocks: u64 = runs.iter().map(|run| u64::from(run.blocks)).sum();
-    if blocks != u64::from(payload) || header.tail > header.entry {
+    if !bare && blocks != u64::from(payload) || header.tail > header.entry {
         return None;
     }
     let mut payload = (at + headers..).map(block).zip(&crcs);

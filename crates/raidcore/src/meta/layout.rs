@@ -1,8 +1,8 @@
 //! Where things are on a member, in blocks of 4096 bytes.
 //!
 //! Invariants:
-//! - The areas follow one another: superblocks, write-intent bitmap, zero map, journal, data. None
-//!   overlaps the next, and the data is within the member.
+//! - The areas follow one another: superblocks, write-intent bitmap, zero map, journal, staging log,
+//!   data. None overlaps the next, and the data is within the member.
 //! - The data begins at a multiple of 256 blocks (1 MiB).
 //! - A map has exactly the pages that its bits need, each with two slots. Version `v` of a page
 //!   goes to slot `v % 2`, so a torn write never destroys the version before it.
@@ -36,6 +36,12 @@ pub const JOURNAL_BLOCKS: u64 = 2048;
 
 /// The most blocks of a journal that is taken for real (1 GiB).
 const JOURNAL_MAX: u64 = 1 << 18;
+
+/// The most blocks of a staging log (1 GiB).
+pub const STAGING_MAX: u64 = 1 << 18;
+
+/// The least blocks of a staging log, where there is one.
+pub const STAGING_MIN: u64 = 64;
 
 /// The most blocks that may lie unused between all areas together.
 const SLACK_MAX: u64 = 1 << 12;
@@ -77,32 +83,37 @@ pub struct Areas {
     pub(super) zero_map_pages: u32,
     pub(super) journal_start: u64,
     pub(super) journal_blocks: u64,
+    pub(super) staging_start: u64,
+    pub(super) staging_blocks: u64,
     pub(super) data_start: u64,
     pub(super) member_blocks: u64,
 }
 
 impl Areas {
     /// Lays out an array on members of which the smallest has `member_blocks` blocks, with a
-    /// journal (where there is one) of `journal_blocks` or as many as the largest entries want,
-    /// and tells how many stripes fit.
+    /// journal (where there is one) of `journal_blocks` or as many as the largest entries want, and
+    /// a staging log of `staging_blocks` or none, and tells how many stripes fit.
     ///
     /// # Errors
-    /// If the shape is impossible ([`Geometry::new`]) or not a single stripe fits.
+    /// If the shape is impossible ([`Geometry::new`]) or can't have a staging log
+    /// ([`can_stage`]), if the log is too small or too large, or if not a single stripe fits.
     pub fn plan(
         level: Level,
         members: usize,
         chunk: u32,
         consistency: Consistency,
         journal_blocks: u64,
+        staging_blocks: u64,
         member_blocks: u64,
     ) -> Result<(Self, u64), LayoutError> {
-        Geometry::new(level, members, chunk, 1)?;
+        let geometry = Geometry::new(level, members, chunk, 1)?;
+        check_staging(&geometry, staging_blocks)?;
         let chunk_blocks = u64::from(chunk);
         let journal = match journal_least(level, members, chunk, consistency) {
             0 => 0,
             least => least.max(journal_blocks).min(JOURNAL_MAX),
         };
-        let areas = |stripes| Self::of(chunk, journal, stripes);
+        let areas = |stripes| Self::of(chunk, journal, staging_blocks, stripes);
         let mut stripes = (member_blocks / chunk_blocks).min(STRIPES_MAX);
         loop {
             if stripes == 0 {
@@ -121,7 +132,7 @@ impl Areas {
     }
 
     /// The layout for a given number of stripes.
-    fn of(chunk: u32, journal_blocks: u64, stripes: u64) -> Self {
+    fn of(chunk: u32, journal_blocks: u64, staging_blocks: u64, stripes: u64) -> Self {
         let mut region_stripes = 1;
         while stripes.div_ceil(region_stripes) > REGIONS_MAX {
             region_stripes *= 2;
@@ -130,7 +141,8 @@ impl Areas {
         let zero_map_pages = pages(stripes);
         let zero_map_start = MAPS_START + 2 * u64::from(bitmap_pages);
         let journal_start = zero_map_start + 2 * u64::from(zero_map_pages);
-        let data_start = (journal_start + journal_blocks).next_multiple_of(ALIGNMENT);
+        let staging_start = journal_start + journal_blocks;
+        let data_start = (staging_start + staging_blocks).next_multiple_of(ALIGNMENT);
         Self {
             region_stripes,
             bitmap_start: MAPS_START,
@@ -139,6 +151,8 @@ impl Areas {
             zero_map_pages,
             journal_start,
             journal_blocks,
+            staging_start,
+            staging_blocks,
             data_start,
             member_blocks: data_start + stripes * u64::from(chunk),
         }
@@ -172,11 +186,14 @@ impl Areas {
         let journal = least..=JOURNAL_MAX;
         ensure(journal.contains(&self.journal_blocks), "journal")?;
         let journal_end = end(self.journal_start, self.journal_blocks);
-        ensure(fits(journal_end, self.data_start), "data area")?;
+        ensure(fits(journal_end, self.staging_start), "staging log")?;
+        check_staging(geometry, self.staging_blocks)?;
+        let staging_end = end(self.staging_start, self.staging_blocks);
+        ensure(fits(staging_end, self.data_start), "data area")?;
         ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
         // Whoever reads the metadata takes memory for all that is before the data.
         let maps = 2 * (u64::from(self.bitmap_pages) + u64::from(self.zero_map_pages));
-        let used = MAPS_START + maps + self.journal_blocks;
+        let used = MAPS_START + maps + self.journal_blocks + self.staging_blocks;
         ensure(self.data_start - used <= SLACK_MAX, "data area")?;
         let data_end = end(self.data_start, stripes * u64::from(geometry.chunk()));
         ensure(data_end == Some(self.member_blocks), "data area")
@@ -205,6 +222,12 @@ impl Areas {
     #[must_use]
     pub fn journal(&self) -> (Pba, u64) {
         (Pba(self.journal_start), self.journal_blocks)
+    }
+
+    /// Where the staging log's ring is, and how many blocks it has; none if there is none.
+    #[must_use]
+    pub fn staging(&self) -> (Pba, u64) {
+        (Pba(self.staging_start), self.staging_blocks)
     }
 
     /// Where the stripes begin.
@@ -253,6 +276,23 @@ impl Areas {
     #[must_use]
     pub fn zero_map_pages(&self) -> u32 {
         self.zero_map_pages
+    }
+}
+
+/// Whether an array of that shape can have a staging log: RAID4, 5 and 6. A mirror has nothing to
+/// gain from one; without redundancy, a write that failed could be found again after a crash. And
+/// a reclaim needs two scratch buffers for every data chunk, of which a set can name 64.
+#[must_use]
+pub fn can_stage(geometry: &Geometry) -> bool {
+    geometry.parities() > 0 && geometry.members() + 2 + geometry.data() <= 64
+}
+
+fn check_staging(geometry: &Geometry, blocks: u64) -> Result<(), LayoutError> {
+    let sized = (STAGING_MIN..=STAGING_MAX).contains(&blocks);
+    if blocks == 0 || sized && can_stage(geometry) {
+        Ok(())
+    } else {
+        Err(LayoutError::Area("staging log"))
     }
 }
 

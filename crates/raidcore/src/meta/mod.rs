@@ -1,5 +1,5 @@
 //! Every byte on disk that is not user data or parity: layout, superblock, write-intent bitmap,
-//! zero map, stripe journal, and their assembly. Pure: bytes in, values out. The format is
+//! zero map, stripe journal, staging log, and their assembly. Pure: bytes in, values out. The format is
 //! described in `docs/on-disk-format.md`.
 
 mod assemble;
@@ -11,17 +11,21 @@ mod page;
 mod problem;
 mod record;
 mod rings;
+mod staged;
 mod superblock;
 
 pub use assemble::{AssembleOptions, Assembled, Image, MemberImage, Unreadable, assemble};
 pub use codec::{CodecError, FORMAT, checksum};
 pub use create::NewArray;
 pub use journal::{
-    JournalEntry, JournalHeader, JournalRun, Replay, ReplayRun,
+    JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun,
     encode_header as encode_journal_header, header_blocks as journal_header_blocks,
     scan as scan_journal,
 };
-pub use layout::{Areas, JOURNAL_BLOCKS, LayoutError, SUPERBLOCK_COPIES, SUPERBLOCKS};
+pub use layout::{
+    Areas, JOURNAL_BLOCKS, LayoutError, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
+    can_stage,
+};
 pub use page::{BITS_PER_PAGE, BitMap, MapKind};
 pub use problem::{AssembleError, MissingMember, Warning};
 pub use record::{

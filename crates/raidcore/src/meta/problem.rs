@@ -153,6 +153,15 @@ pub enum AssembleError {
         /// Which page.
         page: u32,
     },
+    /// No intact copy of what was staged.
+    #[error(
+        "no member has an intact copy of entry {entry} of the staging log, so some blocks that were \
+         written before the unclean stop would read as what they were before; accept that by --force"
+    )]
+    StagedLost {
+        /// Which entry, or the first of them.
+        entry: u64,
+    },
 }
 
 /// What an operator should know of an array that can be started.
@@ -210,6 +219,17 @@ pub enum Warning {
         /// Which entry.
         entry: u64,
     },
+    /// Entries of the staging log are lost, by force.
+    StagedLost {
+        /// The first of them.
+        entry: u64,
+    },
+    /// An entry of the staging log is not what its copies say, or names blocks that the array does
+    /// not have; it is not brought home.
+    StagedInvalid {
+        /// Which entry.
+        entry: u64,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -254,6 +274,16 @@ impl fmt::Display for Warning {
                 f,
                 "entry {entry} of the journal names blocks that the array does not have; it is not \
                  carried out"
+            ),
+            Self::StagedLost { entry } => write!(
+                f,
+                "entry {entry} of the staging log is lost: some blocks read as what they were \
+                 before; check the contents (fsck) before use"
+            ),
+            Self::StagedInvalid { entry } => write!(
+                f,
+                "entry {entry} of the staging log has copies that differ, or names blocks that the \
+                 array does not have; that one is not brought home"
             ),
         }
     }

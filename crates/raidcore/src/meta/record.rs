@@ -88,6 +88,12 @@ pub struct Features {
     pub incompatible: u64,
 }
 
+impl Features {
+    /// The incompatible bit of an array with a staging log: what users wrote may be there and not at
+    /// home.
+    pub const STAGING: u64 = 1;
+}
+
 /// What a member is to the array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotState {
@@ -146,6 +152,8 @@ pub struct ArrayRecord {
     pub events: u64,
     /// Counts the starts of the array; journal entries of earlier epochs are void.
     pub epoch: u64,
+    /// Counts how often the staging log was emptied; its entries of earlier epochs are void.
+    pub staging_epoch: u64,
     /// Whether the array was stopped cleanly.
     pub clean: bool,
     /// The members, `geometry.members` of them.

@@ -13,9 +13,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::assemble::Image;
-use super::journal::{JournalEntry, JournalHeader, JournalRun, Replay, ReplayRun, scan};
+use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
+use crate::geometry::Geometry;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// Whether a block of a ring can be read.
@@ -50,7 +51,7 @@ impl<'a> Rings<'a> {
                 rings.present = rings.present.with(index);
                 let block = |at| image.block(Pba(start.0 + at)).ok().filter(|b| !b.is_empty());
                 let member = MemberId(index as u8);
-                let entries = scan(blocks, block, record.array, record.epoch, member);
+                let entries = scan(Log::Journal, blocks, block, record.array, record.epoch, member);
                 if let Some(last) = entries.last().map(|entry| entry.header) {
                     rings.next_entry = rings.next_entry.max(last.entry + 1);
                     tail = last.tail;
@@ -80,7 +81,7 @@ impl<'a> Rings<'a> {
             let Some(entry) = self.due(number) else {
                 continue;
             };
-            if !self.is_possible(entry) {
+            if !is_possible(&self.record.geometry, entry) {
                 warnings.push(Warning::JournalEntryInvalid { entry: number });
                 continue;
             }
@@ -131,25 +132,23 @@ impl<'a> Rings<'a> {
             });
         due.then_some(entry)
     }
+}
 
-    /// Whether the array has the blocks that an entry would write, and each is written once.
-    fn is_possible(&self, entry: &JournalEntry) -> bool {
-        let geometry = &self.record.geometry;
-        let mut places: Vec<_> =
-            entry.runs.iter().map(|run| (run.member, run.row, run.row + run.blocks)).collect();
-        places.sort_unstable();
-        let apart =
-            |pair: &[(MemberId, u32, u32)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
-        entry.header.stripe.0 < geometry.stripes()
-            && places.windows(2).all(apart)
-            && places.iter().all(|&(member, _, end)| {
-                member.index() < geometry.members() && end <= geometry.chunk()
-            })
-    }
+/// Whether an array has the blocks that an entry would write, and each is written once.
+pub(super) fn is_possible(geometry: &Geometry, entry: &JournalEntry) -> bool {
+    let mut places: Vec<_> =
+        entry.runs.iter().map(|run| (run.member, run.row, run.row + run.blocks)).collect();
+    places.sort_unstable();
+    let apart = |pair: &[(MemberId, u32, u32)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
+    entry.header.stripe.0 < geometry.stripes()
+        && places.windows(2).all(apart)
+        && places
+            .iter()
+            .all(|&(member, _, end)| member.index() < geometry.members() && end <= geometry.chunk())
 }
 
 /// The runs of an entry without the blocks that are `written` already; now all of them are.
-fn unwritten(
+pub(super) fn unwritten(
     entry: &JournalEntry,
     written: &mut BTreeSet<(Stripe, MemberId, u32)>,
 ) -> Vec<ReplayRun> {

@@ -54,15 +54,18 @@ const SLOT_BYTES: usize = SLOT_SINCE.end();
 
 const SLOT_TABLE: Field<{ SLOT_BYTES * MEMBERS_MAX }> = Field { at: 256 };
 const SPARE_TABLE: Field<{ 16 * SPARES_MAX }> = SLOT_TABLE.then();
+const STAGING_START: Field<8> = SPARE_TABLE.then();
+const STAGING_BLOCKS: Field<8> = STAGING_START.then();
+const STAGING_EPOCH: Field<8> = STAGING_BLOCKS.then();
 
 const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
-const _: () = assert!(SPARE_TABLE.end() == 1792 && SPARE_TABLE.end() <= BLOCK_BYTES);
+const _: () = assert!(SPARE_TABLE.end() == 1792 && STAGING_EPOCH.end() <= BLOCK_BYTES);
 
 /// How many intact copies of a superblock are a quorum.
 const QUORUM: usize = 2;
 
 /// The feature bits that this build knows.
-const KNOWN: Features = Features { compatible: 0, read_only: 0, incompatible: 0 };
+const KNOWN: Features = Features { compatible: 0, read_only: 0, incompatible: Features::STAGING };
 
 /// Why a device's superblock can't be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -105,6 +108,11 @@ impl ArrayRecord {
         CHUNK.put(into, self.geometry.chunk().to_le_bytes());
         STRIPES.put(into, self.geometry.stripes().to_le_bytes());
         encode_areas(&self.areas, into);
+        if self.features.incompatible & Features::STAGING != 0 {
+            STAGING_START.put(into, self.areas.staging_start.to_le_bytes());
+            STAGING_BLOCKS.put(into, self.areas.staging_blocks.to_le_bytes());
+            STAGING_EPOCH.put(into, self.staging_epoch.to_le_bytes());
+        }
         NAME_LENGTH.put(into, [self.name.len() as u8]);
         into[NAME.at..NAME.at + self.name.len()].copy_from_slice(self.name.as_bytes());
         SPARES.put(into, (self.spares.len() as u64).to_le_bytes());
@@ -136,8 +144,9 @@ impl Superblock {
         let consistency = decode_consistency(CONSISTENCY.u8(block))?;
         let members = usize::from(MEMBERS.u8(block));
         let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?;
-        let areas = decode_areas(block);
+        let areas = decode_areas(block, &features);
         areas.check(&geometry, consistency)?;
+        let staging_epoch = decode_staging_epoch(block, &features, &areas)?;
         let clean = match CLEAN.u8(block) {
             0 => false,
             1 => true,
@@ -162,6 +171,7 @@ impl Superblock {
             consistency,
             events: EVENTS.count(block, "events")?,
             epoch: EPOCH.count(block, "epoch")?,
+            staging_epoch,
             clean,
             slots: slots?,
             spares: spares.collect(),
@@ -216,18 +226,41 @@ fn encode_areas(areas: &Areas, into: &mut [u8]) {
     MEMBER_BLOCKS.put(into, areas.member_blocks.to_le_bytes());
 }
 
-fn decode_areas(block: &[u8]) -> Areas {
+fn decode_areas(block: &[u8], features: &Features) -> Areas {
+    let (journal_start, journal_blocks) = (JOURNAL_START.u64(block), JOURNAL_BLOCKS.u64(block));
+    let (staging_start, staging_blocks) = if features.incompatible & Features::STAGING != 0 {
+        (STAGING_START.u64(block), STAGING_BLOCKS.u64(block))
+    } else {
+        (journal_start.saturating_add(journal_blocks), 0)
+    };
     Areas {
         region_stripes: REGION_STRIPES.u64(block),
         bitmap_start: BITMAP_START.u64(block),
         bitmap_pages: BITMAP_PAGES.u32(block),
         zero_map_start: ZERO_MAP_START.u64(block),
         zero_map_pages: ZERO_MAP_PAGES.u32(block),
-        journal_start: JOURNAL_START.u64(block),
-        journal_blocks: JOURNAL_BLOCKS.u64(block),
+        journal_start,
+        journal_blocks,
+        staging_start,
+        staging_blocks,
         data_start: DATA_START.u64(block),
         member_blocks: MEMBER_BLOCKS.u64(block),
     }
+}
+
+/// How often the staging log was emptied; once where there is none.
+fn decode_staging_epoch(
+    block: &[u8],
+    features: &Features,
+    areas: &Areas,
+) -> Result<u64, CodecError> {
+    if features.incompatible & Features::STAGING == 0 {
+        return Ok(1);
+    }
+    if areas.staging_blocks == 0 {
+        return Err(CodecError::Invalid("staging blocks"));
+    }
+    STAGING_EPOCH.count(block, "staging epoch")
 }
 
 fn encode_slot(slot: &SlotRecord, into: &mut [u8]) {

@@ -5,7 +5,9 @@ use raidcore::geometry::Level;
 use raidcore::meta::{Consistency, Features, MapKind, SlotState, Superblock};
 use raidcore::units::{BLOCK_BYTES, Set};
 
-use crate::world::{ARRAY, EPOCH, EVENTS, Entry, World, device, of_slot, record, superblock};
+use crate::world::{
+    ARRAY, EPOCH, EVENTS, Entry, World, device, of_slot, staged_record, superblock,
+};
 
 const DOCUMENT: &str = include_str!("../../../../docs/on-disk-format.md");
 
@@ -73,9 +75,10 @@ fn seal(block: &mut [u8], magic: &[u8; 8]) {
 
 #[test]
 fn a_superblock_by_the_book() {
-    let mut record = record(Level::Raid6, 5, Consistency::Journal);
+    let mut record = staged_record(Level::Raid6, 5, Consistency::Journal, 128);
     record.clean = false;
-    record.features = Features { compatible: 9, ..Features::default() };
+    record.features = Features { compatible: 9, incompatible: Features::STAGING, read_only: 0 };
+    record.staging_epoch = 5;
     record.slots[3].state = SlotState::Rebuilding { watermark: 77 };
     record.slots[4].state = SlotState::Failed;
     record.spares = vec![device(70), device(71)];
@@ -89,7 +92,7 @@ fn a_superblock_by_the_book() {
     for (name, value) in [
         ("compatible", 9),
         ("read-only", 0),
-        ("incompatible", 0),
+        ("incompatible", 1),
         ("events", EVENTS),
         ("epoch", EPOCH),
         ("created", 40),
@@ -110,6 +113,9 @@ fn a_superblock_by_the_book() {
         ("member blocks", areas.meta_blocks() + 4 * stripes),
         ("name length", 4),
         ("spares", 2),
+        ("staging start", journal_start.0 + journal_blocks),
+        ("staging blocks", 128),
+        ("staging epoch", 5),
     ] {
         table.number(&mut block, name, value);
     }

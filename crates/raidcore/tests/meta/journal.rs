@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    ArrayId, AssembleError, Consistency, JournalEntry, JournalHeader, JournalRun, Replay,
+    ArrayId, AssembleError, Consistency, JournalEntry, JournalHeader, JournalRun, Log, Replay,
     ReplayRun, SlotState, Warning, checksum, encode_journal_header, scan_journal,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
@@ -24,7 +24,7 @@ const HOLDERS: Set = Set(0b1100);
 
 fn scan(ring: &[u8], array: ArrayId, epoch: u64, member: MemberId) -> Vec<JournalEntry> {
     let block = |at: u64| ring.chunks_exact(BLOCK_BYTES).nth(at as usize);
-    scan_journal((ring.len() / BLOCK_BYTES) as u64, block, array, epoch, member)
+    scan_journal(Log::Journal, (ring.len() / BLOCK_BYTES) as u64, block, array, epoch, member)
 }
 
 fn carried_out(world: &World) -> Vec<u64> {
@@ -59,6 +59,8 @@ proptest! {
         let run = |&(member, row, blocks)| JournalRun { member: MemberId(member), row, blocks };
         let runs: Vec<_> = runs.iter().map(run).collect();
         let header = JournalHeader {
+            log: Log::Journal,
+            open: 0,
             array: ARRAY,
             epoch,
             entry,
@@ -164,6 +166,8 @@ fn payload_does_not_pass_for_an_entry() {
     let blocks = (payload.len() / BLOCK_BYTES) as u32;
     let run = JournalRun { member: MemberId(0), row: 0, blocks };
     let header = JournalHeader {
+        log: Log::Journal,
+        open: 0,
         array: ARRAY,
         epoch: EPOCH,
         entry: 5,

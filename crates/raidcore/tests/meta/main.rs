@@ -6,5 +6,6 @@ mod document;
 mod history;
 mod journal;
 mod maps;
+mod staging;
 mod superblock;
 mod world;

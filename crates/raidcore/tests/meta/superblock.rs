@@ -43,7 +43,7 @@ prop_compose! {
     ) -> ArrayRecord {
         let chunk = 1 << chunk;
         let (areas, stripes) =
-            Areas::plan(level, members, chunk, consistency, JOURNAL_BLOCKS, blocks).expect("there is room");
+            Areas::plan(level, members, chunk, consistency, JOURNAL_BLOCKS, 0, blocks).expect("there is room");
         let slots = states.iter().take(members).enumerate().map(|(slot, &(state, mark, since))| {
             let state = match state {
                 0 => SlotState::Up,
@@ -63,6 +63,7 @@ prop_compose! {
             consistency,
             events,
             epoch,
+            staging_epoch: 1,
             clean,
             slots: slots.collect(),
             spares: (0..spares).map(|spare| device(100 + spare as u8)).collect(),

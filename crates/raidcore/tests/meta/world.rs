@@ -3,7 +3,7 @@
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
-    DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, MapKind, MemberImage,
+    DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind, MemberImage,
     SUPERBLOCKS, SlotRecord, SlotState, assemble, checksum, encode_journal_header,
     journal_header_blocks,
 };
@@ -47,19 +47,32 @@ pub(crate) fn of_slot(slot: usize) -> DeviceUuid {
 }
 
 pub(crate) fn record(level: Level, members: usize, consistency: Consistency) -> ArrayRecord {
-    let (areas, stripes) = Areas::plan(level, members, CHUNK, consistency, JOURNAL_BLOCKS, 3200)
-        .expect("there is room");
+    staged_record(level, members, consistency, 0)
+}
+
+/// The record of an array with a staging log of so many blocks.
+pub(crate) fn staged_record(
+    level: Level,
+    members: usize,
+    consistency: Consistency,
+    staging: u64,
+) -> ArrayRecord {
+    let (areas, stripes) =
+        Areas::plan(level, members, CHUNK, consistency, JOURNAL_BLOCKS, staging, 3200)
+            .expect("there is room");
+    let incompatible = if staging > 0 { Features::STAGING } else { 0 };
     let slot = |slot| SlotRecord { device: of_slot(slot), state: SlotState::Up, since: 50 };
     ArrayRecord {
         array: ARRAY,
         name: "tank".into(),
         created: 40,
-        features: Features::default(),
+        features: Features { incompatible, ..Features::default() },
         geometry: Geometry::new(level, members, CHUNK, stripes).expect("it was planned"),
         areas,
         consistency,
         events: EVENTS,
         epoch: EPOCH,
+        staging_epoch: 1,
         clean: true,
         slots: (0..members).map(slot).collect(),
         spares: Vec::new(),
@@ -225,6 +238,8 @@ impl Entry {
 
     pub(crate) fn encode(&self, member: usize, at: u64) -> Vec<u8> {
         let header = JournalHeader {
+            log: Log::Journal,
+            open: 0,
             array: ARRAY,
             epoch: self.epoch,
             entry: self.entry,

@@ -55,6 +55,7 @@ impl Array {
                 devices: (1..=members as u8).map(|member| DeviceUuid([member; 16])).collect(),
                 member_blocks,
                 journal_blocks: 0,
+                staging_blocks: 0,
             };
             new.record().expect("a possible array")
         };

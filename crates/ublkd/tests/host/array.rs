@@ -59,6 +59,7 @@ impl Files {
             consistency,
             devices: (0..self.members.len()).map(uuid).collect(),
             journal_blocks: JOURNAL_BLOCKS,
+            staging_blocks: 0,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().unwrap();

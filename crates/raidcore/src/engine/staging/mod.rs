@@ -1,0 +1,473 @@
+//! The staging log: writes that would meet busy members are put there instead, on others, and
+//! brought home later (GC-Steering, Wu et al., sections III-B to III-E; *reserved* staging space).
+//!
+//! It lies over the stripes: what is staged is not at home yet, and home is as it was, parity
+//! included. So rebuild, resync and scrub know nothing of it, and staging a write changes no stripe.
+//! The paper updates parity at once, as a staged block then has one copy; here an entry of the log is
+//! on as many members as may be missing and one more, and parity has to be changed once, when the
+//! block comes home, however often it was overwritten before.
+//!
+//! An entry is what one job has written to one stripe, in the journal's form: header, then payload.
+//! Entries are numbered; of a block's copies the latest counts. What is *dirty* is not at home; what
+//! is *clean* is there too, but its entry would be found after a crash. An entry is *dead* when
+//! nothing of it is dirty and what came home is durable there. All before the first that is not dead
+//! are void as soon as an entry on as many members says so: that number is the *tail*.
+//!
+//! Invariants:
+//! - A staged write is acknowledged when its entry is durable on all its holders, and what holders
+//!   failed meanwhile is on record.
+//! - Room in a ring is used anew only when a durable tail is beyond what was there: the paper's
+//!   staging space needs no such rule, as its D_Table is in NVRAM.
+//! - What is written at home over a staged block is flushed, and then an entry without payload says
+//!   that home counts (a *marker*), before it is acknowledged: else a crash would bring the past back.
+//! - A block is dirty or clean in at most one entry, the latest that has it.
+//! - An entry that is being read from stays, so that nobody reads what took its place.
+//! - A member becomes one after a rebuild only when the log was emptied and that is on record anew:
+//!   it has none of what the others know.
+
+mod fetch;
+mod reclaim;
+mod store;
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::Engine;
+use crate::geometry::Role;
+use crate::meta::{ArrayRecord, Replay};
+use crate::redirects::{Redirects, Staged};
+use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
+
+pub(super) use fetch::Fetch;
+
+/// The most members that an entry is on.
+const COPIES_MAX: usize = 3;
+
+const BUCKETS: usize = 4096;
+
+/// Consecutive blocks of a data chunk.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    role: Role,
+    row: u32,
+    blocks: u32,
+    /// Where they come from while the entry is being written.
+    mem: Mem,
+}
+
+/// What an entry is there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// It holds blocks.
+    Data,
+    /// It says that home counts.
+    Marker,
+    /// It tells the tail.
+    Tail,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    kind: Kind,
+    stripe: Stripe,
+    /// The tail that it tells.
+    tail: u64,
+    /// The members that have it and are in service.
+    holders: Set,
+    /// Where its payload begins, by member.
+    payload: [(MemberId, Pba); COPIES_MAX],
+    /// How many blocks of payload it has.
+    blocks: u32,
+    runs: Vec<Run>,
+    /// It is on all its holders.
+    done: bool,
+    dirty: u32,
+    /// The number of the last homecoming of a part of it.
+    home: u64,
+    pins: u32,
+    /// A part of it could not be brought home.
+    stuck: bool,
+    /// Stores of it under way, if it has no job.
+    outstanding: u32,
+}
+
+/// A member's part of the log.
+#[derive(Debug, Default)]
+struct Ring {
+    head: u64,
+    /// The entries that are there, each with where it begins.
+    entries: VecDeque<(u64, u64)>,
+}
+
+impl Ring {
+    /// Where so many contiguous blocks are free.
+    fn room(&self, len: u64, blocks: u64) -> Option<u64> {
+        let Some(&(_, oldest)) = self.entries.front() else {
+            let at = if self.head + blocks <= len { self.head } else { 0 };
+            return (blocks <= len).then_some(at);
+        };
+        if self.head <= oldest {
+            (self.head + blocks < oldest).then_some(self.head)
+        } else if self.head + blocks <= len {
+            Some(self.head)
+        } else {
+            (blocks < oldest).then_some(0)
+        }
+    }
+
+    fn used(&self, len: u64) -> u64 {
+        let oldest = self.entries.front().map_or(self.head, |&(_, at)| at);
+        if self.entries.is_empty() || self.head > oldest {
+            self.head - oldest
+        } else {
+            len + self.head - oldest
+        }
+    }
+}
+
+/// The log, and what is known of it.
+#[derive(Debug)]
+pub(super) struct Staging {
+    start: Pba,
+    /// Blocks of a ring; none if there is no log.
+    len: u64,
+    /// How many members an entry is on.
+    copies: usize,
+    rings: Vec<Ring>,
+    /// In the order of their numbers, without a gap.
+    entries: VecDeque<Entry>,
+    next: u64,
+    /// What entries have told, or are about to tell, of the tail.
+    announced: u64,
+    table: Redirects,
+    /// How many blocks are staged in the stripes of a bucket.
+    stripes: Vec<u32>,
+    dirty: u64,
+    /// Blocks of payload in all entries.
+    payload: usize,
+    homes: u64,
+    durable_homes: u64,
+    flushing: bool,
+    /// The entry that tells the tail and is being written.
+    telling: Option<u64>,
+    /// Somebody waits for room.
+    starved: bool,
+    /// Markers that will be needed: there is room for them.
+    promised: u64,
+    /// Stripes that are being reclaimed.
+    reclaiming: Vec<Stripe>,
+    /// The flush after which what was recovered is at home for good.
+    voiding: Option<u64>,
+    /// It is to be emptied; nothing is staged meanwhile.
+    pub(super) draining: bool,
+    /// Since it is, its being empty was told anew.
+    drained: bool,
+    /// Lists for the runs of entries to come.
+    spare: Vec<Vec<Run>>,
+    /// Who is next to be a holder.
+    turn: usize,
+}
+
+impl Staging {
+    /// The log of an array; `recovered` is what was found in it.
+    pub(super) fn new(record: &ArrayRecord, recovered: &[Replay]) -> Self {
+        let (start, len) = record.areas.staging();
+        let geo = &record.geometry;
+        let copies = geo.redundancy() + 1;
+        let runs = recovered.iter().flat_map(|entry| &entry.runs);
+        let found: usize = runs.map(|run| run.to.blocks as usize).sum();
+        let capacity = (geo.members() * len as usize / copies).max(found);
+        let mut staging = Self {
+            start,
+            len,
+            copies,
+            rings: (0..geo.members()).map(|_| Ring::default()).collect(),
+            entries: VecDeque::new(),
+            next: 1,
+            announced: 1,
+            table: Redirects::new(capacity),
+            stripes: vec![0; if len > 0 { BUCKETS } else { 0 }],
+            dirty: 0,
+            payload: 0,
+            homes: 0,
+            durable_homes: 0,
+            flushing: false,
+            telling: None,
+            starved: false,
+            promised: 0,
+            reclaiming: Vec::new(),
+            voiding: None,
+            draining: false,
+            drained: false,
+            spare: Vec::new(),
+            turn: 0,
+        };
+        for replay in recovered {
+            staging.recover(record, replay);
+        }
+        staging
+    }
+
+    /// Takes over an entry that was found. Its number is a new one: it never gets room in a ring.
+    fn recover(&mut self, record: &ArrayRecord, replay: &Replay) {
+        let geo = &record.geometry;
+        let mut payload = [(MemberId(0), Pba(0)); COPIES_MAX];
+        let mut holders = Set::EMPTY;
+        for (to, &(member, at)) in payload.iter_mut().zip(&replay.copies) {
+            *to = (member, at);
+            holders = holders.with(member.index());
+        }
+        let number = self.next;
+        self.next += 1;
+        self.entries.push_back(Entry {
+            number,
+            kind: Kind::Data,
+            stripe: replay.stripe,
+            tail: 0,
+            holders,
+            payload,
+            blocks: 0,
+            runs: Vec::new(),
+            done: true,
+            dirty: 0,
+            home: 0,
+            pins: 0,
+            stuck: false,
+            outstanding: 0,
+        });
+        for run in &replay.runs {
+            let role = geo.role(replay.stripe, run.to.member);
+            if role.index() >= geo.data() {
+                continue;
+            }
+            let first = geo.lba(replay.stripe, role, run.to.row);
+            for block in 0..run.to.blocks {
+                let lba = Lba(first.0 + u64::from(block));
+                self.stage(replay.stripe, lba, number, run.from + block);
+            }
+        }
+    }
+
+    /// Whether there is a log.
+    pub(super) fn exists(&self) -> bool {
+        self.len > 0
+    }
+
+    /// Whether anything is staged in a stripe, or in one that shares its bucket.
+    fn concerns(&self, stripe: Stripe) -> bool {
+        self.len > 0 && self.stripes[bucket(stripe)] > 0
+    }
+
+    /// Whether a block is staged.
+    pub(super) fn is_staged(&self, lba: Lba) -> bool {
+        self.table.get(lba).is_some()
+    }
+
+    /// Blocks that are not at home.
+    pub(super) fn dirty(&self) -> u64 {
+        self.dirty
+    }
+
+    /// Blocks that are staged, whether home has them too or not.
+    pub(super) fn staged(&self) -> u64 {
+        self.table.len() as u64
+    }
+
+    /// Blocks of the fullest ring that are in use, and how many it has.
+    pub(super) fn used(&self) -> (u64, u64) {
+        (self.rings.iter().map(|ring| ring.used(self.len)).max().unwrap_or(0), self.len)
+    }
+
+    /// Memory of the table, in bytes.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Nothing is staged, and no entry would be found after a crash.
+    pub(super) fn is_drained(&self) -> bool {
+        self.dirty == 0 && self.table.is_empty() && self.drained
+    }
+
+    /// Whether something can't be brought home.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.entries.iter().any(|entry| entry.stuck)
+    }
+
+    /// It is to be emptied before a new member may count on it, or users may again.
+    pub(super) fn drain(&mut self) {
+        if !self.draining {
+            self.draining = true;
+            self.drained = false;
+        }
+    }
+
+    /// What was stuck may not be any more.
+    pub(super) fn try_again(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.stuck = false);
+    }
+
+    /// The log is void as a whole: it begins anew.
+    pub(super) fn reset(&mut self) {
+        self.entries.clear();
+        self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
+        self.table.clear();
+        self.stripes.fill(0);
+        (self.next, self.announced, self.payload) = (1, 1, 0);
+        assert!(self.dirty == 0 && self.telling.is_none(), "nothing is lost with it");
+    }
+
+    /// A member is gone, and its part of the log with it.
+    pub(super) fn drop_member(&mut self, member: MemberId) {
+        self.rings[member.index()] = Ring::default();
+        for entry in &mut self.entries {
+            entry.holders = entry.holders.without(member.index());
+        }
+    }
+
+    /// How many homecomings a flush that begins now makes durable.
+    pub(super) fn mark(&self) -> u64 {
+        self.homes
+    }
+
+    /// A flush has ended that began at a mark.
+    pub(super) fn flushed(&mut self, mark: u64, good: bool) {
+        self.flushing = false;
+        if good {
+            self.durable_homes = self.durable_homes.max(mark);
+        }
+    }
+
+    fn index(&self, number: u32) -> usize {
+        let front = self.entries.front().map_or(0, |entry| entry.number);
+        number.wrapping_sub(front as u32) as usize
+    }
+
+    fn entry(&self, number: u64) -> &Entry {
+        &self.entries[self.index(number as u32)]
+    }
+
+    fn entry_mut(&mut self, number: u64) -> &mut Entry {
+        let index = self.index(number as u32);
+        &mut self.entries[index]
+    }
+
+    /// A block is staged in an entry, and no longer where it was before.
+    fn stage(&mut self, stripe: Stripe, lba: Lba, number: u64, at: u32) {
+        let to = Staged { entry: number as u32, at, clean: false };
+        match self.table.set(lba, to) {
+            Some(before) => self.left(before),
+            None => self.stripes[bucket(stripe)] += 1,
+        }
+        self.dirty += 1;
+        self.entry_mut(number).dirty += 1;
+    }
+
+    /// A block is no longer staged.
+    fn unstage(&mut self, stripe: Stripe, lba: Lba) {
+        if let Some(before) = self.table.remove(lba) {
+            self.left(before);
+            self.stripes[bucket(stripe)] -= 1;
+        }
+    }
+
+    /// A block is at home as it is staged.
+    fn clean(&mut self, lba: Lba) {
+        if let Some(staged) = self.table.get(lba) {
+            self.left(staged);
+            self.table.set(lba, Staged { clean: true, ..staged });
+            let (index, home) = (self.index(staged.entry), self.homes);
+            self.entries[index].home = home;
+        }
+    }
+
+    /// A block of an entry is dirty no more, if it was.
+    fn left(&mut self, staged: Staged) {
+        if !staged.clean {
+            let index = self.index(staged.entry);
+            self.entries[index].dirty -= 1;
+            self.dirty -= 1;
+        }
+    }
+
+    fn is_dead(&self, entry: &Entry) -> bool {
+        entry.done && entry.dirty == 0 && entry.pins == 0 && entry.home <= self.durable_homes
+    }
+
+    /// The first entry that is not dead, or the next to be made.
+    fn tail_now(&self) -> u64 {
+        let front = self.entries.front().map_or(self.next, |entry| entry.number);
+        // What was told to be void is not read any more, so it stays dead.
+        let known = self.announced.saturating_sub(front) as usize;
+        let first = self.entries.iter().skip(known).find(|entry| !self.is_dead(entry));
+        first.map_or(self.next, |entry| entry.number)
+    }
+
+    /// An entry is durable that tells the tail: what is before it is void.
+    fn advance(&mut self, tail: u64, geo: &crate::geometry::Geometry) {
+        while self.entries.front().is_some_and(|entry| entry.number < tail) {
+            let Some(front) = self.entries.front_mut() else { return };
+            let (number, stripe) = (front.number as u32, front.stripe);
+            let mut runs = core::mem::take(&mut front.runs);
+            self.payload -= front.blocks as usize;
+            for run in &runs {
+                let first = geo.lba(stripe, run.role, run.row);
+                for lba in (first.0..).take(run.blocks as usize).map(Lba) {
+                    if self.table.get(lba).is_some_and(|staged| staged.entry == number) {
+                        self.unstage(stripe, lba);
+                    }
+                }
+            }
+            runs.clear();
+            self.spare.push(runs);
+            self.entries.pop_front();
+        }
+        for ring in &mut self.rings {
+            while ring.entries.front().is_some_and(|&(number, _)| number < tail) {
+                ring.entries.pop_front();
+            }
+        }
+    }
+
+    /// Verifies the invariants.
+    pub(super) fn check(&self) {
+        let dirty: u64 = self.entries.iter().map(|entry| u64::from(entry.dirty)).sum();
+        assert_eq!(dirty, self.dirty, "dirty blocks are counted");
+        let staged: u64 = self.stripes.iter().map(|&count| u64::from(count)).sum();
+        assert_eq!(staged, self.table.len() as u64, "staged blocks are counted");
+        let numbers = self.entries.iter().map(|entry| entry.number);
+        let first = self.entries.front().map_or(self.next, |entry| entry.number);
+        assert!(numbers.eq(first..self.next), "no number is missing");
+    }
+}
+
+fn bucket(stripe: Stripe) -> usize {
+    (stripe.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
+}
+
+impl Engine {
+    /// Members that can hold entries: they have all of the array's past.
+    fn can_hold(&self) -> Set {
+        let slots = self.recorder.record.slots.iter().zip(&self.members).enumerate();
+        let up = slots.filter(|(_, (slot, m))| {
+            slot.state == crate::meta::SlotState::Up
+                && m.device.is_some()
+                && !m.unreadable
+                && !m.unwritable
+        });
+        up.fold(Set::EMPTY, |set, (index, _)| set.with(index))
+    }
+
+    /// A member's failure counts for the log, too.
+    pub(super) fn unstage_member(&mut self, member: MemberId) {
+        self.staging.drop_member(member);
+        self.wake_staging();
+    }
+
+    /// Whoever waits for room may look again.
+    fn wake_staging(&mut self) {
+        self.staging.starved = false;
+        self.wake(|wait| *wait == super::job::Wait::Staging);
+    }
+}

@@ -1,0 +1,452 @@
+//! What goes into the staging log: staged writes, markers, tails.
+
+use alloc::vec::Vec;
+
+use super::super::job::{Op, Owner, Stage, Wait, Work};
+use super::super::place::Redirect;
+use super::super::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
+use super::{COPIES_MAX, Entry, Kind, Run};
+use crate::geometry::Role;
+use crate::meta::{self, JournalHeader, JournalRun, Log};
+use crate::plan::Piece;
+use crate::units::{Lba, Mem, MemberId, Pba, Set};
+use det::Id;
+
+/// Blocks of a ring that staged writes leave free, so that markers and tails find room.
+const RESERVE: u64 = 8;
+
+/// An entry takes at most this part of a ring.
+const SHARE: u64 = 4;
+
+impl Engine {
+    /// Whether a job writes over what is staged.
+    pub(in super::super) fn covers(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        if !self.staging.concerns(job.stripe) {
+            return false;
+        }
+        let staged = |lba| self.staging.table.get(lba).is_some();
+        match job.work {
+            Work::Write => job.pieces.iter().any(|piece| self.lbas_of(id, piece).any(staged)),
+            Work::Zero { .. } => {
+                let first = self.geo.lba(job.stripe, Role(0), 0);
+                (first.0..).take(self.geo.stripe_blocks() as usize).map(Lba).any(staged)
+            }
+            Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } | Work::Reclaim => {
+                false
+            }
+        }
+    }
+
+    pub(super) fn lbas_of(&self, id: JobId, piece: &Piece) -> impl Iterator<Item = Lba> + use<> {
+        let first = self.geo.lba(self.jobs[id].stripe, piece.role, piece.row);
+        (first.0..).take(piece.blocks as usize).map(Lba)
+    }
+
+    /// Whether a write that was planned is to be staged instead, by the policy.
+    pub(in super::super) fn is_to_be_staged(&mut self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        let able = self.staging.exists()
+            && !self.staging.draining
+            && self.phase == Phase::Serving
+            && (!self.places.busy.is_empty() || job.covers);
+        if !able {
+            return false;
+        }
+        let redirect = self.redirect(id);
+        if !redirect.busy && !redirect.staged {
+            return false;
+        }
+        let Some(mut policy) = self.places.policy.take() else { return false };
+        let wanted = policy.stages(self.now, redirect);
+        self.places.policy = Some(policy);
+        if !wanted {
+            return false;
+        }
+        let blocks = redirect.blocks;
+        let header = meta::journal_header_blocks(blocks, self.jobs[id].pieces.len() as u32);
+        let room = self.staging.payload + blocks as usize <= self.staging.table.capacity()
+            && u64::from(header + blocks) <= self.staging.len / SHARE
+            && self.holders_for(u64::from(header + blocks) + RESERVE, self.places.busy).is_some();
+        self.counters.staging_full += u64::from(!room);
+        self.staging.starved |= !room && self.staging.dirty() > 0;
+        room
+    }
+
+    /// What the policy is asked about.
+    fn redirect(&self, id: JobId) -> Redirect {
+        let job = &self.jobs[id];
+        let busy = |role: Role| self.places.busy.has(self.geo.member(job.stripe, role).index());
+        let region = self.areas.region(job.stripe);
+        // A region's bit goes to all members.
+        let marks = self.recorder.record.consistency != meta::Consistency::Resync
+            && !self.bitmap.map.get(region)
+            && !self.places.busy.is_empty();
+        let mut touched = job.plan.reads.iter().chain(&job.plan.writes);
+        let (used, len) = self.staging.used();
+        Redirect {
+            blocks: job.pieces.iter().map(|piece| piece.blocks).sum(),
+            whole: job.kind == crate::plan::WriteKind::Full,
+            data_busy: job.pieces.iter().any(|piece| busy(piece.role)),
+            busy: marks || touched.any(|io| busy(io.role)),
+            staged: job.covers,
+            used: used as f64 / len as f64,
+        }
+    }
+
+    /// Who is to hold an entry of so many blocks (with what is to be left free): of those that are
+    /// not `busy`, in turn; none if there are too few with room.
+    fn holders_for(&self, blocks: u64, busy: Set) -> Option<Set> {
+        let (staging, n) = (&self.staging, self.members.len());
+        let blocks = blocks + staging.promised;
+        let able = self.can_hold().minus(busy);
+        let mut holders = Set::EMPTY;
+        for member in (0..n).map(|i| (staging.turn + i) % n) {
+            let fits =
+                able.has(member) && staging.rings[member].room(staging.len, blocks).is_some();
+            if fits && holders.len() < staging.copies {
+                holders = holders.with(member);
+            }
+        }
+        (holders.len() == staging.copies).then_some(holders)
+    }
+
+    /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible.
+    fn holders_for_note(&self) -> Set {
+        let (staging, able) = (&self.staging, self.can_hold());
+        let fits = |&member: &usize| staging.rings[member].room(staging.len, 1).is_some();
+        let calm = able.minus(self.places.busy).filter(fits);
+        let others = able.and(self.places.busy).filter(fits);
+        calm.chain(others).take(staging.copies).fold(Set::EMPTY, Set::with)
+    }
+
+    /// Makes sure that there will be room for a marker. If there is none, the job gives its lock
+    /// back and waits: the room may have to be made by bringing its own stripe home.
+    pub(in super::super) fn promise_marker(&mut self, id: JobId) -> bool {
+        if self.jobs[id].promised {
+            return true;
+        }
+        let (staging, able) = (&self.staging, self.can_hold());
+        let blocks = staging.promised + RESERVE / 2;
+        let fits = |&member: &usize| staging.rings[member].room(staging.len, blocks).is_some();
+        if able.clone().all(|member| fits(&member)) && !able.is_empty() {
+            self.staging.promised += 1;
+            self.jobs[id].promised = true;
+            return true;
+        }
+        self.staging.starved = true;
+        self.unlock(id);
+        self.wait(id, Wait::Staging);
+        false
+    }
+
+    /// Writes a job's pieces to the log instead of to their stripe.
+    pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let blocks: u32 = self.jobs[id].pieces.iter().map(|piece| piece.blocks).sum();
+        let header = meta::journal_header_blocks(blocks, self.jobs[id].pieces.len() as u32);
+        let room = u64::from(header + blocks) + RESERVE;
+        let Some(holders) = self.holders_for(room, self.places.busy) else { return Stage::Plan };
+        self.write_staged(id, Kind::Data, holders, out);
+        self.counters.staged_writes += 1;
+        Stage::Settle
+    }
+
+    /// Says that what a job has written at home counts, and not what is staged.
+    pub(in super::super) fn uncover(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let job = &self.jobs[id];
+        if !job.covers || job.error.is_some() {
+            return Stage::Settle;
+        }
+        // A member that failed and came back would show what it held before.
+        if let Some(ticket) = self.recorder.unrecorded_failure() {
+            self.wait_for_record(id, ticket);
+            return Stage::Uncover;
+        }
+        let holders = self.holders_for_note();
+        if holders.is_empty() || !self.takes_writes() {
+            self.jobs[id].error = Some(RequestError::Io);
+            return Stage::Settle;
+        }
+        self.write_staged(id, Kind::Marker, holders, out);
+        Stage::Settle
+    }
+
+    /// An entry of a job's.
+    fn write_staged(&mut self, id: JobId, kind: Kind, holders: Set, out: &mut Vec<Action>) {
+        let mut runs = self.staging.spare.pop().unwrap_or_default();
+        self.runs_of(id, &mut runs);
+        let stripe = self.jobs[id].stripe;
+        let number = self.begin_entry(kind, stripe, holders, runs);
+        self.jobs[id].staged = Some(number);
+        for (member, at, blocks) in self.places_of(number) {
+            let Some(device) = self.live_device(member) else { continue };
+            self.jobs[id].outstanding += 1;
+            let op = Op { owner: Owner::Staged { job: id }, member: Some(member), device };
+            self.issue(op, IoOp::Journal, at, blocks, out);
+        }
+    }
+
+    /// A job's pieces without what earlier pieces cover.
+    fn runs_of(&self, id: JobId, runs: &mut Vec<Run>) {
+        let job = &self.jobs[id];
+        if let Work::Zero { .. } = job.work {
+            let whole = |role| Run { role, row: 0, blocks: self.geo.chunk(), mem: Mem::Zero };
+            runs.extend((0..self.geo.data() as u8).map(Role).map(whole));
+            return;
+        }
+        for (index, piece) in job.pieces.iter().enumerate() {
+            let covered = |row: u32| {
+                let covers = |p: &Piece| p.row <= row && row < p.row + p.blocks;
+                job.pieces[..index].iter().any(|p| p.role == piece.role && covers(p))
+            };
+            let mut open = false;
+            for offset in 0..piece.blocks {
+                let row = piece.row + offset;
+                if job.tags.len() > 1 && covered(row) {
+                    open = false;
+                } else if let Some(last) = runs.last_mut().filter(|_| open) {
+                    last.blocks += 1;
+                } else {
+                    let mem = piece.mem.plus(offset);
+                    runs.push(Run { role: piece.role, row, blocks: 1, mem });
+                    open = true;
+                }
+            }
+        }
+    }
+
+    /// A new entry, with room in its holders' rings.
+    fn begin_entry(
+        &mut self,
+        kind: Kind,
+        stripe: crate::units::Stripe,
+        holders: Set,
+        runs: Vec<Run>,
+    ) -> u64 {
+        let tail = self.staging.tail_now();
+        let staging = &mut self.staging;
+        let number = staging.next;
+        let payload: u32 = match kind {
+            Kind::Data => runs.iter().map(|run| run.blocks).sum(),
+            Kind::Marker | Kind::Tail => 0,
+        };
+        let header = meta::journal_header_blocks(payload, runs.len() as u32);
+        let blocks = u64::from(header + payload);
+        let mut places = [(MemberId(0), Pba(0)); COPIES_MAX];
+        for (place, index) in places.iter_mut().zip(holders) {
+            let ring = &mut staging.rings[index];
+            let at = ring.room(staging.len, blocks).expect("holders have room");
+            ring.entries.push_back((number, at));
+            ring.head = at + blocks;
+            let first = Pba(staging.start.0 + at + u64::from(header));
+            *place = (MemberId(index as u8), first);
+        }
+        staging.next += 1;
+        staging.announced = staging.announced.max(tail);
+        staging.payload += payload as usize;
+        staging.turn = (staging.turn + 1) % staging.rings.len();
+        staging.entries.push_back(Entry {
+            number,
+            kind,
+            stripe,
+            tail,
+            holders,
+            payload: places,
+            blocks: payload,
+            runs,
+            done: false,
+            dirty: 0,
+            home: 0,
+            pins: 0,
+            stuck: false,
+            outstanding: 0,
+        });
+        number
+    }
+
+    /// Where an entry goes: member, first block, how many.
+    fn places_of(&self, number: u64) -> impl Iterator<Item = (MemberId, Pba, u32)> + use<> {
+        let entry = self.staging.entry(number);
+        let header = meta::journal_header_blocks(entry.blocks, entry.runs.len() as u32);
+        let (holders, blocks) = (entry.holders, header + entry.blocks);
+        let places = entry.payload.into_iter().take(holders.len());
+        places.map(move |(member, at)| (member, Pba(at.0 - u64::from(header)), blocks))
+    }
+
+    pub(in super::super) fn staged_done(
+        &mut self,
+        id: JobId,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op))
+            && !self.write_failed(member, why, out)
+        {
+            self.jobs[id].error = Some(RequestError::Io);
+        }
+        self.one_done(id);
+    }
+
+    /// A job ends that may have staged something, or written over it.
+    pub(in super::super) fn end_staging(&mut self, id: JobId) {
+        self.unpin(id);
+        let job = &mut self.jobs[id];
+        self.staging.promised -= u64::from(core::mem::take(&mut job.promised));
+        if job.work == Work::Reclaim {
+            self.reclaimed(id);
+        }
+        let Some(number) = self.jobs[id].staged.take() else { return };
+        // What has failed may be found after a crash, or not; but then no write is taken any more.
+        if self.jobs[id].error.is_some() {
+            return;
+        }
+        let stripe = self.jobs[id].stripe;
+        let entry = self.staging.entry_mut(number);
+        entry.done = true;
+        let (kind, tail) = (entry.kind, entry.tail);
+        let runs = core::mem::take(&mut entry.runs);
+        let mut at = 0;
+        for run in &runs {
+            let first = self.geo.lba(stripe, run.role, run.row);
+            for lba in (first.0..).take(run.blocks as usize).map(Lba) {
+                match kind {
+                    Kind::Data => self.staging.stage(stripe, lba, number, at),
+                    Kind::Marker | Kind::Tail => self.staging.unstage(stripe, lba),
+                }
+                at += 1;
+            }
+        }
+        self.counters.staged_blocks += if kind == Kind::Data { u64::from(at) } else { 0 };
+        self.staging.entry_mut(number).runs = runs;
+        self.tail_is_durable(number, tail);
+    }
+
+    /// An entry is durable that tells the tail.
+    fn tail_is_durable(&mut self, number: u64, tail: u64) {
+        let holders = self.staging.entry(number).holders.len();
+        if holders < self.staging.copies.min(self.can_hold().len()) {
+            // Of those that know it, as many may be lost as may be: somebody else has to tell.
+            return;
+        }
+        self.staging.advance(tail, &self.geo);
+        let empty = self.staging.table.is_empty() && tail == number;
+        self.staging.drained |= empty;
+        if self.staging.starved {
+            self.wake_staging();
+        }
+    }
+
+    /// Tells the tail, if that frees something and somebody wants it freed.
+    pub(super) fn tell_tail(&mut self, out: &mut Vec<Action>) {
+        let tail = self.staging.tail_now();
+        let staging = &self.staging;
+        let frees = |entry: &Entry| entry.kind != Kind::Tail;
+        let frees = staging.entries.iter().take_while(|e| e.number < tail).any(frees);
+        let anew = staging.draining && !staging.drained && tail == staging.next;
+        if staging.telling.is_some() || !frees && !anew {
+            return;
+        }
+        let holders = self.holders_for_note();
+        if holders.is_empty() || holders.len() < self.staging.copies.min(self.can_hold().len()) {
+            return;
+        }
+        let runs = self.staging.spare.pop().unwrap_or_default();
+        let number = self.begin_entry(Kind::Tail, crate::units::Stripe(0), holders, runs);
+        self.staging.telling = Some(number);
+        for (member, at, blocks) in self.places_of(number) {
+            let Some(device) = self.live_device(member) else { continue };
+            self.staging.entry_mut(number).outstanding += 1;
+            let op = Op { owner: Owner::StagedTail, member: Some(member), device };
+            self.issue(op, IoOp::Journal, at, blocks, out);
+        }
+    }
+
+    pub(in super::super) fn staged_tail_done(
+        &mut self,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+            self.write_failed(member, why, out);
+        }
+        let Some(number) = self.staging.telling else { return };
+        let entry = self.staging.entry_mut(number);
+        entry.outstanding -= 1;
+        if entry.outstanding > 0 {
+            return;
+        }
+        entry.done = true;
+        let tail = entry.tail;
+        self.staging.telling = None;
+        // Who failed and is not on record could come back in place of those that know it.
+        if self.recorder.unrecorded_failure().is_none() && self.takes_writes() {
+            self.tail_is_durable(number, tail);
+        }
+    }
+
+    /// The entry that an I/O writes, if it is one of the staging log's.
+    pub(in super::super) fn staged_entry(&self, io: IoId) -> Option<u64> {
+        match self.ops[Id::from_bits(io.0)].owner {
+            Owner::Staged { job } => self.jobs[job].staged,
+            Owner::StagedTail => self.staging.telling,
+            Owner::Read { .. }
+            | Owner::Write { .. }
+            | Owner::Discard { .. }
+            | Owner::Entry { .. }
+            | Owner::Tail
+            | Owner::Fetch { .. }
+            | Owner::Page { .. }
+            | Owner::Superblock
+            | Owner::Flush => None,
+        }
+    }
+
+    pub(in super::super) fn staged_header_blocks(&self, number: u64) -> u32 {
+        let entry = self.staging.entry(number);
+        meta::journal_header_blocks(entry.blocks, entry.runs.len() as u32)
+    }
+
+    pub(in super::super) fn staged_payload(&self, number: u64, mut visit: impl FnMut(Mem, u32)) {
+        let entry = self.staging.entry(number);
+        if entry.kind == Kind::Data {
+            entry.runs.iter().for_each(|run| visit(run.mem, run.blocks));
+        }
+    }
+
+    pub(in super::super) fn encode_staged(
+        &self,
+        number: u64,
+        member: MemberId,
+        mut crc_of: impl FnMut(Mem) -> u32,
+        into: &mut [u8],
+    ) {
+        let entry = self.staging.entry(number);
+        let header_blocks = u64::from(self.staged_header_blocks(number));
+        let place = entry.payload.iter().find(|(holder, _)| *holder == member);
+        let Some(&(_, payload)) = place else { return };
+        let open = self.staging.entries.iter().find(|entry| !entry.done);
+        let first_open = open.map_or(number, |entry| entry.number);
+        let header = JournalHeader {
+            log: Log::Staging,
+            array: self.recorder.record.array,
+            epoch: self.recorder.record.staging_epoch,
+            entry: number,
+            tail: entry.tail,
+            open: u32::try_from(number - first_open).unwrap_or(u32::MAX),
+            member,
+            at: payload.0 - header_blocks - self.staging.start.0,
+            holders: entry.holders,
+            stripe: entry.stripe,
+        };
+        let runs = entry.runs.iter().map(|run| JournalRun {
+            member: self.geo.member(entry.stripe, run.role),
+            row: run.row,
+            blocks: run.blocks,
+        });
+        let data = if entry.kind == Kind::Data { &entry.runs[..] } else { &[] };
+        let blocks = data.iter().flat_map(|run| (0..run.blocks).map(|i| run.mem.plus(i)));
+        meta::encode_journal_header(&header, runs, blocks.map(&mut crc_of), into);
+    }
+}

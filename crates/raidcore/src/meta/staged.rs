@@ -1,0 +1,72 @@
+//! What an unclean stop has left in the staging log and has to be brought home.
+//!
+//! Entries are numbered over all members without a gap. All below the greatest tail that any ring
+//! tells are void; of the others the latest counts, block by block. An entry that is not on all its
+//! holders was never acknowledged; it counts all the same, as users are served only when all is at
+//! home and the log is void as a whole, so nobody can see it come and go. But one that is on none of
+//! them, although a later one says that it was on all, is lost.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::assemble::Image;
+use super::journal::{JournalEntry, Log, Replay, scan};
+use super::problem::Warning;
+use super::record::ArrayRecord;
+use super::rings::{is_possible, unwritten};
+use crate::units::{MemberId, Pba};
+
+/// An entry, and the members that have it with where its payload begins on each.
+type Found = (JournalEntry, Vec<(MemberId, Pba)>);
+
+/// What is to be brought home, in the order in which it was staged, and the first entry that is lost.
+/// `images` are those of the members that are up.
+pub(super) fn read<I: Image>(
+    record: &ArrayRecord,
+    images: &[Option<&I>],
+    warnings: &mut Vec<Warning>,
+) -> (Vec<Replay>, Option<u64>) {
+    let mut found: BTreeMap<u64, Found> = BTreeMap::new();
+    let (mut tail, mut complete) = (0, 0);
+    let (start, blocks) = record.areas.staging();
+    for (member, image) in (0u8..).map(MemberId).zip(images) {
+        let Some(image) = image else { continue };
+        let block = |at| image.block(Pba(start.0 + at)).ok().filter(|b| !b.is_empty());
+        let entries = scan(Log::Staging, blocks, block, record.array, record.staging_epoch, member);
+        for entry in entries {
+            let header = entry.header;
+            tail = tail.max(header.tail);
+            complete = complete.max(header.entry - u64::from(header.open).min(header.entry));
+            let payload = start.0 + header.at + u64::from(entry.header_blocks());
+            match found.get_mut(&header.entry) {
+                Some((known, copies)) if agree(known, &entry) => {
+                    copies.push((member, Pba(payload)));
+                }
+                Some(_) => warnings.push(Warning::StagedInvalid { entry: header.entry }),
+                None => {
+                    found.insert(header.entry, (entry, [(member, Pba(payload))].into()));
+                }
+            }
+        }
+    }
+    let mut written = BTreeSet::new();
+    let mut staged = Vec::new();
+    for (&number, (entry, copies)) in found.range(tail..).rev() {
+        if !is_possible(&record.geometry, entry) {
+            warnings.push(Warning::StagedInvalid { entry: number });
+            continue;
+        }
+        let runs = unwritten(entry, &mut written);
+        if !runs.is_empty() && !entry.crcs.is_empty() {
+            let stripe = entry.header.stripe;
+            staged.push(Replay { entry: number, stripe, copies: copies.clone(), runs });
+        }
+    }
+    staged.reverse();
+    let lost = (tail.max(1)..complete).find(|number| !found.contains_key(number));
+    (staged, lost)
+}
+
+fn agree(a: &JournalEntry, b: &JournalEntry) -> bool {
+    (a.header.stripe, &a.runs, &a.crcs) == (b.header.stripe, &b.runs, &b.crcs)
+}

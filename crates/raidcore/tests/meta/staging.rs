@@ -1,0 +1,178 @@
+//! The staging log: what of it counts at a start.
+
+use raidcore::geometry::Level;
+use raidcore::meta::{
+    AssembleError, Assembled, Consistency, JournalHeader, JournalRun, Log, ReplayRun, SlotState,
+    Warning, checksum, encode_journal_header, journal_header_blocks,
+};
+use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
+
+use crate::world::{ARRAY, DEGRADED, FORCE, STRICT, World, put, staged_record};
+
+const EPOCH: u64 = 1;
+
+/// RAID5 of four with a staging log, stopped uncleanly.
+fn unclean() -> World {
+    let mut record = staged_record(Level::Raid5, 4, Consistency::Journal, 128);
+    record.clean = false;
+    World::of(record)
+}
+
+/// An entry as a test wants it.
+#[derive(Clone)]
+struct Staged {
+    number: u64,
+    tail: u64,
+    open: u32,
+    epoch: u64,
+    stripe: u64,
+    runs: Vec<(u8, u32, u32)>,
+    marker: bool,
+}
+
+impl Staged {
+    fn new(number: u64, runs: &[(u8, u32, u32)]) -> Self {
+        let runs = runs.to_vec();
+        Self { number, tail: 1, open: 0, epoch: EPOCH, stripe: 3, runs, marker: false }
+    }
+
+    fn store(&self, world: &mut World, members: &[usize], at: u64) {
+        let blocks: u32 = self.runs.iter().map(|run| run.2).sum();
+        let payload = if self.marker { 0 } else { blocks };
+        let bytes = vec![self.number as u8; payload as usize * BLOCK_BYTES];
+        for &member in members {
+            let header = JournalHeader {
+                log: Log::Staging,
+                array: ARRAY,
+                epoch: self.epoch,
+                entry: self.number,
+                tail: self.tail,
+                open: self.open,
+                member: MemberId(member as u8),
+                at,
+                holders: members.iter().fold(Set::EMPTY, |set, &member| set.with(member)),
+                stripe: Stripe(self.stripe),
+            };
+            let run = |&(member, row, blocks): &(u8, u32, u32)| JournalRun {
+                member: MemberId(member),
+                row,
+                blocks,
+            };
+            let headers = journal_header_blocks(payload, self.runs.len() as u32);
+            let mut entry = vec![0; headers as usize * BLOCK_BYTES];
+            let crcs = bytes.chunks_exact(BLOCK_BYTES).map(checksum);
+            encode_journal_header(&header, self.runs.iter().map(run), crcs, &mut entry);
+            entry.extend(&bytes);
+            let start = world.record.areas.staging().0.0 + at;
+            put(&mut world.images[member], Pba(start), &entry);
+        }
+    }
+}
+
+/// What is to be brought home: number of the entry, member, row, blocks, block of the payload.
+fn staged(assembled: &Assembled) -> Vec<(u64, u8, u32, u32, u32)> {
+    let runs = assembled.staged.iter().flat_map(|replay| {
+        replay
+            .runs
+            .iter()
+            .map(|&ReplayRun { to, from }| (replay.entry, to.member.0, to.row, to.blocks, from))
+    });
+    runs.collect()
+}
+
+#[test]
+fn of_each_block_the_last_entry_counts() {
+    let mut world = unclean();
+    Staged::new(1, &[(0, 0, 3)]).store(&mut world, &[1, 2], 0);
+    Staged::new(2, &[(0, 1, 1), (3, 0, 1)]).store(&mut world, &[0, 3], 0);
+    let found = world.assemble(STRICT).expect("all are there");
+    let expected = [(1, 0, 0, 1, 0), (1, 0, 2, 1, 2), (2, 0, 1, 1, 0), (2, 3, 0, 1, 1)];
+    assert_eq!(staged(&found), expected);
+    assert_eq!(found.staged[0].copies.len(), 2, "both copies are found");
+}
+
+#[test]
+fn a_marker_says_that_home_counts() {
+    let mut world = unclean();
+    Staged::new(1, &[(0, 0, 3)]).store(&mut world, &[1, 2], 0);
+    let marker = Staged { marker: true, ..Staged::new(2, &[(0, 0, 2)]) };
+    marker.store(&mut world, &[0, 3], 0);
+    let found = world.assemble(STRICT).expect("all are there");
+    assert_eq!(staged(&found), [(1, 0, 2, 1, 2)]);
+}
+
+#[test]
+fn what_is_before_any_tail_is_void() {
+    let mut world = unclean();
+    Staged::new(1, &[(0, 0, 1)]).store(&mut world, &[1, 2], 0);
+    Staged::new(2, &[(0, 1, 1)]).store(&mut world, &[1, 2], 2);
+    // The tail is told in other rings.
+    Staged { tail: 2, ..Staged::new(3, &[(0, 2, 1)]) }.store(&mut world, &[0, 3], 0);
+    let found = world.assemble(STRICT).expect("all are there");
+    assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
+    // Whoever knows it may be lost: one of them.
+    let found = world.assemble_without(Set::one(0), DEGRADED).expect("one may be lost");
+    assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
+}
+
+#[test]
+fn a_log_that_was_emptied_is_void() {
+    let mut world = unclean();
+    Staged::new(1, &[(0, 0, 1)]).store(&mut world, &[1, 2], 0);
+    world.record.staging_epoch = 2;
+    world.store_records();
+    assert_eq!(staged(&world.assemble(STRICT).expect("all are there")), []);
+    world.record.staging_epoch = EPOCH;
+    world.record.clean = true;
+    world.store_records();
+    assert_eq!(staged(&world.assemble(STRICT).expect("all are there")), []);
+}
+
+#[test]
+fn a_copy_is_enough_and_none_is_not() {
+    let mut world = unclean();
+    Staged::new(1, &[(0, 0, 1)]).store(&mut world, &[1, 2], 0);
+    Staged::new(2, &[(0, 1, 1)]).store(&mut world, &[1, 2], 2);
+    Staged::new(3, &[(0, 2, 1)]).store(&mut world, &[0, 3], 0);
+    let start = world.record.areas.staging().0.0;
+    world.images[1].unreadable.push(Pba(start + 1));
+    let found = world.assemble(STRICT).expect("the other copy is there");
+    assert_eq!(staged(&found).len(), 3);
+    assert_eq!(found.staged[0].copies, [(MemberId(2), Pba(start + 1))]);
+
+    world.images[2].unreadable.push(Pba(start));
+    let error = world.assemble(STRICT).err();
+    assert_eq!(error, Some(AssembleError::StagedLost { entry: 1 }));
+    let found = world.assemble(FORCE).expect("it is accepted");
+    assert!(found.warnings.contains(&Warning::StagedLost { entry: 1 }));
+    assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
+
+    // That it was on all its holders nobody says: then it was not acknowledged.
+    Staged { open: 1, ..Staged::new(2, &[(0, 1, 1)]) }.store(&mut world, &[1, 2], 2);
+    Staged { open: 2, ..Staged::new(3, &[(0, 2, 1)]) }.store(&mut world, &[0, 3], 0);
+    assert_eq!(staged(&world.assemble(STRICT).expect("nothing is lost")).len(), 2);
+}
+
+#[test]
+fn who_is_not_up_is_not_asked() {
+    let mut world = unclean();
+    Staged::new(1, &[(0, 0, 1)]).store(&mut world, &[1], 0);
+    Staged { open: 1, ..Staged::new(2, &[(0, 1, 1)]) }.store(&mut world, &[2], 0);
+    world.record.slots[1].state = SlotState::Rebuilding { watermark: 9 };
+    world.store_records();
+    assert_eq!(staged(&world.assemble(DEGRADED).expect("one may be lost")), [(2, 0, 1, 1, 0)]);
+}
+
+#[test]
+fn what_the_array_does_not_have_is_left_out() {
+    let mut world = unclean();
+    Staged { stripe: 1 << 40, ..Staged::new(1, &[(0, 0, 1)]) }.store(&mut world, &[1, 2], 0);
+    Staged::new(2, &[(9, 0, 1)]).store(&mut world, &[1, 2], 2);
+    // Numbers without bound are looked at no further than there are entries.
+    Staged::new(1 << 61, &[(0, 0, 1)]).store(&mut world, &[1, 2], 4);
+    let found = world.assemble(FORCE).expect("it is accepted");
+    assert_eq!(staged(&found), [(1 << 61, 0, 0, 1, 0)]);
+    for warning in [Warning::StagedInvalid { entry: 1 }, Warning::StagedInvalid { entry: 2 }] {
+        assert!(found.warnings.contains(&warning), "{:?}", found.warnings);
+    }
+}
