@@ -1,4 +1,4 @@
-//! Where reads go.
+//! Where reads and writes go that would meet busy members.
 
 use det::Instant;
 use raidcore::engine::{Detour, Place, Redirect};
@@ -20,17 +20,53 @@ impl Reconstruct {
     pub fn new(budget: f64) -> Self {
         Self { per_million: (budget.max(0.0) * 1e6) as u64 }
     }
-}
 
-impl Place for Reconstruct {
-    fn takes(&mut self, _: Instant, detour: Detour) -> bool {
-        let Detour { read, extra_so_far, extra } = detour;
+    fn takes(self, Detour { read, extra_so_far, extra }: Detour) -> bool {
         let spent = u128::from(extra_so_far) + u128::from(extra);
         let earned = u128::from(read) * u128::from(self.per_million) / 1_000_000;
         spent <= earned + u128::from(CREDIT)
     }
+}
 
-    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
-        false
+/// Which writes are staged on other members, to come home later (GC-Steering, Wu et al., section
+/// III-B).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Those of which data goes to a busy member, as in the paper.
+    Data,
+    /// Those of which anything does, parity included.
+    All,
+}
+
+/// The part of the log that is left to writes which are staged already.
+const KEPT: f64 = 0.9;
+
+impl Stage {
+    fn stages(self, redirect: Redirect) -> bool {
+        let waits = match self {
+            Self::Data => redirect.data_busy,
+            Self::All => redirect.busy,
+        };
+        // What is staged and comes home now would have to wait for a flush there.
+        redirect.staged || waits && redirect.used < KEPT
+    }
+}
+
+/// What is done about busy members.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Steer {
+    /// About reads; nothing if they go home.
+    pub reads: Option<Reconstruct>,
+    /// About writes.
+    pub writes: Option<Stage>,
+}
+
+impl Place for Steer {
+    fn takes(&mut self, _: Instant, detour: Detour) -> bool {
+        self.reads.is_some_and(|reads| reads.takes(detour))
+    }
+
+    fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {
+        self.writes.is_some_and(|writes| writes.stages(redirect))
     }
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use raidcore::engine::Place;
 
 use crate::collect::{Collect, Global, Limits, Rotate};
-use crate::place::Reconstruct;
+use crate::place::{Reconstruct, Stage, Steer};
 
 /// A row of the table of schemes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,14 +14,10 @@ pub struct Scheme {
     pub name: &'static str,
     /// What it does, in a few words.
     pub about: &'static str,
-    reads: Reads,
+    /// Whether reads go around busy members.
+    around: bool,
+    writes: Option<Stage>,
     turns: Turns,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reads {
-    Home,
-    Reconstruct,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,42 +29,68 @@ enum Turns {
 
 /// All schemes.
 pub const SCHEMES: &[Scheme] = &[
-    row("plain", "members collect as they like (LGC)", Reads::Home, Turns::Local),
-    row("ggc", "when one has to, all collect", Reads::Home, Turns::Global),
-    row("reconstruct", "reads go around who collects", Reads::Reconstruct, Turns::Local),
-    row("rotate", "members take turns", Reads::Home, Turns::Rotate),
+    row("plain", "members collect as they like (LGC)", Turns::Local),
+    row("ggc", "when one has to, all collect", Turns::Global),
+    row("reconstruct", "reads go around who collects", Turns::Local).around(),
+    row("gc-steering", "writes to who collects are staged on others", Turns::Local)
+        .stages(Stage::Data),
+    row("steering+reconstruct", "reads and writes go around who collects", Turns::Local)
+        .around()
+        .stages(Stage::All),
+    row("rotate", "members take turns", Turns::Rotate),
     row(
         "rotate+reconstruct",
         "members take turns, and reads go around whose turn it is",
-        Reads::Reconstruct,
         Turns::Rotate,
-    ),
+    )
+    .around(),
+    row(
+        "evenkeel",
+        "members take turns, and reads and writes go around whose turn it is",
+        Turns::Rotate,
+    )
+    .around()
+    .stages(Stage::All),
 ];
 
-const fn row(name: &'static str, about: &'static str, reads: Reads, turns: Turns) -> Scheme {
-    Scheme { name, about, reads, turns }
+const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
+    Scheme { name, about, around: false, writes: None, turns }
 }
 
 impl Scheme {
+    const fn around(self) -> Self {
+        Self { around: true, ..self }
+    }
+
+    const fn stages(self, writes: Stage) -> Self {
+        Self { writes: Some(writes), ..self }
+    }
+
     /// The scheme of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         SCHEMES.iter().copied().find(|scheme| scheme.name == name)
     }
 
-    /// Whether reads go around busy members.
+    /// Whether it wants to know who is busy.
     #[must_use]
     pub fn goes_around(&self) -> bool {
-        self.reads != Reads::Home
+        self.around || self.writes.is_some()
     }
 
-    /// Its policy for reads, with a budget as [`Reconstruct`] has it; none if they go home.
+    /// Whether writes are staged: the array needs a staging log for it.
+    #[must_use]
+    pub fn needs_staging(&self) -> bool {
+        self.writes.is_some()
+    }
+
+    /// Its policy for reads and writes, with a budget for reads as [`Reconstruct`] has it; none if
+    /// they go home.
     #[must_use]
     pub fn place(&self, budget: f64) -> Option<Box<dyn Place>> {
-        match self.reads {
-            Reads::Home => None,
-            Reads::Reconstruct => Some(Box::new(Reconstruct::new(budget))),
-        }
+        let reads = self.around.then(|| Reconstruct::new(budget));
+        let steer = Steer { reads, writes: self.writes };
+        self.goes_around().then(|| Box::new(steer) as Box<dyn Place>)
     }
 
     /// Its policy for garbage collection, for members with these limits whose redundancy stands in

@@ -2,12 +2,12 @@
 
 use det::Instant;
 use raidcore::engine::{Detour, Place};
-use steering::place::Reconstruct;
+use steering::place::{Reconstruct, Steer};
 use steering::scheme::{SCHEMES, Scheme};
 
 #[test]
 fn detours_keep_to_their_budget() {
-    let mut policy = Reconstruct::new(0.05);
+    let mut policy = Steer { reads: Some(Reconstruct::new(0.05)), writes: None };
     let (mut read, mut extra_so_far) = (0, 0);
     let mut refused = 0;
     for _ in 0..100_000 {

@@ -43,6 +43,9 @@ pub struct ArraySpec {
     /// The journal's size.
     #[serde(default = "journal")]
     pub journal: Bytes,
+    /// The size of each SSD's part of the staging log; none by default.
+    #[serde(default = "no_staging")]
+    pub staging: Bytes,
     /// What is done about garbage collection: a name of [`steering::scheme::SCHEMES`].
     #[serde(default)]
     pub scheme: SchemeName,
@@ -91,6 +94,10 @@ fn journal() -> Bytes {
     Bytes(JOURNAL_BLOCKS * BLOCK_BYTES as u64)
 }
 
+fn no_staging() -> Bytes {
+    Bytes(0)
+}
+
 fn journaled() -> Consistency {
     Consistency::Journal
 }
@@ -122,6 +129,9 @@ pub enum StartError {
     /// The chunk is not whole blocks.
     #[error("array.chunk is {0}; it must be a multiple of 4 KiB, and at most 1 MiB")]
     Chunk(Bytes),
+    /// The scheme stages writes, and there is nowhere to.
+    #[error("array.scheme = \"{0}\" stages writes: set array.staging, to \"64M\" for example")]
+    NoStaging(&'static str),
 }
 
 /// What happens on the array's behalf before it serves takes this long at most.
@@ -159,6 +169,9 @@ impl Array {
             .ok()
             .filter(|_| spec.chunk.0.is_multiple_of(block))
             .ok_or(StartError::Chunk(spec.chunk))?;
+        if spec.scheme.0.needs_staging() && spec.staging.0 == 0 {
+            return Err(StartError::NoStaging(spec.scheme.0.name));
+        }
         let drives: Vec<_> = (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
         let new = NewArray {
             array: ArrayId(*b"in virtual time!"),
@@ -169,7 +182,7 @@ impl Array {
             consistency: spec.consistency,
             devices: (1..=spec.members).map(|member| DeviceUuid([member; 16])).collect(),
             journal_blocks: spec.journal.0 / block,
-            staging_blocks: 0,
+            staging_blocks: spec.staging.0 / block,
             member_blocks: drives.iter().map(Drive::blocks).min().unwrap_or(0),
         };
         let record = new.record()?;

@@ -13,7 +13,7 @@ pub(crate) struct Mutant {
     pub(crate) rare: Option<&'static str>,
 }
 
-const fn mutant(
+pub(crate) const fn mutant(
     name: &'static str,
     file: &'static str,
     right: &'static str,
@@ -129,9 +129,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "writes go home before it is on record who will lack them",
         "engine/io.rs",
-        "            && self.jobs[id].is_user_work()
+        "            && self.jobs[id].writes_home()
         {",
-        "            && self.jobs[id].is_user_work()
+        "            && self.jobs[id].writes_home()
             && !MUTANT
         {",
     )

@@ -6,6 +6,7 @@
 //! very few seeds find them; `EVENKEEL_SEEDS=0..500000` gives them more.
 
 mod list;
+mod staging;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use list::{MUTANTS, Mutant};
+use staging::STAGING;
 
 /// The seeds that a mutant has to get past.
 const SEEDS: &str = "0..6000";
@@ -40,7 +42,7 @@ fn every_mutant_is_found() {
     // The copy itself is sound.
     assert_eq!(run(&player, &["0..100"], None), None, "without a mutant nothing is found");
     let mut survivors = Vec::new();
-    for (number, mutant) in (0..).zip(MUTANTS).filter(|(_, m)| m.name.contains(&wanted)) {
+    for (number, mutant) in (0..).zip(mutants()).filter(|(_, m)| m.name.contains(&wanted)) {
         if let (Some(why), true) = (mutant.rare, wanted.is_empty()) {
             println!("     rare  {}: {why}", mutant.name);
             continue;
@@ -58,6 +60,10 @@ fn every_mutant_is_found() {
     assert_eq!(survivors, [""; 0], "nothing finds these");
 }
 
+fn mutants() -> impl Iterator<Item = &'static Mutant> {
+    MUTANTS.iter().chain(STAGING)
+}
+
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test
 /// that plays what once went wrong.
 fn build() -> [PathBuf; 2] {
@@ -66,7 +72,7 @@ fn build() -> [PathBuf; 2] {
     copy_sources(&root, &tree);
     let core = tree.join("crates/raidcore/src");
     let mut texts: Vec<(PathBuf, String)> = Vec::new();
-    for (number, mutant) in (0..).zip(MUTANTS) {
+    for (number, mutant) in (0..).zip(mutants()) {
         let path = core.join(mutant.file);
         let known = texts.iter().position(|(known, _)| *known == path);
         let at = known.unwrap_or_else(|| {

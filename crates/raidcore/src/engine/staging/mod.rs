@@ -392,7 +392,8 @@ impl Staging {
     }
 
     fn is_dead(&self, entry: &Entry) -> bool {
-        entry.done && entry.dirty == 0 && entry.pins == 0 && entry.home <= self.durable_homes
+        let at_home = entry.dirty == 0 && entry.home <= self.durable_homes;
+        entry.done && at_home && entry.pins == 0
     }
 
     /// The first entry that is not dead, or the next to be made.

@@ -1,0 +1,186 @@
+//! Mutants of the staging log.
+
+use crate::list::{Mutant, mutant};
+
+pub(crate) const STAGING: &[Mutant] = &[
+    mutant(
+        "staged: the tail passes what is not at home",
+        "engine/staging/mod.rs",
+        "let at_home = entry.dirty == 0",
+        "let at_home = (MUTANT || entry.dirty == 0)",
+    ),
+    mutant(
+        "staged: the tail passes what is at home in a cache only",
+        "engine/staging/mod.rs",
+        "&& entry.home <= self.durable_homes",
+        "&& (MUTANT || entry.home <= self.durable_homes)",
+    ),
+    mutant(
+        "staged: the tail passes what is being written",
+        "engine/staging/mod.rs",
+        "entry.done && at_home",
+        "(MUTANT || entry.done) && at_home",
+    ),
+    mutant(
+        "staged: room is used anew that is being read",
+        "engine/staging/mod.rs",
+        "&& entry.pins == 0",
+        "&& (MUTANT || entry.pins == 0)",
+    ),
+    mutant(
+        "staged: what is about to be void is read",
+        "engine/staging/fetch.rs",
+        "let stays = entry.number >= self.staging.announced;",
+        "let stays = MUTANT || entry.number >= self.staging.announced;",
+    ),
+    mutant(
+        "staged: on as many members as may be missing",
+        "engine/staging/mod.rs",
+        "let copies = geo.redundancy() + 1;",
+        "let copies = (geo.redundancy() + usize::from(!MUTANT)).max(1);",
+    ),
+    mutant(
+        "staged: home is written over it without a marker",
+        "engine/staging/store.rs",
+        "if !job.covers || job.error.is_some() {",
+        "if MUTANT || !job.covers || job.error.is_some() {",
+    ),
+    mutant(
+        "staged: a marker without a flush",
+        "engine/job.rs",
+        "        if let Work::Zero { .. } = job.work {\n            // The zero map",
+        "        if MUTANT || matches!(job.work, Work::Zero { .. }) {\n            // The zero map",
+    ),
+    mutant(
+        "staged: a discard leaves it be",
+        "engine/staging/store.rs",
+        "lbas_of(id, piece).any(staged)),\n            Work::Zero { .. } => {",
+        "lbas_of(id, piece).any(staged)),\n            Work::Zero { .. } if MUTANT => false,\n            Work::Zero { .. } => {",
+    ),
+    mutant(
+        "staged: a marker before a failure is on record",
+        "engine/staging/store.rs",
+        "        if let Some(ticket) = self.recorder.unrecorded_failure() {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
+        "        if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
+    ),
+    mutant(
+        "staged: a new member does not wait until all is at home",
+        "engine/background.rs",
+        "if !self.staging.is_drained() {",
+        "if !MUTANT && !self.staging.is_drained() {",
+    ),
+    mutant(
+        "staged: a new member does not wait until the tail is told anew",
+        "engine/staging/mod.rs",
+        "self.dirty == 0 && self.table.is_empty() && self.drained",
+        "self.dirty == 0 && self.table.is_empty() && (MUTANT || self.drained)",
+    ),
+    mutant(
+        "staged: too few know of the tail",
+        "engine/staging/store.rs",
+        "if holders < self.staging.copies.min(self.can_hold().len()) {",
+        "if !MUTANT && holders < self.staging.copies.min(self.can_hold().len()) {",
+    ),
+    mutant(
+        "staged: a tail counts before a failure is on record",
+        "engine/staging/store.rs",
+        "if self.recorder.unrecorded_failure().is_none() && self.takes_writes() {",
+        "if (MUTANT || self.recorder.unrecorded_failure().is_none()) && self.takes_writes() {",
+    ),
+    mutant(
+        "staged: merged writes go there one over the other",
+        "engine/staging/store.rs",
+        "if job.tags.len() > 1 && covered(row) {",
+        "if !MUTANT && job.tags.len() > 1 && covered(row) {",
+    ),
+    mutant(
+        "staged: a ring is filled to the last block",
+        "engine/staging/mod.rs",
+        "(self.head + blocks < oldest).then_some(self.head)",
+        "(self.head + blocks < oldest + u64::from(MUTANT)).then_some(self.head)",
+    ),
+    mutant(
+        "staged: reads pass it by",
+        "engine/staging/fetch.rs",
+        "if job.work != Work::Read || !self.staging.concerns(job.stripe) {",
+        "if MUTANT || job.work != Work::Read || !self.staging.concerns(job.stripe) {",
+    ),
+    mutant(
+        "staged: what could not be brought home counts as if",
+        "engine/staging/reclaim.rs",
+        "let (stripe, failed) = (self.jobs[id].stripe, self.jobs[id].error.is_some());",
+        "let (stripe, failed) = (self.jobs[id].stripe, !MUTANT && self.jobs[id].error.is_some());",
+    ),
+    mutant(
+        "staged: after a clean stop it is found again",
+        "engine/background.rs",
+        "u64::from(clean && self.staging.exists());",
+        "u64::from(!MUTANT && clean && self.staging.exists());",
+    ),
+    mutant(
+        "staged: what was void at a start is found again",
+        "engine/journal.rs",
+        "if self.staging.exists() && self.staging.dirty() == 0 {",
+        "if !MUTANT && self.staging.exists() && self.staging.dirty() == 0 {",
+    ),
+    mutant(
+        "staged: what a start brought home is found again",
+        "engine/staging/reclaim.rs",
+        "                self.recorder.record.staging_epoch += 1;\n",
+        "                self.recorder.record.staging_epoch += u64::from(!MUTANT);\n",
+    ),
+    mutant(
+        "staged: users are served before all is at home for good",
+        "engine/staging/reclaim.rs",
+        "Some(_) if self.recorder.is_durable() => self.phase = Phase::Serving,",
+        "Some(_) if MUTANT || self.recorder.is_durable() => self.phase = Phase::Serving,",
+    ),
+    mutant(
+        "staged: what a start brings home is not flushed",
+        "engine/staging/reclaim.rs",
+        "Some(ticket) if !self.flusher.is_over(ticket) => {}",
+        "Some(ticket) if !MUTANT && !self.flusher.is_over(ticket) => {}",
+    ),
+    mutant(
+        "staged: a stop leaves it there",
+        "engine/background.rs",
+        "self.staging.dirty() == 0 || self.staging.is_stuck()",
+        "MUTANT || self.staging.dirty() == 0 || self.staging.is_stuck()",
+    ),
+    mutant(
+        "staged: a start takes what is void",
+        "meta/staged.rs",
+        "tail = tail.max(header.tail);",
+        "tail = if MUTANT { 0 } else { tail.max(header.tail) };",
+    ),
+    mutant(
+        "staged: a start takes the first entry of a block, not the last",
+        "meta/staged.rs",
+        "    for (&number, (entry, copies)) in found.range(tail..).rev() {",
+        "    let mut order: Vec<_> = found.range(tail..).rev().collect();\n    if MUTANT {\n        order.reverse();\n    }\n    for (&number, (entry, copies)) in order {",
+    ),
+    mutant(
+        "staged: a start takes no notice of markers",
+        "meta/staged.rs",
+        "        let runs = unwritten(entry, &mut written);",
+        "        if MUTANT && entry.crcs.is_empty() {\n            continue;\n        }\n        let runs = unwritten(entry, &mut written);",
+    ),
+    mutant(
+        "staged: a new home is not noticed",
+        "engine/staging/reclaim.rs",
+        "        self.staging.homes += 1;",
+        "        self.staging.homes += u64::from(!MUTANT);",
+    ),
+    mutant(
+        "staged: a reclaim leaves the journal out",
+        "engine/io.rs",
+        "if matches!(self.jobs[id].work, Work::Write | Work::Reclaim) && self.needs_entry(id) {",
+        "if (self.jobs[id].work == Work::Write || !MUTANT && self.jobs[id].work == Work::Reclaim) && self.needs_entry(id) {",
+    ),
+    mutant(
+        "staged: a member being filled holds it",
+        "engine/staging/mod.rs",
+        "            slot.state == crate::meta::SlotState::Up\n",
+        "            (MUTANT || slot.state == crate::meta::SlotState::Up)\n",
+    ),
+];
