@@ -7,6 +7,7 @@
 extern crate alloc;
 
 pub mod collect;
+pub mod detect;
 pub mod place;
 pub mod scheme;
 mod steward;

@@ -1,0 +1,266 @@
+//! What is known of a member, and what is thought of it.
+//!
+//! Work is counted in units that depend on nothing but sizes, so that what was learnt long ago can be
+//! compared with what is under way now.
+//!
+//! Invariants: `work` is the sum of the weights of the member's I/Os under way, `in_flight` is
+//! their number and `overdue` that of those that are late; a member with one of those is not FREE,
+//! unless it was replaced or the I/O was let go.
+
+use core::time::Duration;
+
+use det::Instant;
+
+use super::flight::{Flight, Stage};
+use super::histogram::Histogram;
+use super::log::{Cause, Decision, DecisionLog, End};
+use super::tuning::{Kind, Mood, Tuning};
+
+/// Size classes: 1, up to 4, up to 16, up to 64, and more blocks.
+pub(super) const SIZES: usize = 5;
+
+/// Paces are in this part of a nanosecond for a unit of work: a histogram begins at 1024.
+const PACE: u64 = 1024;
+
+/// Of I/Os of a kind and size.
+#[derive(Clone, Debug)]
+struct Class {
+    latency: Histogram,
+    /// The same for each unit of the work that stood before them, with their own.
+    pace: Histogram,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    classes: [[Class; SIZES]; 2],
+    pub(super) mood: Mood,
+    pub(super) in_flight: u32,
+    overdue: u32,
+    /// What is under way.
+    work: u64,
+    /// What `work` was when the I/O began that roused suspicion. What has piled up behind it since
+    /// is no excuse for being late.
+    excuse: u64,
+    /// Late I/Os that followed each other closely.
+    late_in_a_row: u8,
+    /// Completions in a row that were not late.
+    calm: u8,
+    /// The last late one of each kind.
+    late: [Option<Instant>; 2],
+    /// When something last spoke for its mood.
+    evidence: Instant,
+    /// Nanoseconds by which the worst I/O since it became BUSY exceeded its usual latency.
+    pub(super) excess: u64,
+    /// The verdict that it is BUSY, while it is.
+    decision: Option<Decision>,
+}
+
+impl Member {
+    pub(super) fn new(tuning: &Tuning) -> Self {
+        let class = || Class {
+            latency: Histogram::new(tuning.window),
+            pace: Histogram::new(tuning.window),
+        };
+        Self {
+            classes: core::array::from_fn(|_| core::array::from_fn(|_| class())),
+            mood: Mood::Free,
+            in_flight: 0,
+            overdue: 0,
+            work: 0,
+            excuse: 0,
+            late_in_a_row: 0,
+            calm: 0,
+            late: [None; 2],
+            evidence: Instant::ORIGIN,
+            excess: 0,
+            decision: None,
+        }
+    }
+
+    /// Forgets all that was learnt: there is another device now. Nothing is under way.
+    pub(super) fn reset(&mut self) {
+        for class in self.classes.iter_mut().flatten() {
+            class.latency.clear();
+            class.pace.clear();
+        }
+        (self.late, self.late_in_a_row, self.calm) = ([None; 2], 0, 0);
+    }
+
+    /// What is to be expected of an I/O that nothing stands before, in nanoseconds, if it is known.
+    pub(super) fn alone(&self, kind: Kind, blocks: u32, tuning: &Tuning) -> Option<u64> {
+        self.expected(kind, blocks, 0, tuning)
+    }
+
+    /// An I/O begins: what is to be expected of it?
+    pub(super) fn begin(&mut self, flight: &mut Flight, tuning: &Tuning) {
+        flight.into_busy = self.mood == Mood::Busy;
+        flight.weight = weight_of(flight.blocks);
+        flight.work = self.work + flight.weight;
+        let before = if self.mood == Mood::Free { self.work } else { self.work.min(self.excuse) };
+        if let Some(usual) = self.expected(flight.kind, flight.blocks, before, tuning) {
+            flight.usual = usual;
+            let late = usual.saturating_mul(u64::from(tuning.late));
+            flight.limit = late.max(nanos(tuning.floor));
+            flight.due_at(flight.limit);
+        }
+        self.work = flight.work;
+        self.in_flight += 1;
+    }
+
+    /// What is to be expected of an I/O that so much work stands before, in nanoseconds: the median
+    /// latency of its class, or what so much work usually takes if that is longer.
+    fn expected(&self, kind: Kind, blocks: u32, before: u64, tuning: &Tuning) -> Option<u64> {
+        let classes = &self.classes[kind.index()];
+        let size = size_of(blocks);
+        let known = |at: &usize| classes[*at].latency.total() >= u32::from(tuning.warm);
+        let class = &classes[(0..=size).rev().chain(size + 1..SIZES).find(known)?];
+        let work = before.saturating_add(weight_of(blocks));
+        Some(class.latency.median().max(class.pace.median().saturating_mul(work) / PACE))
+    }
+
+    /// An I/O that is still under way has become late, or later. It is due again when it may mean
+    /// more.
+    pub(super) fn overdue(
+        &mut self,
+        now: Instant,
+        flight: &mut Flight,
+        tuning: &Tuning,
+        log: &mut DecisionLog,
+    ) {
+        let enough = flight.limit.saturating_mul(u64::from(tuning.alone.max(1)));
+        if flight.stage == Stage::InTime {
+            flight.stage = Stage::Late;
+            self.overdue += 1;
+            self.note_late(now, flight, tuning, log);
+        }
+        if flight.stage == Stage::Late && flight.age(now) >= enough {
+            flight.stage = Stage::Enough;
+            self.make_busy(now, Cause::Alone, flight, log);
+        }
+        self.note_excess(now, flight, log);
+        let again = match flight.stage {
+            Stage::InTime | Stage::Late => enough,
+            Stage::Enough => flight.age(now).saturating_mul(2),
+        };
+        flight.due_at(again.max(flight.age(now).saturating_add(1)));
+    }
+
+    /// An I/O has ended.
+    pub(super) fn end(
+        &mut self,
+        now: Instant,
+        flight: &Flight,
+        tuning: &Tuning,
+        log: &mut DecisionLog,
+    ) {
+        self.leave(flight);
+        let class = &mut self.classes[flight.kind.index()][size_of(flight.blocks)];
+        class.latency.add(flight.age(now));
+        class.pace.add(flight.age(now).saturating_mul(PACE) / flight.work);
+        if flight.usual == 0 {
+            return;
+        }
+        log.count_ended(flight);
+        if flight.stage > Stage::InTime {
+            self.note_excess(now, flight, log);
+            return;
+        }
+        self.calm = self.calm.saturating_add(1);
+        if self.mood != Mood::Free && self.overdue == 0 && self.calm >= tuning.calm {
+            self.make_free(now, End::Calm, log);
+        }
+    }
+
+    /// An I/O is no longer under way.
+    pub(super) fn leave(&mut self, flight: &Flight) {
+        self.work -= flight.weight;
+        self.in_flight -= 1;
+        self.overdue -= u32::from(flight.stage > Stage::InTime);
+    }
+
+    /// When the member's mood changes if nothing happens, if it does.
+    pub(super) fn quiet_at(&self, tuning: &Tuning) -> Option<Instant> {
+        (self.mood != Mood::Free && self.overdue == 0).then(|| self.evidence + tuning.probe)
+    }
+
+    /// Nothing late was seen for long enough.
+    pub(super) fn quiet(&mut self, now: Instant, log: &mut DecisionLog) {
+        if self.mood == Mood::Busy {
+            self.make_free(now, End::Quiet, log);
+            self.mood = Mood::Suspect;
+            self.evidence = now;
+        } else {
+            self.make_free(now, End::Quiet, log);
+        }
+    }
+
+    /// Ends what there was to say against it.
+    pub(super) fn make_free(&mut self, now: Instant, end: End, log: &mut DecisionLog) {
+        self.mood = Mood::Free;
+        self.excess = 0;
+        if let Some(decision) = self.decision.take() {
+            log.left(decision, now, end);
+        }
+    }
+
+    pub(super) fn check(&self) {
+        assert!(self.overdue <= self.in_flight);
+        assert!(self.in_flight > 0 || self.work == 0);
+        assert!(self.overdue == 0 || self.mood != Mood::Free);
+        assert_eq!(self.decision.is_some(), self.mood == Mood::Busy);
+    }
+
+    fn note_late(&mut self, now: Instant, flight: &Flight, tuning: &Tuning, log: &mut DecisionLog) {
+        let recent = |at: Option<Instant>| at.is_some_and(|at| now - at <= tuning.again);
+        let (kind, other) = (flight.kind.index(), flight.kind.other().index());
+        let closely = recent(self.late[0]) || recent(self.late[1]);
+        self.late_in_a_row = if closely { self.late_in_a_row.saturating_add(1) } else { 1 };
+        self.late[kind] = Some(now);
+        self.calm = 0;
+        self.evidence = now;
+        if self.mood == Mood::Free {
+            self.mood = Mood::Suspect;
+            self.excuse = flight.work - flight.weight;
+        }
+        if tuning.both_kinds && recent(self.late[other]) {
+            self.make_busy(now, Cause::BothKinds, flight, log);
+        } else if tuning.repeated > 0 && self.late_in_a_row >= tuning.repeated {
+            self.make_busy(now, Cause::Repeated, flight, log);
+        }
+    }
+
+    fn make_busy(&mut self, now: Instant, cause: Cause, flight: &Flight, log: &mut DecisionLog) {
+        if self.mood != Mood::Busy {
+            self.mood = Mood::Busy;
+            self.decision = Some(log.entered(now, cause, flight));
+        }
+    }
+
+    /// A late I/O speaks for the verdict, if there is one.
+    fn note_excess(&mut self, now: Instant, flight: &Flight, log: &mut DecisionLog) {
+        self.evidence = now;
+        if let Some(decision) = &mut self.decision {
+            self.excess = self.excess.max(flight.age(now).saturating_sub(flight.usual));
+            log.waited(decision, now, flight);
+        }
+    }
+}
+
+fn size_of(blocks: u32) -> usize {
+    match blocks {
+        0..=1 => 0,
+        2..=4 => 1,
+        5..=16 => 2,
+        17..=64 => 3,
+        _ => 4,
+    }
+}
+
+/// What an I/O adds to the work: its blocks, and as much as eight blocks for itself.
+fn weight_of(blocks: u32) -> u64 {
+    8 + u64::from(blocks)
+}
+
+pub(super) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,249 @@
+//! Who is busy, told from latencies alone.
+//!
+//! Drives don't say when they collect garbage. A [`Detector`] is told when each I/O of each member
+//! begins and ends, and says which members keep their I/Os waiting: [`Mood::Busy`]. It has no
+//! clock, decides nothing about requests, and allocates nothing after it was made. Equal calls give
+//! equal answers.
+//!
+//! An I/O's *usual* latency is what is expected of it, the larger of
+//!
+//! - the median latency of its kind and size on its member;
+//! - the median latency *for each unit of work* of that kind and size, times the work that stands
+//!   before it on the member, and its own. Work is the number of I/Os and of their blocks.
+//!
+//! So a deep queue explains long waits, in proportion, whatever the drive does side by side, and a
+//! member that is always used at that depth needs no explanation. What piles up behind an I/O that
+//! is late is no explanation: the queue is an excuse only as far as it was there when the first
+//! late one began.
+//!
+//! ```text
+//!            an I/O is late                a very late one, several late ones in a
+//!            (late × usual, ≥ floor)       short time, or late reads and late writes
+//!   FREE ──────────────────────► SUSPECT ──────────────────────────────────────────► BUSY
+//!    ▲                            │   ▲                                             │  │
+//!    │  some in time, or quiet    │   └──── quiet: nothing late for `probe` ────────┘  │
+//!    └────────────────────────────┘                                                    │
+//!    └──────────────────────── some in time, and none under way late ──────────────────┘
+//! ```
+//!
+//! Lateness is seen while an I/O is under way, by its age: [`Detector::deadline`] says when that
+//! has to be looked at. Each verdict is kept with its outcome ([`DecisionLog`]). A second, slow
+//! comparison ([`Detector::advice`]) is over days and between members, and steers nothing.
+//!
+//! The constants, and how well all this does on drives that are known to collect, are in
+//! `docs/detection.md`.
+//!
+//! Invariants: only BUSY members are avoided, and at most as many as parity can stand in for; at
+//! most [`Tuning::extra_reads_percent`] of the reads begun are granted as extra reads.
+
+mod flight;
+mod histogram;
+mod log;
+mod member;
+mod slow;
+mod tuning;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use det::{Id, Instant};
+
+use flight::{Flight, Flights};
+pub use log::{Cause, Decision, DecisionLog, End, Outcome, Score};
+use member::Member;
+pub use slow::Advice;
+use slow::Slow;
+pub use tuning::{Kind, Members, Mood, Tuning};
+
+/// An I/O that a [`Detector`] was told of. Handles of I/Os that were not followed, or that have
+/// ended, name nothing, and do no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle(Option<Id<Flight>>);
+
+/// Says which members are busy.
+pub struct Detector {
+    tuning: Tuning,
+    members: Vec<Member>,
+    flights: Flights,
+    avoided: Members,
+    log: DecisionLog,
+    slow: Slow,
+    /// Extra reads that may be spent, in hundredths.
+    extra: u64,
+    now: Instant,
+}
+
+impl Detector {
+    /// A detector for an array of so many members, of which nothing is known yet.
+    ///
+    /// # Panics
+    /// If there are more than [`Members::MAX`], or more than `u32::MAX` I/Os to be followed.
+    #[must_use]
+    pub fn new(members: usize, tuning: Tuning) -> Self {
+        assert!(members <= Members::MAX, "{members} members, at most {}", Members::MAX);
+        Self {
+            members: (0..members).map(|_| Member::new(&tuning)).collect(),
+            flights: Flights::new(tuning.in_flight),
+            avoided: Members::default(),
+            log: DecisionLog::new(tuning.decisions),
+            slow: Slow::new(members),
+            extra: 0,
+            now: Instant::ORIGIN,
+            tuning,
+        }
+    }
+
+    /// An I/O of `blocks` blocks is sent to `member`.
+    ///
+    /// Here and everywhere else a time before that of an earlier call is taken as the latter.
+    pub fn began(&mut self, now: Instant, member: usize, kind: Kind, blocks: u32) -> Handle {
+        self.tick(now);
+        if kind == Kind::Read {
+            self.log.score.reads += 1;
+            let saved = u64::from(self.tuning.extra_reads_saved) * 100;
+            self.extra = (self.extra + u64::from(self.tuning.extra_reads_percent)).min(saved);
+        }
+        let Some(state) = self.members.get_mut(member) else { return Handle(None) };
+        let Some(id) = self.flights.insert(Flight::new(member, kind, blocks, self.now)) else {
+            return Handle(None);
+        };
+        self.flights.update(id, |flight| state.begin(flight, &self.tuning));
+        Handle(Some(id))
+    }
+
+    /// An I/O has ended well.
+    pub fn ended(&mut self, now: Instant, handle: Handle) {
+        self.tick(now);
+        let Some(flight) = handle.0.and_then(|id| self.flights.remove(id)) else { return };
+        self.slow.add(flight.member, flight.kind, flight.age(self.now));
+        self.members[flight.member].end(self.now, &flight, &self.tuning, &mut self.log);
+        self.forget_free();
+    }
+
+    /// An I/O has failed, or nobody waits for it any more. When it ended teaches nothing.
+    pub fn dropped(&mut self, now: Instant, handle: Handle) {
+        self.tick(now);
+        let Some(flight) = handle.0.and_then(|id| self.flights.remove(id)) else { return };
+        self.members[flight.member].leave(&flight);
+    }
+
+    /// The member is another device from now on. Its I/Os under way are forgotten.
+    pub fn replaced(&mut self, now: Instant, member: usize) {
+        self.tick(now);
+        let Some(state) = self.members.get_mut(member) else { return };
+        while let Some(id) = self.flights.any_of(member) {
+            self.flights.remove(id).iter().for_each(|flight| state.leave(flight));
+        }
+        state.make_free(self.now, End::Replaced, &mut self.log);
+        state.reset();
+        self.slow.reset(member);
+        self.forget_free();
+    }
+
+    /// When [`Detector::tick`] is to be called, unless something else is before.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let quiet = self.members.iter().filter_map(|member| member.quiet_at(&self.tuning)).min();
+        quiet.into_iter().chain(self.flights.first().map(|(due, _)| due)).min()
+    }
+
+    /// Looks at what has become late, or quiet, until `now`.
+    pub fn tick(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        self.slow.advance(now);
+        while let Some((_, id)) = self.flights.first().filter(|&(due, _)| due <= now) {
+            self.flights.update(id, |flight| {
+                self.members[flight.member].overdue(now, flight, &self.tuning, &mut self.log);
+            });
+        }
+        for member in &mut self.members {
+            if member.quiet_at(&self.tuning).is_some_and(|at| at <= now) {
+                member.quiet(now, &mut self.log);
+            }
+        }
+        self.forget_free();
+    }
+
+    /// What is thought of a member; one that doesn't exist is FREE.
+    #[must_use]
+    pub fn mood(&self, member: usize) -> Mood {
+        self.members.get(member).map_or(Mood::Free, |state| state.mood)
+    }
+
+    /// The members to go around: BUSY ones, at most `parity`. If there are more, those whose I/Os
+    /// are later by the longest time come first; but one that was answered before stays until it
+    /// is no longer BUSY, since it is where I/Os were kept from.
+    pub fn avoid(&mut self, now: Instant, parity: usize) -> Members {
+        self.tick(now);
+        let excess = |member: &usize| self.members[*member].excess;
+        while self.avoided.len() > parity {
+            let Some(least) = self.avoided.iter().min_by_key(excess) else { break };
+            self.avoided.remove(least);
+        }
+        while self.avoided.len() < parity {
+            let busy = (0..self.members.len()).rev().filter(|&member| {
+                self.members[member].mood == Mood::Busy && !self.avoided.contains(member)
+            });
+            let Some(worst) = busy.max_by_key(excess) else { break };
+            self.avoided.insert(worst);
+        }
+        self.avoided
+    }
+
+    /// Asks for `reads` extra reads, to go around a member. They are spent if it says true.
+    #[must_use]
+    pub fn spend(&mut self, reads: u32) -> bool {
+        let Some(left) = self.extra.checked_sub(u64::from(reads) * 100) else { return false };
+        self.extra = left;
+        self.log.score.extra_reads += u64::from(reads);
+        true
+    }
+
+    /// How long I/Os of this kind and size usually take on a member, with what usually stands before
+    /// them; `None` if not enough I/Os of the kind were seen.
+    #[must_use]
+    pub fn usual(&self, member: usize, kind: Kind, blocks: u32) -> Option<Duration> {
+        let usual = self.members.get(member)?.alone(kind, blocks, &self.tuning)?;
+        Some(Duration::from_nanos(usual))
+    }
+
+    /// How many I/Os of `member` are under way, without those that could not be followed.
+    #[must_use]
+    pub fn in_flight(&self, member: usize) -> u32 {
+        self.members.get(member).map_or(0, |state| state.in_flight)
+    }
+
+    /// What was decided, and what became of it.
+    #[must_use]
+    pub fn log(&self) -> &DecisionLog {
+        &self.log
+    }
+
+    /// Members that have been slower than their peers for two days.
+    pub fn advice(&self) -> impl Iterator<Item = Advice> {
+        self.slow.advice()
+    }
+
+    /// Asserts all invariants.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check(&self) {
+        self.flights.check();
+        self.members.iter().for_each(Member::check);
+        assert!(self.avoided.iter().all(|member| self.mood(member) == Mood::Busy));
+        let score = self.log.score;
+        let allowed = score.reads * u64::from(self.tuning.extra_reads_percent);
+        assert!(score.extra_reads * 100 + self.extra <= allowed);
+    }
+
+    /// Members that are no longer BUSY are no longer avoided.
+    fn forget_free(&mut self) {
+        for (member, state) in self.members.iter().enumerate() {
+            if state.mood != Mood::Busy {
+                self.avoided.remove(member);
+            }
+        }
+    }
+}
