@@ -185,19 +185,22 @@ fn a_busy_member_that_nothing_is_sent_to_is_tried_again() {
     let ended = start + Duration::from_millis(40);
     detector.ended(ended, stuck);
     assert_eq!(detector.mood(0), Mood::Busy, "one late I/O that ends proves nothing");
-    let probe = Tuning::default().probe;
-    assert_eq!(detector.deadline(), Some(ended + probe));
-    detector.tick(ended + probe);
+    assert_eq!(detector.deadline(), Some(ended + PROBE));
+    detector.tick(ended + PROBE);
     assert_eq!(detector.mood(0), Mood::Suspect);
     let decision = *detector.log().recent().next().expect("a decision");
-    assert_eq!(decision.ended, Some((ended + probe, End::Quiet)));
-    detector.tick(ended + probe + probe);
+    assert_eq!(decision.ended, Some((ended + PROBE, End::Quiet)));
+    detector.tick(ended + PROBE + PROBE);
     assert_eq!((detector.mood(0), detector.deadline()), (Mood::Free, None));
 }
 
+/// How long the following wait for something late.
+const PROBE: Duration = Duration::from_millis(100);
+
 /// A detector of members that answer in `SERVICE`.
 fn warm(members: usize) -> Detector {
-    let mut detector = Detector::new(members, Tuning::default());
+    let tuning = Tuning { probe: PROBE, ..Tuning::default() };
+    let mut detector = Detector::new(members, tuning);
     for count in 0..100 {
         for member in 0..members {
             for kind in Kind::ALL {
@@ -239,8 +242,7 @@ fn who_is_avoided_changes_only_when_it_is_free() {
     detector.ended(at(20), soon);
     detector.began(at(20), 1, Kind::Read, 1);
     assert!(detector.avoid(at(80), 1).contains(0), "although member 1 is worse by now");
-    let probe = Tuning::default().probe;
-    assert!(detector.avoid(at(20) + probe, 1).contains(1));
+    assert!(detector.avoid(at(20) + PROBE, 1).contains(1));
 }
 
 #[test]

@@ -16,8 +16,6 @@ pub enum Cause {
     Alone,
     /// Several were late, shortly after each other.
     Repeated,
-    /// Reads and writes were late.
-    BothKinds,
 }
 
 /// Why a member is not BUSY any more.
@@ -79,7 +77,6 @@ impl fmt::Display for Decision {
         let cause = match self.cause {
             Cause::Alone => "",
             Cause::Repeated => ", not the first to be late",
-            Cause::BothKinds => ", and so was the other kind",
         };
         write!(
             f,

@@ -45,8 +45,8 @@ pub(super) struct Member {
     late_in_a_row: u8,
     /// Completions in a row that were not late.
     calm: u8,
-    /// The last late one of each kind.
-    late: [Option<Instant>; 2],
+    /// When one became late last.
+    late: Option<Instant>,
     /// When something last spoke for its mood.
     evidence: Instant,
     /// Nanoseconds by which the worst I/O since it became BUSY exceeded its usual latency.
@@ -70,7 +70,7 @@ impl Member {
             excuse: 0,
             late_in_a_row: 0,
             calm: 0,
-            late: [None; 2],
+            late: None,
             evidence: Instant::ORIGIN,
             excess: 0,
             decision: None,
@@ -83,7 +83,7 @@ impl Member {
             class.latency.clear();
             class.pace.clear();
         }
-        (self.late, self.late_in_a_row, self.calm) = ([None; 2], 0, 0);
+        (self.late, self.late_in_a_row, self.calm) = (None, 0, 0);
     }
 
     /// What is to be expected of an I/O that nothing stands before, in nanoseconds, if it is known.
@@ -211,20 +211,16 @@ impl Member {
     }
 
     fn note_late(&mut self, now: Instant, flight: &Flight, tuning: &Tuning, log: &mut DecisionLog) {
-        let recent = |at: Option<Instant>| at.is_some_and(|at| now - at <= tuning.again);
-        let (kind, other) = (flight.kind.index(), flight.kind.other().index());
-        let closely = recent(self.late[0]) || recent(self.late[1]);
+        let closely = self.late.is_some_and(|last| now - last <= tuning.again);
         self.late_in_a_row = if closely { self.late_in_a_row.saturating_add(1) } else { 1 };
-        self.late[kind] = Some(now);
+        self.late = Some(now);
         self.calm = 0;
         self.evidence = now;
         if self.mood == Mood::Free {
             self.mood = Mood::Suspect;
             self.excuse = flight.work - flight.weight;
         }
-        if tuning.both_kinds && recent(self.late[other]) {
-            self.make_busy(now, Cause::BothKinds, flight, log);
-        } else if tuning.repeated > 0 && self.late_in_a_row >= tuning.repeated {
+        if tuning.repeated > 0 && self.late_in_a_row >= tuning.repeated {
             self.make_busy(now, Cause::Repeated, flight, log);
         }
     }

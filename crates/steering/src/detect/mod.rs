@@ -17,8 +17,8 @@
 //! late one began.
 //!
 //! ```text
-//!            an I/O is late                a very late one, several late ones in a
-//!            (late × usual, ≥ floor)       short time, or late reads and late writes
+//!            an I/O is late                a very late one,
+//!            (late × usual, ≥ floor)       or several late ones in a short time
 //!   FREE ──────────────────────► SUSPECT ──────────────────────────────────────────► BUSY
 //!    ▲                            │   ▲                                             │  │
 //!    │  some in time, or quiet    │   └──── quiet: nothing late for `probe` ────────┘  │

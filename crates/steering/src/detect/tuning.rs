@@ -22,13 +22,6 @@ impl Kind {
             Self::Write => 1,
         }
     }
-
-    pub(super) fn other(self) -> Self {
-        match self {
-            Self::Read => Self::Write,
-            Self::Write => Self::Read,
-        }
-    }
 }
 
 /// What is thought of a member.
@@ -104,8 +97,6 @@ pub struct Tuning {
     pub repeated: u8,
     /// How long a late I/O is remembered.
     pub again: Duration,
-    /// Whether a late read and a late write within [`Tuning::again`] make a member BUSY.
-    pub both_kinds: bool,
     /// So many completions in a row that are not late make a member FREE.
     pub calm: u8,
     /// A BUSY member of which nothing late was seen for so long becomes SUSPECT, so that requests
@@ -127,14 +118,13 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             in_flight: 4096,
-            late: 5,
-            floor: Duration::from_millis(1),
+            late: 4,
+            floor: Duration::from_micros(500),
             alone: 2,
-            repeated: 2,
-            again: Duration::from_millis(50),
-            both_kinds: true,
-            calm: 3,
-            probe: Duration::from_millis(100),
+            repeated: 3,
+            again: Duration::from_millis(200),
+            calm: 12,
+            probe: Duration::from_millis(5),
             window: 1024,
             warm: 32,
             extra_reads_percent: 5,
