@@ -115,10 +115,6 @@ pub struct Score {
     pub into_busy: u64,
     /// Of these, late ones.
     pub late_into_busy: u64,
-    /// Reads that were begun.
-    pub reads: u64,
-    /// Reads that were added to go around BUSY members.
-    pub extra_reads: u64,
 }
 
 impl Score {
@@ -143,10 +139,15 @@ impl Score {
         share(self.late_into_busy, self.late)
     }
 
-    /// Extra reads as a share of the reads; `None` if there were no reads.
-    #[must_use]
-    pub fn added_reads(&self) -> Option<f64> {
-        share(self.extra_reads, self.reads)
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            right: self.right + other.right,
+            wrong: self.wrong + other.wrong,
+            judged: self.judged + other.judged,
+            late: self.late + other.late,
+            into_busy: self.into_busy + other.into_busy,
+            late_into_busy: self.late_into_busy + other.late_into_busy,
+        }
     }
 }
 
@@ -154,20 +155,22 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The last verdicts, and the [`Score`] of all.
+/// The last verdicts, and the [`Score`] of all, by member.
 #[derive(Clone, Debug)]
 pub struct DecisionLog {
     /// A ring: decision `n` is at `n` modulo the capacity.
     ring: Vec<Decision>,
     capacity: usize,
     count: u64,
-    pub(super) score: Score,
+    /// By member.
+    scores: Vec<Score>,
 }
 
 impl DecisionLog {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(super) fn new(members: usize, capacity: usize) -> Self {
         let capacity = capacity.max(1);
-        Self { ring: Vec::with_capacity(capacity), capacity, count: 0, score: Score::default() }
+        let scores = alloc::vec![Score::default(); members];
+        Self { ring: Vec::with_capacity(capacity), capacity, count: 0, scores }
     }
 
     /// The verdicts that are kept, the newest first.
@@ -185,7 +188,13 @@ impl DecisionLog {
     /// How good they were.
     #[must_use]
     pub fn score(&self) -> Score {
-        self.score
+        self.scores.iter().fold(Score::default(), |sum, score| sum.plus(score))
+    }
+
+    /// How good those about a member were; of one that doesn't exist there were none.
+    #[must_use]
+    pub fn score_of(&self, member: usize) -> Score {
+        self.scores.get(member).copied().unwrap_or_default()
     }
 
     pub(super) fn entered(&mut self, now: Instant, cause: Cause, flight: &Flight) -> Decision {
@@ -222,11 +231,12 @@ impl DecisionLog {
 
     pub(super) fn left(&mut self, mut decision: Decision, now: Instant, end: End) {
         decision.ended = Some((now, end));
+        let score = &mut self.scores[decision.member];
         match decision.outcome {
-            Outcome::Right { .. } => self.score.right += 1,
+            Outcome::Right { .. } => score.right += 1,
             Outcome::Open | Outcome::Wrong => {
                 decision.outcome = Outcome::Wrong;
-                self.score.wrong += 1;
+                score.wrong += 1;
             }
         }
         self.keep(&decision);
@@ -234,7 +244,7 @@ impl DecisionLog {
 
     pub(super) fn count_ended(&mut self, flight: &Flight) {
         let late = u64::from(flight.stage > Stage::InTime);
-        let score = &mut self.score;
+        let score = &mut self.scores[flight.member];
         score.judged += 1;
         score.late += late;
         score.into_busy += u64::from(flight.into_busy);

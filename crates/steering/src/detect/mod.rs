@@ -33,8 +33,7 @@
 //! The constants, and how well all this does on drives that are known to collect, are in
 //! `docs/detection.md`.
 //!
-//! Invariants: only BUSY members are avoided, and at most as many as parity can stand in for; at
-//! most [`Tuning::extra_reads_percent`] of the reads begun are granted as extra reads.
+//! Invariant: only BUSY members are avoided, and at most as many as parity can stand in for.
 
 mod flight;
 mod histogram;
@@ -47,13 +46,17 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::{Id, Instant};
+use raidcore::units::Set;
 
 use flight::{Flight, Flights};
 pub use log::{Cause, Decision, DecisionLog, End, Outcome, Score};
 use member::Member;
 pub use slow::Advice;
 use slow::Slow;
-pub use tuning::{Kind, Members, Mood, Tuning};
+pub use tuning::{Kind, Mood, Tuning};
+
+/// The most members that a [`Detector`] can watch.
+pub const MEMBERS_MAX: usize = u64::BITS as usize;
 
 /// An I/O that a [`Detector`] was told of. Handles of I/Os that were not followed, or that have
 /// ended, name nothing, and do no harm.
@@ -65,11 +68,9 @@ pub struct Detector {
     tuning: Tuning,
     members: Vec<Member>,
     flights: Flights,
-    avoided: Members,
+    avoided: Set,
     log: DecisionLog,
     slow: Slow,
-    /// Extra reads that may be spent, in hundredths.
-    extra: u64,
     now: Instant,
 }
 
@@ -77,17 +78,16 @@ impl Detector {
     /// A detector for an array of so many members, of which nothing is known yet.
     ///
     /// # Panics
-    /// If there are more than [`Members::MAX`], or more than `u32::MAX` I/Os to be followed.
+    /// If there are more than [`MEMBERS_MAX`], or more than `u32::MAX` I/Os to be followed.
     #[must_use]
     pub fn new(members: usize, tuning: Tuning) -> Self {
-        assert!(members <= Members::MAX, "{members} members, at most {}", Members::MAX);
+        assert!(members <= MEMBERS_MAX, "{members} members, at most {MEMBERS_MAX}");
         Self {
             members: (0..members).map(|_| Member::new(&tuning)).collect(),
             flights: Flights::new(tuning.in_flight),
-            avoided: Members::default(),
-            log: DecisionLog::new(tuning.decisions),
+            avoided: Set::EMPTY,
+            log: DecisionLog::new(members, tuning.decisions),
             slow: Slow::new(members),
-            extra: 0,
             now: Instant::ORIGIN,
             tuning,
         }
@@ -98,11 +98,6 @@ impl Detector {
     /// Here and everywhere else a time before that of an earlier call is taken as the latter.
     pub fn began(&mut self, now: Instant, member: usize, kind: Kind, blocks: u32) -> Handle {
         self.tick(now);
-        if kind == Kind::Read {
-            self.log.score.reads += 1;
-            let saved = u64::from(self.tuning.extra_reads_saved) * 100;
-            self.extra = (self.extra + u64::from(self.tuning.extra_reads_percent)).min(saved);
-        }
         let Some(state) = self.members.get_mut(member) else { return Handle(None) };
         let Some(id) = self.flights.insert(Flight::new(member, kind, blocks, self.now)) else {
             return Handle(None);
@@ -174,30 +169,21 @@ impl Detector {
     /// The members to go around: BUSY ones, at most `parity`. If there are more, those whose I/Os
     /// are later by the longest time come first; but one that was answered before stays until it
     /// is no longer BUSY, since it is where I/Os were kept from.
-    pub fn avoid(&mut self, now: Instant, parity: usize) -> Members {
+    pub fn avoid(&mut self, now: Instant, parity: usize) -> Set {
         self.tick(now);
         let excess = |member: &usize| self.members[*member].excess;
         while self.avoided.len() > parity {
-            let Some(least) = self.avoided.iter().min_by_key(excess) else { break };
-            self.avoided.remove(least);
+            let Some(least) = self.avoided.min_by_key(excess) else { break };
+            self.avoided = self.avoided.without(least);
         }
         while self.avoided.len() < parity {
             let busy = (0..self.members.len()).rev().filter(|&member| {
-                self.members[member].mood == Mood::Busy && !self.avoided.contains(member)
+                self.members[member].mood == Mood::Busy && !self.avoided.has(member)
             });
             let Some(worst) = busy.max_by_key(excess) else { break };
-            self.avoided.insert(worst);
+            self.avoided = self.avoided.with(worst);
         }
         self.avoided
-    }
-
-    /// Asks for `reads` extra reads, to go around a member. They are spent if it says true.
-    #[must_use]
-    pub fn spend(&mut self, reads: u32) -> bool {
-        let Some(left) = self.extra.checked_sub(u64::from(reads) * 100) else { return false };
-        self.extra = left;
-        self.log.score.extra_reads += u64::from(reads);
-        true
     }
 
     /// How long I/Os of this kind and size usually take on a member, with what usually stands before
@@ -232,17 +218,14 @@ impl Detector {
     pub fn check(&self) {
         self.flights.check();
         self.members.iter().for_each(Member::check);
-        assert!(self.avoided.iter().all(|member| self.mood(member) == Mood::Busy));
-        let score = self.log.score;
-        let allowed = score.reads * u64::from(self.tuning.extra_reads_percent);
-        assert!(score.extra_reads * 100 + self.extra <= allowed);
+        assert!(self.avoided.into_iter().all(|member| self.mood(member) == Mood::Busy));
     }
 
     /// Members that are no longer BUSY are no longer avoided.
     fn forget_free(&mut self) {
         for (member, state) in self.members.iter().enumerate() {
             if state.mood != Mood::Busy {
-                self.avoided.remove(member);
+                self.avoided = self.avoided.without(member);
             }
         }
     }

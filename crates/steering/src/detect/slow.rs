@@ -14,8 +14,9 @@ use core::time::Duration;
 
 use det::Instant;
 
+use super::MEMBERS_MAX;
 use super::histogram::Histogram;
-use super::tuning::{Kind, Members};
+use super::tuning::Kind;
 
 const HOUR: u64 = Duration::from_secs(3600).as_nanos() as u64;
 /// Hours in a day, and days that are looked at.
@@ -141,8 +142,8 @@ impl Slow {
 
     /// Writes down the relations of the hour that ends.
     fn close(&mut self, kind: Kind) {
-        let mut medians = [0; Members::MAX];
-        let mut tails = [0; Members::MAX];
+        let mut medians = [0; MEMBERS_MAX];
+        let mut tails = [0; MEMBERS_MAX];
         let mut count = 0;
         let figures = |record: &Record| {
             let hour = &record.hour;

@@ -36,46 +36,6 @@ pub enum Mood {
     Busy,
 }
 
-/// A set of members, by their place in the array.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Members(u64);
-
-impl Members {
-    /// The most members that a set, and so a detector, can name.
-    pub const MAX: usize = u64::BITS as usize;
-
-    /// Whether `member` is among them.
-    #[must_use]
-    pub fn contains(self, member: usize) -> bool {
-        member < Self::MAX && self.0 & (1 << member) != 0
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// They, in order.
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        (0..Self::MAX).filter(move |&member| self.contains(member))
-    }
-
-    pub(super) fn insert(&mut self, member: usize) {
-        self.0 |= 1 << member;
-    }
-
-    pub(super) fn remove(&mut self, member: usize) {
-        self.0 &= !(1 << member);
-    }
-}
-
 /// The constants of a [`super::Detector`]. How the defaults were found is told in
 /// `docs/detection.md`.
 ///
@@ -106,10 +66,6 @@ pub struct Tuning {
     pub window: u16,
     /// A kind and size is judged by its own median after so many I/Os.
     pub warm: u16,
-    /// Extra reads that may be spent, in percent of the reads that were begun.
-    pub extra_reads_percent: u32,
-    /// Extra reads that can be saved up.
-    pub extra_reads_saved: u32,
     /// Decisions that are kept.
     pub decisions: usize,
 }
@@ -127,8 +83,6 @@ impl Default for Tuning {
             probe: Duration::from_millis(5),
             window: 1024,
             warm: 32,
-            extra_reads_percent: 5,
-            extra_reads_saved: 1024,
             decisions: 256,
         }
     }
