@@ -10,6 +10,8 @@ pub mod collect;
 pub mod detect;
 pub mod place;
 pub mod scheme;
+mod signals;
 mod steward;
 
-pub use steward::Steward;
+pub use signals::{Signals, Source};
+pub use steward::{Members, Steward};

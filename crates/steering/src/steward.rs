@@ -1,36 +1,106 @@
 //! A scheme at work: looks at the members, tells them whose turn it is, and says who is busy. The
 //! same in the daemon and in the laboratory.
+//!
+//! Invariant: a scheme by which reads go home watches nobody.
+
+use core::mem;
 
 use det::Instant;
+use raidcore::engine::{Io, IoId};
 use raidcore::units::Set;
 
+use crate::Signals;
 use crate::collect::{Flash, Limits, Order, Watch};
 use crate::scheme::Scheme;
+
+/// An array's members, as far as it matters to a [`Steward`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Members {
+    /// How many there are.
+    pub count: usize,
+    /// How many of them redundancy stands in for.
+    pub redundancy: usize,
+    /// Those that say when they collect garbage, and are believed.
+    pub telling: Set,
+    /// The limits of those that let themselves be told.
+    pub limits: Limits,
+}
+
+impl Members {
+    /// Whether all say when they collect garbage, and are believed.
+    #[must_use]
+    pub fn all_tell(&self) -> bool {
+        self.telling == Set::first(self.count)
+    }
+}
 
 /// See the [module](self).
 pub struct Steward {
     scheme: Scheme,
     watch: Option<Watch>,
+    /// None if there is nobody to be watched.
+    signals: Option<Signals>,
+    telling: Set,
     collecting: Set,
+    busy: Set,
 }
 
 impl Steward {
-    /// For a scheme and members with these limits, of which redundancy stands in for so many; none
-    /// of them has been told anything yet.
+    /// For a scheme and members none of which has been told anything yet.
     #[must_use]
-    pub fn new(scheme: Scheme, limits: Limits, redundancy: usize, now: Instant) -> Self {
-        let collect = scheme.collect(limits, redundancy);
-        Self {
+    pub fn new(scheme: Scheme, members: Members, now: Instant) -> Self {
+        let mut steward = Self {
             scheme,
-            watch: collect.map(|policy| Watch::new(policy, now)),
+            watch: None,
+            signals: None,
+            telling: Set::EMPTY,
             collecting: Set::EMPTY,
+            busy: Set::EMPTY,
+        };
+        steward.changed(now, members, Set::EMPTY);
+        steward
+    }
+
+    /// Some members are `other` devices from now on, which have not been told anything.
+    pub fn changed(&mut self, now: Instant, members: Members, other: Set) {
+        let Members { count, redundancy, telling, limits } = members;
+        let collect = self.scheme.collect(limits, redundancy);
+        self.watch = collect.map(|policy| Watch::new(policy, now));
+        self.telling = telling;
+        if !self.scheme.goes_around() || members.all_tell() {
+            self.signals = None;
+        } else if let Some(signals) = &mut self.signals {
+            signals.replaced(now, other, telling);
+        } else {
+            self.signals = Some(Signals::new(count, telling, redundancy));
         }
     }
 
-    /// When it wants to look, though nobody has begun or ended to collect.
+    /// An I/O on a member begins.
+    pub fn began(&mut self, now: Instant, member: usize, io: &Io) {
+        if let Some(signals) = &mut self.signals {
+            signals.began(now, member, io);
+        }
+    }
+
+    /// An I/O has ended, well or not. It may be one that was never told of.
+    pub fn ended(&mut self, now: Instant, io: IoId, well: bool) {
+        if let Some(signals) = &mut self.signals {
+            signals.ended(now, io, well);
+        }
+    }
+
+    /// When it wants to look, though nobody has begun or ended to collect, and no I/O either.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        self.watch.as_ref().map(Watch::next)
+        let watch = self.watch.as_ref().map(Watch::next);
+        watch.into_iter().chain(self.signals.as_ref().and_then(Signals::next)).min()
+    }
+
+    /// Whether it wants to know who says that it collects.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.watch.is_some() || (self.scheme.goes_around() && !self.telling.is_empty())
     }
 
     /// Whether it wants to decide now, when these members collect.
@@ -47,9 +117,22 @@ impl Steward {
         }
     }
 
-    /// Takes note of who collects. Returns who is busy, if the engine is to be told.
-    pub fn busy(&mut self, collecting: Set) -> Option<Set> {
-        let changed = core::mem::replace(&mut self.collecting, collecting) != collecting;
-        (changed && self.scheme.goes_around()).then_some(collecting)
+    /// Takes note of who says that it collects. Returns who is busy, if the engine is to be told.
+    pub fn busy(&mut self, now: Instant, collecting: Set) -> Option<Set> {
+        self.collecting = collecting;
+        if !self.scheme.goes_around() {
+            return None;
+        }
+        let busy = match &mut self.signals {
+            Some(signals) => signals.busy(now, collecting),
+            None => collecting,
+        };
+        (mem::replace(&mut self.busy, busy) != busy).then_some(busy)
+    }
+
+    /// What is known from latencies, if anybody is watched.
+    #[must_use]
+    pub fn signals(&self) -> Option<&Signals> {
+        self.signals.as_ref()
     }
 }

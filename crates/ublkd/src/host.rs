@@ -21,6 +21,7 @@ use std::time::Duration;
 use raidcore::engine::Config;
 use raidcore::meta::Assembled;
 use raidcore::units::DeviceId;
+use steering::Source;
 use steering::scheme::{SCHEMES, Scheme};
 
 use crate::members::Device;
@@ -42,6 +43,8 @@ pub struct HostConfig {
     pub max_request_blocks: u32,
     /// What is done about garbage collection.
     pub scheme: Scheme,
+    /// Whether members are believed that say when they collect garbage.
+    pub signals: Source,
     /// How long a member may take for an I/O before it counts as gone. Shorter than what the
     /// kernel's driver takes to recover a device (for SCSI and NVMe 30 s a try) gives up devices
     /// that would have come back.
@@ -60,6 +63,7 @@ impl Default for HostConfig {
             engine: Config::default(),
             max_request_blocks: 256,
             scheme: SCHEMES[0],
+            signals: Source::Told,
             io_timeout: Duration::from_secs(30),
             ring_entries: 256,
             register_memory: true,

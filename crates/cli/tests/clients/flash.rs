@@ -204,7 +204,9 @@ fn policies_change_under_load_and_no_byte_with_them() {
 #[test]
 fn a_policy_that_nobody_can_follow_is_refused() {
     let mut world = World::new("raid5", 3, 40).started();
-    world.try_evenkeel("policy set tank rotate").refused(&["no member tells", "flash:PROFILE"]);
+    world.try_evenkeel("policy set tank rotate").refused(&["be told", "flash:PROFILE"]);
     world.evenkeel("policy set tank plain");
+    // Who doesn't tell is watched.
+    world.evenkeel("policy set tank reconstruct");
     world.stop();
 }

@@ -16,9 +16,9 @@ use raidcore::meta::{
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Set, Tag};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use steering::Steward;
 use steering::collect::{Flash, Limits};
 use steering::scheme::{SCHEMES, Scheme};
+use steering::{Members, Source, Steward};
 
 use super::drive::{Drive, Io, IoEnd};
 use super::{Ended, Request, Target, Told};
@@ -49,6 +49,9 @@ pub struct ArraySpec {
     /// What is done about garbage collection: a name of [`steering::scheme::SCHEMES`].
     #[serde(default)]
     pub scheme: SchemeName,
+    /// How it is known who is busy: `told` by the drives, or `detected` from how long they take.
+    #[serde(default, with = "SourceName")]
+    pub signals: Source,
     /// Blocks that may be read beyond what is asked for to go around busy members, per block that
     /// is asked for.
     #[serde(default = "extra_reads")]
@@ -110,6 +113,13 @@ enum LevelName {
     Raid4,
     Raid5,
     Raid6,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Source", rename_all = "lowercase")]
+enum SourceName {
+    Told,
+    Detected,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -192,13 +202,20 @@ impl Array {
         let mut engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
         let scheme = spec.scheme.0;
         engine.set_place(scheme.place(spec.extra_reads));
-        let redundancy = engine.geometry().redundancy();
-        let limits = drives.first().map_or(Limits::default(), |drive| {
-            let (start, stop) = drive.ssd().profile().gc_limits();
-            Limits { start, stop }
-        });
+        let members = Members {
+            count: drives.len(),
+            redundancy: engine.geometry().redundancy(),
+            telling: match spec.signals {
+                Source::Told => Set::first(drives.len()),
+                Source::Detected => Set::EMPTY,
+            },
+            limits: drives.first().map_or(Limits::default(), |drive| {
+                let (start, stop) = drive.ssd().profile().gc_limits();
+                Limits { start, stop }
+            }),
+        };
         let mut array = Self {
-            steward: Steward::new(scheme, limits, redundancy, Instant::ORIGIN),
+            steward: Steward::new(scheme, members, Instant::ORIGIN),
             engine,
             drives,
             config,
@@ -236,8 +253,9 @@ impl Array {
             for action in self.actions.drain(..) {
                 match action {
                     Action::Io(io) => {
-                        let drive = &mut self.drives[io.device.0 as usize];
-                        drive.begin(now, translated(&io), &mut told.gc);
+                        let member = io.device.0 as usize;
+                        self.steward.began(now, member, &io);
+                        self.drives[member].begin(now, translated(&io), &mut told.gc);
                     }
                     Action::Compute(job) => self.computing.push(job),
                     Action::Complete { tag: Tag(tag), result } => {
@@ -260,12 +278,13 @@ impl Array {
         }
     }
 
-    /// Tells the engine who collects, and the drives whose turn it is.
+    /// Tells the engine who is busy, and the drives whose turn it is.
     fn steer(&mut self, now: Instant, told: &mut Told) {
-        let drives = self.drives.iter().enumerate();
-        let collecting = drives
-            .filter(|(_, drive)| drive.is_collecting())
-            .fold(Set::EMPTY, |s, (i, _)| s.with(i));
+        let mut collecting = Set::EMPTY;
+        if self.steward.asks() {
+            let drives = self.drives.iter().enumerate().filter(|(_, drive)| drive.is_collecting());
+            collecting = drives.fold(collecting, |set, (member, _)| set.with(member));
+        }
         let drives = &mut self.drives;
         if self.steward.is_due(now, collecting) {
             let members: Vec<Flash> = drives.iter().map(Drive::flash).collect();
@@ -273,8 +292,7 @@ impl Array {
                 drives[member].order(now, order, &mut told.gc);
             });
         }
-        let busy = self.steward.busy(collecting);
-        if let Some(busy) = busy {
+        if let Some(busy) = self.steward.busy(now, collecting) {
             self.tell(now, Input::Busy(busy), told);
         }
     }
@@ -285,6 +303,7 @@ impl Array {
 
     fn io_ended(&mut self, now: Instant, end: IoEnd, told: &mut Told) {
         let id = IoId(end.id);
+        self.steward.ended(now, id, true);
         self.ios.0 += 1;
         if end.delayed_by_gc {
             self.ios.1 += 1;

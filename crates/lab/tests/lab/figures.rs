@@ -189,6 +189,23 @@ fn reads_that_go_around_keep_to_their_budget_and_gain() {
 }
 
 #[test]
+fn reads_go_around_drives_that_do_not_say_that_they_collect() {
+    // Stalls of 140 ms.
+    let drives = format!("{SSD}set.gc = {{ scope = 'device', unit.burst = 20 }}\n");
+    let read = |scheme: &str, signals: &str| {
+        let array = with_scheme(scheme, &format!("signals = '{signals}'\nextra_reads = 3.0"));
+        figures(&[&array, &drives, &open(800.0, 0.9), &run(20_000, 5000)])
+    };
+    let (plain, unwatched) = (read("plain", "told"), read("plain", "detected"));
+    let (told, found) = (read("reconstruct", "told"), read("reconstruct", "detected"));
+    assert_eq!(unwatched.detours, 0.0);
+    assert_eq!(unwatched.gc_conflicts, plain.gc_conflicts, "plain does not even look");
+    assert!(found.detours > 0.0 && found.gc_conflicts < 0.6 * plain.gc_conflicts);
+    assert!(found.reads.mean_us < 0.5 * plain.reads.mean_us);
+    assert!(told.gc_conflicts < found.gc_conflicts, "who is told knows at once");
+}
+
+#[test]
 fn collection_in_no_time_wears_the_flash_and_delays_nobody() {
     let instant = format!("{SSD}set.gc.instant = true\n");
     let f = figures(&[&instant, &closed(1, 0.5), &run(20_000, 5000)]);

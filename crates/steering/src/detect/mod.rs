@@ -60,7 +60,7 @@ pub const MEMBERS_MAX: usize = u64::BITS as usize;
 
 /// An I/O that a [`Detector`] was told of. Handles of I/Os that were not followed, or that have
 /// ended, name nothing, and do no harm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handle(Option<Id<Flight>>);
 
 /// Says which members are busy.

@@ -9,6 +9,7 @@ use raidcore::engine::{Command, CommandError, Note, Pace, Status};
 use raidcore::meta::{Areas, ArrayRecord, DeviceUuid, SlotState};
 use raidcore::units::{DeviceId, MemberId};
 use serde_json::{Value, json};
+use steering::collect::Limits;
 use steering::scheme::{SCHEMES, Scheme};
 use tokio::sync::watch;
 
@@ -192,9 +193,11 @@ impl Service {
         };
         let scheme = Scheme::named(name).ok_or_else(unknown)?;
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
-        if flash.is_empty() && scheme != SCHEMES[0] {
-            let message = "no member tells when it collects garbage, so no policy can help";
-            let hint = "only modelled SSDs do so far: create the array with flash:PROFILE:PATH";
+        let takes_turns = scheme.collect(Limits::default(), 1).is_some();
+        if flash.is_empty() && takes_turns {
+            let message = "no member lets itself be told when to collect garbage";
+            let hint = "only modelled SSDs do so far (flash:PROFILE:PATH); reads can go around who \
+                        is slow with the policy \"reconstruct\"";
             return Err(Refusal::new("no-flash", message).hint(hint));
         }
         let set = self.host.set_scheme(scheme).await;

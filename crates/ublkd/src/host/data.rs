@@ -124,7 +124,7 @@ impl Data {
         let devices: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
         let ids: Vec<_> = devices.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
         let now = now();
-        let mut engine = Engine::new(config.engine, assembled, &ids, now, wall_seconds());
+        let engine = Engine::new(config.engine, assembled, &ids, now, wall_seconds());
         let mut arena = Arena::new(
             submissions.payload_memory(),
             engine.scratch_buffers(),
@@ -139,7 +139,7 @@ impl Data {
         for (id, device) in devices.into_iter().flatten() {
             ring.open(now, id, device)?;
         }
-        let steering = Steering::new(config.scheme, &mut engine);
+        let steering = Steering::new(config.scheme, config.signals);
         Ok(Self {
             engine,
             kernels: Kernels::best(),
@@ -183,6 +183,7 @@ impl Data {
         self.now = now();
         self.ring.reap(self.now, &mut self.arena);
         while let Some((id, result)) = self.ring.next_done() {
+            self.steering.ended(self.now, id, result.is_ok());
             self.feed(Input::IoDone { id, result });
         }
         while let Some(submission) = self.submissions.pop() {
@@ -197,7 +198,7 @@ impl Data {
         if self.engine.deadline().is_some_and(|(at, _)| at <= self.now) {
             self.feed(Input::Tick);
         }
-        if let Some(busy) = self.steering.look(self.now, &self.engine, &mut self.ring) {
+        if let Some(busy) = self.steering.look(self.now, &mut self.engine, &mut self.ring) {
             self.feed(busy);
         }
     }
@@ -315,7 +316,10 @@ impl Data {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Io(io) => self.begin(io),
+            Action::Io(io) => {
+                self.steering.began(self.now, &io);
+                self.begin(io);
+            }
             Action::Compute(job) => self.compute(job),
             Action::Complete { tag, result } => self.complete(tag, result),
             Action::Answer { number, result } => self.answer(number, result),

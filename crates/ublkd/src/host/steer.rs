@@ -1,32 +1,37 @@
-//! The array's scheme at work: which members collect garbage, and whose turn it is. Only devices
-//! that say so take part: modelled SSDs.
+//! The array's scheme at work: who is busy, and whose turn it is to collect garbage. Modelled SSDs
+//! say when they collect, and let themselves be told; of others it is detected from how long their
+//! I/Os take.
 
 use det::Instant;
-use raidcore::engine::{Engine, Input};
+use raidcore::engine::{Engine, Input, Io, IoId};
 use raidcore::units::{DeviceId, Set};
-use steering::Steward;
 use steering::collect::{Flash, Limits, Order};
 use steering::scheme::{SCHEMES, Scheme};
+use steering::{Members, Source, Steward};
 
 use crate::ring::Ring;
 
-/// Blocks that may be read beyond what is asked for to go around busy members, per block that is.
-const EXTRA_READS: f64 = 0.25;
+/// Blocks that may be read beyond what is asked for to go around busy members, per block that is,
+/// where all members say themselves when they are.
+const EXTRA_READS_TOLD: f64 = 0.25;
+
+/// The same where some are watched, which is sometimes wrong.
+const EXTRA_READS_DETECTED: f64 = 0.05;
 
 /// What a member counts as that says nothing.
 const SILENT: Flash = Flash { free: 1.0, collecting: false };
 
 pub(super) struct Steering {
     scheme: Scheme,
+    source: Source,
     /// For these devices, by member. Another device has not been told what the last one was.
     steward: Option<(Vec<Option<DeviceId>>, Steward)>,
 }
 
 impl Steering {
     /// Begins with a scheme.
-    pub(super) fn new(scheme: Scheme, engine: &mut Engine) -> Self {
-        engine.set_place(scheme.place(EXTRA_READS));
-        Self { scheme, steward: None }
+    pub(super) fn new(scheme: Scheme, source: Source) -> Self {
+        Self { scheme, source, steward: None }
     }
 
     /// The scheme.
@@ -44,11 +49,26 @@ impl Steering {
     ) {
         self.scheme = scheme;
         self.steward = None;
-        engine.set_place(scheme.place(EXTRA_READS));
+        engine.set_place(None);
         for member in engine.members() {
             if let Some(device) = member.device {
                 ring.order_gc(now, device, Order::Auto);
             }
+        }
+    }
+
+    /// An I/O begins.
+    pub(super) fn began(&mut self, now: Instant, io: &Io) {
+        let Some((devices, steward)) = &mut self.steward else { return };
+        if let Some(member) = devices.iter().position(|device| *device == Some(io.device)) {
+            steward.began(now, member, io);
+        }
+    }
+
+    /// An I/O has ended, well or not.
+    pub(super) fn ended(&mut self, now: Instant, io: IoId, well: bool) {
+        if let Some((_, steward)) = &mut self.steward {
+            steward.ended(now, io, well);
         }
     }
 
@@ -58,22 +78,24 @@ impl Steering {
     }
 
     /// Looks at the members; returns what the engine is to be told.
-    pub(super) fn look(&mut self, now: Instant, engine: &Engine, ring: &mut Ring) -> Option<Input> {
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        ring: &mut Ring,
+    ) -> Option<Input> {
         if self.scheme == SCHEMES[0] {
             return None;
         }
-        let devices = || engine.members().map(|member| member.device);
-        if !self.steward.as_ref().is_some_and(|(known, _)| devices().eq(known.iter().copied())) {
-            let mut said = devices().flatten().filter_map(|device| Some(ring.steering(device)?.1));
-            let limits = said.next().unwrap_or(Limits::default());
-            let redundancy = engine.geometry().redundancy();
-            let steward = Steward::new(self.scheme, limits, redundancy, now);
-            self.steward = Some((devices().collect(), steward));
-        }
+        self.keep_up(now, engine, ring);
         let (devices, steward) = self.steward.as_mut()?;
-        let collects = |device: &Option<DeviceId>| device.is_some_and(|d| ring.is_collecting(d));
-        let collecting = (0..devices.len()).filter(|&member| collects(&devices[member]));
-        let collecting = collecting.fold(Set::EMPTY, Set::with);
+        let mut collecting = Set::EMPTY;
+        if steward.asks() {
+            let collects =
+                |device: &Option<DeviceId>| device.is_some_and(|d| ring.is_collecting(d));
+            let who = (0..devices.len()).filter(|&member| collects(&devices[member]));
+            collecting = who.fold(collecting, Set::with);
+        }
         if steward.is_due(now, collecting) {
             let how = |device: &Option<DeviceId>| Some(ring.steering((*device)?)?.0);
             let members: Vec<Flash> = devices.iter().map(|d| how(d).unwrap_or(SILENT)).collect();
@@ -83,6 +105,42 @@ impl Steering {
                 }
             });
         }
-        steward.busy(collecting).map(Input::Busy)
+        steward.busy(now, collecting).map(Input::Busy)
+    }
+
+    /// Takes note of members that are other devices than before.
+    fn keep_up(&mut self, now: Instant, engine: &mut Engine, ring: &Ring) {
+        let devices = || engine.members().map(|member| member.device);
+        let known = self.steward.as_ref().map(|(devices, _)| devices);
+        if known.is_some_and(|known| devices().eq(known.iter().copied())) {
+            return;
+        }
+        let devices: Vec<Option<DeviceId>> = devices().collect();
+        let members = self.members(&devices, engine.geometry().redundancy(), ring);
+        if let Some((known, steward)) = &mut self.steward {
+            let other = (0..devices.len()).filter(|&member| devices[member] != known[member]);
+            steward.changed(now, members, other.fold(Set::EMPTY, Set::with));
+            *known = devices;
+        } else {
+            self.steward = Some((devices, Steward::new(self.scheme, members, now)));
+        }
+        let budget = if members.all_tell() { EXTRA_READS_TOLD } else { EXTRA_READS_DETECTED };
+        engine.set_place(self.scheme.place(budget));
+    }
+
+    /// What matters of the members. Where there is no device there is nothing to be watched either.
+    fn members(&self, devices: &[Option<DeviceId>], redundancy: usize, ring: &Ring) -> Members {
+        let says = |device: &Option<DeviceId>| match *device {
+            None => true,
+            Some(device) => self.source == Source::Told && ring.steering(device).is_some(),
+        };
+        let telling = (0..devices.len()).filter(|&member| says(&devices[member]));
+        let mut limits = devices.iter().flatten().filter_map(|&device| ring.steering(device));
+        Members {
+            count: devices.len(),
+            redundancy,
+            telling: telling.fold(Set::EMPTY, Set::with),
+            limits: limits.next().map_or(Limits::default(), |(_, limits)| limits),
+        }
     }
 }

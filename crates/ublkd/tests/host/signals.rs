@@ -1,0 +1,87 @@
+//! Members that stall, and don't say so.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use raidcore::geometry::Level;
+use raidcore::meta::Consistency;
+use steering::Source;
+use steering::scheme::Scheme;
+use ublkd::flash::Named;
+use ublkd::host::{HostConfig, HostHandle};
+
+use crate::array::{Client, Files};
+use crate::{config, open};
+
+/// A drive that does nothing else while it collects, for tens of milliseconds.
+const PROFILE: &str = r#"
+name = "stalls"
+[geometry]
+channels = 2
+chips = 2
+dies = 1
+planes = 1
+blocks = 32
+pages = 64
+page_bytes = 4096
+[nand]
+read_us = 40
+program_us = 200
+erase_us = 2000
+[ftl]
+spare = 0.25
+die = "round-robin"
+plane = "static"
+[gc]
+victim = "greedy"
+scope = "device"
+unit = { burst = 8 }
+start = 0.10
+hard = 0.05
+copy = "controller"
+"#;
+
+/// For how long a drive may not stall noticeably: far longer than it takes to fill it twice.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// An array of drives that have been used.
+fn used() -> Files {
+    let files = Files::create(Level::Raid5, 4, Consistency::Resync);
+    let profile = files.dir.path().join("stalls.toml");
+    fs::write(&profile, PROFILE).unwrap();
+    for path in &files.members {
+        let name = format!("flash:{}+aged:{}", profile.display(), path.display());
+        let flash = Named::parse(name.as_ref()).unwrap().flash.unwrap();
+        open(path).make_flash(&flash).unwrap();
+    }
+    files
+}
+
+fn with(scheme: &str, signals: Source) -> HostConfig {
+    HostConfig { scheme: Scheme::named(scheme).unwrap(), signals, ..config() }
+}
+
+fn detours(handle: &HostHandle) -> u64 {
+    handle.status().wait().unwrap().counters.detours
+}
+
+#[test]
+fn reads_go_around_members_that_are_slow_though_they_say_nothing() {
+    let files = used();
+    let (volume, handle) = files.start(with("reconstruct", Source::Detected), false);
+    let mut client = Client::new(volume, 8);
+    let begin = Instant::now();
+    while detours(&handle) == 0 {
+        assert!(begin.elapsed() < PATIENCE, "no member was found to be slow");
+        client.churn(100);
+    }
+    client.verify();
+    // Who decides that reads go home decides it for all.
+    handle.set_scheme(Scheme::named("plain").unwrap()).wait().unwrap();
+    client.settle();
+    let before = detours(&handle);
+    client.churn(300);
+    client.verify();
+    assert_eq!(detours(&handle), before);
+    handle.stop().wait().unwrap();
+}
