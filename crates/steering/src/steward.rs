@@ -127,6 +127,7 @@ impl Steward {
             Some(signals) => signals.busy(now, collecting),
             None => collecting,
         };
+        let busy = busy.or(self.watch.as_ref().map_or(Set::EMPTY, Watch::turns));
         (mem::replace(&mut self.busy, busy) != busy).then_some(busy)
     }
 

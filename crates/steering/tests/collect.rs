@@ -6,11 +6,11 @@ use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate};
 const LIMITS: Limits = Limits { start: 0.05, stop: 0.1 };
 
 fn calm(free: f64) -> Flash {
-    Flash { free, collecting: false }
+    Flash { free, collecting: false, in_flight: 0 }
 }
 
 fn collecting(free: f64) -> Flash {
-    Flash { free, collecting: true }
+    Flash { free, collecting: true, in_flight: 0 }
 }
 
 /// What a policy says, seeing these members.

@@ -13,7 +13,7 @@ use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray,
 };
-use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Set, Tag};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Set, Tag};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use steering::collect::{Flash, Limits};
@@ -287,7 +287,12 @@ impl Array {
         }
         let drives = &mut self.drives;
         if self.steward.is_due(now, collecting) {
-            let members: Vec<Flash> = drives.iter().map(Drive::flash).collect();
+            let engine = &self.engine;
+            let members = (0u8..).zip(drives.iter()).map(|(member, drive)| Flash {
+                in_flight: engine.in_flight(MemberId(member)),
+                ..drive.flash()
+            });
+            let members: Vec<Flash> = members.collect();
             self.steward.decide(now, &members, &mut |member, order| {
                 drives[member].order(now, order, &mut told.gc);
             });

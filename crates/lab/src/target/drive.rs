@@ -243,7 +243,7 @@ impl Drive {
     pub(super) fn flash(&self) -> Flash {
         let space = self.ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
-        Flash { free, collecting: self.collecting }
+        Flash { free, collecting: self.collecting, in_flight: 0 }
     }
 
     /// Tells it when to collect.

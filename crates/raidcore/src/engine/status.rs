@@ -61,6 +61,15 @@ impl Engine {
         })
     }
 
+    /// How many I/Os a member has in hand.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    #[must_use]
+    pub fn in_flight(&self, member: MemberId) -> u32 {
+        self.members[member.index()].in_flight
+    }
+
     /// The users' requests that an I/O under way is for; none if it is for the array's own sake.
     ///
     /// # Panics

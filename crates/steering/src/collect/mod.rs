@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use det::Instant;
+use raidcore::units::Set;
 
 pub use global::Global;
 pub use rotate::Rotate;
@@ -21,6 +22,8 @@ pub struct Flash {
     pub free: f64,
     /// Whether it is collecting.
     pub collecting: bool,
+    /// How many I/Os it has in hand.
+    pub in_flight: u32,
 }
 
 /// Shares of free blocks that matter to members, which are all alike.
@@ -58,6 +61,11 @@ pub trait Collect: Send {
 
     /// How long until it wants to look again, though nobody has begun or ended to collect.
     fn pause(&self) -> Duration;
+
+    /// Whose turn it is: they may begin to collect at any moment.
+    fn turns(&self) -> Set {
+        Set::EMPTY
+    }
 }
 
 /// Remembers what members were told last, so that they are not told it again.
@@ -95,6 +103,12 @@ impl Watch {
     #[must_use]
     pub fn next(&self) -> Instant {
         self.next
+    }
+
+    /// Whose turn it is, as [`Collect::turns`] has it.
+    #[must_use]
+    pub fn turns(&self) -> Set {
+        self.policy.turns()
     }
 
     /// Looks now.

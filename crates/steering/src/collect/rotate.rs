@@ -3,11 +3,16 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use raidcore::units::Set;
+
 use super::{Collect, Flash, Limits, Order, Told};
 
 /// At most as many members collect at a time as redundancy can stand in for; whoever has the least
 /// space is next, and collects a little. The others hold until it is their turn, so they begin a
 /// little later than they would by themselves: there has to be room for the wait.
+///
+/// Whose turn has come is left alone at once, and told to collect when what it had in hand is done:
+/// that would have to wait for the collection otherwise.
 #[derive(Debug)]
 pub struct Rotate {
     limits: Limits,
@@ -22,13 +27,18 @@ struct Turn {
     member: usize,
     /// The part of its blocks that is to be free at its end.
     goal: f64,
-    /// For how many looks it has not collected.
+    /// Whether it was told.
+    told: bool,
+    /// For how many looks it was not told, or has not collected since.
     idle: u32,
 }
 
 /// How often to look whether a member collects in its turn. One that has nothing to collect, or
 /// collects only for somebody who waits, must not keep the others from theirs.
 const LOOKS: u32 = 40;
+
+/// For how many looks a member may have something in hand before it is told all the same.
+const PATIENCE: u32 = 20;
 
 /// Shares of blocks that differ by less are equal.
 const ROUNDING: f64 = 1e-9;
@@ -45,11 +55,16 @@ impl Collect for Rotate {
     fn decide(&mut self, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
         let Self { limits, turns, told, .. } = self;
         for turn in turns.iter_mut() {
-            turn.idle = if members[turn.member].collecting { 0 } else { turn.idle + 1 };
+            let member = &members[turn.member];
+            turn.idle = if turn.told && member.collecting { 0 } else { turn.idle + 1 };
+            if !turn.told && (member.in_flight == 0 || turn.idle > PATIENCE) {
+                *turn = Turn { told: true, idle: 0, ..*turn };
+                told.tell(turn.member, Order::Reach(turn.goal), order);
+            }
         }
         let mut passed = None;
-        turns.retain(|&Turn { member, goal, idle }| {
-            let over = members[member].free >= goal - ROUNDING || idle > LOOKS;
+        turns.retain(|&Turn { member, goal, told, idle }| {
+            let over = members[member].free >= goal - ROUNDING || told && idle > LOOKS;
             passed = passed.or(over.then_some(member));
             !over
         });
@@ -61,8 +76,9 @@ impl Collect for Rotate {
             let least = low.min_by(|&a, &b| members[a].free.total_cmp(&members[b].free));
             let Some(member) = least else { break };
             let goal = limits.step(&members[member]);
-            turns.push(Turn { member, goal, idle: 0 });
-            told.tell(member, Order::Reach(goal), order);
+            let at_once = members[member].in_flight == 0;
+            turns.push(Turn { member, goal, told: at_once, idle: 0 });
+            told.tell(member, if at_once { Order::Reach(goal) } else { Order::Hold }, order);
         }
         for member in (0..members.len()).filter(|&member| !has_turn(turns, member)) {
             told.tell(member, Order::Hold, order);
@@ -70,6 +86,11 @@ impl Collect for Rotate {
     }
 
     fn pause(&self) -> Duration {
-        Duration::from_micros(500)
+        let waits = self.turns.iter().any(|turn| !turn.told);
+        Duration::from_micros(if waits { 100 } else { 500 })
+    }
+
+    fn turns(&self) -> Set {
+        self.turns.iter().fold(Set::EMPTY, |set, turn| set.with(turn.member))
     }
 }

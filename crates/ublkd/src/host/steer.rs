@@ -4,7 +4,7 @@
 
 use det::Instant;
 use raidcore::engine::{Engine, Input, Io, IoId};
-use raidcore::units::{DeviceId, Set};
+use raidcore::units::{DeviceId, MemberId, Set};
 use steering::collect::{Flash, Limits, Order};
 use steering::scheme::{SCHEMES, Scheme};
 use steering::{Members, Source, Steward};
@@ -19,7 +19,7 @@ const EXTRA_READS_TOLD: f64 = 0.25;
 const EXTRA_READS_DETECTED: f64 = 0.05;
 
 /// What a member counts as that says nothing.
-const SILENT: Flash = Flash { free: 1.0, collecting: false };
+const SILENT: Flash = Flash { free: 1.0, collecting: false, in_flight: 0 };
 
 pub(super) struct Steering {
     scheme: Scheme,
@@ -98,7 +98,12 @@ impl Steering {
         }
         if steward.is_due(now, collecting) {
             let how = |device: &Option<DeviceId>| Some(ring.steering((*device)?)?.0);
-            let members: Vec<Flash> = devices.iter().map(|d| how(d).unwrap_or(SILENT)).collect();
+            let in_flight = |member| engine.in_flight(MemberId(member));
+            let members = (0u8..).zip(devices.iter()).map(|(member, device)| Flash {
+                in_flight: in_flight(member),
+                ..how(device).unwrap_or(SILENT)
+            });
+            let members: Vec<Flash> = members.collect();
             steward.decide(now, &members, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     ring.order_gc(now, device, order);

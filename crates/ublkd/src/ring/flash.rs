@@ -185,7 +185,7 @@ impl Drives {
         let space = ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
         let (start, stop) = ssd.profile().gc_limits();
-        Some((Flash { free, collecting }, Limits { start, stop }))
+        Some((Flash { free, collecting, in_flight: 0 }, Limits { start, stop }))
     }
 
     /// Tells a member when to collect.
