@@ -14,6 +14,8 @@ use crate::scenario::{Faults, Load, Scenario};
 use crate::source::Source;
 use crate::world::World;
 
+mod staging;
+
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
     Scenario {
         level,

@@ -76,12 +76,6 @@ pub(crate) const STAGING: &[Mutant] = &[
         "self.dirty == 0 && self.table.is_empty() && (MUTANT || self.drained)",
     ),
     mutant(
-        "staged: too few know of the tail",
-        "engine/staging/store.rs",
-        "if holders < self.staging.copies.min(self.can_hold().len()) {",
-        "if !MUTANT && holders < self.staging.copies.min(self.can_hold().len()) {",
-    ),
-    mutant(
         "staged: a tail counts before a failure is on record",
         "engine/staging/store.rs",
         "if self.recorder.unrecorded_failure().is_none() && self.takes_writes() {",
@@ -92,12 +86,6 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/staging/store.rs",
         "if job.tags.len() > 1 && covered(row) {",
         "if !MUTANT && job.tags.len() > 1 && covered(row) {",
-    ),
-    mutant(
-        "staged: a ring is filled to the last block",
-        "engine/staging/mod.rs",
-        "(self.head + blocks < oldest).then_some(self.head)",
-        "(self.head + blocks < oldest + u64::from(MUTANT)).then_some(self.head)",
     ),
     mutant(
         "staged: reads pass it by",

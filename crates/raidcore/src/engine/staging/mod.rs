@@ -109,11 +109,11 @@ impl Ring {
             return (blocks <= len).then_some(at);
         };
         if self.head <= oldest {
-            (self.head + blocks < oldest).then_some(self.head)
+            (self.head + blocks <= oldest).then_some(self.head)
         } else if self.head + blocks <= len {
             Some(self.head)
         } else {
-            (blocks < oldest).then_some(0)
+            (blocks <= oldest).then_some(0)
         }
     }
 
