@@ -80,6 +80,10 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/staging/store.rs",
         "if self.recorder.unrecorded_failure().is_none() && self.takes_writes() {",
         "if (MUTANT || self.recorder.unrecorded_failure().is_none()) && self.takes_writes() {",
+    )
+    .rare(
+        "Who knows of the tail has to be lost with the power, before it is on record that another \
+         has failed, and something that the tail passed has to be older than what is at home.",
     ),
     mutant(
         "staged: merged writes go there one over the other",

@@ -38,7 +38,7 @@ struct Turn {
 const LOOKS: u32 = 40;
 
 /// For how many looks a member may have something in hand before it is told all the same.
-const PATIENCE: u32 = 20;
+const PATIENCE: u32 = 300;
 
 /// Shares of blocks that differ by less are equal.
 const ROUNDING: f64 = 1e-9;
