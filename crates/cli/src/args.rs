@@ -57,6 +57,9 @@ pub(crate) enum Command {
     Status {
         /// The array's name; all that run if not given
         name: Option<String>,
+        /// Tell which members are busy, how that is known, and how often it was right
+        #[arg(long, requires = "name")]
+        why: bool,
     },
     /// Add, fail, remove and replace disks
     Disk {

@@ -131,6 +131,12 @@ impl Steward {
         (mem::replace(&mut self.busy, busy) != busy).then_some(busy)
     }
 
+    /// Who is busy, as it was last found.
+    #[must_use]
+    pub fn who_is_busy(&self) -> Set {
+        self.busy
+    }
+
     /// What is known from latencies, if anybody is watched.
     #[must_use]
     pub fn signals(&self) -> Option<&Signals> {

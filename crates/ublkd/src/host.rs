@@ -11,6 +11,7 @@ mod data;
 mod handle;
 mod notes;
 mod steer;
+mod why;
 
 use std::io;
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ use data::Setup;
 pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
 pub use notes::{Event, Notes};
+pub use why::{AdviceReport, Detected, Known, MemberWhy, Verdict, WhyReport};
 
 pub use crate::ring::{DelayedIo, FlashLog, FlashReport, Quantiles};
 

@@ -6,6 +6,7 @@ mod manage;
 mod simulate;
 mod start;
 mod status;
+mod why;
 
 pub(crate) use create::create;
 pub(crate) use examine::examine;
@@ -13,3 +14,4 @@ pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use simulate::simulate;
 pub(crate) use start::{start, start_in_background};
 pub(crate) use status::status;
+pub(crate) use why::why;

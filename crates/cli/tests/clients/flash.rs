@@ -208,5 +208,11 @@ fn a_policy_that_nobody_can_follow_is_refused() {
     world.evenkeel("policy set tank plain");
     // Who doesn't tell is watched.
     world.evenkeel("policy set tank reconstruct");
+    let why = json(&world.evenkeel("status tank --why --json"));
+    assert_eq!(why["members"][2]["from"], "detected", "{why:#}");
+    assert_eq!(why["members"][2]["mood"], "free", "{why:#}");
+    world.evenkeel("policy set tank plain");
+    let why = world.evenkeel("status tank --why");
+    assert!(why.contains("policy: plain") && why.contains("not asked"), "{why}");
     world.stop();
 }

@@ -68,6 +68,7 @@ pub struct Decision {
     pub ended: Option<(Instant, End)>,
 }
 
+/// Why the verdict was made and what became of it, in words.
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -80,13 +81,15 @@ impl fmt::Display for Decision {
         };
         write!(
             f,
-            "{:?}: member {} is busy: a {kind} of {} blocks was under way for {:?} instead of {:?}\
-             {cause}; ",
-            self.at, self.member, self.blocks, self.age, self.usual
+            "a {kind} of {} block{} was under way for {:.1?} instead of {:.1?}{cause}; ",
+            self.blocks,
+            if self.blocks == 1 { "" } else { "s" },
+            self.age,
+            self.usual
         )?;
         match self.outcome {
             Outcome::Open => write!(f, "not known yet whether that was right")?,
-            Outcome::Right { stall } => write!(f, "right, it stalled for {stall:?}")?,
+            Outcome::Right { stall } => write!(f, "right, it stalled for {stall:.1?}")?,
             Outcome::Wrong => write!(f, "wrong, nothing waited much longer")?,
         }
         let Some((at, end)) = self.ended else { return Ok(()) };
@@ -95,7 +98,7 @@ impl fmt::Display for Decision {
             End::Quiet => "nothing late was seen any more",
             End::Replaced => "it was replaced",
         };
-        write!(f, "; over after {:?}, {end}", at - self.at)
+        write!(f, "; over after {:.1?}, {end}", at - self.at)
     }
 }
 
@@ -129,6 +132,12 @@ impl Score {
     #[must_use]
     pub fn precision_of_ios(&self) -> Option<f64> {
         share(self.late_into_busy, self.into_busy)
+    }
+
+    /// The share of I/Os into members that were not BUSY that were late; `None` if there were none.
+    #[must_use]
+    pub fn late_otherwise(&self) -> Option<f64> {
+        share(self.late - self.late_into_busy, self.judged - self.into_busy)
     }
 
     /// The share of late I/Os of whose member it was known at their beginning that it is BUSY;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    ArrayReport, FlashLog, Outcome, Refusal, Reply, Request, VERSION, encode_request, socket_path,
+    ArrayReport, FlashLog, Outcome, Refusal, Reply, Request, VERSION, WhyReport, encode_request,
+    socket_path,
 };
 
 /// The longest answer, in bytes.
@@ -116,6 +117,16 @@ impl Client {
     /// As [`Client::call`].
     pub fn status(&mut self) -> Result<ArrayReport, ClientError> {
         let value = self.call(&Request::Status)?;
+        serde_json::from_value(value)
+            .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
+    }
+
+    /// What is thought of the array's members, and why.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn why(&mut self) -> Result<WhyReport, ClientError> {
+        let value = self.call(&Request::Why)?;
         serde_json::from_value(value)
             .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
     }

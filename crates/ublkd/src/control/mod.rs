@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::host::FlashLog;
+pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
 pub use report::level_name;
 pub use report::{
@@ -51,6 +51,8 @@ pub fn socket_path(run_dir: &Path, name: &str) -> PathBuf {
 pub enum Request {
     /// How it is: answered with an [`ArrayReport`].
     Status,
+    /// What is thought of the members, and why: answered with a [`WhyReport`].
+    Why,
     /// Take a device in as a spare; if a member is missing, it is rebuilt onto it.
     DiskAdd {
         /// The device, as an absolute path.

@@ -141,6 +141,7 @@ impl Service {
     pub async fn answer(&self, request: Request) -> Result<Value, Refusal> {
         match request {
             Request::Status => self.report().await,
+            Request::Why => self.why().await,
             Request::DiskAdd { path, force } => {
                 let _alone = self.membership.lock().await;
                 self.add(&path, force).await?;
@@ -214,6 +215,11 @@ impl Service {
         let fronts = self.fronts.clone();
         let policy = scheme.name;
         let report = ArrayReport::new(&self.facts, &status, (&flash, policy), path, fronts, events);
+        serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
+    }
+
+    async fn why(&self) -> Result<Value, Refusal> {
+        let report = self.host.why().await.map_err(|error| self.refusal(error))?;
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
     }
 

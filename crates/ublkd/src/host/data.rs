@@ -248,6 +248,9 @@ impl Data {
                 reply(answer, Ok(()));
             }
             Order::Scheme(answer) => reply(answer, Ok(self.steering.scheme())),
+            Order::Why(answer) => {
+                reply(answer, Ok(self.steering.why(self.now, wall_seconds(), &self.engine)));
+            }
             Order::Add { device, uuid, answer } => self.add(device, uuid, answer),
             Order::Gone(device) => self.feed(Input::DeviceGone(device)),
             Order::Join(answer) => self.waiting.push(answer),

@@ -19,6 +19,7 @@ use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
 use super::notes::{Log, Notes};
+use super::why::WhyReport;
 use crate::members::Device;
 use crate::ring::{FlashLog, FlashReport};
 use crate::volume::{Bell, block_on};
@@ -111,6 +112,11 @@ impl HostHandle {
         self.order(Order::Scheme)
     }
 
+    /// What is thought of the members, and why.
+    pub fn why(&self) -> Answer<WhyReport> {
+        self.order(Order::Why)
+    }
+
     /// Gives the array an opened device as a spare, under an identity that no device has had; if a
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
@@ -178,6 +184,7 @@ pub(super) enum Order {
     FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
     SetScheme(Scheme, Reply<()>),
     Scheme(Reply<Scheme>),
+    Why(Reply<WhyReport>),
     Add { device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
     Gone(DeviceId),
     Stop(Option<Reply<()>>),
@@ -272,6 +279,7 @@ impl Shared {
             Order::FlashLog { answer, .. } => reply(answer, Err(why())),
             Order::SetScheme(_, answer) => reply(answer, Err(why())),
             Order::Scheme(answer) => reply(answer, Err(why())),
+            Order::Why(answer) => reply(answer, Err(why())),
             Order::Add { answer, .. } => reply(answer, Err(why())),
             Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),
             Order::Gone(_) | Order::Stop(None) => {}

@@ -9,6 +9,7 @@ use steering::collect::{Flash, Limits, Order};
 use steering::scheme::{SCHEMES, Scheme};
 use steering::{Members, Source, Steward};
 
+use super::why::WhyReport;
 use crate::ring::Ring;
 
 /// Blocks that may be read beyond what is asked for to go around busy members, per block that is,
@@ -111,6 +112,13 @@ impl Steering {
             });
         }
         steward.busy(now, collecting).map(Input::Busy)
+    }
+
+    /// What is thought of the members at `now`, which is `wall` in seconds since 1970, and why.
+    pub(super) fn why(&self, now: Instant, wall: u64, engine: &Engine) -> WhyReport {
+        let steward = self.steward.as_ref().map(|(devices, steward)| (&**devices, steward));
+        let members = engine.geometry().members();
+        WhyReport::new((now, wall), self.scheme, members, steward, engine.counters())
     }
 
     /// Takes note of members that are other devices than before.

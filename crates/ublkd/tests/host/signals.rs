@@ -8,7 +8,7 @@ use raidcore::meta::Consistency;
 use steering::Source;
 use steering::scheme::Scheme;
 use ublkd::flash::Named;
-use ublkd::host::{HostConfig, HostHandle};
+use ublkd::host::{HostConfig, HostHandle, Known};
 
 use crate::array::{Client, Files};
 use crate::{config, open};
@@ -76,6 +76,18 @@ fn reads_go_around_members_that_are_slow_though_they_say_nothing() {
         client.churn(100);
     }
     client.verify();
+    let why = handle.why().wait().unwrap();
+    assert_eq!((&*why.policy, why.members.len()), ("reconstruct", 4));
+    let known = why.members.iter().map(|member| match &member.known {
+        Known::Detected(known) => known,
+        other @ (Known::Nothing | Known::Told { .. }) => panic!("{other:?}"),
+    });
+    let (judged, settled) = known.fold((0, 0), |(judged, settled), known| {
+        assert!(known.late <= known.judged);
+        (judged + known.judged, settled + known.right + known.wrong)
+    });
+    assert!(judged > 0 && why.detours.0 > 0 && !why.verdicts.is_empty(), "{why:?}");
+    assert!(settled >= why.verdicts.iter().filter(|v| v.text.contains("over")).count() as u64);
     // Who decides that reads go home decides it for all.
     handle.set_scheme(Scheme::named("plain").unwrap()).wait().unwrap();
     client.settle();
@@ -83,5 +95,8 @@ fn reads_go_around_members_that_are_slow_though_they_say_nothing() {
     client.churn(300);
     client.verify();
     assert_eq!(detours(&handle), before);
+    let why = handle.why().wait().unwrap();
+    assert!(why.members.iter().all(|member| member.known == Known::Nothing), "{why:?}");
+    assert!(why.verdicts.is_empty());
     handle.stop().wait().unwrap();
 }

@@ -1,0 +1,102 @@
+//! `evenkeel status --why`: which members are busy, how that is known, and how often it was right.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+use steering::detect::{Kind, Mood};
+use ublkd::control::{Client, WhyReport};
+use ublkd::create::wall_clock;
+use ublkd::host::{AdviceReport, Detected, Known, MemberWhy, Verdict};
+
+use crate::output::{Output, duration};
+
+/// How many verdicts are shown.
+const VERDICTS_SHOWN: usize = 8;
+
+pub(crate) fn why(name: &str, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    let report = Client::connect(run_dir, name)?.why()?;
+    output.result(&json!(report), || text(name, &report));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(name: &str, report: &WhyReport) -> String {
+    let (detours, extra) = report.detours;
+    let mut lines = vec![
+        format!(" array: {name}"),
+        format!(
+            "policy: {}; {detours} reads went around busy members, and read {extra} blocks more for \
+             it",
+            report.policy
+        ),
+        String::new(),
+    ];
+    lines.extend(report.members.iter().map(member));
+    if !report.advice.is_empty() {
+        lines.push(String::new());
+        lines.extend(report.advice.iter().map(|advice| advised(name, advice)));
+    }
+    if !report.verdicts.is_empty() {
+        lines.push(String::new());
+        lines.extend(report.verdicts.iter().take(VERDICTS_SHOWN).map(verdict));
+    }
+    lines.join("\n")
+}
+
+fn member(member: &MemberWhy) -> String {
+    let (mood, how) = match &member.known {
+        Known::Nothing => ("-", "not asked: reads go home, or there is no device".to_owned()),
+        Known::Told { busy: true } => ("BUSY", "it says so itself".to_owned()),
+        Known::Told { busy: false } => ("free", "it says so itself".to_owned()),
+        Known::Detected(detected) => (mood(detected.mood), judged(detected)),
+    };
+    format!("  member {:<3} {mood:<8} {how}", member.member)
+}
+
+fn mood(mood: Mood) -> &'static str {
+    match mood {
+        Mood::Free => "free",
+        Mood::Suspect => "suspect",
+        Mood::Busy => "BUSY",
+    }
+}
+
+fn judged(detected: &Detected) -> String {
+    let percent = |share: Option<f64>| share.map(|share| format!("{:.0} %", 100.0 * share));
+    let found = match percent(detected.precision) {
+        None => "never found busy so far".to_owned(),
+        Some(right) => {
+            let verdicts = detected.right + detected.wrong;
+            format!("found busy {verdicts} times, {right} of these rightly")
+        }
+    };
+    let late = match percent(detected.recall) {
+        None => format!("none of {} I/Os was late", detected.judged),
+        Some(foreseen) => {
+            format!(
+                "{} of {} I/Os were late, {foreseen} of these foreseen",
+                detected.late, detected.judged
+            )
+        }
+    };
+    format!("{found}; {late}")
+}
+
+fn advised(name: &str, advice: &AdviceReport) -> String {
+    let AdviceReport { member, kind, median_percent, p99_percent } = *advice;
+    let kind = match kind {
+        Kind::Read => "reads",
+        Kind::Write => "writes",
+    };
+    format!(
+        " slow: member {member} has been slower than the others for two days: its {kind} take \
+         {median_percent} % of theirs (p99: {p99_percent} %)\n        -> check it (smartctl), or \
+         replace it: `evenkeel disk replace {name} {member} PATH`"
+    )
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    let ago = duration(wall_clock().saturating_sub(verdict.at));
+    format!("  {ago:>14} ago  member {}: {}", verdict.member, verdict.text)
+}

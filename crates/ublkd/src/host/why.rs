@@ -1,0 +1,186 @@
+//! What is thought of an array's members, and why, for who asks.
+
+use det::Instant;
+use raidcore::engine::Counters;
+use raidcore::units::DeviceId;
+use serde::{Deserialize, Serialize};
+use steering::Steward;
+use steering::detect::{Advice, Decision, Kind, Mood, Outcome};
+use steering::scheme::Scheme;
+
+/// How many verdicts are told.
+const VERDICTS_TOLD: usize = 32;
+
+/// What is thought of an array's members, and why.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WhyReport {
+    /// What is done about garbage collection.
+    pub policy: String,
+    /// Reads that went around busy members, and the blocks that these have read beyond what was
+    /// asked for, since the start.
+    pub detours: (u64, u64),
+    /// The members, in order.
+    pub members: Vec<MemberWhy>,
+    /// Members that ought to be looked at, and perhaps replaced.
+    pub advice: Vec<AdviceReport>,
+    /// The latest verdicts that a member is busy, the newest first.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What is thought of a member.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MemberWhy {
+    /// Its number.
+    pub member: u8,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub known: Known,
+}
+
+/// How it is known whether a member is busy.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "from", rename_all = "lowercase")]
+pub enum Known {
+    /// Nobody asks: by this policy reads go home, or it has no device.
+    Nothing,
+    /// It says itself when it collects garbage.
+    Told {
+        /// Whether it says so now.
+        busy: bool,
+    },
+    /// It is told from how long its I/Os take.
+    Detected(Detected),
+}
+
+/// What how long its I/Os take tells of a member, since the policy was set or the device became a
+/// member.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Detected {
+    /// What is thought of it now.
+    #[serde(with = "MoodName")]
+    pub mood: Mood,
+    /// Its I/Os under way.
+    pub in_flight: u32,
+    /// Verdicts that it is busy which were right: late I/Os went on waiting.
+    pub right: u64,
+    /// Verdicts that were wrong.
+    pub wrong: u64,
+    /// The share of those that were right; none if there are none.
+    pub precision: Option<f64>,
+    /// I/Os that have ended and could be judged.
+    pub judged: u64,
+    /// Of these, late ones.
+    pub late: u64,
+    /// The share of the late ones of which it was known at their beginning that the member is
+    /// busy; none if there are none. Those that went around it are not among them.
+    pub recall: Option<f64>,
+}
+
+/// A member has been slower than its peers for two days.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AdviceReport {
+    /// Its number.
+    pub member: u8,
+    /// What it is slow at.
+    #[serde(with = "KindName")]
+    pub kind: Kind,
+    /// Its median latency in percent of its peers'.
+    pub median_percent: u32,
+    /// Its 99th percentile in percent of its peers'.
+    pub p99_percent: u32,
+}
+
+/// A verdict that a member is busy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Verdict {
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// About which member.
+    pub member: u8,
+    /// Whether it was right, as soon as that is known.
+    pub right: Option<bool>,
+    /// Why it was made and what became of it, in words.
+    pub text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Mood", rename_all = "lowercase")]
+enum MoodName {
+    Free,
+    Suspect,
+    Busy,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Kind", rename_all = "lowercase")]
+enum KindName {
+    Read,
+    Write,
+}
+
+impl WhyReport {
+    /// What is known at `now`, which is `wall` in seconds since 1970.
+    pub(super) fn new(
+        (now, wall): (Instant, u64),
+        scheme: Scheme,
+        members: usize,
+        steward: Option<(&[Option<DeviceId>], &Steward)>,
+        counters: Counters,
+    ) -> Self {
+        let steward = steward.filter(|_| scheme.goes_around());
+        let known = |member: usize| {
+            let asked = steward.filter(|(devices, _)| devices[member].is_some());
+            asked.map_or(Known::Nothing, |(_, steward)| Known::of(steward, member))
+        };
+        let detector =
+            steward.and_then(|(_, steward)| steward.signals()).map(|signals| signals.detector());
+        let verdict = |decision: &Decision| Verdict {
+            at: wall.saturating_sub((now - decision.at).as_secs()),
+            member: decision.member as u8,
+            right: match decision.outcome {
+                Outcome::Open => None,
+                Outcome::Right { .. } => Some(true),
+                Outcome::Wrong => Some(false),
+            },
+            text: decision.to_string(),
+        };
+        let recent = detector.into_iter().flat_map(|detector| detector.log().recent());
+        Self {
+            policy: scheme.name.to_owned(),
+            detours: (counters.detours, counters.detour_blocks),
+            members: (0..members)
+                .map(|member| MemberWhy { member: member as u8, known: known(member) })
+                .collect(),
+            advice: detector.into_iter().flat_map(|d| d.advice()).map(AdviceReport::of).collect(),
+            verdicts: recent.take(VERDICTS_TOLD).map(verdict).collect(),
+        }
+    }
+}
+
+impl Known {
+    fn of(steward: &Steward, member: usize) -> Self {
+        let watching = steward.signals().filter(|signals| !signals.telling().has(member));
+        let Some(signals) = watching else {
+            return Self::Told { busy: steward.who_is_busy().has(member) };
+        };
+        let detector = signals.detector();
+        let score = detector.log().score_of(member);
+        Self::Detected(Detected {
+            mood: detector.mood(member),
+            in_flight: detector.in_flight(member),
+            right: score.right,
+            wrong: score.wrong,
+            precision: score.precision(),
+            judged: score.judged,
+            late: score.late,
+            recall: score.recall_of_ios(),
+        })
+    }
+}
+
+impl AdviceReport {
+    fn of(advice: Advice) -> Self {
+        let Advice { member, kind, median_percent, p99_percent } = advice;
+        Self { member: member as u8, kind, median_percent, p99_percent }
+    }
+}
