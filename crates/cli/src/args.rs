@@ -231,6 +231,11 @@ pub(crate) struct StartArgs {
     /// Serve as a block device
     #[arg(long)]
     pub(crate) ublk: bool,
+    /// Serve metrics for Prometheus over HTTP; on 127.0.0.1:9712 if no address is given. Whoever
+    /// reaches the address can read them
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "127.0.0.1:9712")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Return when the array serves, and leave it running
     #[arg(long, short)]
     pub(crate) background: bool,

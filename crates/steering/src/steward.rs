@@ -3,7 +3,9 @@
 //!
 //! Invariant: a scheme by which reads go home watches nobody.
 
+use alloc::vec::Vec;
 use core::mem;
+use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Io, IoId};
@@ -43,6 +45,8 @@ pub struct Steward {
     telling: Set,
     collecting: Set,
     busy: Set,
+    /// Since when each of the busy members is, and for how long the members were before.
+    busy_times: Vec<(Instant, Duration)>,
 }
 
 impl Steward {
@@ -56,6 +60,7 @@ impl Steward {
             telling: Set::EMPTY,
             collecting: Set::EMPTY,
             busy: Set::EMPTY,
+            busy_times: alloc::vec![(now, Duration::ZERO); members.count],
         };
         steward.changed(now, members, Set::EMPTY);
         steward
@@ -128,13 +133,26 @@ impl Steward {
             None => collecting,
         };
         let busy = busy.or(self.watch.as_ref().map_or(Set::EMPTY, Watch::turns));
-        (mem::replace(&mut self.busy, busy) != busy).then_some(busy)
+        let before = mem::replace(&mut self.busy, busy);
+        busy.minus(before).for_each(|member| self.busy_times[member].0 = now);
+        for member in before.minus(busy) {
+            let (since, time) = &mut self.busy_times[member];
+            *time += now - *since;
+        }
+        (before != busy).then_some(busy)
     }
 
     /// Who is busy, as it was last found.
     #[must_use]
     pub fn who_is_busy(&self) -> Set {
         self.busy
+    }
+
+    /// For how long a member has been busy in all.
+    #[must_use]
+    pub fn busy_time(&self, now: Instant, member: usize) -> Duration {
+        let (since, time) = self.busy_times[member];
+        if self.busy.has(member) { time + (now - since) } else { time }
     }
 
     /// What is known from latencies, if anybody is watched.

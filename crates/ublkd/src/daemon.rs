@@ -11,6 +11,7 @@ mod fronts;
 mod notify;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,9 +22,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub use fronts::{FrontConfig, FrontError};
 
 use crate::attach::{AttachError, attach, find};
-use crate::control::{BindError, Front, Server, Service, Stopper};
+use crate::control::{BindError, Facts, Front, Server, Service, Stopper};
 use crate::flash::Named;
 use crate::host::{Host, HostConfig, HostError, HostHandle};
+use crate::metrics::MetricsServer;
 use fronts::Fronts;
 
 /// What to run, and how.
@@ -39,6 +41,9 @@ pub struct DaemonConfig {
     pub host: HostConfig,
     /// How it is served.
     pub fronts: FrontConfig,
+    /// Where programs that watch it can ask for metrics, over HTTP. Whoever reaches this address can
+    /// read them.
+    pub metrics: Option<SocketAddr>,
     /// Where its sockets are.
     pub run_dir: PathBuf,
 }
@@ -55,6 +60,14 @@ pub enum DaemonError {
     /// A front end can't serve.
     #[error(transparent)]
     Front(#[from] FrontError),
+    /// Metrics can't be served.
+    #[error("{address}: metrics can't be served there: {source}; choose another by --metrics")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
     /// The kernel refuses what the data path needs.
     #[error(
         "the data path can't be set up: {0}; it needs io_uring, which \
@@ -108,6 +121,13 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         tracing::warn!(array = %name, "{warning}");
     }
     let server = Server::bind(&config.run_dir, &name)?;
+    let metrics = match config.metrics {
+        None => None,
+        Some(address) => {
+            let bound = MetricsServer::bind(address).await;
+            Some(bound.map_err(|source| DaemonError::Metrics { address, source })?)
+        }
+    };
     let (volume, host) = Host::spawn(config.host, attached.assembled, attached.devices)
         .map_err(DaemonError::Host)?;
     let started = async {
@@ -132,7 +152,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     };
     // From here on the front ends alone keep the volume.
     drop(volume);
-    let running = Running { name, record, warnings, server, host, fronts };
+    let running = Running { name, record, warnings, server, metrics, host, fronts };
     running.serve(&mut signals, ready).await
 }
 
@@ -142,6 +162,7 @@ struct Running {
     record: ArrayRecord,
     warnings: Vec<String>,
     server: Server,
+    metrics: Option<MetricsServer>,
     host: HostHandle,
     fronts: Fronts,
 }
@@ -154,7 +175,11 @@ impl Running {
         ready: impl FnOnce(&Ready),
     ) -> Result<(), DaemonError> {
         let stopper = Stopper::default();
-        let (host, fronts) = (self.host.clone(), self.fronts.list());
+        let (host, mut fronts) = (self.host.clone(), self.fronts.list());
+        if let Some(metrics) = &mut self.metrics {
+            metrics.serve(Facts::of(&self.record), host.clone());
+            fronts.push(Front { kind: "metrics".to_owned(), address: metrics.uri() });
+        }
         let service = Arc::new(Service::new(host, &self.record, fronts.clone(), stopper.clone()));
         let events = Arc::clone(&service);
         let events = tokio::spawn(async move { events.follow_events().await });

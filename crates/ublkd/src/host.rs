@@ -9,6 +9,7 @@
 
 mod data;
 mod handle;
+mod metrics;
 mod notes;
 mod steer;
 mod why;
@@ -30,10 +31,13 @@ use crate::volume::{Volume, VolumeConfig};
 use data::Setup;
 pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
+pub use metrics::{MemberMetrics, Metrics};
 pub use notes::{Event, Notes};
 pub use why::{AdviceReport, Detected, Known, MemberWhy, Verdict, WhyReport};
 
-pub use crate::ring::{DelayedIo, FlashLog, FlashReport, Quantiles};
+pub use crate::ring::{
+    DelayedIo, FlashLog, FlashReport, IoStats, LATENCY_BOUNDS_NS, Quantiles, Transfers,
+};
 
 /// How an array is run.
 #[derive(Clone, Copy, Debug)]

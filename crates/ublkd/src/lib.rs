@@ -13,6 +13,7 @@ pub mod flash;
 pub mod front;
 pub mod host;
 pub mod members;
+pub mod metrics;
 mod ops;
 mod ring;
 pub mod signature;

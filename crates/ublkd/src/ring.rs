@@ -13,6 +13,7 @@
 
 mod flash;
 mod kernel;
+mod stats;
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,6 +33,7 @@ use crate::ops::{Model, Next, OpId, OpKind, Ops};
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
 use kernel::{build, entry, passing, register_memory};
+pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 
 /// Completions that are nobody's I/O.
 const BELL: u64 = u64::MAX;
@@ -55,6 +57,7 @@ struct Member {
     keeps_everything: bool,
     /// Whether it is modelled as an SSD.
     flash: bool,
+    stats: IoStats,
 }
 
 /// How to make a ring.
@@ -146,6 +149,7 @@ impl Ring {
             released: false,
             keeps_everything: false,
             flash: drive.is_some(),
+            stats: IoStats::default(),
             device,
         });
         if let Some(drive) = drive {
@@ -309,6 +313,21 @@ impl Ring {
     /// Whether a device says that it collects garbage: only modelled SSDs do.
     pub(crate) fn is_collecting(&self, device: DeviceId) -> bool {
         self.find(device).is_some_and(|index| self.drives.is_collecting(index))
+    }
+
+    /// Whether a device collects garbage, and for how long it has, if it says so.
+    pub(crate) fn collecting(
+        &mut self,
+        now: Instant,
+        device: DeviceId,
+    ) -> Option<(bool, Duration)> {
+        self.drives.collecting(now, self.find(device)?)
+    }
+
+    /// What a device has done.
+    pub(crate) fn stats(&self, device: DeviceId) -> IoStats {
+        let member = self.find(device).and_then(|at| self.members[usize::from(at.0)].as_ref());
+        member.map_or_else(IoStats::default, |member| member.stats)
     }
 
     /// How a device is, if it says so.
@@ -496,10 +515,15 @@ impl Ring {
     /// An op has ended.
     fn finish(&mut self, now: Instant, id: OpId, result: Result<(), IoError>, arena: &mut Arena) {
         let op = self.ops.get(id);
-        if let (Model::Ended(ended), Ok(())) = (op.model, result) {
+        if result.is_ok() {
             let began =
                 Instant(op.deadline.0.saturating_sub(self.config.io_timeout.as_nanos() as u64));
-            self.drives.count(op, began, ended, now);
+            if let Model::Ended(ended) = op.model {
+                self.drives.count(op, began, ended, now);
+            }
+            if let Some(member) = &mut self.members[usize::from(op.member.0)] {
+                member.stats.add(op.kind, op.bytes, now - began);
+            }
         }
         self.done.push_back((op.io, result));
         self.retire(id, arena);

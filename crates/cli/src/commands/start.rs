@@ -131,6 +131,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
             fuse: args.fuse,
             ublk: args.ublk,
         },
+        metrics: args.metrics,
         run_dir: run_dir.to_path_buf(),
     }
 }
@@ -160,6 +161,7 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::Attach(_) => "attach",
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
+        DaemonError::Metrics { .. } => "metrics",
         DaemonError::Host(_) | DaemonError::Signals(_) => "system",
         DaemonError::NotServing(_) => "not-serving",
         DaemonError::Stop(_) => "unclean",

@@ -1,5 +1,8 @@
 //! An array's life, by the command.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use crate::world::{MIB, World};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -48,6 +51,25 @@ fn an_array_is_made_broken_mended_and_started_again() {
     assert!(said.contains("m1: the array has gone on without it"), "{said}");
     world.run("start --background --name tank .").done();
     assert_eq!(world.status("tank")["health"], "online");
+}
+
+#[test]
+fn metrics_are_served_where_it_was_asked() {
+    let world = tank();
+    let ready = world.run("start --background --json --metrics=127.0.0.1:0 m0 m1 m2").json();
+    let fronts = ready["ready"]["fronts"].as_array().expect("a list");
+    assert_eq!(fronts[1]["kind"], "metrics", "{fronts:?}");
+    let uri = fronts[1]["address"].as_str().expect("an address");
+    let address = uri.trim_start_matches("http://").trim_end_matches("/metrics");
+    let mut stream = TcpStream::connect(address).expect("a server");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it listens");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("it answers");
+    assert!(page.contains("\nevenkeel_info{array=\"tank\",uuid="), "{page}");
+    let taken = world.run(&format!("start --background --metrics={address} m0 m1 m2"));
+    taken.failed(&["tank"]);
+    world.run("stop tank").done();
+    assert!(TcpStream::connect(address).is_err(), "nobody is left to answer");
 }
 
 #[test]

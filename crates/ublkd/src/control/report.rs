@@ -221,7 +221,7 @@ pub struct ScrubReport {
 /// How the array can be reached.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Front {
-    /// "nbd", "fuse" or "ublk".
+    /// "nbd", "fuse", "ublk", or "metrics".
     pub kind: String,
     /// A URI, or the path of a file or device.
     pub address: String,

@@ -25,6 +25,7 @@ use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Set, Tag};
 
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
+use super::metrics::Metrics;
 use super::steer::Steering;
 use super::{Event, HostConfig};
 use crate::arena::Arena;
@@ -250,6 +251,10 @@ impl Data {
             Order::Scheme(answer) => reply(answer, Ok(self.steering.scheme())),
             Order::Why(answer) => {
                 reply(answer, Ok(self.steering.why(self.now, wall_seconds(), &self.engine)));
+            }
+            Order::Metrics(answer) => {
+                let metrics = Metrics::new(self.now, &self.engine, &self.steering, &mut self.ring);
+                reply(answer, Ok(metrics));
             }
             Order::Add { device, uuid, answer } => self.add(device, uuid, answer),
             Order::Gone(device) => self.feed(Input::DeviceGone(device)),

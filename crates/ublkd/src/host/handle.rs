@@ -18,6 +18,7 @@ use raidcore::units::DeviceId;
 use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
+use super::metrics::Metrics;
 use super::notes::{Log, Notes};
 use super::why::WhyReport;
 use crate::members::Device;
@@ -117,6 +118,11 @@ impl HostHandle {
         self.order(Order::Why)
     }
 
+    /// What programs that watch it want to know.
+    pub fn metrics(&self) -> Answer<Metrics> {
+        self.order(Order::Metrics)
+    }
+
     /// Gives the array an opened device as a spare, under an identity that no device has had; if a
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
@@ -185,6 +191,7 @@ pub(super) enum Order {
     SetScheme(Scheme, Reply<()>),
     Scheme(Reply<Scheme>),
     Why(Reply<WhyReport>),
+    Metrics(Reply<Metrics>),
     Add { device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
     Gone(DeviceId),
     Stop(Option<Reply<()>>),
@@ -280,6 +287,7 @@ impl Shared {
             Order::SetScheme(_, answer) => reply(answer, Err(why())),
             Order::Scheme(answer) => reply(answer, Err(why())),
             Order::Why(answer) => reply(answer, Err(why())),
+            Order::Metrics(answer) => reply(answer, Err(why())),
             Order::Add { answer, .. } => reply(answer, Err(why())),
             Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),
             Order::Gone(_) | Order::Stop(None) => {}

@@ -2,10 +2,13 @@
 //! say when they collect, and let themselves be told; of others it is detected from how long their
 //! I/Os take.
 
+use std::time::Duration;
+
 use det::Instant;
 use raidcore::engine::{Engine, Input, Io, IoId};
 use raidcore::units::{DeviceId, MemberId, Set};
 use steering::collect::{Flash, Limits, Order};
+use steering::detect::{Mood, Score};
 use steering::scheme::{SCHEMES, Scheme};
 use steering::{Members, Source, Steward};
 
@@ -119,6 +122,20 @@ impl Steering {
         let steward = self.steward.as_ref().map(|(devices, steward)| (&**devices, steward));
         let members = engine.geometry().members();
         WhyReport::new((now, wall), self.scheme, members, steward, engine.counters())
+    }
+
+    /// Whether reads go around a member and for how long they have, if they do at all.
+    pub(super) fn busy(&self, now: Instant, member: usize) -> Option<(bool, Duration)> {
+        let (_, steward) = self.steward.as_ref().filter(|_| self.scheme.goes_around())?;
+        Some((steward.who_is_busy().has(member), steward.busy_time(now, member)))
+    }
+
+    /// Whether a member is thought to be busy, and how often that was right, if it is watched.
+    pub(super) fn score(&self, member: usize) -> Option<(bool, Score)> {
+        let (_, steward) = self.steward.as_ref()?;
+        let signals = steward.signals().filter(|signals| !signals.telling().has(member))?;
+        let detector = signals.detector();
+        Some((detector.mood(member) == Mood::Busy, detector.log().score_of(member)))
     }
 
     /// Takes note of members that are other devices than before.

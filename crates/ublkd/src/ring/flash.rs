@@ -178,6 +178,17 @@ impl Drives {
         drive.is_some_and(|drive| drive.model.is_collecting())
     }
 
+    /// Whether a member collects garbage, and for how long it has since it was opened.
+    pub(super) fn collecting(
+        &mut self,
+        now: Instant,
+        member: MemberIndex,
+    ) -> Option<(bool, Duration)> {
+        let drive = self.drive(member)?;
+        let time = Duration::from_nanos(drive.model.report(now).gc_ns);
+        Some((drive.model.is_collecting(), time))
+    }
+
     /// How a member is, for who decides whose turn it is to collect.
     pub(super) fn steering(&self, member: MemberIndex) -> Option<(Flash, Limits)> {
         let drive = self.drives.iter().find(|drive| drive.member == member)?;

@@ -1,0 +1,59 @@
+//! What programs that watch an array want to know of it, at a moment.
+
+use std::time::Duration;
+
+use det::Instant;
+use raidcore::engine::{Engine, Status};
+use steering::scheme::Scheme;
+
+use super::steer::Steering;
+use crate::ring::{IoStats, Ring};
+
+/// An array at a moment.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// What the engine says.
+    pub status: Status,
+    /// What is done about garbage collection.
+    pub scheme: Scheme,
+    /// The members, in order.
+    pub members: Vec<MemberMetrics>,
+}
+
+/// A member at a moment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MemberMetrics {
+    /// What its device has done since it was opened; nothing if it has none.
+    pub io: IoStats,
+    /// Whether it collects garbage and for how long it has since it was opened, if it says so.
+    pub collecting: Option<(bool, Duration)>,
+    /// Whether reads go around it and for how long they have, if they do at all.
+    pub busy: Option<(bool, Duration)>,
+    /// Verdicts from its latencies that it is busy which were right, and which were wrong, if it is
+    /// watched.
+    pub verdicts: Option<(u64, u64)>,
+    /// How likely an I/O that is sent to it now is late: the share that was, of those sent while it
+    /// was thought to be as it is now; none if it is not watched, or there were none.
+    pub late: Option<f64>,
+}
+
+impl Metrics {
+    pub(super) fn new(now: Instant, engine: &Engine, steering: &Steering, ring: &mut Ring) -> Self {
+        let status = engine.status();
+        let members = status.members.iter().map(|member| {
+            let number = member.member.index();
+            let score = steering.score(number);
+            MemberMetrics {
+                io: member.device.map(|device| ring.stats(device)).unwrap_or_default(),
+                collecting: member.device.and_then(|device| ring.collecting(now, device)),
+                busy: steering.busy(now, number),
+                verdicts: score.map(|(_, score)| (score.right, score.wrong)),
+                late: score.and_then(|(busy, score)| {
+                    if busy { score.precision_of_ios() } else { score.late_otherwise() }
+                }),
+            }
+        });
+        let members = members.collect();
+        Self { status, scheme: steering.scheme(), members }
+    }
+}

@@ -1,0 +1,126 @@
+//! What programs that watch the array are told: an HTTP server for Prometheus, on `/metrics`.
+//!
+//! Invariants, whatever clients do:
+//! - At most [`CLIENTS_MAX`] are connected; each is done after [`CLIENT_TIME`] and has sent at most
+//!   [`HEAD_BYTES_MAX`].
+//! - The data thread is asked once in [`PAGE_TIME`] at most.
+
+mod http;
+mod page;
+mod text;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+
+use crate::control::Facts;
+use crate::host::HostHandle;
+
+/// How many clients are served at once; others wait to be accepted.
+pub const CLIENTS_MAX: usize = 8;
+
+/// How long a client has from being accepted to having its answer.
+pub const CLIENT_TIME: Duration = Duration::from_secs(5);
+
+/// The longest request, in bytes.
+pub const HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// For how long a page is given to all who ask.
+pub const PAGE_TIME: Duration = Duration::from_millis(200);
+
+/// A server that listens. It ends when this is dropped.
+#[derive(Debug)]
+pub struct MetricsServer {
+    address: SocketAddr,
+    listener: Option<TcpListener>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl MetricsServer {
+    /// Takes the address. Clients wait until [`MetricsServer::serve`].
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        Ok(Self { address: listener.local_addr()?, listener: Some(listener), task: None })
+    }
+
+    /// Where the metrics are.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        format!("http://{}/metrics", self.address)
+    }
+
+    /// Answers clients from now on.
+    pub fn serve(&mut self, facts: Facts, host: HostHandle) {
+        if let Some(listener) = self.listener.take() {
+            self.task = Some(tokio::spawn(accept(listener, Arc::new(Pages::new(facts, host)))));
+        }
+    }
+}
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, pages: Arc<Pages>) {
+    let mut clients = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if clients.len() < CLIENTS_MAX => match accepted {
+                Ok((stream, _)) => {
+                    let pages = Arc::clone(&pages);
+                    clients.spawn(async move {
+                        let talk = http::talk(stream, || pages.latest());
+                        // Who is too slow gets no answer.
+                        let _ = tokio::time::timeout(CLIENT_TIME, talk).await;
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a client that asks for metrics");
+                    // Out of descriptors, most likely.
+                    tokio::time::sleep(PAGE_TIME).await;
+                }
+            },
+            Some(_) = clients.join_next(), if !clients.is_empty() => {}
+        }
+    }
+}
+
+/// Pages, and the latest one.
+struct Pages {
+    facts: Facts,
+    host: HostHandle,
+    latest: Mutex<Option<(Instant, Arc<str>)>>,
+}
+
+impl Pages {
+    fn new(facts: Facts, host: HostHandle) -> Self {
+        Self { facts, host, latest: Mutex::new(None) }
+    }
+
+    /// A page that is not older than [`PAGE_TIME`]; none when the array has ended.
+    async fn latest(&self) -> Option<Arc<str>> {
+        let mut latest = self.latest.lock().await;
+        if let Some((made, page)) = &*latest
+            && made.elapsed() < PAGE_TIME
+        {
+            return Some(Arc::clone(page));
+        }
+        let metrics = self.host.metrics().await.ok()?;
+        let page: Arc<str> = page::page(&self.facts, &metrics).into();
+        *latest = Some((Instant::now(), Arc::clone(&page)));
+        Some(page)
+    }
+}

@@ -1,0 +1,246 @@
+//! An array's metrics: which there are, what they are called, and what they mean.
+
+use raidcore::engine::{ArrayHealth, PassKind};
+use raidcore::meta::SlotState;
+use raidcore::units::BLOCK_BYTES;
+
+use super::text::{Labels, Text};
+use crate::control::Facts;
+use crate::host::{LATENCY_BOUNDS_NS, MemberMetrics, Metrics, Transfers};
+
+/// The whole page.
+pub(super) fn page(facts: &Facts, metrics: &Metrics) -> String {
+    let mut text = Text::default();
+    array(&mut text, facts, metrics);
+    counters(&mut text, facts, metrics);
+    pass(&mut text, facts, metrics);
+    let members = Members::new(facts, metrics);
+    members.state(&mut text, metrics);
+    members.io(&mut text);
+    members.busy(&mut text);
+    text.finish()
+}
+
+fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
+    let name = ("array", &*facts.name);
+    let status = &metrics.status;
+    text.gauge("evenkeel_info", "What does not change while the array runs, and its policy.")
+        .sample(
+            &[
+                name,
+                ("uuid", &facts.uuid),
+                ("level", &facts.level),
+                ("consistency", &facts.consistency),
+                ("policy", metrics.scheme.name),
+                ("version", env!("CARGO_PKG_VERSION")),
+            ],
+            1,
+        );
+    let health = match status.health {
+        ArrayHealth::Online => "online",
+        ArrayHealth::Degraded => "degraded",
+        ArrayHealth::Failed => "failed",
+    };
+    text.gauge("evenkeel_health", "1 for how well the array is: online, degraded or failed.")
+        .states(&[name], "state", &["online", "degraded", "failed"], health);
+    text.gauge("evenkeel_capacity_bytes", "What users see.").sample(&[name], facts.capacity_bytes);
+    text.gauge("evenkeel_spares", "Devices that wait to take a member's place.")
+        .sample(&[name], status.spares.len());
+    text.gauge("evenkeel_dirty_regions", "Regions marked in the write-intent bitmap.")
+        .sample(&[name], status.dirty_regions.0);
+    let mut staged = text.gauge("evenkeel_staged_bytes", "In the staging log, not at home yet.");
+    if let Some(staging) = &status.staging {
+        staged.sample(&[name], staging.dirty * BLOCK_BYTES as u64);
+    }
+}
+
+fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
+    let name = ("array", &*facts.name);
+    let c = metrics.status.counters;
+    let mut requests = text.counter("evenkeel_requests_total", "Requests that have ended.");
+    requests.sample(&[name, ("result", "ok")], c.requests);
+    requests.sample(&[name, ("result", "error")], c.errors);
+    let mut writes = text.counter(
+        "evenkeel_stripe_writes_total",
+        "Stripe writes that needed no read (full), by read-modify-write (delta), by \
+         reconstruct-write (reconstruct).",
+    );
+    writes.sample(&[name, ("way", "full")], c.full_stripe_writes);
+    writes.sample(&[name, ("way", "delta")], c.delta_writes);
+    writes.sample(&[name, ("way", "reconstruct")], c.reconstruct_writes);
+    let mut counter = |metric, help, value: u64| text.counter(metric, help).sample(&[name], value);
+    counter(
+        "evenkeel_unjournaled_writes_total",
+        "Full stripe writes that went past the journal.",
+        c.unjournaled_writes,
+    );
+    counter(
+        "evenkeel_merged_writes_total",
+        "Writes that were carried out together with another of the same stripe.",
+        c.merged_writes,
+    );
+    counter(
+        "evenkeel_reconstructed_reads_total",
+        "Reads served by reconstruction, detours included.",
+        c.reconstructed_reads,
+    );
+    counter("evenkeel_detours_total", "Reads that went around busy members.", c.detours);
+    counter(
+        "evenkeel_detour_extra_bytes_total",
+        "What these have read beyond what was asked for.",
+        c.detour_blocks * BLOCK_BYTES as u64,
+    );
+    counter("evenkeel_journal_entries_total", "Journal entries written.", c.journal_entries);
+    counter("evenkeel_metadata_writes_total", "Metadata blocks written.", c.meta_stores);
+    let staged = [
+        ("evenkeel_staged_writes_total", "Writes staged on other members.", c.staged_writes),
+        (
+            "evenkeel_staging_full_total",
+            "Writes that would have been staged, but there was no room.",
+            c.staging_full,
+        ),
+    ];
+    staged.into_iter().for_each(|(metric, help, value)| counter(metric, help, value));
+    let bytes = |blocks| blocks * BLOCK_BYTES as u64;
+    let moved = [
+        ("evenkeel_staged_bytes_total", "What staged writes wrote.", c.staged_blocks),
+        ("evenkeel_staged_read_bytes_total", "What was read from the staging log.", c.staged_reads),
+        (
+            "evenkeel_reclaimed_bytes_total",
+            "What was brought home from the staging log.",
+            c.reclaimed_blocks,
+        ),
+    ];
+    moved.into_iter().for_each(|(metric, help, blocks)| counter(metric, help, bytes(blocks)));
+}
+
+fn pass(text: &mut Text, facts: &Facts, metrics: &Metrics) {
+    let mut done = text.gauge(
+        "evenkeel_background_done_ratio",
+        "How far the rebuild, resync or scrub is, if there is one.",
+    );
+    if let Some(pass) = metrics.status.pass {
+        let task = match pass.kind {
+            PassKind::Resync => "resync",
+            PassKind::Rebuild(_) => "rebuild",
+            PassKind::Scrub { .. } => "scrub",
+        };
+        let ratio = if pass.total == 0 { 1.0 } else { pass.done as f64 / pass.total as f64 };
+        done.sample(&[("array", &facts.name), ("task", task)], ratio);
+    }
+}
+
+/// The members with their numbers in words.
+struct Members<'a> {
+    array: &'a str,
+    members: Vec<(String, &'a MemberMetrics)>,
+}
+
+impl<'a> Members<'a> {
+    fn new(facts: &'a Facts, metrics: &'a Metrics) -> Self {
+        let numbers = metrics.status.members.iter().map(|member| member.member.0.to_string());
+        Self { array: &facts.name, members: numbers.zip(&metrics.members).collect() }
+    }
+
+    fn state(&self, text: &mut Text, metrics: &Metrics) {
+        let mut states = text
+            .gauge("evenkeel_member_state", "1 for a member's state: up, rebuilding or failed.");
+        for ((number, _), member) in self.members.iter().zip(&metrics.status.members) {
+            let state = match member.state {
+                SlotState::Up => "up",
+                SlotState::Rebuilding { .. } => "rebuilding",
+                SlotState::Failed => "failed",
+            };
+            let all = ["up", "rebuilding", "failed"];
+            states.states(&[("array", self.array), ("member", number)], "state", &all, state);
+        }
+        let mut errors = text.counter(
+            "evenkeel_member_errors_total",
+            "I/O errors of a member since the start, whether corrected or not.",
+        );
+        for ((number, _), member) in self.members.iter().zip(&metrics.status.members) {
+            let labels = |op| [("array", self.array), ("member", &**number), ("op", op)];
+            errors.sample(&labels("read"), member.read_errors);
+            errors.sample(&labels("write"), member.write_errors);
+        }
+    }
+
+    fn io(&self, text: &mut Text) {
+        let bounds = LATENCY_BOUNDS_NS.map(|nanos| nanos as f64 / 1e9);
+        let mut latency = text.histogram(
+            "evenkeel_member_io_seconds",
+            "How long a member's I/Os took that succeeded, metadata included.",
+        );
+        self.each_op(|labels, io| {
+            latency.distribution(labels, bounds.into_iter(), &io.buckets, io.time.as_secs_f64());
+        });
+        let mut bytes =
+            text.counter("evenkeel_member_io_bytes_total", "What these I/Os have moved.");
+        self.each_op(|labels, io| bytes.sample(labels, io.bytes));
+    }
+
+    fn busy(&self, text: &mut Text) {
+        let mut gauge = |metric, help, value: fn(&MemberMetrics) -> Option<f64>| {
+            let mut family = text.gauge(metric, help);
+            self.each(|labels, member| {
+                value(member).into_iter().for_each(|value| family.sample(labels, value));
+            });
+        };
+        gauge("evenkeel_member_busy", "1 while reads go around the member.", |member| {
+            member.busy.map(|(busy, _)| f64::from(busy))
+        });
+        gauge("evenkeel_member_collecting", "1 while a modelled SSD collects garbage.", |member| {
+            member.collecting.map(|(collecting, _)| f64::from(collecting))
+        });
+        gauge(
+            "evenkeel_member_gc_probability",
+            "How likely it is that an I/O sent to the member now is delayed: 0 or 1 where it says \
+             itself that it collects garbage, else the share of late I/Os while it was thought to \
+             be as it is now.",
+            |member| {
+                let says = member.collecting.map(|(collecting, _)| f64::from(collecting));
+                if member.verdicts.is_some() { member.late } else { says }
+            },
+        );
+        let mut counter = |metric, help, value: fn(&MemberMetrics) -> Option<f64>| {
+            let mut family = text.counter(metric, help);
+            self.each(|labels, member| {
+                value(member).into_iter().for_each(|value| family.sample(labels, value));
+            });
+        };
+        counter(
+            "evenkeel_member_busy_seconds_total",
+            "For how long reads went around the member, since the policy was set.",
+            |member| member.busy.map(|(_, time)| time.as_secs_f64()),
+        );
+        counter(
+            "evenkeel_member_collecting_seconds_total",
+            "For how long a modelled SSD has collected garbage since it was opened.",
+            |member| member.collecting.map(|(_, time)| time.as_secs_f64()),
+        );
+        let mut verdicts = text.counter(
+            "evenkeel_member_busy_verdicts_total",
+            "Verdicts from its latencies that the member is busy, by whether they were right.",
+        );
+        self.each(|labels, member| {
+            let Some((right, wrong)) = member.verdicts else { return };
+            let with = |outcome| [labels, &[("outcome", outcome)]].concat();
+            verdicts.sample(&with("right"), right);
+            verdicts.sample(&with("wrong"), wrong);
+        });
+    }
+
+    fn each(&self, mut visit: impl FnMut(Labels<'_>, &MemberMetrics)) {
+        for (number, member) in &self.members {
+            visit(&[("array", self.array), ("member", number)], member);
+        }
+    }
+
+    fn each_op(&self, mut visit: impl FnMut(Labels<'_>, &Transfers)) {
+        for (number, member) in &self.members {
+            for (op, io) in [("read", &member.io.reads), ("write", &member.io.writes)] {
+                visit(&[("array", self.array), ("member", number), ("op", op)], io);
+            }
+        }
+    }
+}
