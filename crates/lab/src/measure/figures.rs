@@ -21,6 +21,8 @@ pub struct Figures {
     pub seconds: f64,
     /// Requests that came.
     pub requests: u64,
+    /// Requests that came, per second of the time in which they did.
+    pub offered_per_second: f64,
     /// Requests that ended, per second.
     pub requests_per_second: f64,
     /// What was read, in bytes per second.
@@ -31,6 +33,8 @@ pub struct Figures {
     pub reads: Latency,
     /// Writes.
     pub writes: Latency,
+    /// Reads and writes together.
+    pub responses: Latency,
     /// The share of requests that were not of whole blocks of 4 KiB; they were widened.
     pub unaligned: f64,
     /// The share of requests for which something had to wait for garbage collection.
@@ -41,6 +45,8 @@ pub struct Figures {
     pub detours: f64,
     /// Blocks that these have read beyond what was asked for, per block that was.
     pub extra_reads: f64,
+    /// Of the reads and writes that met a collecting drive, the share that went around it.
+    pub gc_avoided: f64,
     /// The share of the time in which at least one drive collected garbage.
     pub gc_any: f64,
     /// The share of the time in which at least two did.
@@ -131,6 +137,9 @@ impl Meter {
         let time = self.start.map_or(Duration::ZERO, |start| self.end - start);
         let seconds = time.as_secs_f64();
         let (reads, writes) = (self.reads.latency(), self.writes.latency());
+        let responses = self.reads.and(&self.writes).latency();
+        let coming = self.start.map_or(0.0, |start| (self.last - start).as_secs_f64());
+        let (around, delayed) = (self.drives.detours.0 as f64, self.delayed_by_gc as f64);
         let ended = reads.count + writes.count + self.others;
         let block = BLOCK_BYTES as f64;
         let written = self.written_blocks as f64 * block;
@@ -142,14 +151,16 @@ impl Meter {
             end,
             seconds,
             requests: self.came,
+            offered_per_second: part(self.came as f64, coming),
             requests_per_second: part(ended as f64, seconds),
             read_bytes_per_second: part(read, seconds),
             written_bytes_per_second: part(written, seconds),
             unaligned: part(self.unaligned as f64, self.came as f64),
-            gc_conflicts: part(self.delayed_by_gc as f64, ended as f64),
+            gc_conflicts: part(delayed, ended as f64),
             gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
-            detours: part(self.drives.detours.0 as f64, reads.count as f64),
+            detours: part(around, reads.count as f64),
             extra_reads: part(self.drives.detours.1 as f64, self.read_blocks as f64),
+            gc_avoided: part(around, around + delayed),
             gc_any: self.collecting.share(1, time),
             gc_overlap: self.collecting.share(2, time),
             throughput_variation: variation(self.timeline.full_intervals()),
@@ -161,6 +172,7 @@ impl Meter {
             timeline: self.timeline.timeline(),
             reads,
             writes,
+            responses,
         }
     }
 }

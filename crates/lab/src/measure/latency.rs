@@ -78,6 +78,13 @@ impl Recorder {
         self.squares += (nanos as f64).powi(2);
     }
 
+    /// What both have taken in.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        let mut histogram = self.histogram.clone();
+        histogram.add(&other.histogram).expect("it grows as needed");
+        Self { histogram, sum: self.sum + other.sum, squares: self.squares + other.squares }
+    }
+
     pub(super) fn latency(&self) -> Latency {
         let count = self.histogram.len();
         if count == 0 {

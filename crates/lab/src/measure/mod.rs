@@ -21,6 +21,8 @@ use latency::Recorder;
 #[derive(Clone, Debug)]
 pub struct Meter {
     start: Option<Instant>,
+    /// When the last request came.
+    last: Instant,
     end: Instant,
     reads: Recorder,
     writes: Recorder,
@@ -59,6 +61,7 @@ impl Meter {
     pub fn new(drives: usize) -> Self {
         Self {
             start: None,
+            last: Instant::ORIGIN,
             end: Instant::ORIGIN,
             reads: Recorder::default(),
             writes: Recorder::default(),
@@ -93,8 +96,9 @@ impl Meter {
     }
 
     /// A request has come that is measured.
-    pub fn came(&mut self, kind: Kind, blocks: u32, aligned: bool) {
+    pub fn came(&mut self, at: Instant, kind: Kind, blocks: u32, aligned: bool) {
         self.came += 1;
+        self.last = at;
         self.unaligned += u64::from(!aligned);
         match kind {
             Kind::Read => self.read_blocks += u64::from(blocks),

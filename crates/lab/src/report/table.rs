@@ -129,7 +129,7 @@ impl Figures {
         let (least, most) = (least / unit.0, most / unit.0);
         let decimals = digits(least, 2).clamp(digits(most, 3), digits(most, 4)).min(DECIMALS);
         let decimals = if column.unit == Unit::Count { 0 } else { decimals };
-        let best = best(column.unit, points, &estimates);
+        let best = best(column, points, &estimates);
         Self { column, estimates, best, unit, decimals }
     }
 
@@ -193,9 +193,10 @@ fn unit(unit: Unit, most: f64) -> (f64, &'static str) {
 }
 
 /// Which points are significantly better than every other one of the same workload. Of another
-/// workload there is no better or worse.
-fn best(unit: Unit, points: &[Point<'_>], estimates: &[Option<Estimate>]) -> Vec<bool> {
-    let better: fn(f64, f64) -> bool = match unit {
+/// workload there is no better or worse, nor of what is a means and no end.
+fn best(column: &Column, points: &[Point<'_>], estimates: &[Option<Estimate>]) -> Vec<bool> {
+    let better: fn(f64, f64) -> bool = match column.unit {
+        _ if ["offered/s", "detours", "GC avoided"].contains(&column.name) => |_, _| false,
         Unit::Microseconds | Unit::Share | Unit::Factor => |a, b| a < b,
         Unit::PerSecond | Unit::BytesPerSecond => |a, b| a > b,
         Unit::Seconds | Unit::Count => |_, _| false,

@@ -46,9 +46,18 @@ const fn brief(name: &'static str, unit: Unit, value: fn(&Figures) -> f64) -> Co
 pub const COLUMNS: &[Column] = &[
     column("requests", Unit::Count, |f| f.requests as f64),
     column("virtual time", Unit::Seconds, |f| f.seconds),
+    column("offered/s", Unit::PerSecond, |f| f.offered_per_second),
     brief("requests/s", Unit::PerSecond, |f| f.requests_per_second),
     column("read", Unit::BytesPerSecond, |f| f.read_bytes_per_second),
     column("written", Unit::BytesPerSecond, |f| f.written_bytes_per_second),
+    column("response mean", Unit::Microseconds, |f| f.responses.mean_us),
+    column("response sd", Unit::Microseconds, |f| f.responses.deviation_us),
+    column("response p50", Unit::Microseconds, |f| quantile(&f.responses, "p50")),
+    column("response p95", Unit::Microseconds, |f| quantile(&f.responses, "p95")),
+    column("response p99", Unit::Microseconds, |f| quantile(&f.responses, "p99")),
+    column("response p99.9", Unit::Microseconds, |f| quantile(&f.responses, "p99.9")),
+    column("response p99.99", Unit::Microseconds, |f| quantile(&f.responses, "p99.99")),
+    column("response max", Unit::Microseconds, |f| f.responses.max_us),
     brief("read mean", Unit::Microseconds, |f| f.reads.mean_us),
     column("read sd", Unit::Microseconds, |f| f.reads.deviation_us),
     column("read p50", Unit::Microseconds, |f| quantile(&f.reads, "p50")),
@@ -66,12 +75,14 @@ pub const COLUMNS: &[Column] = &[
     column("write p99.99", Unit::Microseconds, |f| quantile(&f.writes, "p99.99")),
     column("write max", Unit::Microseconds, |f| f.writes.max_us),
     brief("GC duty", Unit::Share, |f| mean(f, |drive| drive.gc_duty)),
+    column("GC duty, most", Unit::Share, |f| most(f, |drive| drive.gc_duty)),
     column("GC events", Unit::Count, |f| sum(f, |drive| drive.gc_events as f64)),
     column("GC mean", Unit::Microseconds, gc_mean),
     column("GC max", Unit::Microseconds, |f| most(f, |drive| drive.gc_max_us)),
     brief("GC conflicts", Unit::Share, |f| f.gc_conflicts),
     brief("detours", Unit::Share, |f| f.detours),
     column("extra reads", Unit::Share, |f| f.extra_reads),
+    column("GC avoided", Unit::Share, |f| f.gc_avoided),
     column("GC any", Unit::Share, |f| f.gc_any),
     column("GC overlap", Unit::Share, |f| f.gc_overlap),
     column("throughput CV", Unit::Factor, |f| f.throughput_variation),
@@ -80,6 +91,8 @@ pub const COLUMNS: &[Column] = &[
     brief("total WAF", Unit::Factor, |f| f.total_waf),
     column("read ampl.", Unit::Factor, |f| f.read_amplification),
     column("erases", Unit::Count, |f| sum(f, |drive| drive.erases as f64)),
+    column("erases, most", Unit::Count, |f| most(f, |drive| drive.erases as f64)),
+    column("age ratio", Unit::Factor, age_ratio),
     column("most worn", Unit::Count, |f| most(f, |drive| f64::from(drive.most_worn))),
 ];
 
@@ -98,6 +111,13 @@ fn mean(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {
 
 fn most(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {
     f.drives.iter().map(value).fold(0.0, f64::max)
+}
+
+/// The wear of the drive that is worn most over that of the one that is worn least; zero if one is
+/// not worn at all.
+fn age_ratio(f: &Figures) -> f64 {
+    let least = f.drives.iter().map(|drive| drive.mean_wear).fold(f64::INFINITY, f64::min);
+    if least > 0.0 { most(f, |drive| drive.mean_wear) / least } else { 0.0 }
 }
 
 fn gc_mean(f: &Figures) -> f64 {

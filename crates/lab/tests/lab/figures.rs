@@ -1,5 +1,6 @@
 //! Figures that theory knows.
 
+use hdrhistogram::Histogram;
 use lab::run::RunEnd;
 
 use crate::world::{RAID5, SSD, closed, figures, near, open};
@@ -119,6 +120,29 @@ fn collection_is_accounted_for() {
 }
 
 #[test]
+fn responses_are_reads_and_writes() {
+    let f = figures(&[RAID5, SSD, &open(2000.0, 0.7), &run(20_000, 5000)]);
+    let (reads, writes, all) = (&f.reads, &f.writes, &f.responses);
+    assert_eq!((all.count, f.requests), (reads.count + writes.count, 20_000));
+    let sum = reads.mean_us * reads.count as f64 + writes.mean_us * writes.count as f64;
+    near(all.mean_us, sum / all.count as f64, 1e-9);
+    near(all.max_us, reads.max_us.max(writes.max_us), 1e-9);
+    let [reads, writes, all] = [reads, writes, all].map(|l| l.histogram().expect("a histogram"));
+    for nanos in [50_000, 250_000, 1_000_000] {
+        let faster = |h: &Histogram<u64>| h.count_between(0, nanos);
+        assert!(faster(&reads) > 0 && faster(&all) == faster(&reads) + faster(&writes));
+    }
+    near(f.offered_per_second, 2000.0, 0.03);
+}
+
+#[test]
+fn what_is_offered_is_told_of_who_can_not_keep_up() {
+    let f = figures(&[FILLED, &open(4e6, 1.0), &run(50_000, 0)]);
+    near(f.offered_per_second, 4e6, 0.02);
+    assert!(f.requests_per_second <= 1.6e6, "64 dies, 40 µs for each read");
+}
+
+#[test]
 fn a_drive_that_is_not_full_collects_nothing() {
     let fresh = SSD.replace("overwrites = 1.0", "use = 'fresh'");
     let f = figures(&[&fresh, &closed(8, 0.0), &run(5000, 0)]);
@@ -185,6 +209,10 @@ fn reads_that_go_around_keep_to_their_budget_and_gain() {
     // A little is granted in advance.
     assert!(thrifty.detours > 0.0 && thrifty.extra_reads < 0.03, "{}", thrifty.extra_reads);
     assert!(lavish.detours > thrifty.detours);
+    // Who meets a collecting drive goes around it or waits.
+    assert!(plain.gc_avoided == 0.0 && plain.gc_conflicts > 0.0);
+    let met = lavish.detours * lavish.reads.count as f64 / lavish.gc_avoided;
+    near(met * (1.0 - lavish.gc_avoided), lavish.gc_conflicts * 20_000.0, 1e-9);
     assert!(lavish.reads.mean_us < 0.7 * plain.reads.mean_us);
 }
 

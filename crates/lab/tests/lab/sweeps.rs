@@ -103,7 +103,7 @@ fn what_is_no_result_is_told_with_its_line() {
     };
     for (from, to, word) in [
         ("\"seed\":2", "\"seed\":\"two\"", "line 2"),
-        ("\"version\":1", "\"version\":7", "version 7"),
+        ("\"version\":2", "\"version\":7", "version 7"),
         ("\"figures\"", "\"numbers\"", "numbers"),
         ("{", "", "line 2"),
     ] {
