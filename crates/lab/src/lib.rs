@@ -4,6 +4,7 @@
 //! [`experiment::Experiment`] is a file that says what to measure; [`sweep`] runs it on all cores,
 //! and every [shard](shard::run_shard) of it becomes a line of JSON, a [`results::Record`].
 
+pub mod calibrate;
 pub mod experiment;
 pub mod measure;
 pub mod report;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
+use crate::calibrate::{CalibrateError, calibrated};
 use crate::experiment::{Experiment, Labelled};
 use crate::results::{self, Record, ResultsError, VERSION, read, shards};
 use crate::shard::{ShardError, run_shard};
@@ -60,6 +61,14 @@ pub enum SweepError {
         /// Why.
         error: ShardError,
     },
+    /// The load of a point can't be found.
+    #[error("{}{error}", prefix(label))]
+    Calibrate {
+        /// The swept values.
+        label: String,
+        /// Why.
+        error: CalibrateError,
+    },
     /// Results can't be read or written.
     #[error(transparent)]
     Results(#[from] ResultsError),
@@ -104,12 +113,16 @@ pub fn sweep(
     share: Share,
     progress: &Progress,
 ) -> Result<Vec<Record>, SweepError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(share.threads).build()?;
+    let before = if out.exists() { read(out)? } else { Vec::new() };
+    let points = pool.install(|| calibrated(experiment, &before, &progress.requests));
+    let points = points.map_err(|(label, error)| SweepError::Calibrate { label, error })?;
     let all: Vec<Todo<'_>> = (0..)
-        .zip(shards(experiment))
+        .zip(shards(&points))
         .map(|(index, (labelled, seed))| Todo { index, labelled, seed })
         .collect();
     let count = all.len() as u64;
-    let (before, done) = resume(experiment, out, &all)?;
+    let done = done(experiment, out, &before, &all)?;
     let mine = |todo: &&Todo<'_>| todo.index % share.of == share.part;
     let todo: Vec<_> = all.iter().filter(mine).filter(|todo| !done.contains(&todo.index)).collect();
     progress.shards.store((todo.len() + before.len()) as u64, Ordering::Relaxed);
@@ -146,7 +159,6 @@ pub fn sweep(
         progress.done.fetch_add(1, Ordering::Relaxed);
         Ok(())
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(share.threads).build()?;
     // One at a time to each thread: shards differ in length.
     pool.install(|| todo.par_iter().with_max_len(1).try_for_each(one))?;
     let (_, mut records) =
@@ -156,18 +168,15 @@ pub fn sweep(
     Ok(records)
 }
 
-/// What has been run before.
-fn resume(
+/// Which shards have been run before.
+fn done(
     experiment: &Experiment,
     out: &Path,
+    before: &[Record],
     all: &[Todo<'_>],
-) -> Result<(Vec<Record>, BTreeSet<u64>), SweepError> {
-    if !out.exists() {
-        return Ok((Vec::new(), BTreeSet::new()));
-    }
-    let records = read(out)?;
+) -> Result<BTreeSet<u64>, SweepError> {
     let mut done = BTreeSet::new();
-    for record in &records {
+    for record in before {
         let todo = usize::try_from(record.shard).ok().and_then(|index| all.get(index));
         let same = |todo: &&Todo<'_>| record.is_of(todo.labelled, todo.seed);
         let Some(todo) = todo.filter(same).filter(|_| record.experiment == experiment.title) else {
@@ -179,7 +188,7 @@ fn resume(
         };
         done.insert(todo.index);
     }
-    Ok((records, done))
+    Ok(done)
 }
 
 fn append(file: &mut File, record: &Record) -> std::io::Result<()> {

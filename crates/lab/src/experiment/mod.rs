@@ -3,7 +3,9 @@
 //! The file by itself is one point: an `[array]` (or none, for one SSD alone), an `[ssd]`, a
 //! `[workload]` and a `[run]`. `[[variant]]` tables change some of it under a name, `[sweep]` goes
 //! through lists of values; every combination is a point, and every point is run with every seed.
+//! `[calibrate]` finds the load that makes drives collect garbage for given shares of the time.
 
+mod calibrate;
 mod error;
 mod task;
 
@@ -13,10 +15,13 @@ use flashsim::profile::line_of;
 use serde::{Deserialize, Serialize};
 use toml::{Spanned, Table, Value};
 
+use crate::results::Record;
 use crate::run::RunSpec;
 use crate::target::{ArraySpec, DriveSpec};
 use crate::workload::Workload;
 
+pub use calibrate::Calibration;
+pub(crate) use calibrate::GC_DUTY;
 pub use error::ExperimentError;
 pub use task::{Task, Validation};
 
@@ -87,8 +92,10 @@ pub struct Experiment {
     pub about: String,
     /// The directory that relative paths in it are relative to.
     pub base: PathBuf,
-    /// What it measures.
+    /// What it measures; where loads are calibrated, with the load that the file begins with.
     pub points: Vec<Labelled>,
+    /// How their loads are found, if they are.
+    pub calibration: Option<Calibration>,
 }
 
 /// What the TOML of an experiment has. Its point is read a second time, with what variants and
@@ -111,6 +118,7 @@ struct File {
     sweep: Table,
     #[serde(default)]
     variant: Vec<Spanned<Table>>,
+    calibrate: Option<calibrate::Written>,
 }
 
 /// The most points of an experiment.
@@ -136,9 +144,9 @@ impl Experiment {
             path: path.to_path_buf(),
             message: error.to_string().trim_end().to_owned(),
         };
-        let File { title, about, sweep, variant, .. } = toml::from_str(text).map_err(syntax)?;
+        let file: File = toml::from_str(text).map_err(syntax)?;
         let mut table: Table = toml::from_str(text).map_err(syntax)?;
-        table.retain(|key, _| !matches!(key, "title" | "about" | "sweep" | "variant"));
+        table.retain(|key, _| matches!(key, "array" | "ssd" | "workload" | "run"));
         let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let wrong = |line: usize, what: &str, message: String| ExperimentError::Point {
             path: path.to_path_buf(),
@@ -146,42 +154,41 @@ impl Experiment {
             what: what.to_owned(),
             message: message.trim_end().to_owned(),
         };
-        let sweeps = axes(&sweep).map_err(|key| {
+        let line = |at: usize| text[..at].matches('\n').count() + 1;
+        let mut sweeps = axes(&file.sweep).map_err(|key| {
             wrong(
                 line_in_sweep(text, &key),
                 &key,
                 "a sweep wants a list with at least one value".into(),
             )
         })?;
-        let variants: Vec<_> =
-            variant.into_iter().map(|v| (v.span().start, v.into_inner())).collect();
-        let mut points = Vec::new();
-        for (name, line, changes) in named(&variants, text, &wrong)? {
-            let mut table = table.clone();
-            merge(&mut table, &changes);
-            for swept in combinations(&sweeps) {
-                let mut table = table.clone();
-                for (key, value) in &swept {
-                    set(&mut table, key, value.clone())
-                        .map_err(|m| wrong(line_in_sweep(text, key), key, m))?;
-                }
-                let what = label(name.as_deref(), &swept);
-                let line = match swept.first() {
-                    Some((key, _)) if name.is_none() => line_in_sweep(text, key),
-                    _ => line,
-                };
-                let point: Point = table
-                    .try_into()
-                    .map_err(|e: toml::de::Error| wrong(line, &what, e.to_string()))?;
-                points.push(Labelled { variant: name.clone(), swept, point });
-                if points.len() > POINTS_MAX {
-                    return Err(wrong(1, "the sweep", format!("more than {POINTS_MAX} points")));
-                }
-            }
-        }
-        let experiment = Self { title, about, base, points };
+        let variants = named(file.variant, &line, &wrong)?;
+        let names: Vec<_> = variants.iter().filter_map(|(name, ..)| name.as_deref()).collect();
+        let calibration = file.calibrate.map(|c| c.calibration(&table, &sweeps, &names));
+        let calibration =
+            calibration.transpose().map_err(|(at, m)| wrong(line(at), "[calibrate]", m))?;
+        sweeps.extend(calibration.iter().map(|calibration| {
+            let duties = calibration.gc_duty.iter().map(|&duty| Value::Float(duty));
+            (GC_DUTY.to_owned(), duties.collect())
+        }));
+        let points = points(&table, &variants, &sweeps, text, &wrong)?;
+        let (title, about) = (file.title, file.about);
+        let experiment = Self { title, about, base, points, calibration };
         experiment.check(path, text)?;
         Ok(experiment)
+    }
+
+    /// Whether a record is a result of one of its points, whatever its load where that is
+    /// calibrated.
+    #[must_use]
+    pub fn has(&self, record: &Record) -> bool {
+        let same = |l: &&Labelled| l.variant == record.variant && l.swept == record.swept;
+        let Some(labelled) = self.points.iter().find(same) else { return false };
+        let load = self.calibration.as_ref().and_then(|c| Some((c, c.load(&record.point)?)));
+        match load {
+            None => labelled.point == record.point,
+            Some((c, load)) => c.with_load(&labelled.point, load).as_ref() == Ok(&record.point),
+        }
     }
 
     /// Says what is impossible about its points.
@@ -217,17 +224,17 @@ type Change = (Option<String>, usize, Table);
 
 /// The variants by name, or the file itself if there are none.
 fn named(
-    variants: &[(usize, Table)],
-    text: &str,
+    variants: Vec<Spanned<Table>>,
+    line: &impl Fn(usize) -> usize,
     wrong: &impl Fn(usize, &str, String) -> ExperimentError,
 ) -> Result<Vec<Change>, ExperimentError> {
     if variants.is_empty() {
         return Ok(vec![(None, 1, Table::new())]);
     }
     let mut named: Vec<Change> = Vec::new();
-    for (start, table) in variants {
-        let line = text[..*start].matches('\n').count() + 1;
-        let mut changes = table.clone();
+    for table in variants {
+        let line = line(table.span().start);
+        let mut changes = table.into_inner();
         let Some(Value::String(name)) = changes.remove("name") else {
             return Err(wrong(line, "[[variant]]", "it needs a name = \"…\"".into()));
         };
@@ -239,24 +246,59 @@ fn named(
     Ok(named)
 }
 
-/// The keys of a sweep with their values; dotted where tables are nested. The error is a key whose
-/// value is no list.
+/// The keys of a sweep with their values. The error is a key whose value is no list.
 fn axes(sweep: &Table) -> Result<Vec<(String, Vec<Value>)>, String> {
-    let mut axes = Vec::new();
-    for (key, value) in sweep {
-        match (value.as_array(), value.as_table()) {
-            (Some(values), _) if !values.is_empty() => axes.push((key.clone(), values.clone())),
-            (_, Some(table)) => axes.extend(axes_of(table, key)?),
-            _ => return Err(key.clone()),
-        }
-    }
-    Ok(axes)
+    let axis = |(key, value)| match value {
+        Value::Array(values) if !values.is_empty() => Ok((key, values)),
+        _ => Err(key),
+    };
+    leaves(sweep).into_iter().map(axis).collect()
 }
 
-fn axes_of(table: &Table, prefix: &str) -> Result<Vec<(String, Vec<Value>)>, String> {
-    let full = |key: String| format!("{prefix}.{key}");
-    let axes = axes(table).map_err(full)?;
-    Ok(axes.into_iter().map(|(key, values)| (full(key), values)).collect())
+/// The keys of a table with their values; dotted where tables are nested.
+fn leaves(table: &Table) -> Vec<(String, Value)> {
+    let below = |(key, value): (&String, &Value)| match value {
+        Value::Table(inner) => {
+            leaves(inner).into_iter().map(|(rest, v)| (format!("{key}.{rest}"), v)).collect()
+        }
+        value => vec![(key.clone(), value.clone())],
+    };
+    table.iter().flat_map(below).collect()
+}
+
+/// Every point: the file's tables with the changes of each variant and every combination of swept
+/// values.
+fn points(
+    table: &Table,
+    variants: &[Change],
+    sweeps: &[(String, Vec<Value>)],
+    text: &str,
+    wrong: &impl Fn(usize, &str, String) -> ExperimentError,
+) -> Result<Vec<Labelled>, ExperimentError> {
+    let mut points = Vec::new();
+    for (name, line, changes) in variants {
+        let mut table = table.clone();
+        merge(&mut table, changes);
+        for swept in combinations(sweeps) {
+            let mut table = table.clone();
+            for (key, value) in swept.iter().filter(|(key, _)| key != GC_DUTY) {
+                set(&mut table, key, value.clone())
+                    .map_err(|m| wrong(line_in_sweep(text, key), key, m))?;
+            }
+            let what = label(name.as_deref(), &swept);
+            let line = match swept.first() {
+                Some((key, _)) if name.is_none() => line_in_sweep(text, key),
+                _ => *line,
+            };
+            let point: Point =
+                table.try_into().map_err(|e: toml::de::Error| wrong(line, &what, e.to_string()))?;
+            points.push(Labelled { variant: name.clone(), swept, point });
+            if points.len() > POINTS_MAX {
+                return Err(wrong(1, "the sweep", format!("more than {POINTS_MAX} points")));
+            }
+        }
+    }
+    Ok(points)
 }
 
 /// Every combination of one value of each axis; the last axis changes fastest.

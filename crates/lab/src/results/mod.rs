@@ -8,7 +8,7 @@ mod statistics;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use crate::experiment::{Experiment, Labelled, Point, label};
+use crate::experiment::{Labelled, Point, label};
 use crate::measure::Figures;
 
 pub use columns::{COLUMNS, Column, Unit};
@@ -62,10 +62,10 @@ impl Record {
     }
 }
 
-/// The shards of an experiment: point by point, seed by seed, from seed 1 on.
-pub fn shards(experiment: &Experiment) -> impl Iterator<Item = (&Labelled, u64)> {
+/// The shards of an experiment's points: point by point, seed by seed, from seed 1 on.
+pub fn shards(points: &[Labelled]) -> impl Iterator<Item = (&Labelled, u64)> {
     let seeds = |labelled: &Labelled| 1..=u64::from(labelled.point.run.seeds);
-    experiment.points.iter().flat_map(move |point| seeds(point).map(move |seed| (point, seed)))
+    points.iter().flat_map(move |point| seeds(point).map(move |seed| (point, seed)))
 }
 
 /// The results of one point, seed by seed.

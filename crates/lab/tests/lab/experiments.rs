@@ -1,17 +1,8 @@
 //! Files of experiments: what they mean, and what is said of those that mean nothing.
 
-use crate::world::{RAID5, SSD, closed, parse};
+use crate::world::{RAID5, SSD, closed, parse, refused};
 
 const RUN: &str = "[run]\nrequests = 10\nseeds = 2\n";
-
-/// It is refused with all of `words`.
-#[track_caller]
-fn refused(tables: &[&str], words: &[&str]) {
-    let error = parse(tables).expect_err("it is no experiment").to_string();
-    for word in words.iter().chain(&["test.toml"]) {
-        assert!(error.contains(word), "{word}: {error}");
-    }
-}
 
 #[test]
 fn variants_and_sweeps_are_combined() {

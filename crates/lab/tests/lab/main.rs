@@ -1,5 +1,6 @@
 //! The laboratory, from an experiment's file to its results.
 
+mod calibration;
 mod examples;
 mod experiments;
 mod figures;

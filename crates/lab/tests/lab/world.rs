@@ -32,6 +32,15 @@ pub(crate) fn parse(tables: &[&str]) -> Result<Experiment, ExperimentError> {
     Experiment::parse(&text, Path::new("test.toml"))
 }
 
+/// It is refused with all of `words`.
+#[track_caller]
+pub(crate) fn refused(tables: &[&str], words: &[&str]) {
+    let error = parse(tables).expect_err("it is no experiment").to_string();
+    for word in words.iter().chain(&["test.toml"]) {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+}
+
 /// What the first point of an experiment shows with seed 1.
 #[track_caller]
 pub(crate) fn figures(tables: &[&str]) -> Figures {

@@ -1,0 +1,159 @@
+//! Finding the load that makes drives collect garbage for a given share of the time.
+//!
+//! What a request costs in collection hardly depends on how fast requests come, so the share is
+//! nearly proportional to the load, and a few runs of the baseline with its first seed find it.
+//! They depend on nothing but the experiment: every machine finds the same.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use rayon::prelude::*;
+
+use crate::experiment::{Calibration, Experiment, GC_DUTY, Labelled, Point, label};
+use crate::results::{COLUMNS, Record};
+use crate::run::RunEnd;
+use crate::shard::{ShardError, run_shard};
+
+/// How far from what is wanted the share may be, as a part of it.
+const TOLERANCE: f64 = 0.05;
+
+/// Runs for one share; more would not help.
+const RUNS_MAX: usize = 8;
+
+/// The factor that a load may change by from one run to the next.
+const STRIDE_MAX: f64 = 20.0;
+
+/// Why no load was found.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrateError {
+    /// A run failed.
+    #[error("{0}")]
+    Shard(#[from] ShardError),
+    /// The load can't be set.
+    #[error("[calibrate] {key} = {load}: {message}")]
+    Load {
+        /// The key.
+        key: String,
+        /// What it was to be.
+        load: f64,
+        /// Why it can't be.
+        message: String,
+    },
+    /// The drives do not collect at all.
+    #[error(
+        "[calibrate] at {key} = {load} no drive collected garbage: begin with more, let the run be \
+         longer, or age the drives (ssd.overwrites)"
+    )]
+    Idle {
+        /// The key.
+        key: String,
+        /// What it was.
+        load: f64,
+    },
+    /// No load was right.
+    #[error(
+        "[calibrate] no load was found at which drives collect for {} of the time: at \
+         {key} = {load} it was {}{}",
+        percent(*wanted),
+        percent(*found),
+        if *overloaded { ", and the array could not keep up" } else { "" }
+    )]
+    NotFound {
+        /// The share of the time that was wanted.
+        wanted: f64,
+        /// The key.
+        key: String,
+        /// What it was in the end.
+        load: f64,
+        /// What the share was then.
+        found: f64,
+        /// Whether the array could not keep up with that load.
+        overloaded: bool,
+    },
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2}%", 100.0 * share)
+}
+
+/// The points of an experiment with their loads: those of `before`, and where that has none, those
+/// that are found now. `count` counts requests as in [`run_shard`].
+///
+/// # Errors
+/// If no load is found: the point, and why.
+pub fn calibrated(
+    experiment: &Experiment,
+    before: &[Record],
+    count: &AtomicU64,
+) -> Result<Vec<Labelled>, (String, CalibrateError)> {
+    let Some(calibration) = &experiment.calibration else { return Ok(experiment.points.clone()) };
+    let search = Search { calibration, base: &experiment.base, count };
+    let is_base = |point: &&Labelled| point.variant == calibration.variant;
+    let bases: Vec<_> = experiment.points.iter().filter(is_base).collect();
+    let known = |base: &Labelled| {
+        let record = before.iter().find(|record| record.swept == base.swept)?;
+        calibration.load(&record.point)
+    };
+    let found: Result<Vec<f64>, _> = bases
+        .par_iter()
+        .map(|base| match known(base) {
+            Some(load) => Ok(load),
+            None => search.find(base).map_err(|e| (label(None, &base.swept), e)),
+        })
+        .collect();
+    let found = found?;
+    let with_load = |labelled: &Labelled| {
+        let at = bases.iter().position(|base| base.swept == labelled.swept);
+        let load = found[at.expect("every variant has all swept values")];
+        let point = search.point(&labelled.point, load);
+        let point = point.map_err(|e| (labelled.label(), e))?;
+        Ok(Labelled { point, ..labelled.clone() })
+    };
+    experiment.points.iter().map(with_load).collect()
+}
+
+/// See [`calibrated`].
+struct Search<'a> {
+    calibration: &'a Calibration,
+    base: &'a Path,
+    count: &'a AtomicU64,
+}
+
+impl Search<'_> {
+    /// The load at which a point has the share that it is swept to.
+    fn find(&self, base: &Labelled) -> Result<f64, CalibrateError> {
+        let key = &self.calibration.key;
+        let swept = base.swept.iter().find(|(key, _)| key == GC_DUTY);
+        let wanted = swept.and_then(|(_, value)| value.as_float()).expect("it is calibrated");
+        let mut load = self.calibration.load(&base.point).expect("it was looked at when read");
+        let (mut found, mut overloaded) = (0.0, false);
+        for _ in 0..RUNS_MAX {
+            (found, overloaded) = self.measure(&base.point, load)?;
+            if found == 0.0 {
+                return Err(CalibrateError::Idle { key: key.clone(), load });
+            }
+            if (found / wanted - 1.0).abs() <= TOLERANCE && !overloaded {
+                return Ok(load);
+            }
+            let factor = (wanted / found).clamp(1.0 / STRIDE_MAX, STRIDE_MAX);
+            // Who can't keep up collects less than it would have to.
+            load *= if overloaded { factor.min(0.5) } else { factor };
+        }
+        Err(CalibrateError::NotFound { wanted, key: key.clone(), load, found, overloaded })
+    }
+
+    /// The share of the time in which drives collect under a load, and whether that is too much.
+    fn measure(&self, point: &Point, load: f64) -> Result<(f64, bool), CalibrateError> {
+        let point = self.point(point, load)?;
+        let figures = run_shard(&point, 1, self.base, self.count)?;
+        let duty = COLUMNS.iter().find(|column| column.name == "GC duty").expect("it is told");
+        Ok(((duty.value)(&figures), figures.end == RunEnd::Overloaded))
+    }
+
+    fn point(&self, point: &Point, load: f64) -> Result<Point, CalibrateError> {
+        self.calibration.with_load(point, load).map_err(|message| {
+            let key = self.calibration.key.clone();
+            CalibrateError::Load { key, load, message }
+        })
+    }
+}
