@@ -13,8 +13,8 @@ use ublkd::control::RUN_DIR;
 
 use crate::size::Size;
 pub(crate) use lab::{
-    CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction, TraceArgs,
-    ValidateArgs,
+    CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
+    TraceArgs, ValidateArgs,
 };
 
 /// Create, run and mend an array of SSDs.

@@ -6,6 +6,7 @@
 
 pub mod calibrate;
 pub mod experiment;
+pub mod judge;
 pub mod measure;
 pub mod report;
 pub mod results;

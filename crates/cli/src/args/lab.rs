@@ -12,6 +12,8 @@ pub(crate) enum LabAction {
     Run(RunArgs),
     /// Put results side by side, with 95% confidence
     Compare(CompareArgs),
+    /// Judge results by what is expected of them, and fail if a gate is not passed
+    Check(CheckArgs),
     /// Make a page of tables and plots out of results
     Report(ReportArgs),
     /// Join results of several machines
@@ -56,6 +58,22 @@ pub(crate) struct RunArgs {
     /// Show all figures
     #[arg(long)]
     pub(crate) full: bool,
+    /// Fail if a gate of what the experiment expects is not passed
+    #[arg(long, conflicts_with = "shard")]
+    pub(crate) check: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel lab check gs-1.toml                       the results are in gs-1.jsonl
+  evenkeel lab check gs-*.toml all.jsonl")]
+pub(crate) struct CheckArgs {
+    /// Experiments, and results if they are not where `lab run` puts them
+    #[arg(required = true, value_name = "EXPERIMENT.toml|RESULTS.jsonl")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Show every point of which something is expected, not only the one that decides
+    #[arg(long)]
+    pub(crate) full: bool,
 }
 
 #[derive(Args, Debug)]
@@ -77,9 +95,12 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel lab report raid5-gc.jsonl
+  evenkeel lab report gs-*.toml                      with what is expected; results in gs-*.jsonl")]
 pub(crate) struct ReportArgs {
-    /// Results
-    #[arg(required = true, value_name = "RESULTS.jsonl")]
+    /// Results, and experiments whose expectations they are to be judged by
+    #[arg(required = true, value_name = "RESULTS.jsonl|EXPERIMENT.toml")]
     pub(crate) results: Vec<PathBuf>,
     /// Where the page goes
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]

@@ -1,5 +1,6 @@
 //! `evenkeel lab`: arrays and SSDs in virtual time.
 
+mod judged;
 mod run;
 mod ssd;
 mod table;
@@ -20,6 +21,7 @@ pub(crate) fn lab(action: &LabAction, output: Output) -> Result<ExitCode> {
     match action {
         LabAction::Run(args) => run::run(args, output),
         LabAction::Compare(args) => written::compare(args, output),
+        LabAction::Check(args) => judged::check(args, output),
         LabAction::Report(args) => written::report(args, output),
         LabAction::Merge(args) => written::merge(args, output),
         LabAction::Ssd(args) => ssd::ssd(args, output),

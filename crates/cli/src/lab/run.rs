@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::experiment::{Experiment, Task};
+use lab::judge::judge;
 use lab::results::{COLUMNS, Record, groups};
 use lab::run::RunEnd;
 use lab::sweep::{Progress, Share, sweep};
 use serde_json::json;
 
 use super::table::Table;
-use super::{validate, values};
+use super::{judged, validate, values};
 use crate::args::{Part, RunArgs};
 use crate::output::Output;
 
@@ -39,6 +40,8 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
     let took = begun.elapsed();
     let requests = progress.requests.load(Ordering::Relaxed);
     let rate = requests as f64 / took.as_secs_f64();
+    // A part of the results says nothing of what is expected of all.
+    let judgements = if of == 1 { judge(&experiment, &records)? } else { Vec::new() };
     let value = json!({
         "experiment": experiment.title,
         "results": out,
@@ -46,9 +49,13 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
         "simulated_requests": requests,
         "seconds": took.as_secs_f64(),
         "requests_per_second": rate,
+        "expectations": judged::json(&judgements),
     });
     output.result(&value, || {
-        let text = summary(&experiment, &records, args.full);
+        let mut text = summary(&experiment, &records, args.full);
+        if !judgements.is_empty() {
+            text = format!("{text}\n\n{}", judged::text(&judgements, args.full));
+        }
         let ran = match requests {
             0 => "nothing was left to run".to_owned(),
             _ => format!(
@@ -64,14 +71,14 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
             out.display()
         )
     });
-    Ok(ExitCode::SUCCESS)
+    Ok(if args.check { judged::exit_code(&judgements) } else { ExitCode::SUCCESS })
 }
 
 fn cores(threads: usize) -> usize {
     if threads > 0 { threads } else { thread::available_parallelism().map_or(1, Into::into) }
 }
 
-fn default_out(experiment: &Path, Part { part, of }: Part) -> PathBuf {
+pub(super) fn default_out(experiment: &Path, Part { part, of }: Part) -> PathBuf {
     let name = experiment.file_stem().unwrap_or_default().to_string_lossy();
     PathBuf::from(match of {
         1 => format!("{name}.jsonl"),

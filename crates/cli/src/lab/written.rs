@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use lab::results::{self, Comparison, Group, Record, groups, read};
 use serde_json::{Value, json};
 
+use super::judged::{Given, judgements};
 use super::table::Table;
 use super::values;
 use crate::args::{CompareArgs, MergeArgs, ReportArgs};
@@ -170,14 +171,12 @@ fn missing(records: &[Record]) -> Vec<(&str, u64, Vec<u64>)> {
 }
 
 pub(super) fn report(args: &ReportArgs, output: Output) -> Result<ExitCode> {
-    let mut records = Vec::new();
-    for path in &args.results {
-        records.extend(read(path)?);
-    }
+    let Given { experiments, records } = Given::of(&args.results)?;
     if records.is_empty() {
         bail!("there are no results in these files");
     }
-    let page = lab::report::html(&records)?;
+    let judgements = judgements(&experiments, &records)?;
+    let page = lab::report::html(&records, &judgements)?;
     std::fs::write(&args.out, page).with_context(|| args.out.display().to_string())?;
     let value = json!({ "report": args.out, "results": records.len() });
     output.result(&value, || {

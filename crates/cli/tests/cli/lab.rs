@@ -56,6 +56,41 @@ fn an_experiment_is_run_compared_and_reported() {
 }
 
 #[test]
+fn results_are_judged_by_what_is_expected() {
+    let world = with_experiment();
+    let expect = |name: &str, gate: &str| {
+        format!("[[expect]]\nname = '{name}'\ncolumn = 'requests/s'\nclass = 'D'\n{gate}\n")
+    };
+    let right = format!("{EXPERIMENT}{}", expect("some are served", "at_least = 1.0"));
+    std::fs::write(world.path("depth.toml"), &right).expect("a file");
+    let text = world.run("lab run --check depth.toml").done();
+    for words in ["some are served", "least of 2", "≥ 1.00", "pass", "1 of 1 gates"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    world.run("lab check depth.toml").done();
+    // What is expected can be changed afterwards: nothing is run again for it.
+    let why = "at_most = 2.0\nwhy = 'they are faster'";
+    let wrong = format!("{right}{}", expect("hardly any", why));
+    std::fs::write(world.path("depth.toml"), wrong).expect("a file");
+    let text = world.run("lab run depth.toml").done();
+    for words in ["nothing was left", "hardly any", "MISS", "1 of 2 gates", "they are faster"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_ne!(world.run("lab run --check depth.toml").code, 0);
+    assert_ne!(world.run("lab check depth.toml depth.jsonl").code, 0);
+    let json = world.run("--json lab run depth.toml").json();
+    assert_eq!(json["expectations"][1]["verdict"], "miss");
+    world.run("lab report depth.toml -o judged.html").done();
+    let page = std::fs::read_to_string(world.path("judged.html")).expect("a page");
+    assert!(page.contains("hardly any") && page.contains("MISS"));
+    // Results of an experiment that has changed are of no use.
+    let other = right.replace("requests = 500", "requests = 600");
+    std::fs::write(world.path("depth.toml"), other).expect("a file");
+    world.run("lab check depth.toml").failed(&["run it again"]);
+    world.run("lab check depth.jsonl").failed(&["[[expect]]"]);
+}
+
+#[test]
 fn parts_of_a_sweep_are_merged() {
     let world = with_experiment();
     world.run("lab run depth.toml").done();

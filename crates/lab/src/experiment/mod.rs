@@ -3,10 +3,12 @@
 //! The file by itself is one point: an `[array]` (or none, for one SSD alone), an `[ssd]`, a
 //! `[workload]` and a `[run]`. `[[variant]]` tables change some of it under a name, `[sweep]` goes
 //! through lists of values; every combination is a point, and every point is run with every seed.
-//! `[calibrate]` finds the load that makes drives collect garbage for given shares of the time.
+//! `[calibrate]` finds the load that makes drives collect garbage for given shares of the time, and
+//! `[[expect]]` says what the results should be.
 
 mod calibrate;
 mod error;
+mod expect;
 mod task;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ use crate::workload::Workload;
 pub use calibrate::Calibration;
 pub(crate) use calibrate::GC_DUTY;
 pub use error::ExperimentError;
+pub use expect::{Class, Expectation, Gate, Measure, Over};
 pub use task::{Task, Validation};
 
 /// One thing to measure.
@@ -96,6 +99,8 @@ pub struct Experiment {
     pub points: Vec<Labelled>,
     /// How their loads are found, if they are.
     pub calibration: Option<Calibration>,
+    /// What it is expected to show.
+    pub expectations: Vec<Expectation>,
 }
 
 /// What the TOML of an experiment has. Its point is read a second time, with what variants and
@@ -119,6 +124,8 @@ struct File {
     #[serde(default)]
     variant: Vec<Spanned<Table>>,
     calibrate: Option<calibrate::Written>,
+    #[serde(default)]
+    expect: Vec<expect::Written>,
 }
 
 /// The most points of an experiment.
@@ -172,8 +179,11 @@ impl Experiment {
             (GC_DUTY.to_owned(), duties.collect())
         }));
         let points = points(&table, &variants, &sweeps, text, &wrong)?;
+        let expect = |written: expect::Written| written.expectation(&points);
+        let expectations = file.expect.into_iter().map(expect).collect::<Result<_, _>>();
+        let expectations = expectations.map_err(|(at, m)| wrong(line(at), "[[expect]]", m))?;
         let (title, about) = (file.title, file.about);
-        let experiment = Self { title, about, base, points, calibration };
+        let experiment = Self { title, about, base, points, calibration, expectations };
         experiment.check(path, text)?;
         Ok(experiment)
     }

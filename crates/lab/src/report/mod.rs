@@ -7,13 +7,15 @@
 //!   not a finite number is drawn or written as one.
 
 mod distribution;
+mod judged;
 mod model;
-mod number;
+pub(crate) mod number;
 mod page;
 mod plot;
 mod setup;
 mod table;
 
+use crate::judge::Judgement;
 use crate::measure::LatencyError;
 use crate::results::Record;
 
@@ -40,11 +42,11 @@ pub enum ReportError {
 }
 
 /// The report of one or several experiments, in the order of the results, each shard of which is
-/// there once (as after [`merge`](crate::results::merge)).
+/// there once (as after [`merge`](crate::results::merge)), with what was expected of them.
 ///
 /// # Errors
 /// If the histogram of a latency is none.
-pub fn html(records: &[Record]) -> Result<String, ReportError> {
+pub fn html(records: &[Record], judgements: &[Judgement<'_>]) -> Result<String, ReportError> {
     let sections = model::sections(records);
-    Ok(page::page(&sections)?.into_string())
+    Ok(page::page(&sections, judgements)?.into_string())
 }

@@ -1,21 +1,21 @@
 //! Numbers for people.
 
 /// What stands for a figure that there is none of.
-pub(super) const NONE: &str = "—";
+pub(crate) const NONE: &str = "—";
 
 /// Parts of a unit, in what they are a multiple of it.
 const TIMES: [(f64, &str); 4] = [(1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "ns")];
 
 /// The largest unit of time that this many microseconds are at least one of: microseconds in it,
 /// and its symbol.
-pub(super) fn time_unit(us: f64) -> (f64, &'static str) {
+pub(crate) fn time_unit(us: f64) -> (f64, &'static str) {
     // A little less is as good as one: 999.9999 µs come of rounding.
     let fits = |(unit, _): &&(f64, &str)| us >= unit * (1.0 - 1e-9);
     *TIMES.iter().find(fits).unwrap_or(&TIMES[3])
 }
 
 /// A time in microseconds, with three significant digits.
-pub(super) fn time(us: f64) -> String {
+pub(crate) fn time(us: f64) -> String {
     if !us.is_finite() {
         return NONE.to_owned();
     }
@@ -28,20 +28,20 @@ pub(super) fn time(us: f64) -> String {
 }
 
 /// A time in microseconds on an axis: no more digits than it has.
-pub(super) fn round_time(us: f64) -> String {
+pub(crate) fn round_time(us: f64) -> String {
     let (unit, symbol) = time_unit(us);
     format!("{} {symbol}", round(us / unit))
 }
 
 /// A round number: as few digits as are needed.
-pub(super) fn round(value: f64) -> String {
+pub(crate) fn round(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 /// A round count on an axis, in thousands or millions if it is large.
-pub(super) fn round_count(value: f64) -> String {
+pub(crate) fn round_count(value: f64) -> String {
     let (unit, symbol) = match value.abs() {
         v if v >= 1e9 => (1e9, "G"),
         v if v >= 1e6 => (1e6, "M"),
@@ -52,7 +52,7 @@ pub(super) fn round_count(value: f64) -> String {
 }
 
 /// How many decimals show so many significant digits of a number.
-pub(super) fn digits(value: f64, significant: i32) -> usize {
+pub(crate) fn digits(value: f64, significant: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
     }
@@ -61,7 +61,7 @@ pub(super) fn digits(value: f64, significant: i32) -> usize {
 }
 
 /// A number with so many decimals, its thousands apart.
-pub(super) fn grouped(value: f64, decimals: usize) -> String {
+pub(crate) fn grouped(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
     }

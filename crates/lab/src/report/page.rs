@@ -3,10 +3,12 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::distribution::{Distribution, Requests};
-use super::model::{Point, Section, spread};
+use super::judged::judged;
+use super::model::{Point, Section, plain, spread};
 use super::number::grouped;
 use super::plot::{Plot, bars, cdf, swatch, sweeps, tail, times};
 use super::{ReportError, setup, table};
+use crate::judge::Judgement;
 use crate::run::WAITING_MAX;
 
 /// The most points that a plot has lines or bars of.
@@ -16,12 +18,20 @@ const POINTS: usize = 16;
 ///
 /// # Errors
 /// If the histogram of a latency is none.
-pub(super) fn page(sections: &[Section<'_>]) -> Result<Markup, ReportError> {
+pub(super) fn page(
+    sections: &[Section<'_>],
+    judgements: &[Judgement<'_>],
+) -> Result<Markup, ReportError> {
     let title = match sections {
         [only] => only.title.clone(),
         _ => "Results".to_owned(),
     };
-    let bodies: Vec<_> = sections.iter().enumerate().map(section).collect::<Result<_, _>>()?;
+    let body = |(index, of): (usize, &Section<'_>)| {
+        let is_of = |judgement: &&Judgement<'_>| plain(judgement.experiment) == of.title;
+        let judgements: Vec<_> = judgements.iter().filter(is_of).collect();
+        section(index, of, &judgements)
+    };
+    let bodies: Vec<_> = sections.iter().enumerate().map(body).collect::<Result<_, _>>()?;
     Ok(html! {
         (DOCTYPE)
         html lang="en" xmlns="http://www.w3.org/1999/xhtml" {
@@ -61,7 +71,11 @@ fn contents(sections: &[Section<'_>]) -> Markup {
     }
 }
 
-fn section((index, section): (usize, &Section<'_>)) -> Result<Markup, ReportError> {
+fn section(
+    index: usize,
+    section: &Section<'_>,
+    judgements: &[&Judgement<'_>],
+) -> Result<Markup, ReportError> {
     let shown = spread(&section.points, POINTS);
     let mut distributions = Vec::new();
     for requests in Requests::BOTH {
@@ -76,6 +90,7 @@ fn section((index, section): (usize, &Section<'_>)) -> Result<Markup, ReportErro
         section id=(id) {
             h1 { (section.title) }
             (warnings(section))
+            (judged(judgements))
             (setup::setup(section))
             h2 { "Figures" }
             (table::brief(section))

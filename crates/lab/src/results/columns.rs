@@ -34,6 +34,13 @@ pub struct Column {
     pub brief: bool,
 }
 
+impl PartialEq for Column {
+    /// By name: there is one of each.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 const fn column(name: &'static str, unit: Unit, value: fn(&Figures) -> f64) -> Column {
     Column { name, unit, value, brief: false }
 }
@@ -75,7 +82,7 @@ pub const COLUMNS: &[Column] = &[
     column("write p99.99", Unit::Microseconds, |f| quantile(&f.writes, "p99.99")),
     column("write max", Unit::Microseconds, |f| f.writes.max_us),
     brief("GC duty", Unit::Share, |f| mean(f, |drive| drive.gc_duty)),
-    column("GC duty, most", Unit::Share, |f| most(f, |drive| drive.gc_duty)),
+    column("most GC duty", Unit::Share, |f| most(f, |drive| drive.gc_duty)),
     column("GC events", Unit::Count, |f| sum(f, |drive| drive.gc_events as f64)),
     column("GC mean", Unit::Microseconds, gc_mean),
     column("GC max", Unit::Microseconds, |f| most(f, |drive| drive.gc_max_us)),
@@ -91,7 +98,7 @@ pub const COLUMNS: &[Column] = &[
     brief("total WAF", Unit::Factor, |f| f.total_waf),
     column("read ampl.", Unit::Factor, |f| f.read_amplification),
     column("erases", Unit::Count, |f| sum(f, |drive| drive.erases as f64)),
-    column("erases, most", Unit::Count, |f| most(f, |drive| drive.erases as f64)),
+    column("most erases", Unit::Count, |f| most(f, |drive| drive.erases as f64)),
     column("age ratio", Unit::Factor, age_ratio),
     column("most worn", Unit::Count, |f| most(f, |drive| f64::from(drive.most_worn))),
 ];

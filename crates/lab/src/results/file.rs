@@ -41,6 +41,16 @@ pub enum ResultsError {
         /// The line's version.
         found: u64,
     },
+    /// The experiment was another one when they were made.
+    #[error(
+        "shard {shard} of \"{experiment}\" is not of the experiment as it is now: run it again"
+    )]
+    Stale {
+        /// The experiment.
+        experiment: String,
+        /// The first such shard.
+        shard: u64,
+    },
     /// Two results of the same shard say different things.
     #[error(
         "shard {shard} of \"{experiment}\" (seed {seed}) is there twice, with different figures: \

@@ -2,6 +2,7 @@
 
 mod calibration;
 mod examples;
+mod expectations;
 mod experiments;
 mod figures;
 mod sweeps;

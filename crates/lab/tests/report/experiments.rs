@@ -68,6 +68,39 @@ pace.closed.depth = 8
 requests = 1000
 "#;
 
+/// What is expected of [`ARRAYS`]: a gate that nothing passes, one that everything does, and a
+/// figure without a gate.
+const EXPECTED: &str = r#"
+[[expect]]
+name = "<b>never</b>"
+column = "response mean"
+variant = "zero"
+class = "H"
+at_least = 1e6
+why = "SSDs take <i>longer</i>"
+[[expect]]
+name = "always"
+column = "total WAF"
+variant = "zero"
+against = "five <i>"
+as = "change"
+class = "D"
+at_most = 0.0
+paper = -0.5
+source = "Table <1>"
+[[expect]]
+name = "told"
+column = "requests/s"
+variant = "zero"
+class = "R"
+"#;
+
+/// The experiment of [`arrays`], with expectations.
+pub(crate) fn expecting() -> Experiment {
+    let text = format!("{ARRAYS}{EXPECTED}");
+    Experiment::parse(&text, "experiment.toml".as_ref()).expect("it is an experiment")
+}
+
 /// The results of two arrays, with two seeds each.
 pub(crate) fn arrays() -> Vec<Record> {
     static RESULTS: OnceLock<Vec<Record>> = OnceLock::new();

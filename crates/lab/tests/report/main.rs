@@ -5,12 +5,13 @@ mod experiments;
 mod picture;
 mod plots;
 
+use lab::judge::judge;
 use lab::report::{ReportError, html};
 use lab::results::{COLUMNS, Record, groups};
 use lab::run::RunEnd;
 use roxmltree::Node;
 
-use experiments::{HOSTILE, all, alone, arrays, swept};
+use experiments::{HOSTILE, all, alone, arrays, expecting, swept};
 use picture::{commands, corners, has_class, parse, with_class};
 
 /// A page that stands by itself, and in which nothing is out of its place.
@@ -50,7 +51,7 @@ fn within_its_box(svg: Node<'_, '_>) {
 
 #[test]
 fn a_page_stands_by_itself() {
-    let page = html(&all()).expect("a report");
+    let page = html(&all(), &[]).expect("a report");
     check(&page);
     assert!(page.len() < 400_000, "{} bytes", page.len());
     // Namespaces are names, not references.
@@ -60,13 +61,32 @@ fn a_page_stands_by_itself() {
 }
 
 #[test]
+fn expectations_are_told_with_what_became_of_them() {
+    let experiment = expecting();
+    let records = all();
+    let judgements = judge(&experiment, &records).expect("they are of the experiment");
+    let page = html(&records, &judgements).expect("a report");
+    check(&page);
+    let parsed = parse(&page);
+    let rows = rows(parsed.root_element(), "judged");
+    let verdicts: Vec<_> = rows.iter().map(|row| row.last().expect("a cell").as_str()).collect();
+    assert_eq!(verdicts, ["MISS", "pass", "reported"]);
+    assert!(rows[0][0].starts_with("<b>never</b>") && rows[0][5] == "≥ 1.00 s", "{:?}", rows[0]);
+    assert_eq!((rows[1][4].as_str(), rows[1][5].as_str()), ("-50.0%", "≤ +0.0%"));
+    assert_eq!((rows[2][4].as_str(), rows[2][5].as_str()), ("—", ""));
+    let notes = with_class(parsed.root_element(), "note").into_iter();
+    let notes: String = notes.flat_map(|n| n.descendants()).filter_map(|n| n.text()).collect();
+    assert!(notes.contains("1 of 2 gates") && notes.contains("SSDs take <i>longer</i>"), "{notes}");
+}
+
+#[test]
 fn hostile_texts_are_texts() {
     let mut records = arrays();
     assert_eq!(records[0].experiment, HOSTILE);
     for record in &mut records {
         record.variant = record.variant.take().map(|name| format!("{name}\0\u{1b}[1m\u{fffe}"));
     }
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     check(&page);
     let page = parse(&page);
     let text = |name: &str| {
@@ -94,17 +114,17 @@ fn figures_that_can_not_be_drawn_are_not() {
         figures.timeline.gc.iter_mut().for_each(|gc| gc.fill(huge as f32));
         figures.timeline.mean_us.truncate(3);
     }
-    check(&html(&records).expect("a report"));
+    check(&html(&records, &[]).expect("a report"));
     for record in &mut records {
         (record.figures.seconds, record.figures.timeline.interval_us) = (1.0, 1e3);
     }
-    check(&html(&records).expect("a report"));
+    check(&html(&records, &[]).expect("a report"));
 }
 
 #[test]
 fn tables_tell_every_figure_of_every_point() {
     let records = arrays();
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     let page = parse(&page);
     let groups = groups(&records);
     let brief = rows(page.root_element(), "brief");
@@ -131,12 +151,12 @@ fn tables_tell_every_figure_of_every_point() {
 fn rows(page: Node<'_, '_>, class: &str) -> Vec<Vec<String>> {
     let table = page.descendants().find(|node| has_class(*node, class)).expect("a table");
     let is = |name: &'static str| move |node: &Node<'_, '_>| node.tag_name().name() == name;
-    let body = table.children().find(is("tbody")).expect("a body");
     let text = |cell: Node<'_, '_>| {
         cell.descendants().filter(Node::is_text).filter_map(|node| node.text()).collect()
     };
     let cells = |row: Node<'_, '_>| row.children().map(text).collect();
-    body.children().filter(is("tr")).map(cells).collect()
+    let bodies = table.children().filter(is("tbody"));
+    bodies.flat_map(|body| body.children()).filter(is("tr")).map(cells).collect()
 }
 
 /// A cell says a figure, as far as its digits go.
@@ -163,7 +183,7 @@ fn only_what_is_significantly_better_is_marked() {
         for (record, waf) in records.iter_mut().zip(waf) {
             record.figures.total_waf = waf;
         }
-        let page = html(&records).expect("a report");
+        let page = html(&records, &[]).expect("a report");
         let page = parse(&page);
         let table = page.descendants().find(|node| has_class(*node, "brief")).expect("a table");
         let marked = with_class(table, "best").into_iter();
@@ -176,13 +196,13 @@ fn only_what_is_significantly_better_is_marked() {
     assert_eq!(better([7.70, 7.75, 7.73, 7.79]), Vec::<String>::new());
     assert_eq!(better([7.0, 8.4, 9.0, 12.0]), Vec::<String>::new());
     // Nor is a queue depth better than another: it is another question.
-    let page = html(&swept()).expect("a report");
+    let page = html(&swept(), &[]).expect("a report");
     assert!(with_class(parse(&page).root_element(), "best").is_empty());
 }
 
 #[test]
 fn what_is_not_there_is_not_told() {
-    let page = html(&alone()).expect("a report");
+    let page = html(&alone(), &[]).expect("a report");
     let parsed = parse(&page);
     check(&page);
     let full = rows(parsed.root_element(), "full");
@@ -192,7 +212,7 @@ fn what_is_not_there_is_not_told() {
     }
     let ids: Vec<_> = parsed.descendants().filter_map(|node| node.attribute("id")).collect();
     assert_eq!(ids, ["e1", "e1-cdf-reads", "e1-tail-reads", "e1-time-0"]);
-    let nothing = html(&[]).expect("a report");
+    let nothing = html(&[], &[]).expect("a report");
     check(&nothing);
     assert!(nothing.contains("There are no results."));
 }
@@ -200,7 +220,7 @@ fn what_is_not_there_is_not_told() {
 #[test]
 fn a_page_says_what_is_missing_or_was_cut_short() {
     let says = |records: &[Record]| {
-        let page = html(records).expect("a report");
+        let page = html(records, &[]).expect("a report");
         let page = parse(&page);
         let warnings = with_class(page.root_element(), "warning").into_iter();
         let text = |node: Node<'_, '_>| {
@@ -221,7 +241,7 @@ fn a_page_says_what_is_missing_or_was_cut_short() {
 fn a_histogram_that_is_none_is_refused() {
     let mut records = arrays();
     records[1].figures.writes.histogram = "none".to_owned();
-    let error = html(&records).expect_err("no report");
+    let error = html(&records, &[]).expect_err("no report");
     let ReportError::Latency { label, seed, requests, .. } = &error;
     assert_eq!((label.as_str(), *seed, *requests), ("five <i>", 2, "writes"));
     assert!(error.to_string().contains("run the experiment again"), "{error}");
@@ -237,7 +257,7 @@ fn many_points_are_shown_in_part() {
             record
         })
         .collect();
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     check(&page);
     let page = parse(&page);
     assert_eq!(rows(page.root_element(), "brief").len(), 40);
@@ -249,7 +269,9 @@ fn many_points_are_shown_in_part() {
 
 #[test]
 fn a_browser_shows_it_well() {
-    let page = html(&all()).expect("a report");
+    let experiment = expecting();
+    let judgements = judge(&experiment, &all()).expect("they are of the experiment");
+    let page = html(&all(), &judgements).expect("a report");
     let plots = page.matches("<figure ").count();
     let rows = groups(&all()).len();
     for (width, dark) in [(1280, false), (1280, true), (390, false)] {
@@ -263,7 +285,7 @@ fn a_browser_shows_it_well() {
 
 #[test]
 fn the_judge_complains() {
-    let page = html(&swept()).expect("a report");
+    let page = html(&swept(), &[]).expect("a report");
     let spoiled = page.replace("font-size: 13px; }\n  th", "font-size: 40px; }\n  th");
     let spoiled = spoiled.replace("--ink: #1c2126", "--ink: #eee");
     let wide = "<div style=\"width: 2000px\">wide</div></main>";

@@ -45,7 +45,7 @@ fn crosses(line: &[(f64, f64)], y: f64) -> (f64, f64) {
 #[test]
 fn distributions_are_those_of_the_requests() {
     let records = arrays();
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     let page = parse(&page);
     for (name, kind) in KINDS {
         let svg = plot(&page, &format!("e1-cdf-{name}"));
@@ -72,7 +72,7 @@ fn distributions_are_those_of_the_requests() {
 #[test]
 fn tails_are_those_of_the_requests() {
     let records = arrays();
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     let page = parse(&page);
     let turned = |(x, y): (f64, f64)| (y, x);
     for (name, kind) in KINDS {
@@ -111,7 +111,7 @@ fn what_happened_over_time_adds_up() {
             shares[half..].fill(0.0);
         }
     }
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     let page = parse(&page);
     for (index, group) in groups(&records).iter().enumerate() {
         let figures = &group.records[0].figures;
@@ -153,7 +153,7 @@ fn shade(node: roxmltree::Node<'_, '_>) -> f64 {
 #[test]
 fn bars_are_as_high_as_the_factors() {
     let records = arrays();
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     let page = parse(&page);
     let svg = plot(&page, "e1-waf");
     let y = Axis::read(&y_labels(svg, 0.0..1e9), false, plain);
@@ -174,7 +174,7 @@ fn bars_are_as_high_as_the_factors() {
 #[test]
 fn a_sweep_is_drawn_against_its_key() {
     let records = swept();
-    let page = html(&records).expect("a report");
+    let page = html(&records, &[]).expect("a report");
     let page = parse(&page);
     let svg = plot(&page, "e1-sweep-writes");
     let x = Axis::read(&x_labels(svg), true, plain);
