@@ -267,6 +267,12 @@ impl World {
 
     /// Somebody says who is busy: any members, or none.
     pub(crate) fn say_who_is_busy(&mut self) {
+        if self.source.chance(1, 8) {
+            // The policy is changed under load.
+            let without = self.source.chance(1, 2);
+            let place = (!without).then(|| Box::new(Around::default()) as Box<dyn Place>);
+            self.engine.set_place(place);
+        }
         let some = self.source.below(1 << self.scenario.members);
         let fewer = self.source.below(1 << self.scenario.members);
         let busy = if self.source.chance(1, 4) { 0 } else { some & fewer };

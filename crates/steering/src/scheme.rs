@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use raidcore::engine::Place;
 
-use crate::collect::{Collect, Global, Limits, Rotate};
+use crate::collect::{Collect, Global, Limits, Rotate, Window};
 use crate::place::{Reconstruct, Stage, Steer};
 
 /// A row of the table of schemes.
@@ -25,6 +25,7 @@ enum Turns {
     Local,
     Global,
     Rotate,
+    Window,
 }
 
 /// All schemes.
@@ -42,6 +43,12 @@ pub const SCHEMES: &[Scheme] = &[
         "rotate+reconstruct",
         "members take turns, and reads go around whose turn it is",
         Turns::Rotate,
+    )
+    .around(),
+    row(
+        "window",
+        "members collect in windows of their own, and reads go around who collects (IODA)",
+        Turns::Window,
     )
     .around(),
     row(
@@ -100,6 +107,7 @@ impl Scheme {
         match self.turns {
             Turns::Local => None,
             Turns::Global => Some(Box::new(Global::new(limits))),
+            Turns::Window => Some(Box::new(Window::new(limits))),
             Turns::Rotate => Some(Box::new(Rotate::new(limits, redundancy.max(1)))),
         }
     }

@@ -1,7 +1,10 @@
 //! Whose turn it is.
 
+use std::time::Duration;
+
+use det::Instant;
 use proptest::prelude::*;
-use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate};
+use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate, Window};
 
 const LIMITS: Limits = Limits { start: 0.05, stop: 0.1 };
 
@@ -15,8 +18,12 @@ fn collecting(free: f64) -> Flash {
 
 /// What a policy says, seeing these members.
 fn said(policy: &mut dyn Collect, members: &[Flash]) -> Vec<(usize, Order)> {
+    said_at(Instant::ORIGIN, policy, members)
+}
+
+fn said_at(now: Instant, policy: &mut dyn Collect, members: &[Flash]) -> Vec<(usize, Order)> {
     let mut said = Vec::new();
-    policy.decide(members, &mut |member, order| said.push((member, order)));
+    policy.decide(now, members, &mut |member, order| said.push((member, order)));
     said
 }
 
@@ -49,6 +56,35 @@ fn when_one_collects_all_do_until_none_does() {
     assert_eq!(said(&mut global, &[collecting(0.05), calm(0.1)]), []);
     let auto = [(0, Order::Auto), (1, Order::Auto)];
     assert_eq!(said(&mut global, &[calm(0.1), calm(0.1)]), auto);
+}
+
+#[test]
+fn whose_turn_has_come_is_told_when_it_has_nothing_in_hand() {
+    let mut rotate = Rotate::new(LIMITS, 1);
+    let occupied = Flash { in_flight: 2, ..calm(0.03) };
+    assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), [(1, Order::Hold), (0, Order::Hold)]);
+    assert!(rotate.turns().has(1), "it is left alone from now on");
+    assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), []);
+    assert_eq!(said(&mut rotate, &[calm(0.2), calm(0.03)]), [(1, Order::Reach(0.03 + 0.05))]);
+    // Who never has nothing in hand collects, too.
+    let mut rotate = Rotate::new(LIMITS, 1);
+    let orders: Vec<_> = (0..1000).flat_map(|_| said(&mut rotate, &[occupied])).collect();
+    assert!(orders.contains(&(0, Order::Reach(0.03 + 0.05))), "{orders:?}");
+}
+
+#[test]
+fn windows_come_round() {
+    let mut window = Window::new(LIMITS);
+    let members = [calm(0.06), calm(0.2), calm(0.3)];
+    let at = |millis| Instant::ORIGIN + Duration::from_millis(millis);
+    let first = said_at(at(0), &mut window, &members);
+    assert_eq!(first, [(0, Order::Reach(0.1)), (1, Order::Hold), (2, Order::Hold)]);
+    assert_eq!(said_at(at(99), &mut window, &members), []);
+    let second = said_at(at(100), &mut window, &members);
+    assert_eq!(second, [(0, Order::Hold), (1, Order::Reach(0.1))]);
+    let turns = (2..6).flat_map(|i| said_at(at(100 * i), &mut window, &members));
+    let may: Vec<_> = turns.filter(|(_, order)| *order != Order::Hold).map(|(m, _)| m).collect();
+    assert_eq!(may, [2, 0, 1, 2]);
 }
 
 proptest! {

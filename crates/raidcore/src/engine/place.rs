@@ -62,9 +62,13 @@ pub(super) struct Places {
 }
 
 impl Engine {
-    /// Sets the policy that says where reads go; without one they go home. What is under way stays
-    /// as it was begun.
+    /// Sets the policy that says where reads and writes go; without one they go home, and nobody
+    /// counts as busy. What is under way stays as it was begun, and what is staged comes home by
+    /// itself.
     pub fn set_place(&mut self, policy: Option<Box<dyn Place>>) {
+        if policy.is_none() {
+            self.places.busy = Set::EMPTY;
+        }
         self.places.policy = policy;
     }
 

@@ -23,7 +23,7 @@ pub(crate) const fn mutant(
 }
 
 impl Mutant {
-    const fn rare(self, why: &'static str) -> Self {
+    pub(crate) const fn rare(self, why: &'static str) -> Self {
         Self { rare: Some(why), ..self }
     }
 }

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use det::Instant;
+
 use super::{Collect, Flash, Limits, Order, Told};
 
 /// When one member has to collect, all do: GGC, the globally coordinated collection of Kim et al.
@@ -23,7 +25,7 @@ impl Global {
 }
 
 impl Collect for Global {
-    fn decide(&mut self, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
+    fn decide(&mut self, _: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
         let any = members.iter().any(|member| member.collecting);
         if any && !self.together {
             self.together = true;

@@ -5,6 +5,7 @@
 
 mod global;
 mod rotate;
+mod window;
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -14,6 +15,7 @@ use raidcore::units::Set;
 
 pub use global::Global;
 pub use rotate::Rotate;
+pub use window::Window;
 
 /// How a member is, as it says itself.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,7 +59,7 @@ pub enum Order {
 /// A policy: whose turn it is.
 pub trait Collect: Send {
     /// Looks at the members, and tells some of them what to do.
-    fn decide(&mut self, members: &[Flash], order: &mut dyn FnMut(usize, Order));
+    fn decide(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order));
 
     /// How long until it wants to look again, though nobody has begun or ended to collect.
     fn pause(&self) -> Duration;
@@ -113,7 +115,7 @@ impl Watch {
 
     /// Looks now.
     pub fn look(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
-        self.policy.decide(members, order);
+        self.policy.decide(now, members, order);
         self.next = now + self.policy.pause();
     }
 }

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use det::Instant;
 use raidcore::units::Set;
 
 use super::{Collect, Flash, Limits, Order, Told};
@@ -52,7 +53,7 @@ impl Rotate {
 }
 
 impl Collect for Rotate {
-    fn decide(&mut self, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
+    fn decide(&mut self, _: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
         let Self { limits, turns, told, .. } = self;
         for turn in turns.iter_mut() {
             let member = &members[turn.member];

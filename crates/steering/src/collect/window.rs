@@ -1,0 +1,56 @@
+//! One window after the other.
+
+use core::time::Duration;
+
+use det::Instant;
+
+use super::{Collect, Flash, Limits, Order, Told};
+
+/// Every member has windows of time in which it may collect, and none but it may: the busy windows
+/// of IODA (Li et al., "IODA: A Host/Device Co-Design for Strong Predictability Contract on Modern
+/// Flash Storage", SOSP 2021). Unlike turns, they come round whether there is something to collect
+/// or not, so nobody has to be asked how it is.
+#[derive(Debug)]
+pub struct Window {
+    limits: Limits,
+    length: Duration,
+    /// Since when it is whose window.
+    open: Option<(Instant, usize)>,
+    told: Told,
+}
+
+/// How long a window is: IODA's is from 26 ms to some seconds, as the drive's spare blocks allow.
+const LENGTH: Duration = Duration::from_millis(100);
+
+impl Window {
+    /// For members with these limits.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, length: LENGTH, open: None, told: Told::default() }
+    }
+}
+
+impl Collect for Window {
+    fn decide(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
+        let (since, whose) = match self.open {
+            Some((since, whose)) if now - since < self.length => (since, whose % members.len()),
+            Some((_, whose)) => (now, (whose + 1) % members.len()),
+            None => (now, 0),
+        };
+        let opens = self.open != Some((since, whose));
+        self.open = Some((since, whose));
+        for (index, member) in members.iter().enumerate() {
+            if index != whose {
+                self.told.tell(index, Order::Hold, order);
+            } else if opens {
+                // As much as would have been collected meanwhile, and never for nothing.
+                let goal = self.limits.step(member).min(self.limits.stop);
+                self.told.tell(index, Order::Reach(goal), order);
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        self.length / 4
+    }
+}
