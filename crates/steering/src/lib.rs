@@ -12,6 +12,7 @@ pub mod place;
 pub mod scheme;
 mod signals;
 mod steward;
+pub mod trial;
 
 pub use signals::{Signals, Source};
 pub use steward::{Members, Steward};

@@ -1,7 +1,9 @@
 //! Where reads and writes go that would meet busy members.
 
 use det::Instant;
-use raidcore::engine::{Detour, Place, Redirect};
+use raidcore::engine::{Detour, Outcome, Part, Place, Redirect};
+
+use crate::trial::Trial;
 
 /// Reads of busy members are served from the others, whose data and parity give the same, as long
 /// as that does not cost too much: the members that are not busy have to read more for it.
@@ -21,7 +23,7 @@ impl Reconstruct {
         Self { per_million: (budget.max(0.0) * 1e6) as u64 }
     }
 
-    fn takes(self, Detour { read, extra_so_far, extra }: Detour) -> bool {
+    fn takes(self, Detour { read, extra_so_far, extra, .. }: Detour) -> bool {
         let spent = u128::from(extra_so_far) + u128::from(extra);
         let earned = u128::from(read) * u128::from(self.per_million) / 1_000_000;
         spent <= earned + u128::from(CREDIT)
@@ -59,14 +61,36 @@ pub struct Steer {
     pub reads: Option<Reconstruct>,
     /// About writes.
     pub writes: Option<Stage>,
+    /// For reads and writes, whether that pays, if it is to be found out: who loses is left alone.
+    pub trials: Option<[Trial; 2]>,
+}
+
+impl Steer {
+    fn pays(&mut self, read: bool, blocks: u32) -> bool {
+        let trials = self.trials.as_mut();
+        trials.is_none_or(|trials| trials[usize::from(!read)].choose(blocks))
+    }
 }
 
 impl Place for Steer {
     fn takes(&mut self, _: Instant, detour: Detour) -> bool {
-        self.reads.is_some_and(|reads| reads.takes(detour))
+        self.reads.is_some_and(|reads| reads.takes(detour)) && self.pays(true, detour.blocks)
     }
 
     fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {
         self.writes.is_some_and(|writes| writes.stages(redirect))
+            && (redirect.staged || self.pays(false, redirect.blocks))
+    }
+
+    fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {
+        if let Some(trials) = &mut self.trials {
+            trials[usize::from(!read)].ended(blocks, way, took);
+        }
+    }
+
+    fn tell(&self, part: &mut dyn FnMut(Part)) {
+        let Some([reads, writes]) = &self.trials else { return };
+        reads.parts(["small reads go around", "large reads go around"]).for_each(&mut *part);
+        writes.parts(["small writes are staged", "large writes are staged"]).for_each(part);
     }
 }

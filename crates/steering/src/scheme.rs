@@ -18,6 +18,8 @@ pub struct Scheme {
     around: bool,
     writes: Option<Stage>,
     turns: Turns,
+    /// Whether what loses is left alone.
+    tries: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,16 +59,21 @@ pub const SCHEMES: &[Scheme] = &[
         Turns::Rotate,
     )
     .around()
-    .stages(Stage::All),
+    .stages(Stage::All)
+    .tries(),
 ];
 
 const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
-    Scheme { name, about, around: false, writes: None, turns }
+    Scheme { name, about, around: false, writes: None, turns, tries: false }
 }
 
 impl Scheme {
     const fn around(self) -> Self {
         Self { around: true, ..self }
+    }
+
+    const fn tries(self) -> Self {
+        Self { tries: true, ..self }
     }
 
     const fn stages(self, writes: Stage) -> Self {
@@ -96,7 +103,8 @@ impl Scheme {
     #[must_use]
     pub fn place(&self, budget: f64) -> Option<Box<dyn Place>> {
         let reads = self.around.then(|| Reconstruct::new(budget));
-        let steer = Steer { reads, writes: self.writes };
+        let trials = self.tries.then(Default::default);
+        let steer = Steer { reads, writes: self.writes, trials };
         self.goes_around().then(|| Box::new(steer) as Box<dyn Place>)
     }
 

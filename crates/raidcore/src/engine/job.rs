@@ -7,7 +7,10 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use det::Instant;
+
 use super::goal::{goal, plan_replay};
+use super::place::Way;
 use super::staging::Fetch;
 use super::{Action, Engine, JobId, Member, PassKind, RequestError};
 use crate::geometry::Geometry;
@@ -150,6 +153,10 @@ pub struct Job {
     /// What it reads from the staging log, and how much of that was begun.
     pub(super) fetches: Vec<Fetch>,
     pub(super) fetched: usize,
+    /// Which way a user's read or write goes, how many blocks it has, and when it began.
+    pub(super) way: Way,
+    pub(super) blocks: u32,
+    pub(super) begun: Instant,
     buffers: [u16; BUFFERS_MAX],
     holds_buffers: bool,
 }
@@ -183,6 +190,9 @@ impl Job {
             promised: false,
             fetches: Vec::new(),
             fetched: 0,
+            way: Way::Calm,
+            blocks: 0,
+            begun: Instant::ORIGIN,
             buffers: [0; BUFFERS_MAX],
             holds_buffers: false,
         }
@@ -210,6 +220,8 @@ impl Job {
         self.error = None;
         self.entry = None;
         self.covers = false;
+        self.way = Way::Calm;
+        self.blocks = 0;
         assert!(self.outstanding == 0 && !self.marked && !self.holds_buffers);
         assert!(self.staged.is_none() && !self.promised && self.fetches.is_empty());
     }
@@ -257,6 +269,7 @@ impl Engine {
         let id = self.jobs.occupy()?;
         self.foreground_jobs += u16::from(user);
         self.jobs[id].renew(work, stripe);
+        self.jobs[id].begun = self.now;
         Some(id)
     }
 
@@ -619,6 +632,7 @@ impl Engine {
         self.release_buffers(id);
         self.end_intent(id, out);
         self.end_staging(id);
+        self.tell_policy(id);
         let (work, stripe, error) = {
             let job = &self.jobs[id];
             (job.work, job.stripe, job.error)

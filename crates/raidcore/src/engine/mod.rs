@@ -38,7 +38,7 @@ use det::{Id, Instant, Slots};
 
 pub use api::*;
 pub use job::Job;
-pub use place::{Detour, Place, Redirect};
+pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;

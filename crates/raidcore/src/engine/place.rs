@@ -6,6 +6,7 @@
 
 use alloc::boxed::Box;
 use core::mem;
+use core::time::Duration;
 
 use det::Instant;
 
@@ -22,6 +23,8 @@ pub struct Detour {
     pub read: u64,
     /// What detours have read beyond that.
     pub extra_so_far: u64,
+    /// What is asked for by this one.
+    pub blocks: u32,
     /// What this one would read beyond what is asked for.
     pub extra: u32,
 }
@@ -43,6 +46,30 @@ pub struct Redirect {
     pub used: f64,
 }
 
+/// Which way a request went, or a part of it that lies in one stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Home, and nobody who was needed was busy.
+    Calm,
+    /// Home, although somebody was: the policy wanted it so.
+    Home,
+    /// Around who was busy: read from the others, or staged.
+    Around,
+}
+
+/// How a request has ended, or a part of it that lies in one stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Whether it was a read; if not, a write.
+    pub read: bool,
+    /// How many blocks it had.
+    pub blocks: u32,
+    /// Which way it went.
+    pub way: Way,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// A policy: says where reads and writes go.
 pub trait Place: Send {
     /// Whether a read goes around the busy members that it concerns.
@@ -50,6 +77,32 @@ pub trait Place: Send {
 
     /// Whether a write is staged, to come home later.
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool;
+
+    /// A read or write has ended well.
+    fn ended(&mut self, outcome: Outcome) {
+        let _ = outcome;
+    }
+
+    /// What there is to say of its parts, for people.
+    fn tell(&self, part: &mut dyn FnMut(Part)) {
+        let _ = part;
+    }
+}
+
+/// What a policy says of one of its parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// What it does.
+    pub name: &'static str,
+    /// Whether it does it now: a part that is found to lose rests.
+    pub on: bool,
+    /// How long requests take on average that it need not concern itself with; nothing if there was
+    /// none yet, as below.
+    pub calm: Option<Duration>,
+    /// How long those take that it leads around busy members ...
+    pub around: Option<Duration>,
+    /// ... and those that are left to wait for them.
+    pub home: Option<Duration>,
 }
 
 /// Who is busy, and what is done about it.
@@ -62,6 +115,31 @@ pub(super) struct Places {
 }
 
 impl Engine {
+    /// The policy that says where reads and writes go, if there is one.
+    #[must_use]
+    pub fn place_policy(&self) -> Option<&dyn Place> {
+        self.places.policy.as_deref()
+    }
+
+    /// Tells the policy how a user's read or write has ended.
+    pub(super) fn tell_policy(&mut self, id: JobId) {
+        let Some(policy) = &mut self.places.policy else { return };
+        let job = &self.jobs[id];
+        let read = match job.work {
+            Work::Read => true,
+            Work::Write => false,
+            Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Repair
+            | Work::Replay { .. }
+            | Work::Reclaim => return,
+        };
+        if job.error.is_none() && job.bad.is_empty() {
+            let (blocks, took) = (job.blocks, self.now - job.begun);
+            policy.ended(Outcome { read, blocks, way: job.way, took });
+        }
+    }
+
     /// Sets the policy that says where reads and writes go; without one they go home, and nobody
     /// counts as busy. What is under way stays as it was begun, and what is staged comes home by
     /// itself.
@@ -111,9 +189,11 @@ impl Engine {
         let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);
-        let detour = Detour { read: self.places.read, extra_so_far: self.places.extra, extra };
+        let detour =
+            Detour { read: self.places.read, extra_so_far: self.places.extra, blocks, extra };
         let takes = planned != Err(Lost) && policy.takes(self.now, detour);
         self.places.policy = Some(policy);
+        self.jobs[id].way = if takes { Way::Around } else { Way::Home };
         if takes {
             self.places.extra += u64::from(extra);
             self.counters.detours += 1;

@@ -103,6 +103,7 @@ impl Engine {
         let job = &mut self.jobs[job];
         job.fua = request.fua;
         job.tags.push(request.tag);
+        job.blocks = blocks;
         let mut at = offset;
         while at < offset + blocks {
             let row = at % chunk;

@@ -4,8 +4,9 @@
 //! live. A write goes home only when all its holders have its entry, or their failure is on record:
 //! so if one lacks it, the write never went home, was not acknowledged, and may be forgotten. If
 //! it were carried out all the same, a crash amid that, with the loss of those that have it, would
-//! leave it half at home. A ring that can't be read in full is left alone: what is carried out could
-//! be older than what can't be read. Holders that are missing now are recorded as failed before anything is
+//! leave it half at home. A ring that can't be read in full is left alone, and so is every entry that
+//! its member should have: nobody can tell whether it does, and the next start may be able to, and
+//! find that it does not. Such an array is whole, and resynced. Holders that are missing now are recorded as failed before anything is
 //! carried out, so none of them comes back without it. And a holder may have retired it, by a tail
 //! beyond it: what a ring that stood still since holds is not to be brought back.
 
@@ -28,6 +29,8 @@ pub(super) fn is_there<I: Image>(image: &I, at: Pba) -> bool {
 pub(super) struct Rings<'a> {
     record: &'a ArrayRecord,
     present: Set,
+    /// Members that are there, but whose ring can't be read.
+    unreadable: Set,
     live: Vec<BTreeMap<u64, JournalEntry>>,
     tails: Vec<u64>,
     next_entry: u64,
@@ -39,6 +42,7 @@ impl<'a> Rings<'a> {
         let mut rings = Self {
             record,
             present: Set::EMPTY,
+            unreadable: Set::EMPTY,
             live: Vec::new(),
             tails: Vec::new(),
             next_entry: 1,
@@ -46,9 +50,13 @@ impl<'a> Rings<'a> {
         let (start, blocks) = record.areas.journal();
         for (index, image) in images.iter().enumerate() {
             let (mut live, mut tail) = (BTreeMap::new(), 0);
+            if image.is_some() {
+                rings.unreadable = rings.unreadable.with(index);
+            }
             let is_whole = |image: &&I| (0..blocks).all(|at| is_there(*image, Pba(start.0 + at)));
             if let Some(image) = image.filter(is_whole) {
                 rings.present = rings.present.with(index);
+                rings.unreadable = rings.unreadable.without(index);
                 let block = |at| image.block(Pba(start.0 + at)).ok().filter(|b| !b.is_empty());
                 let member = MemberId(index as u8);
                 let entries = scan(Log::Journal, blocks, block, record.array, record.epoch, member);
@@ -124,6 +132,7 @@ impl<'a> Rings<'a> {
         };
         let mut present = holders.and(self.present);
         let due = !entry.runs.is_empty()
+            && !holders.and(self.unreadable).any(is_current)
             && copies.all(agrees)
             && present.all(|member| {
                 let has = self.live[member].contains_key(&number);

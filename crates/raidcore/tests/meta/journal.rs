@@ -357,9 +357,12 @@ fn what_a_ring_holds_is_left_alone_if_some_of_it_can_not_be_read() {
     let mut world = unclean();
     world.store_entry(2, 0, &Entry::new(10, Set::one(2)));
     world.store_entry(3, 0, &Entry::new(11, Set::one(3)));
+    // Whether member 2 has this one nobody can tell.
+    let next = world.store_entry(3, 3, &Entry::new(12, Set::one(2).with(3)));
+    world.store_entry(3, next, &Entry::new(13, Set::one(3)));
     let ring = world.record.areas.journal().0;
     world.images[2].unreadable.push(Pba(ring.0 + 50));
-    assert_eq!(carried_out(&world), [11]);
+    assert_eq!(carried_out(&world), [11, 13]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::super::job::{Op, Owner, Stage, Wait, Work};
-use super::super::place::Redirect;
+use super::super::place::{Redirect, Way};
 use super::super::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
 use super::{COPIES_MAX, Entry, Kind, Run};
 use crate::geometry::Role;
@@ -60,6 +60,7 @@ impl Engine {
         let Some(mut policy) = self.places.policy.take() else { return false };
         let wanted = policy.stages(self.now, redirect);
         self.places.policy = Some(policy);
+        self.jobs[id].way = if wanted { Way::Around } else { Way::Home };
         if !wanted {
             return false;
         }
@@ -70,6 +71,9 @@ impl Engine {
             && self.holders_for(u64::from(header + blocks) + RESERVE, self.places.busy).is_some();
         self.counters.staging_full += u64::from(!room);
         self.staging.starved |= !room && self.staging.dirty() > 0;
+        if !room {
+            self.jobs[id].way = Way::Home;
+        }
         room
     }
 

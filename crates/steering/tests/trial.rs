@@ -1,0 +1,60 @@
+//! Whether it pays to lead requests around busy members.
+
+use std::time::Duration;
+
+use raidcore::engine::Way;
+use steering::trial::Trial;
+
+fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+/// Of 1000 requests that could be led around, how many are. Led around they take so long; if they
+/// wait, so long.
+fn led_around(trial: &mut Trial, blocks: u32, around: u64, home: u64) -> u32 {
+    let mut count = 0;
+    for _ in 0..1000 {
+        if trial.choose(blocks) {
+            trial.ended(blocks, Way::Around, micros(around));
+            count += 1;
+        } else {
+            trial.ended(blocks, Way::Home, micros(home));
+        }
+    }
+    count
+}
+
+fn trial() -> Trial {
+    let mut trial = Trial::default();
+    for blocks in [1, 256] {
+        (0..100).for_each(|_| trial.ended(blocks, Way::Calm, micros(100)));
+    }
+    trial
+}
+
+#[test]
+fn nobody_waits_on_purpose_while_the_way_around_is_short() {
+    assert_eq!(led_around(&mut trial(), 1, 290, 50_000), 1000);
+    // Nor before anything is known.
+    assert!(Trial::default().choose(1));
+}
+
+#[test]
+fn a_long_way_around_is_taken_if_waiting_takes_longer() {
+    let count = led_around(&mut trial(), 1, 400, 50_000);
+    assert!((960..1000).contains(&count), "{count}");
+}
+
+#[test]
+fn who_loses_rests_until_it_would_win_again() {
+    let mut trial = trial();
+    let count = led_around(&mut trial, 256, 5_000, 800);
+    assert!(count < 400, "{count}");
+    let on =
+        |trial: &Trial| trial.parts(["small", "large"]).map(|part| part.on).collect::<Vec<_>>();
+    assert_eq!(on(&trial), [true, false]);
+    assert_eq!(led_around(&mut trial, 1, 100, 50_000), 1000, "small ones are not concerned");
+    led_around(&mut trial, 256, 5_000, 50_000);
+    assert!(led_around(&mut trial, 256, 5_000, 50_000) > 960);
+    assert_eq!(on(&trial), [true, true]);
+}
