@@ -94,6 +94,8 @@ impl World {
             self.proceed();
             bound.spend(self);
         }
+        let staged = self.engine.staging_status().map_or(0, |log| log.dirty);
+        assert!(staged == 0 || self.beyond, "{staged} staged blocks are not at home after a stop");
         let io = self.ios.first().map(|pending| pending.io);
         assert_eq!(io, None, "nothing is under way after a stop");
         let waiting = self.requests.iter().flatten().count();

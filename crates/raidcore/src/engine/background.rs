@@ -545,10 +545,8 @@ impl Engine {
                     && self.maps_are_spread()
                     && self.recorder.is_settled() =>
             {
-                let clean = !self.flusher.has_failed() && self.staging.dirty() == 0;
-                self.recorder.record.clean = clean;
-                // All is at home: what the log holds is void.
-                self.recorder.record.staging_epoch += u64::from(clean && self.staging.exists());
+                let home = self.staging.dirty() == 0;
+                self.recorder.record.clean = !self.flusher.has_failed() && home;
                 self.stop_command = None;
                 self.phase = Phase::Stopped;
                 self.answer_when_recorded(number, out);

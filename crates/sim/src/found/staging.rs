@@ -1,6 +1,6 @@
 //! What has to go wrong at one moment for the staging log to be at fault.
 
-use raidcore::meta::SlotState;
+use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::Set;
 
 use super::*;
@@ -47,6 +47,13 @@ impl World {
 
     fn end_but_for_the_log(&mut self) -> bool {
         self.end_first_compute() || self.end_one(|io| io.op != IoOp::Journal)
+    }
+
+    /// The power fails amid everything, and comes back at once.
+    fn cut_power(&mut self) {
+        self.ios.clear();
+        self.power_off();
+        self.power_on(Outage::Quiet);
     }
 
     /// A disk goes with the power, which comes back at once.
@@ -107,11 +114,54 @@ fn a_marker_waits_until_it_is_on_record_who_lacks_what_it_stands_for() {
         world.disks[0].sick = Some(raidcore::engine::IoError::Medium);
         while world.end_one(|io| io.op == IoOp::Flush) {}
         while world.end_one(|io| io.op == IoOp::Journal) {}
-        world.ios.clear();
-        world.power_off();
-        world.power_on(Outage::Quiet);
+        world.cut_power();
         world.drain();
         let found = world.read_one(0);
         assert!(found == staged || found == version, "{found} is older");
+    }
+}
+
+#[test]
+fn users_are_served_when_what_was_staged_is_void() {
+    let mut world = staging_world(1);
+    world.busy(0);
+    world.write_one(0);
+    world.cut_power();
+    let records = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Superblock { .. }));
+    while !world.engine.is_serving() {
+        world.proceed();
+    }
+    world.ask(0, Op::Write, 0, 1);
+    let version = version_of(0, &world.memory.payload[0][0]);
+    while world.requests[0].is_some() {
+        let ended = world.end_first_compute() || world.end_one(|io| !records(io));
+        assert!(ended, "a write waits for nothing else");
+    }
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(0), version, "nothing older is brought home");
+}
+
+#[test]
+fn what_was_staged_is_void_when_it_is_at_home_for_good() {
+    for seed in 0..20 {
+        let mut world = staging_world(seed);
+        world.busy(0);
+        let version = world.write_one(0);
+        world.cut_power();
+        // No flush ends, unless there is nothing else to wait for.
+        for _ in 0..10_000 {
+            let flushes = |io: &Io| io.op == IoOp::Flush;
+            let ended = world.end_first_compute() || world.end_one(|io| !flushes(io));
+            if world.engine.is_serving() {
+                break;
+            }
+            if !ended {
+                world.proceed();
+            }
+        }
+        world.cut_power();
+        world.drain();
+        assert_eq!(world.read_one(0), version);
     }
 }

@@ -104,12 +104,6 @@ pub(crate) const STAGING: &[Mutant] = &[
         "let (stripe, failed) = (self.jobs[id].stripe, !MUTANT && self.jobs[id].error.is_some());",
     ),
     mutant(
-        "staged: after a clean stop it is found again",
-        "engine/background.rs",
-        "u64::from(clean && self.staging.exists());",
-        "u64::from(!MUTANT && clean && self.staging.exists());",
-    ),
-    mutant(
         "staged: what was void at a start is found again",
         "engine/journal.rs",
         "if self.staging.exists() && self.staging.dirty() == 0 {",
@@ -165,14 +159,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a reclaim leaves the journal out",
-        "engine/io.rs",
-        "if matches!(self.jobs[id].work, Work::Write | Work::Reclaim) && self.needs_entry(id) {",
-        "if (self.jobs[id].work == Work::Write || !MUTANT && self.jobs[id].work == Work::Reclaim) && self.needs_entry(id) {",
-    ),
-    mutant(
-        "staged: a member being filled holds it",
-        "engine/staging/mod.rs",
-        "            slot.state == crate::meta::SlotState::Up\n",
-        "            (MUTANT || slot.state == crate::meta::SlotState::Up)\n",
+        "engine/journal.rs",
+        "        self.journal.len > 0\n            && job.entry.is_none()",
+        "        self.journal.len > 0\n            && !(MUTANT && job.work == Work::Reclaim)\n            && job.entry.is_none()",
     ),
 ];
