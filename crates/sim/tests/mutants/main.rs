@@ -48,9 +48,10 @@ fn every_mutant_is_found() {
             continue;
         }
         let begun = Instant::now();
-        // Some are found by no seed in a reasonable time, but by what was played on purpose since.
+        // Some are found by no seed in a reasonable time, but by what was played on purpose since:
+        // that is quick, so it comes first.
         let found =
-            run(&player, &[&seeds], Some(number)).or_else(|| run(&played, &[], Some(number)));
+            run(&played, &[], Some(number)).or_else(|| run(&player, &[&seeds], Some(number)));
         let seconds = begun.elapsed().as_secs_f32();
         println!("{seconds:6.1} s  {}: {}", mutant.name, found.as_deref().unwrap_or("SURVIVED"));
         if found.is_none() {
