@@ -25,7 +25,6 @@ use flashsim::real::Ended;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use raidcore::engine::{IoError, IoId};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
-use steering::collect::{Flash, Limits, Order};
 
 use crate::arena::{Arena, PieceId};
 use crate::members::Device;
@@ -303,53 +302,10 @@ impl Ring {
         self.expiry.into_iter().chain(self.drives.next()).min()
     }
 
-    /// How the modelled SSDs are.
-    pub(crate) fn flash_reports(&mut self, now: Instant) -> Vec<(DeviceId, FlashReport)> {
-        let members = self.members.iter().zip(0..).filter_map(|(m, at)| Some((m.as_ref()?, at)));
-        let here = members.filter(|(member, _)| member.flash && !member.released);
-        here.filter_map(|(m, at)| Some((m.id, self.drives.report(now, MemberIndex(at))?))).collect()
-    }
-
-    /// Whether a device says that it collects garbage: only modelled SSDs do.
-    pub(crate) fn is_collecting(&self, device: DeviceId) -> bool {
-        self.find(device).is_some_and(|index| self.drives.is_collecting(index))
-    }
-
-    /// Whether a device collects garbage, and for how long it has, if it says so.
-    pub(crate) fn collecting(
-        &mut self,
-        now: Instant,
-        device: DeviceId,
-    ) -> Option<(bool, Duration)> {
-        self.drives.collecting(now, self.find(device)?)
-    }
-
     /// What a device has done.
     pub(crate) fn stats(&self, device: DeviceId) -> IoStats {
         let member = self.find(device).and_then(|at| self.members[usize::from(at.0)].as_ref());
         member.map_or_else(IoStats::default, |member| member.stats)
-    }
-
-    /// How a device is, if it says so.
-    pub(crate) fn steering(&self, device: DeviceId) -> Option<(Flash, Limits)> {
-        self.drives.steering(self.find(device)?)
-    }
-
-    /// Tells a device when to collect garbage, if it takes that.
-    pub(crate) fn order_gc(&mut self, now: Instant, device: DeviceId, order: Order) {
-        if let Some(index) = self.find(device) {
-            self.drives.order(now, index, order);
-        }
-    }
-
-    /// When a modelled SSD collected garbage since `since`, and whom it kept waiting.
-    pub(crate) fn flash_log(
-        &mut self,
-        now: Instant,
-        device: DeviceId,
-        since: Instant,
-    ) -> Option<FlashLog> {
-        self.drives.log(now, self.find(device)?, since)
     }
 
     /// How many I/Os have not been told as done.

@@ -12,10 +12,11 @@ use det::Instant;
 use flashsim::real::{Ended, GcInterval, Io, RealTime, Report};
 use flashsim::{GcOrder, Ssd};
 use hdrhistogram::Histogram;
+use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use steering::collect::{Flash, Limits, Order};
 
-use super::MemberIndex;
+use super::{MemberIndex, Ring};
 use crate::flash;
 use crate::members::Device;
 use crate::ops::{Op, OpId, OpKind};
@@ -81,6 +82,52 @@ pub struct DelayedIo {
     pub modelled: u64,
     /// When it was done: then, or when the file's I/O was.
     pub ended: u64,
+}
+
+/// What is asked of modelled SSDs, by device.
+impl Ring {
+    /// How the modelled SSDs are.
+    pub(crate) fn flash_reports(&mut self, now: Instant) -> Vec<(DeviceId, FlashReport)> {
+        let members = self.members.iter().zip(0..).filter_map(|(m, at)| Some((m.as_ref()?, at)));
+        let here = members.filter(|(member, _)| member.flash && !member.released);
+        here.filter_map(|(m, at)| Some((m.id, self.drives.report(now, MemberIndex(at))?))).collect()
+    }
+
+    /// Whether a device says that it collects garbage: only modelled SSDs do.
+    pub(crate) fn is_collecting(&self, device: DeviceId) -> bool {
+        self.find(device).is_some_and(|index| self.drives.is_collecting(index))
+    }
+
+    /// Whether a device collects garbage, and for how long it has, if it says so.
+    pub(crate) fn collecting(
+        &mut self,
+        now: Instant,
+        device: DeviceId,
+    ) -> Option<(bool, Duration)> {
+        self.drives.collecting(now, self.find(device)?)
+    }
+
+    /// How a device is, if it says so.
+    pub(crate) fn steering(&self, device: DeviceId) -> Option<(Flash, Limits)> {
+        self.drives.steering(self.find(device)?)
+    }
+
+    /// Tells a device when to collect garbage, if it takes that.
+    pub(crate) fn order_gc(&mut self, now: Instant, device: DeviceId, order: Order) {
+        if let Some(index) = self.find(device) {
+            self.drives.order(now, index, order);
+        }
+    }
+
+    /// When a modelled SSD collected garbage since `since`, and whom it kept waiting.
+    pub(crate) fn flash_log(
+        &mut self,
+        now: Instant,
+        device: DeviceId,
+        since: Instant,
+    ) -> Option<FlashLog> {
+        self.drives.log(now, self.find(device)?, since)
+    }
 }
 
 struct Drive {
