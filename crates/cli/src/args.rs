@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod lab;
+mod staging;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,12 +11,14 @@ use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
+use ublkd::create::StagingSize;
 
 use crate::size::Size;
 pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
 };
+pub(crate) use staging::staging;
 
 /// Create, run and mend an array of SSDs.
 #[derive(Parser, Debug)]
@@ -102,6 +105,7 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   evenkeel create tank --level raid6 /dev/disk/by-id/nvme-A /dev/disk/by-id/nvme-B ...
   evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
+  evenkeel create calm --level raid5 --staging reserved:64M /dev/sd[b-f]
   evenkeel create slow --level raid5 --file-size 1G flash:mqsim+aged:{a,b,c}.img
 
 A member that carries a filesystem, a partition table or the like is refused, and nothing is
@@ -127,6 +131,10 @@ pub(crate) struct CreateArgs {
     /// What survives an unclean stop
     #[arg(long, value_enum, default_value_t = ConsistencyArg::Journal)]
     pub(crate) consistency: ConsistencyArg,
+    /// Set so much of each member aside for writes that would meet busy members: reserved:64M, or
+    /// reserved:10% of the smallest; some policies need it. None unless given
+    #[arg(long, value_name = "reserved:SIZE", value_parser = staging)]
+    pub(crate) staging: Option<StagingSize>,
     /// Use only so much of each member
     #[arg(long, value_name = "SIZE")]
     pub(crate) member_size: Option<Size>,

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use raidcore::meta::{
-    ArrayId, AssembleError, AssembleOptions, Assembled, MemberImage, SUPERBLOCK_COPIES,
-    SUPERBLOCKS, Superblock, SuperblockError, assemble, choose_superblock,
+    ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, MemberImage,
+    SUPERBLOCK_COPIES, SUPERBLOCKS, Superblock, SuperblockError, assemble, choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, Pba};
 
@@ -232,7 +232,7 @@ fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
 fn read_image(device: &Device) -> Result<MemberImage, AttachError> {
     let (head, unreadable) = read(device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
     let blocks = match choose_superblock(&copies(&head, &unreadable)) {
-        Ok(superblock) => superblock.record.areas.meta_blocks().min(device.blocks()),
+        Ok(superblock) => wanted_blocks(&superblock.record).min(device.blocks()),
         Err(_) => head.len() as u64 / BLOCK_BYTES as u64,
     };
     let mut meta = Vec::new();
@@ -248,6 +248,16 @@ fn read_image(device: &Device) -> Result<MemberImage, AttachError> {
         meta,
         unreadable,
     })
+}
+
+/// The blocks that the assembly may look at. The staging log, which is last and can be large, is
+/// void on a device that was stopped cleanly: even if a crash amid the next start has left it so,
+/// nothing was staged since.
+fn wanted_blocks(record: &ArrayRecord) -> u64 {
+    match record.areas.staging() {
+        (start, blocks) if blocks > 0 && record.clean => start.0,
+        _ => record.areas.meta_blocks(),
+    }
 }
 
 /// The first `blocks` blocks of a device into `bytes`; those that can't be read are zeros and are
@@ -280,4 +290,30 @@ fn copies<'a>(head: &'a [u8], unreadable: &[Pba]) -> [Option<&'a [u8]>; SUPERBLO
         let block = block.unwrap_or(&[]);
         (!unreadable.contains(&at)).then_some(block)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use raidcore::geometry::Level;
+
+    use super::*;
+    use crate::create::{CreateConfig, StagingSize, create};
+
+    #[test]
+    fn a_staging_log_is_read_only_where_something_may_be_in_it() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let paths = [0, 1, 2].map(|member| dir.path().join(format!("m{member}")));
+        let mut config = CreateConfig::new("tank", Level::Raid5, paths.to_vec());
+        (config.file_blocks, config.staging) = (Some(8192), Some(StagingSize::Blocks(1000)));
+        let mut record = create(&config).expect("it is created").record;
+        let device = open(&paths[1], &[]).expect("a device");
+        let blocks = || read_image(&device).expect("it is read").meta.len() / BLOCK_BYTES;
+        assert_eq!(blocks() as u64, record.areas.staging().0.0);
+        record.clean = false;
+        let uuid = record.slots[1].device;
+        for (at, block) in record.superblocks(uuid) {
+            device.write_at(at, &block).expect("it is written");
+        }
+        assert_eq!(blocks() as u64, record.areas.meta_blocks());
+    }
 }

@@ -9,6 +9,7 @@
 //! - The array starts without a resync only if every member's data area is known to read as zeros,
 //!   which are their own parity.
 
+mod staging;
 mod write;
 
 use std::fs::File;
@@ -25,6 +26,7 @@ use raidcore::units::BLOCK_BYTES;
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::signature::Signature;
+pub use staging::{StagingError, StagingSize};
 pub(crate) use write::prepare_spare;
 use write::{needs_resync, write};
 
@@ -47,6 +49,8 @@ pub struct CreateConfig {
     pub paths: Vec<PathBuf>,
     /// What survives an unclean stop.
     pub consistency: Consistency,
+    /// The staging log, if there is to be one.
+    pub staging: Option<StagingSize>,
     /// How much of each member to use at most, in blocks; all of the smallest if not given.
     pub member_blocks: Option<u64>,
     /// Make members that do not exist, as sparse files of so many blocks.
@@ -67,6 +71,7 @@ impl CreateConfig {
             chunk: DEFAULT_CHUNK,
             paths,
             consistency: Consistency::Journal,
+            staging: None,
             member_blocks: None,
             file_blocks: None,
             force: false,
@@ -166,6 +171,9 @@ pub enum CreateError {
     /// The shape is impossible, or the members are too small for it.
     #[error("{0}")]
     Layout(#[from] LayoutError),
+    /// There can't be such a staging log.
+    #[error(transparent)]
+    Staging(#[from] StagingError),
     /// A member carries something.
     #[error("{path} carries {signature}; --force overwrites it")]
     Occupied {
@@ -360,6 +368,8 @@ fn used_blocks(config: &CreateConfig, devices: &[Device], notes: &mut Vec<Create
 
 fn record(config: &CreateConfig, member_blocks: u64) -> Result<ArrayRecord, CreateError> {
     let uuid = || random_uuid().map_err(CreateError::Random);
+    let members = config.paths.len();
+    let staging = config.staging.map(|size| size.blocks(config.level, members, member_blocks));
     let devices = config.paths.iter().map(|_| Ok(DeviceUuid(uuid()?)));
     let new = NewArray {
         array: ArrayId(uuid()?),
@@ -370,7 +380,7 @@ fn record(config: &CreateConfig, member_blocks: u64) -> Result<ArrayRecord, Crea
         consistency: config.consistency,
         devices: devices.collect::<Result<_, CreateError>>()?,
         journal_blocks: JOURNAL_BLOCKS,
-        staging_blocks: 0,
+        staging_blocks: staging.transpose()?.unwrap_or(0),
         member_blocks,
     };
     Ok(new.record()?)

@@ -12,7 +12,7 @@ use raidcore::meta::{
 use raidcore::units::BLOCK_BYTES;
 use tempfile::TempDir;
 use ublkd::attach::{AttachError, attach, examine, find};
-use ublkd::create::{CreateConfig, CreateError, CreateNote, create};
+use ublkd::create::{CreateConfig, CreateError, CreateNote, StagingError, StagingSize, create};
 use ublkd::members::{Device, OpenError, OpenOptions};
 use ublkd::signature::Signature;
 
@@ -354,4 +354,21 @@ fn what_other_tools_have_made_is_recognised() {
         let found = Signature::find(&device).expect("it is read");
         assert_eq!(found.map(|s| s.to_string()).as_deref(), Some(expected));
     }
+}
+
+#[test]
+fn a_staging_log_has_what_is_asked_for() {
+    let blocks = |size, member_blocks| {
+        let (_dir, paths) = files(&[32, 40, 40, 40]);
+        let mut config = raid5(&paths);
+        (config.staging, config.member_blocks) = (Some(size), member_blocks);
+        let created = create(&config)?;
+        assert_eq!(strictly(&paths).expect("it is attached").assembled.record, created.record);
+        Ok::<u64, CreateError>(created.record.areas.staging().1)
+    };
+    assert_eq!(blocks(StagingSize::Blocks(100), None).ok(), Some(100));
+    assert_eq!(blocks(StagingSize::Percent(25), None).ok(), Some(2048), "of the smallest");
+    assert_eq!(blocks(StagingSize::Percent(25), Some(6000)).ok(), Some(1500), "of what is used");
+    let refused = blocks(StagingSize::Blocks(63), None);
+    assert!(matches!(refused, Err(CreateError::Staging(StagingError::Size(63)))), "{refused:?}");
 }

@@ -40,6 +40,7 @@ fn config(args: &CreateArgs) -> Result<CreateConfig> {
         chunk: blocks as u32,
         paths: args.members.clone(),
         consistency: args.consistency.into(),
+        staging: args.staging,
         member_blocks: args.member_size.map(Size::blocks),
         file_blocks: args.file_size.map(Size::blocks),
         force: args.force,
@@ -54,7 +55,7 @@ fn refusal(error: CreateError) -> Refusal {
         CreateError::Open(_) | CreateError::Unreadable { .. } => "device",
         CreateError::Missing { .. } => "missing",
         CreateError::Duplicate { .. } => "duplicate",
-        CreateError::Layout(_) => "bad-shape",
+        CreateError::Layout(_) | CreateError::Staging(_) => "bad-shape",
         CreateError::Occupied { .. } => "occupied",
         CreateError::Io { .. } | CreateError::Random(_) => "io",
     };
@@ -75,6 +76,9 @@ fn text(args: &CreateArgs, created: &Created, facts: &Facts, notes: &[String]) -
             n => format!("{n} members may fail"),
         }
     ));
+    if facts.staging_bytes > 0 {
+        lines.push(format!("its staging log has {} of each member", Size(facts.staging_bytes)));
+    }
     // Modelled SSDs are known by what is beside them from now on.
     let plain = |typed: &PathBuf| Named::parse(typed).map_or(typed.clone(), |named| named.path);
     let paths: Vec<_> = args.members.iter().map(|p| plain(p).display().to_string()).collect();

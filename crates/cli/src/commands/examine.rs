@@ -93,6 +93,7 @@ fn text(examined: &Examined) -> String {
             Size(facts.capacity_bytes)
         ),
         format!("  consistency  {}", facts.consistency),
+        format!("  staging log  {}", staging(&facts)),
         format!("  created      {} ago", ago(record.created)),
         format!("  stopped      {}", if record.clean { "cleanly" } else { "not (yet)" }),
         format!("  events       {}", record.events),
@@ -103,6 +104,13 @@ fn text(examined: &Examined) -> String {
     }
     lines.extend(record.spares.iter().map(|spare| format!("  spare        {spare}")));
     lines.join("\n")
+}
+
+fn staging(facts: &Facts) -> String {
+    match facts.staging_bytes {
+        0 => "none".to_owned(),
+        bytes => format!("{} of each member", Size(bytes)),
+    }
 }
 
 fn role(superblock: &Superblock) -> String {

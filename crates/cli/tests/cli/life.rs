@@ -4,8 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::world::{MIB, World};
+use raidcore::units::BLOCK_BYTES;
 use rustix::process::Signal;
 use serde_json::Value;
+use ublkd::attach::examine;
 
 fn tank() -> World {
     let world = World::with_members(&[40; 3]);
@@ -89,6 +91,25 @@ fn a_member_in_service_is_replaced_and_a_spare_comes_and_goes() {
     world.run("disk fail tank 0").done();
     let said = world.run("rebuild status tank --wait").done();
     assert!(said.contains("All is well"), "{said}");
+}
+
+#[test]
+fn a_device_that_comes_back_brings_nothing_of_an_earlier_staging_log() {
+    let world = World::with_members(&[40; 4]);
+    let said = world.run("create tank --level raid5 --staging reserved:10% m0 m1 m2").done();
+    assert!(said.contains("its staging log has 4.0 MiB of each member"), "{said}");
+    let said = world.run("examine m1").done();
+    assert!(said.contains("staging log  4.0 MiB of each member"), "{said}");
+    let record = examine(&world.path("m1")).expect("a file").superblock.expect("a member").record;
+    let (start, blocks) = record.areas.staging();
+    let range = start.0 as usize * BLOCK_BYTES..(start.0 + blocks) as usize * BLOCK_BYTES;
+    world.run("start --background m0 m1 m2").done();
+    world.run("disk replace tank 1 m3 --wait").done();
+    world.overwrite("m1", range.start as u64, &vec![7; range.len()]);
+    world.run("disk add tank m1 --force").done();
+    let spare = &world.contents(&["m1"])[0][range];
+    assert!(spare.iter().all(|&byte| byte == 0), "what was in its log is there yet");
+    world.run("stop tank").done();
 }
 
 /// Spoils two blocks of a member of a running array, and scrubs without and with repair. Returns

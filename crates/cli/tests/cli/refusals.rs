@@ -42,6 +42,8 @@ fn wrong_usage_is_told_from_failure() {
         "create tank --level raid7 m0 m1 m2",
         "create tank --level raid5 --chunk big m0 m1 m2",
         "create tank --level raid5 --consistency none m0 m1 m2",
+        "create tank --level raid5 --staging 64M m0 m1 m2",
+        "create tank --level raid5 --staging dedicated:m3 m0 m1 m2",
         "start",
         "start --nbd-tcp nowhere m0",
         "disk replace tank 1",
@@ -70,6 +72,24 @@ fn impossible_shapes_are_refused() {
     refused("create tank --level raid5 m0 m1 none", &["none does not exist", "--file-size"]);
     refused("create tank --level raid5 m0 m1 /dev/null", &["/dev/null is neither"]);
     refused("create tank --level raid5 --member-size 1M m0 m1 m2", &["needs at least"]);
+}
+
+#[test]
+fn staging_logs_that_can_not_be_are_refused() {
+    let all: Vec<String> = (0..32).map(|member| format!("m{member}")).collect();
+    let world = World::with_members(&[4; 32]);
+    let refused = |level: &str, members: usize, staging: &str, words: &[&str]| {
+        let names: Vec<&str> = all[..members].iter().map(String::as_str).collect();
+        let line = format!("create tank --level {level} --staging reserved:{staging}");
+        refused(&world, &names, &format!("{line} {}", names.join(" ")), words);
+    };
+    refused("raid0", 3, "1M", &["needs parity", "raid0 has none", "raid6"]);
+    refused("raid1", 2, "1M", &["needs parity", "raid1 has none"]);
+    refused("raid5", 32, "1M", &["raid5 takes at most 31 members, not 32"]);
+    refused("raid5", 3, "252K", &["252 KiB is too small", "from 256 KiB to 1024 MiB"]);
+    refused("raid5", 3, "1%", &["40 KiB is too small", "reserved:SIZE"]);
+    refused("raid5", 3, "1025M", &["is too large", "to 1024 MiB"]);
+    refused("raid5", 3, "4M", &["needs at least"]);
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub struct Facts {
     pub redundancy: usize,
     /// "journal", "bitmap" or "resync".
     pub consistency: String,
+    /// The staging log's part of each member; 0 if there is no log.
+    #[serde(default)]
+    pub staging_bytes: u64,
     /// When it was created, in seconds since 1970.
     pub created: u64,
 }
@@ -56,6 +59,7 @@ impl Facts {
             data_offset_bytes: bytes(record.areas.data_start().0),
             redundancy: record.geometry.redundancy(),
             consistency: consistency.to_owned(),
+            staging_bytes: bytes(record.areas.staging().1),
             created: record.created,
         }
     }

@@ -1,0 +1,85 @@
+//! How much of each member a new array sets aside for its staging log.
+
+use raidcore::geometry::{Geometry, Level};
+use raidcore::meta::{STAGING_MAX, STAGING_MIN, can_stage};
+use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX};
+
+use crate::control::level_name;
+
+/// A staging log's part of each member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StagingSize {
+    /// So many blocks.
+    Blocks(u64),
+    /// So many hundredths of what is used of the smallest member.
+    Percent(u8),
+}
+
+/// Why an array can't have the staging log that is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StagingError {
+    /// The level has no parity.
+    #[error(
+        "a staging log needs parity, which {} has none of: take raid4, raid5 or raid6, or leave \
+         --staging out",
+        level_name(*.0)
+    )]
+    Level(Level),
+    /// There are too many members.
+    #[error(
+        "with a staging log {} takes at most {most} members, not {members}: take fewer, or leave \
+         --staging out",
+        level_name(*.level)
+    )]
+    Members {
+        /// The level.
+        level: Level,
+        /// How many members there are.
+        members: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// It is too small or too large.
+    #[error(
+        "a staging log of {} KiB is too {}: it takes from {} KiB to {} MiB of each member, and \
+         reserved:SIZE gives the size itself",
+        kib(*.0),
+        if *.0 < STAGING_MIN { "small" } else { "large" },
+        kib(STAGING_MIN),
+        kib(STAGING_MAX) >> 10
+    )]
+    Size(u64),
+}
+
+impl StagingSize {
+    /// In blocks, for an array of which `used` blocks of each member are used.
+    pub(super) fn blocks(
+        self,
+        level: Level,
+        members: usize,
+        used: u64,
+    ) -> Result<u64, StagingError> {
+        if !can_have(level, members) {
+            let most = (1..=MEMBERS_MAX).rev().find(|&members| can_have(level, members));
+            let too_many = |most| StagingError::Members { level, members, most };
+            return Err(most.map_or(StagingError::Level(level), too_many));
+        }
+        let blocks = match self {
+            Self::Blocks(blocks) => blocks,
+            Self::Percent(percent) => {
+                let blocks = u128::from(used) * u128::from(percent) / 100;
+                u64::try_from(blocks).unwrap_or(u64::MAX)
+            }
+        };
+        let sized = (STAGING_MIN..=STAGING_MAX).contains(&blocks);
+        if sized { Ok(blocks) } else { Err(StagingError::Size(blocks)) }
+    }
+}
+
+fn can_have(level: Level, members: usize) -> bool {
+    Geometry::new(level, members, 1, 1).is_ok_and(|geometry| can_stage(&geometry))
+}
+
+fn kib(blocks: u64) -> u64 {
+    blocks.saturating_mul(BLOCK_BYTES as u64) >> 10
+}
