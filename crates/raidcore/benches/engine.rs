@@ -5,7 +5,7 @@
 mod null_host;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use null_host::{Kind, NullHost};
+use null_host::{Kind, MEMBERS, NullHost};
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 
@@ -47,5 +47,32 @@ fn bench(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, bench);
+/// Blocks of a member's staging log: 64 MiB.
+const LOG: u64 = 1 << 14;
+
+/// What a staging log costs those who don't need it.
+fn bench_log(c: &mut Criterion) {
+    let mut group = c.benchmark_group("raid5, bitmap, 4 KiB read");
+    let mut none = NullHost::new(Level::Raid5, Consistency::Bitmap);
+    let mut empty = NullHost::with_log(Level::Raid5, Consistency::Bitmap, LOG);
+    let mut half_full = NullHost::with_log(Level::Raid5, Consistency::Bitmap, LOG);
+    half_full.fill_log();
+    let hosts =
+        [("no log", &mut none), ("empty log", &mut empty), ("half full log", &mut half_full)];
+    for (name, host) in hosts {
+        (0..WARM_UP).for_each(|_| host.run(Kind::Read, 1));
+        group.bench_function(name, |b| b.iter(|| host.run(Kind::Read, 1)));
+    }
+    group.finish();
+    let mut group = c.benchmark_group("raid5, bitmap, 4 KiB write");
+    group.bench_function("no log", |b| b.iter(|| none.run(Kind::Write, 1)));
+    group.bench_function("empty log", |b| b.iter(|| empty.run(Kind::Write, 1)));
+    group.bench_function("staged and brought home", |b| b.iter(|| half_full.run(Kind::Write, 1)));
+    let log = half_full.engine().staging_status().expect("there is a log");
+    let most = u64::from(MEMBERS) * LOG / 2;
+    println!("the table takes {} bytes for each block that can be staged", log.table_bytes / most);
+    group.finish();
+}
+
+criterion_group!(benches, bench, bench_log);
 criterion_main!(benches);

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use det::{Instant, Prng};
-use raidcore::engine::{Action, Config, Engine, Input, Op, Request};
+use raidcore::engine::{Action, Config, Detour, Engine, Input, Op, Place, Redirect, Request};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray};
-use raidcore::units::{DeviceId, Lba, Tag};
+use raidcore::units::{DeviceId, Lba, Set, Tag};
 
 /// Members: four data chunks a stripe with RAID5.
 pub(crate) const MEMBERS: u32 = 5;
@@ -20,6 +20,19 @@ const MEMBER_BLOCKS: u64 = 1 << 24;
 const STRIPES_USED: u64 = 4096;
 /// Time that passes from one step to the next.
 const STEP: Duration = Duration::from_nanos(100);
+
+/// Reads go home, writes are staged.
+struct Stages;
+
+impl Place for Stages {
+    fn takes(&mut self, _: Instant, _: Detour) -> bool {
+        false
+    }
+
+    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+        true
+    }
+}
 
 /// What a request does, as the tests and benchmarks have it in common.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +61,11 @@ pub(crate) struct NullHost {
 impl NullHost {
     /// Starts a new array.
     pub(crate) fn new(level: Level, consistency: Consistency) -> Self {
+        Self::with_log(level, consistency, 0)
+    }
+
+    /// Starts a new array with so many blocks of staging log on each member.
+    pub(crate) fn with_log(level: Level, consistency: Consistency, log: u64) -> Self {
         let new = NewArray {
             array: ArrayId(*b"nothing but this"),
             name: "null".into(),
@@ -57,7 +75,7 @@ impl NullHost {
             consistency,
             devices: (1..=MEMBERS as u8).map(|member| DeviceUuid([member; 16])).collect(),
             journal_blocks: JOURNAL_BLOCKS,
-            staging_blocks: 0,
+            staging_blocks: log,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().expect("a possible array");
@@ -76,6 +94,18 @@ impl NullHost {
         host.finish();
         assert!(host.engine.is_serving());
         host
+    }
+
+    /// Member 0 is busy for good, and what would go there is staged until the log is nearly half
+    /// full. No more, as it would come home then.
+    pub(crate) fn fill_log(&mut self) {
+        self.engine.set_place(Some(Box::new(Stages)));
+        self.tell(Input::Busy(Set::one(0)));
+        let log = |host: &Self| host.engine.staging_status().expect("there is a log");
+        while 5 * log(self).used < 2 * log(self).capacity {
+            self.run(Kind::Write, 1);
+        }
+        assert!(log(self).dirty > 1000, "it stays there");
     }
 
     /// Takes a device away.

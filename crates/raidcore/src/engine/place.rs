@@ -145,7 +145,7 @@ impl Engine {
     /// itself.
     pub fn set_place(&mut self, policy: Option<Box<dyn Place>>) {
         if policy.is_none() {
-            self.places.busy = Set::EMPTY;
+            self.set_busy(Set::EMPTY);
         }
         self.places.policy = policy;
     }
@@ -153,6 +153,7 @@ impl Engine {
     /// These members and no others are busy now.
     pub(super) fn set_busy(&mut self, busy: Set) {
         self.places.busy = busy;
+        self.staging.blocked = false;
     }
 
     /// Whether a member is said to be busy.

@@ -156,6 +156,10 @@ pub(super) struct Staging {
     starved: bool,
     /// Markers that will be needed: there is room for them.
     promised: u64,
+    /// All entries before this one are at home.
+    first_dirty: u64,
+    /// Who is busy leaves nothing to be reclaimed, as far as was looked.
+    pub(super) blocked: bool,
     /// Stripes that are being reclaimed.
     reclaiming: Vec<Stripe>,
     /// The flush after which what was recovered is at home for good.
@@ -197,6 +201,8 @@ impl Staging {
             telling: None,
             starved: false,
             promised: 0,
+            first_dirty: 1,
+            blocked: false,
             reclaiming: Vec::new(),
             voiding: None,
             draining: false,
@@ -314,7 +320,7 @@ impl Staging {
         self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
         self.table.clear();
         self.stripes.fill(0);
-        (self.next, self.announced, self.payload) = (1, 1, 0);
+        (self.next, self.announced, self.first_dirty, self.payload) = (1, 1, 1, 0);
         assert!(self.dirty == 0 && self.telling.is_none(), "nothing is lost with it");
     }
 
@@ -394,6 +400,19 @@ impl Staging {
     fn is_dead(&self, entry: &Entry) -> bool {
         let at_home = entry.dirty == 0 && entry.home <= self.durable_homes;
         entry.done && at_home && entry.pins == 0
+    }
+
+    /// Passes by what is at home, which stays so.
+    fn skip_clean(&mut self) {
+        let clean = self.undone().take_while(|entry| entry.done && entry.dirty == 0).count();
+        let front = self.entries.front().map_or(self.next, |entry| entry.number);
+        self.first_dirty = self.first_dirty.max(front) + clean as u64;
+    }
+
+    /// The entries from the first on that may not be at home.
+    fn undone(&self) -> impl Iterator<Item = &Entry> {
+        let front = self.entries.front().map_or(self.next, |entry| entry.number);
+        self.entries.iter().skip(self.first_dirty.saturating_sub(front) as usize)
     }
 
     /// The first entry that is not dead, or the next to be made.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::super::background::Stopping;
 use super::super::job::Work;
 use super::super::{Action, Engine, JobId, Phase};
-use super::Kind;
+use super::{Entry, Kind};
 use crate::geometry::Role;
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Set, Stripe};
@@ -36,6 +36,9 @@ impl Engine {
             || self.staging.draining
             || self.phase != Phase::Serving
             || 2 * used > len;
+        if self.staging.blocked && !hasty {
+            return;
+        }
         let window = if hasty { HASTE } else { LEISURE };
         while self.staging.reclaiming.len() < window && self.takes_writes() {
             let Some(stripe) = self.stripe_to_reclaim(hasty) else { break };
@@ -50,7 +53,7 @@ impl Engine {
         }
         let at_home = self.staging.dirty == 0;
         if at_home || hasty {
-            let waits = |entry: &super::Entry| {
+            let waits = |entry: &Entry| {
                 entry.done && entry.dirty == 0 && entry.home > self.staging.durable_homes
             };
             if !self.staging.flushing && self.staging.entries.iter().take(LOOK).any(waits) {
@@ -87,35 +90,32 @@ impl Engine {
 
     /// The oldest stripe that can come home now. While there is no haste, busy members are left
     /// alone.
-    fn stripe_to_reclaim(&self, hasty: bool) -> Option<Stripe> {
-        let staging = &self.staging;
-        if staging.dirty == 0 {
+    fn stripe_to_reclaim(&mut self, hasty: bool) -> Option<Stripe> {
+        if self.staging.dirty == 0 {
             return None;
         }
-        let wanted = |entry: &&super::Entry| {
+        self.staging.skip_clean();
+        let staging = &self.staging;
+        let wanted = |entry: &&Entry| {
             entry.kind == Kind::Data
                 && entry.dirty > 0
                 && !entry.stuck
                 && !staging.reclaiming.contains(&entry.stripe)
         };
-        let mut entries = staging.entries.iter().filter(wanted).map(|entry| entry.stripe);
+        let mut entries = staging.undone().filter(wanted);
         if hasty || self.places.busy.is_empty() {
-            return entries.next();
+            return entries.next().map(|entry| entry.stripe);
         }
-        entries.take(LOOK).find(|&stripe| self.is_calm(stripe))
+        let found = entries.take(LOOK).find(|entry| self.is_calm(entry)).map(|entry| entry.stripe);
+        self.staging.blocked = found.is_none();
+        found
     }
 
-    /// Whether nobody who is needed to bring a stripe home is busy.
-    fn is_calm(&self, stripe: Stripe) -> bool {
+    /// Whether nobody is busy to whom an entry's blocks and their parity go.
+    fn is_calm(&self, entry: &Entry) -> bool {
         let parities = (self.geo.data()..self.geo.members()).map(|role| Role(role as u8));
-        let dirty = |role: &Role| {
-            let first = self.geo.lba(stripe, *role, 0);
-            let mut lbas = (first.0..).take(self.geo.chunk() as usize).map(Lba);
-            lbas.any(|lba| self.staging.table.get(lba).is_some_and(|staged| !staged.clean))
-        };
-        let data = (0..self.geo.data() as u8).map(Role).filter(dirty);
-        let members = parities.chain(data).map(|role| self.geo.member(stripe, role).index());
-        members.fold(Set::EMPTY, Set::with).and(self.places.busy).is_empty()
+        let mut roles = parities.chain(entry.runs.iter().map(|run| run.role));
+        roles.all(|role| !self.places.busy.has(self.geo.member(entry.stripe, role).index()))
     }
 
     /// Gives a reclaim its pieces: all of its stripe that is not at home. They are read into scratch

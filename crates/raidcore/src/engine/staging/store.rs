@@ -296,6 +296,7 @@ impl Engine {
     pub(in super::super) fn end_staging(&mut self, id: JobId) {
         self.unpin(id);
         let job = &mut self.jobs[id];
+        self.staging.blocked &= job.staged.is_none() && job.work != Work::Reclaim;
         self.staging.promised -= u64::from(core::mem::take(&mut job.promised));
         if job.work == Work::Reclaim {
             self.reclaimed(id);
