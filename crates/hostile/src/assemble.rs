@@ -12,7 +12,7 @@ use raidcore::meta::{
 use raidcore::units::{BLOCK_BYTES, Pba, Set};
 
 use crate::choices::Choices;
-use crate::images::{Entry, SHAPES, World, device, of_slot, reseal};
+use crate::images::{Entry, SHAPES, Staged, World, device, of_slot, reseal, staged_record};
 
 /// More damage than that leaves nothing to assemble.
 const DAMAGES_MAX: u64 = 12;
@@ -24,6 +24,10 @@ const DISCARDED: u64 = 7;
 /// The entries in the journals of these members.
 const ENTRIES: [u64; 2] = [5, 6];
 const HOLDERS: Set = Set(0b110);
+
+/// The entries in the staging logs of the same members, and how many blocks they take.
+const STAGED: [u64; 2] = [1, 2];
+const STAGED_BLOCKS: u64 = 4;
 
 /// The bytes choose an array with a history, what happens to its members' images, and what an
 /// operator accepts.
@@ -93,9 +97,15 @@ impl Story {
         }
     }
 
+    fn has_parity(&self) -> bool {
+        matches!(self.level, Level::Raid4 | Level::Raid5 | Level::Raid6)
+    }
+
     /// The same every time: marks, entries, a spare, perhaps a stale member and one being filled.
     fn world(&self) -> World {
-        let mut world = World::new(self.level, self.members, self.consistency);
+        let log = if self.has_parity() { 64 } else { 0 };
+        let record = staged_record(self.level, self.members, self.consistency, log);
+        let mut world = World::of(record);
         world.record.clean = self.clean;
         world.record.spares = vec![device(70)];
         if self.rebuilding {
@@ -112,6 +122,12 @@ impl Story {
                 for entry in ENTRIES {
                     at = world.store_entry(member, at, &Entry::new(entry, HOLDERS));
                 }
+            }
+        }
+        if self.has_parity() {
+            for (number, at) in STAGED.into_iter().zip([0, 2]) {
+                let staged = Staged::new(number, &[(0, number as u32, 1)]);
+                staged.store(&mut world, &[1, 2], at);
             }
         }
         if self.stale {
@@ -227,8 +243,10 @@ impl Damaged {
     fn place(&self, choices: &mut Choices<'_>) -> Pba {
         let (journal, blocks) = self.world.record.areas.journal();
         let maps = 256..journal.0 + blocks.min(16);
+        let (staging, blocks) = self.world.record.areas.staging();
+        let log = staging.0..staging.0 + blocks.min(STAGED_BLOCKS);
         let mut places: Vec<Pba> = SUPERBLOCKS.to_vec();
-        places.extend(maps.map(Pba));
+        places.extend(maps.chain(log).map(Pba));
         choices.pick(&places)
     }
 
@@ -290,6 +308,13 @@ fn check(array: &Assembled, images: &[MemberImage]) {
     assert_eq!(array.zero_versions.len(), array.zero_map.pages() as usize);
     assert!(array.replay.iter().all(|replay| replay.entry < array.next_entry));
     assert!(array.replay.is_empty() || !array.was_clean);
+    assert!(array.staged.is_empty() || !array.was_clean);
+    for staged in &array.staged {
+        assert!(staged.stripe.0 < geometry.stripes() && !staged.copies.is_empty());
+        let (start, blocks) = record.areas.staging();
+        let log = start.0..start.0 + blocks;
+        assert!(staged.copies.iter().all(|(_, at)| log.contains(&at.0)));
+    }
 }
 
 /// Nothing was forged: what is intact counts, and nothing else does.
@@ -324,12 +349,20 @@ fn nothing_is_lost(array: &Assembled, images: &[MemberImage], world: &World) {
             let discarded = slot != 0 || zeros.get(DISCARDED);
             assert!(!is_intact(page(MapKind::ZeroMap)) || discarded, "a discard is lost");
         }
+        let log = world.record.areas.staging().0.0;
+        let up = array.record.slots[slot].state == SlotState::Up;
+        if HOLDERS.has(slot) && up && !array.was_clean && world.record.areas.staging().1 > 0 {
+            let found = || array.staged.iter().map(|staged| staged.entry);
+            let all = found().eq(STAGED);
+            assert!(!is_intact(log..log + STAGED_BLOCKS) || all, "{:?}", array.staged);
+        }
         if HOLDERS.has(slot) {
             let (Pba(start), blocks) = world.record.areas.journal();
             let length = ENTRIES.len() as u64 * entry_blocks();
             let ring = start..start + blocks;
             holders = holders.with(slot);
-            let readable = !now.unreadable.iter().any(|at| ring.contains(&at.0));
+            let readable = now.meta.len() >= ring.end as usize * BLOCK_BYTES
+                && !now.unreadable.iter().any(|at| ring.contains(&at.0));
             if readable && is_intact(start..start + length) {
                 intact = intact.with(slot);
             }

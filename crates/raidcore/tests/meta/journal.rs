@@ -356,9 +356,9 @@ fn entries_for_blocks_that_are_not_there_are_passed_over() {
 fn what_a_ring_holds_is_left_alone_if_some_of_it_can_not_be_read() {
     let mut world = unclean();
     world.store_entry(2, 0, &Entry::new(10, Set::one(2)));
-    world.store_entry(3, 0, &Entry::new(11, Set::one(3)));
+    let next = world.store_entry(3, 0, &Entry::new(11, Set::one(3)));
     // Whether member 2 has this one nobody can tell.
-    let next = world.store_entry(3, 3, &Entry::new(12, Set::one(2).with(3)));
+    let next = world.store_entry(3, next, &Entry::new(12, Set::one(2).with(3)));
     world.store_entry(3, next, &Entry::new(13, Set::one(3)));
     let ring = world.record.areas.journal().0;
     world.images[2].unreadable.push(Pba(ring.0 + 50));

@@ -1,72 +1,16 @@
 //! The staging log: what of it counts at a start.
 
 use raidcore::geometry::Level;
-use raidcore::meta::{
-    AssembleError, Assembled, Consistency, JournalHeader, JournalRun, Log, ReplayRun, SlotState,
-    Warning, checksum, encode_journal_header, journal_header_blocks,
-};
-use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
+use raidcore::meta::{AssembleError, Assembled, Consistency, ReplayRun, SlotState, Warning};
+use raidcore::units::{MemberId, Pba, Set};
 
-use crate::world::{ARRAY, DEGRADED, FORCE, STRICT, World, put, staged_record};
-
-const EPOCH: u64 = 1;
+use crate::world::{DEGRADED, FORCE, STAGING_EPOCH, STRICT, Staged, World, staged_record};
 
 /// RAID5 of four with a staging log, stopped uncleanly.
 fn unclean() -> World {
     let mut record = staged_record(Level::Raid5, 4, Consistency::Journal, 128);
     record.clean = false;
     World::of(record)
-}
-
-/// An entry as a test wants it.
-#[derive(Clone)]
-struct Staged {
-    number: u64,
-    tail: u64,
-    open: u32,
-    epoch: u64,
-    stripe: u64,
-    runs: Vec<(u8, u32, u32)>,
-    marker: bool,
-}
-
-impl Staged {
-    fn new(number: u64, runs: &[(u8, u32, u32)]) -> Self {
-        let runs = runs.to_vec();
-        Self { number, tail: 1, open: 0, epoch: EPOCH, stripe: 3, runs, marker: false }
-    }
-
-    fn store(&self, world: &mut World, members: &[usize], at: u64) {
-        let blocks: u32 = self.runs.iter().map(|run| run.2).sum();
-        let payload = if self.marker { 0 } else { blocks };
-        let bytes = vec![self.number as u8; payload as usize * BLOCK_BYTES];
-        for &member in members {
-            let header = JournalHeader {
-                log: Log::Staging,
-                array: ARRAY,
-                epoch: self.epoch,
-                entry: self.number,
-                tail: self.tail,
-                open: self.open,
-                member: MemberId(member as u8),
-                at,
-                holders: members.iter().fold(Set::EMPTY, |set, &member| set.with(member)),
-                stripe: Stripe(self.stripe),
-            };
-            let run = |&(member, row, blocks): &(u8, u32, u32)| JournalRun {
-                member: MemberId(member),
-                row,
-                blocks,
-            };
-            let headers = journal_header_blocks(payload, self.runs.len() as u32);
-            let mut entry = vec![0; headers as usize * BLOCK_BYTES];
-            let crcs = bytes.chunks_exact(BLOCK_BYTES).map(checksum);
-            encode_journal_header(&header, self.runs.iter().map(run), crcs, &mut entry);
-            entry.extend(&bytes);
-            let start = world.record.areas.staging().0.0 + at;
-            put(&mut world.images[member], Pba(start), &entry);
-        }
-    }
 }
 
 /// What is to be brought home: number of the entry, member, row, blocks, block of the payload.
@@ -122,7 +66,7 @@ fn a_log_that_was_emptied_is_void() {
     world.record.staging_epoch = 2;
     world.store_records();
     assert_eq!(staged(&world.assemble(STRICT).expect("all are there")), []);
-    world.record.staging_epoch = EPOCH;
+    world.record.staging_epoch = STAGING_EPOCH;
     world.record.clean = true;
     world.store_records();
     assert_eq!(staged(&world.assemble(STRICT).expect("all are there")), []);

@@ -13,6 +13,7 @@ pub(crate) const ARRAY: ArrayId = ArrayId([0xa5; 16]);
 pub(crate) const CHUNK: u32 = 4;
 pub(crate) const EVENTS: u64 = 100;
 pub(crate) const EPOCH: u64 = 7;
+pub(crate) const STAGING_EPOCH: u64 = 1;
 
 pub(crate) const STRICT: AssembleOptions = AssembleOptions { degraded: false, force: false };
 pub(crate) const DEGRADED: AssembleOptions = AssembleOptions { degraded: true, force: false };
@@ -72,7 +73,7 @@ pub(crate) fn staged_record(
         consistency,
         events: EVENTS,
         epoch: EPOCH,
-        staging_epoch: 1,
+        staging_epoch: STAGING_EPOCH,
         clean: true,
         slots: (0..members).map(slot).collect(),
         spares: Vec::new(),
@@ -255,6 +256,59 @@ impl Entry {
         encode_journal_header(&header, self.runs().into_iter(), crcs, &mut bytes);
         bytes.extend(payload);
         bytes
+    }
+}
+
+/// An entry of the staging log as a test wants it.
+#[derive(Clone, Debug)]
+pub(crate) struct Staged {
+    pub(crate) number: u64,
+    pub(crate) tail: u64,
+    pub(crate) open: u32,
+    pub(crate) epoch: u64,
+    pub(crate) stripe: u64,
+    /// Member, row, blocks.
+    pub(crate) runs: Vec<(u8, u32, u32)>,
+    /// It has no payload: home counts.
+    pub(crate) marker: bool,
+}
+
+impl Staged {
+    pub(crate) fn new(number: u64, runs: &[(u8, u32, u32)]) -> Self {
+        let runs = runs.to_vec();
+        Self { number, tail: 1, open: 0, epoch: STAGING_EPOCH, stripe: 3, runs, marker: false }
+    }
+
+    pub(crate) fn store(&self, world: &mut World, members: &[usize], at: u64) {
+        let blocks: u32 = self.runs.iter().map(|run| run.2).sum();
+        let payload = if self.marker { 0 } else { blocks };
+        let bytes = vec![self.number as u8; payload as usize * BLOCK_BYTES];
+        for &member in members {
+            let header = JournalHeader {
+                log: Log::Staging,
+                array: ARRAY,
+                epoch: self.epoch,
+                entry: self.number,
+                tail: self.tail,
+                open: self.open,
+                member: MemberId(member as u8),
+                at,
+                holders: members.iter().fold(Set::EMPTY, |set, &member| set.with(member)),
+                stripe: Stripe(self.stripe),
+            };
+            let run = |&(member, row, blocks): &(u8, u32, u32)| JournalRun {
+                member: MemberId(member),
+                row,
+                blocks,
+            };
+            let headers = journal_header_blocks(payload, self.runs.len() as u32);
+            let mut entry = vec![0; headers as usize * BLOCK_BYTES];
+            let crcs = bytes.chunks_exact(BLOCK_BYTES).map(checksum);
+            encode_journal_header(&header, self.runs.iter().map(run), crcs, &mut entry);
+            entry.extend(&bytes);
+            let start = world.record.areas.staging().0.0 + at;
+            put(&mut world.images[member], Pba(start), &entry);
+        }
     }
 }
 

@@ -31,32 +31,32 @@ impl Engine {
         let mut pieces = mem::take(&mut self.jobs[id].pieces);
         for index in 0..pieces.len() {
             let piece = pieces[index];
-            let mut open = Piece { blocks: 0, ..piece };
-            let mut kept = Vec::new();
-            for offset in 0..piece.blocks {
-                let lba =
-                    Lba(self.geo.lba(self.jobs[id].stripe, piece.role, piece.row).0
-                        + u64::from(offset));
-                if let Some(staged) = self.in_log(lba, piece) {
+            let first = self.geo.lba(self.jobs[id].stripe, piece.role, piece.row);
+            // What stays of it takes its place, in as many parts as it has.
+            let (mut parts, mut part) = (0, Piece { blocks: 0, ..piece });
+            for offset in 0..=piece.blocks {
+                let lba = Lba(first.0 + u64::from(offset));
+                let inside = offset < piece.blocks;
+                let staged = if inside { self.in_log(lba, piece) } else { None };
+                if let Some(staged) = staged {
                     self.fetch_later(id, staged, piece.mem.plus(offset));
-                    kept.extend((open.blocks > 0).then_some(open));
-                    open.blocks = 0;
-                } else {
-                    if open.blocks == 0 {
-                        open.row = piece.row + offset;
-                        open.mem = piece.mem.plus(offset);
+                }
+                if inside && staged.is_none() {
+                    if part.blocks == 0 {
+                        (part.row, part.mem) = (piece.row + offset, piece.mem.plus(offset));
                     }
-                    open.blocks += 1;
+                    part.blocks += 1;
+                } else if part.blocks > 0 {
+                    match parts {
+                        0 => pieces[index] = part,
+                        _ => pieces.push(part),
+                    }
+                    (parts, part.blocks) = (parts + 1, 0);
                 }
             }
-            if open.blocks == piece.blocks {
-                continue;
+            if parts == 0 {
+                pieces[index].blocks = 0;
             }
-            // The first part stays in the piece's place; it may be empty.
-            kept.extend((open.blocks > 0).then_some(open));
-            let mut kept = kept.into_iter();
-            pieces[index] = kept.next().unwrap_or(Piece { blocks: 0, ..piece });
-            pieces.extend(kept);
         }
         pieces.retain(|piece| piece.blocks > 0);
         self.jobs[id].pieces = pieces;
