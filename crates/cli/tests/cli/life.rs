@@ -69,7 +69,6 @@ fn metrics_are_served_where_it_was_asked() {
     stream.read_to_string(&mut page).expect("it answers");
     assert!(page.contains("\nevenkeel_info{array=\"tank\",uuid="), "{page}");
     world.run("stop tank").done();
-    assert!(TcpStream::connect(address).is_err(), "nobody is left to answer");
 }
 
 #[test]
