@@ -114,6 +114,8 @@ fn report(
         "refused_requests": s.errors,
         "garbage_collections": s.collections,
         "detours": s.detours,
+        "staged_writes": s.staged,
+        "reclaimed_blocks": s.reclaimed,
         "events": s.events,
         "commands": s.commands,
         "faults": {
@@ -137,7 +139,8 @@ fn report(
              {unreadable} blocks could not be read,\n  {stalls} disks stalled, {silent} stripes \
              changed without a word, {beyond} times more failed than can be borne,\n  {} commands \
              were given, {} requests ended with an error as they had to,\n  SSDs collected garbage \
-             {} times, {} reads went around members that were said to be busy",
+             {} times, {} reads went around members that were said to be busy, {} writes were \
+             staged\n  and {} blocks brought home",
             took.as_secs_f64(),
             s.requests,
             s.events,
@@ -146,6 +149,8 @@ fn report(
             s.errors,
             s.collections,
             s.detours,
+            s.staged,
+            s.reclaimed,
         );
         match (failure, scenario) {
             (Some((shrunk, first)), Some(scenario)) => {
