@@ -96,9 +96,9 @@ fn a_member_in_service_is_replaced_and_a_spare_comes_and_goes() {
 fn a_device_that_comes_back_brings_nothing_of_an_earlier_staging_log() {
     let world = World::with_members(&[40; 4]);
     let said = world.run("create tank --level raid5 --staging reserved:10% m0 m1 m2").done();
-    assert!(said.contains("its staging log has 4.0 MiB of each member"), "{said}");
+    assert!(said.contains("its staging log has 4 MiB of each member"), "{said}");
     let said = world.run("examine m1").done();
-    assert!(said.contains("staging log  4.0 MiB of each member"), "{said}");
+    assert!(said.contains("staging log  4 MiB of each member"), "{said}");
     let record = examine(&world.path("m1")).expect("a file").superblock.expect("a member").record;
     let (start, blocks) = record.areas.staging();
     let range = start.0 as usize * BLOCK_BYTES..(start.0 + blocks) as usize * BLOCK_BYTES;
