@@ -353,8 +353,11 @@ fn policy(name: &str) -> Result<Scheme, String> {
 #[derive(Subcommand, Debug)]
 pub(crate) enum PolicyAction {
     /// List the policies
-    List,
-    /// Go over to another policy, while the array runs
+    List {
+        /// An array, to tell which one it follows
+        name: Option<String>,
+    },
+    /// Go over to another policy, while the array runs. What is staged then comes home by and by
     Set {
         /// The array's name
         name: String,

@@ -22,7 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub use fronts::{FrontConfig, FrontError};
 
 use crate::attach::{AttachError, attach, find};
-use crate::control::{BindError, Facts, Front, Server, Service, Stopper};
+use crate::control::{BindError, Facts, Front, NoStagingLog, Server, Service, Stopper};
 use crate::flash::Named;
 use crate::host::{Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
@@ -54,6 +54,9 @@ pub enum DaemonError {
     /// There is no array in the members.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// The array can't follow the policy.
+    #[error(transparent)]
+    Policy(#[from] NoStagingLog),
     /// There is no control socket.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -114,6 +117,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let members: Vec<PathBuf> = members.collect();
     let attached = attach(&members, config.options)?;
     let record = attached.assembled.record.clone();
+    NoStagingLog::check(config.host.scheme, record.areas.staging().1)?;
     let name = record.name.clone();
     let warnings: Vec<String> =
         attached.assembled.warnings.iter().map(ToString::to_string).collect();

@@ -45,20 +45,48 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
 
 pub(crate) fn policy(action: &PolicyAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
     match action {
-        PolicyAction::List => {
-            let row = |scheme: &Scheme| json!({ "name": scheme.name, "about": scheme.about });
-            let value: serde_json::Value = SCHEMES.iter().map(row).collect();
-            output.result(&value, || {
-                let line = |scheme: &Scheme| format!("{:<20}{}", scheme.name, scheme.about);
-                SCHEMES.iter().map(line).collect::<Vec<_>>().join("\n")
+        PolicyAction::List { name } => list_policies(name.as_deref(), run_dir, output),
+        PolicyAction::Set { name, policy } => {
+            let request = Request::PolicySet { scheme: policy.clone() };
+            let answer = Client::connect(run_dir, name)?.call(&request)?;
+            output.result(&json!({ "ok": answer }), || {
+                let draining = match answer["draining_bytes"].as_u64() {
+                    None | Some(0) => String::new(),
+                    Some(bytes) => format!("; draining: {} are staged, and come home", Size(bytes)),
+                };
+                format!("{name}: {policy} from now on{draining}")
             });
             Ok(ExitCode::SUCCESS)
         }
-        PolicyAction::Set { name, policy } => {
-            let done = format!("{name}: {policy} from now on");
-            ask(name, run_dir, &Request::PolicySet { scheme: policy.clone() }, output, &done)
-        }
     }
+}
+
+/// All policies, and which one the array follows, if there is a name.
+fn list_policies(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    let report = name.map(|name| Client::connect(run_dir, name)?.status()).transpose()?;
+    let follows = |scheme: &Scheme| report.as_ref().is_some_and(|r| r.policy == scheme.name);
+    let row = |scheme: &Scheme| {
+        json!({ "name": scheme.name, "about": scheme.about, "needs_staging": scheme.needs_staging(),
+            "followed": follows(scheme) })
+    };
+    let value: serde_json::Value = SCHEMES.iter().map(row).collect();
+    output.result(&value, || {
+        let line = |scheme: &Scheme| {
+            let mark = if follows(scheme) {
+                "* "
+            } else if name.is_some() {
+                "  "
+            } else {
+                ""
+            };
+            let needs = if scheme.needs_staging() { "; needs a staging log" } else { "" };
+            format!("{mark}{:<22}{}{needs}", scheme.name, scheme.about)
+        };
+        let log = report.as_ref().and_then(|report| report.staging.as_ref());
+        let staged = log.map(|log| format!("staged: {}", status::staged(log)));
+        SCHEMES.iter().map(line).chain(staged).collect::<Vec<_>>().join("\n")
+    });
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> Result<ExitCode> {

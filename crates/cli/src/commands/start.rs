@@ -159,6 +159,7 @@ fn log_name(members: &[PathBuf], name: Option<&str>) -> String {
 fn refusal(error: DaemonError) -> Refusal {
     let code = match &error {
         DaemonError::Attach(_) => "attach",
+        DaemonError::Policy(_) => "no-staging",
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
         DaemonError::Metrics { .. } => "metrics",
@@ -169,8 +170,11 @@ fn refusal(error: DaemonError) -> Refusal {
     Refusal { code: code.to_owned(), message: error.to_string(), hint: hint(&error) }
 }
 
-/// What to do about a member that is not there.
+/// What to do about a member that is not there, or a policy that can't be followed.
 fn hint(error: &DaemonError) -> Option<String> {
+    if let DaemonError::Policy(error) = error {
+        return Some(error.hint());
+    }
     let DaemonError::Attach(AttachError::Open(OpenError::Refused { source, .. })) = error else {
         return None;
     };

@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use ublkd::control::{
-    ArrayReport, Client, Health, MemberReport, MemberState, PassReport, ScrubReport, running,
+    ArrayReport, Client, Health, MemberReport, MemberState, PassReport, ScrubReport, StagingReport,
+    running,
 };
 use ublkd::create::wall_clock;
 use ublkd::host::FlashReport;
@@ -88,6 +89,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
             report.policy
         ));
     }
+    lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
     lines.push(String::new());
     for each in &report.members {
@@ -107,6 +109,25 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push("\nAll is well.".to_owned());
     }
     lines.join("\n")
+}
+
+/// A staging log, for people.
+pub(crate) fn staged(log: &StagingReport) -> String {
+    let StagingReport { writes, full, .. } = *log;
+    let dirty = match Size(log.dirty_bytes) {
+        Size(0) => "all is at home".to_owned(),
+        dirty if log.draining => format!("draining: {dirty}"),
+        dirty => format!("{dirty} not at home yet"),
+    };
+    format!(
+        "{dirty}; {} of {} in use; {writes} writes ({}) staged, {} brought home, {full} found no \
+         room; the table takes {}",
+        Size(log.used_bytes),
+        Size(log.capacity_bytes),
+        Size(log.written_bytes),
+        Size(log.reclaimed_bytes),
+        Size(log.table_bytes)
+    )
 }
 
 /// Work in the background, for people.
@@ -174,4 +195,34 @@ fn shown(path: Option<&Path>) -> String {
 
 fn ago(since: u64) -> String {
     duration(wall_clock().saturating_sub(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_staging_log_is_told_in_a_line() {
+        let mib = 1 << 20;
+        let log = StagingReport {
+            dirty_bytes: 12 * mib,
+            staged_bytes: 14 * mib,
+            used_bytes: 20 * mib,
+            capacity_bytes: 64 * mib,
+            table_bytes: 2 * mib,
+            draining: false,
+            writes: 1234,
+            written_bytes: 40 * mib,
+            read_bytes: mib,
+            reclaimed_bytes: 28 * mib,
+            full: 3,
+        };
+        assert_eq!(
+            staged(&log),
+            "12 MiB not at home yet; 20 MiB of 64 MiB in use; 1234 writes (40 MiB) staged, 28 MiB \
+             brought home, 3 found no room; the table takes 2 MiB"
+        );
+        assert!(staged(&StagingReport { draining: true, ..log }).starts_with("draining: 12 MiB; "));
+        assert!(staged(&StagingReport { dirty_bytes: 0, ..log }).starts_with("all is at home; "));
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json as value};
 use ublkd::control::FlashLog;
 use ublkd::host::FlashReport;
 
-use crate::tools::{pattern, run};
+use crate::tools::{pattern, run, wait_for};
 use crate::world::{MIB, World, json};
 
 const MEMBERS: u8 = 3;
@@ -19,11 +19,21 @@ const MEMBERS: u8 = 3;
 /// start.
 const FIO_PRECISION_NS: u64 = 20_000_000;
 
+/// Writes at random places, and reads all of it back.
+const VERIFY: &str = "fio --name=verify --rw=randwrite --bsrange=4k-64k --iodepth=8 --size=24m \
+                      --randseed=7 --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
+                      --verify_state_save=0 --eta=never --ioengine=nbd";
+
 /// An array of used SSDs that runs.
 fn tank() -> World {
+    tank_with("")
+}
+
+fn tank_with(options: &str) -> World {
     let drives = (0..MEMBERS).map(|number| format!("flash:mqsim+aged:m{number}"));
     let drives = drives.collect::<Vec<_>>().join(" ");
-    let mut world = World::empty().with_array("--level raid5 --file-size 40M", &drives).started();
+    let options = format!("--level raid5 --file-size 40M {options}");
+    let mut world = World::empty().with_array(&options, &drives).started();
     // From now on they are known by what is beside them.
     world.set_members("m0 m1 m2");
     world
@@ -180,10 +190,7 @@ fn members_are_replaced_by_modelled_ssds() {
 fn policies_change_under_load_and_no_byte_with_them() {
     let mut world = tank();
     assert_eq!(world.status()["policy"], "plain");
-    let job = "fio --name=verify --rw=randwrite --bsrange=4k-64k --iodepth=8 --size=24m \
-               --randseed=7 --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
-               --verify_state_save=0 --eta=never --ioengine=nbd";
-    let load = world.spawn("fio", &format!("{job} --uri={}", world.uri()));
+    let load = world.spawn("fio", &format!("{VERIFY} --uri={}", world.uri()));
     for policy in ["rotate+reconstruct", "reconstruct", "ggc", "rotate", "plain", "reconstruct"] {
         world.evenkeel(&format!("policy set tank {policy}"));
         assert_eq!(world.status()["policy"], policy);
@@ -202,6 +209,30 @@ fn policies_change_under_load_and_no_byte_with_them() {
 }
 
 #[test]
+fn what_is_staged_comes_home_when_the_policy_stages_no_more() {
+    let mut world = tank_with("--staging reserved:4M");
+    let pairs = [("evenkeel", "plain"), ("gc-steering", "rotate"), ("evenkeel", "reconstruct")];
+    for (stages, stages_not) in pairs {
+        let before = world.staging("writes");
+        world.evenkeel(&format!("policy set tank {stages}"));
+        let listed = world.evenkeel("policy list tank");
+        assert!(listed.contains(&format!("* {stages} ")), "{listed}");
+        let load = world.spawn("fio", &format!("{VERIFY} --uri={}", world.uri()));
+        wait_for("writes are staged", || (world.staging("writes") > before).then_some(()));
+        world.evenkeel(&format!("policy set tank {stages_not}"));
+        wait_for("all is at home", || (world.staging("dirty_bytes") == 0).then_some(()));
+        assert!(load.wait(), "fio has found something");
+        assert_eq!(world.staging("dirty_bytes"), 0, "nothing is staged any more");
+    }
+    assert!(world.staging("reclaimed_bytes") > 0);
+    world.assert_sound();
+    world.stop();
+    world.start("--policy evenkeel");
+    assert!(world.evenkeel("status").contains("staged: all is at home; "));
+    world.stop();
+}
+
+#[test]
 fn a_policy_that_nobody_can_follow_is_refused() {
     let mut world = World::new("raid5", 3, 40).started();
     world.try_evenkeel("policy set tank rotate").refused(&["be told", "flash:PROFILE"]);
@@ -214,5 +245,10 @@ fn a_policy_that_nobody_can_follow_is_refused() {
     world.evenkeel("policy set tank plain");
     let why = world.evenkeel("status tank --why");
     assert!(why.contains("policy: plain") && why.contains("not asked"), "{why}");
+    let words = ["\"gc-steering\" stages writes", "create --staging", "rotate+reconstruct"];
+    world.try_evenkeel("policy set tank gc-steering").refused(&words);
+    assert_eq!(world.status()["policy"], "plain");
     world.stop();
+    world.try_evenkeel("start --nbd --policy gc-steering m0 m1 m2").refused(&words);
+    assert_eq!(world.examine("m0")["clean"], true);
 }

@@ -175,6 +175,12 @@ impl World {
         json(&self.evenkeel("status tank --json"))
     }
 
+    /// What it says of the staging log.
+    pub(crate) fn staging(&self, what: &str) -> u64 {
+        let status = self.status();
+        status["staging"][what].as_u64().unwrap_or_else(|| panic!("no {what}: {status:#}"))
+    }
+
     /// What the command says of one of the members.
     pub(crate) fn examine(&self, member: &str) -> Value {
         json(&self.evenkeel(&format!("examine --json {member}")))[0].take()

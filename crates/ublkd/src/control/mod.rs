@@ -14,6 +14,7 @@ mod client;
 mod report;
 mod server;
 mod service;
+mod staging;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +29,7 @@ pub use report::{
 };
 pub use server::{BindError, Server};
 pub use service::{Service, Stopper};
+pub use staging::{NoStagingLog, StagingReport};
 
 /// The protocol's version.
 pub const VERSION: u32 = 1;

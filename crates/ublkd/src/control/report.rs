@@ -9,6 +9,7 @@ use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId};
 use serde::{Deserialize, Serialize};
 
+use super::StagingReport;
 use crate::host::FlashReport;
 
 /// What does not change while an array runs.
@@ -97,6 +98,9 @@ pub struct ArrayReport {
     /// Reads that went around busy members, and the blocks that these have read beyond what was
     /// asked for, since the start.
     pub detours: (u64, u64),
+    /// The staging log, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging: Option<StagingReport>,
     /// How it can be reached.
     pub fronts: Vec<Front>,
     /// What happened lately, the oldest first.
@@ -289,6 +293,7 @@ impl ArrayReport {
             requests: (status.counters.requests, status.counters.errors),
             policy: policy.to_owned(),
             detours: (status.counters.detours, status.counters.detour_blocks),
+            staging: StagingReport::of(status, policy),
             fronts,
             events,
             pid: std::process::id(),

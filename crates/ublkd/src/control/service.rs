@@ -14,7 +14,7 @@ use steering::scheme::{SCHEMES, Scheme};
 use tokio::sync::watch;
 
 use super::report::{ArrayReport, EventReport, Facts, Front, describe};
-use super::{Refusal, Request};
+use super::{NoStagingLog, Refusal, Request, StagingReport};
 use crate::attach::open;
 use crate::create::{prepare_spare, random_uuid};
 use crate::flash::Named;
@@ -193,6 +193,8 @@ impl Service {
             Refusal::new("bad-request", message).hint(format!("one of {}", names.join(", ")))
         };
         let scheme = Scheme::named(name).ok_or_else(unknown)?;
+        NoStagingLog::check(scheme, self.facts.staging_bytes)
+            .map_err(|error| Refusal::new("no-staging", error.to_string()).hint(error.hint()))?;
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
         let takes_turns = scheme.collect(Limits::default(), 1).is_some();
         if flash.is_empty() && takes_turns {
@@ -201,8 +203,11 @@ impl Service {
                         is slow with the policy \"reconstruct\"";
             return Err(Refusal::new("no-flash", message).hint(hint));
         }
-        let set = self.host.set_scheme(scheme).await;
-        set.map(|()| json!({ "policy": name })).map_err(|error| self.refusal(error))
+        self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
+        let staging = StagingReport::of(&self.status().await?, name);
+        let draining = staging.filter(|staging| staging.draining);
+        let draining = draining.map_or(0, |staging| staging.dirty_bytes);
+        Ok(json!({ "policy": name, "draining_bytes": draining }))
     }
 
     async fn report(&self) -> Result<Value, Refusal> {
