@@ -27,6 +27,7 @@ pub(crate) use staging::staging;
     version,
     after_help = "Examples:
   evenkeel demo                                        see it all work, on files
+  evenkeel demo --policy plain,evenkeel                see what steering does for the tail
   evenkeel create tank --level raid5 /dev/sd[b-f]      make an array
   evenkeel start --background --fuse /mnt/tank /dev/sd[b-f]
   evenkeel status                                      what is wrong, and what to do
@@ -421,13 +422,14 @@ pub(crate) struct DemoArgs {
     /// The size of each of the five members
     #[arg(long, default_value = "128M", value_name = "SIZE")]
     pub(crate) size: Size,
-    /// How long the array is under load in each phase
-    #[arg(long, default_value_t = 4, value_name = "SECONDS")]
-    pub(crate) seconds: u64,
-    /// What is done about garbage collection; `evenkeel policy list` tells what there is
-    #[arg(long, default_value = "plain", value_parser = policy)]
-    pub(crate) policy: Scheme,
-    /// Leave the array serving at the end, and tell how to use it
+    /// How long the array is under load in each phase; 4 unless given, 20 where policies are compared
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) seconds: Option<u64>,
+    /// What is done about garbage collection; `evenkeel policy list` tells what there is. Several,
+    /// like plain,evenkeel, are compared: each gets the same load
+    #[arg(long, default_value = "plain", value_parser = policy, value_delimiter = ',')]
+    pub(crate) policy: Vec<Scheme>,
+    /// Leave the array serving at the end, and tell how to use it; not where policies are compared
     #[arg(long)]
     pub(crate) keep: bool,
 }

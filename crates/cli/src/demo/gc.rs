@@ -1,14 +1,14 @@
 //! What the members' garbage collection does to requests: each request is put in with those during
 //! which some member collected, or with those during which none did, by the array's own record.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use flashsim::real::GcInterval;
-use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use ublkd::control::MemberReport;
 use ublkd::host::FlashReport;
 
 use super::load::Span;
+use super::spread::{json as quantiles, row, spread, table};
 
 /// Requests told apart by whether a member collected garbage.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Collection {
             let met = stretches.get(next).is_some_and(|stretch| stretch.began < span.ended);
             let side = if met { &mut self.during } else { &mut self.without };
             let latencies = if span.read { &mut side.reads } else { &mut side.writes };
-            latencies.push(span.ended - span.began);
+            latencies.push(span.nanos());
         }
     }
 
@@ -49,25 +49,13 @@ impl Collection {
     pub(super) fn text(&self) -> Result<Vec<String>> {
         let mut lines = vec![
             "The members are modelled SSDs that collect garbage. Requests during which".to_owned(),
-            format!("{:<20}{:>22}{:>22}", "", "some member collected", "none did"),
+            row("", ["some member collected", "none did"].map(str::to_owned)),
         ];
-        for (name, side) in [("reads", 0), ("writes", 1)] {
-            let of = |latencies: &Latencies| {
-                let all = if side == 0 { &latencies.reads } else { &latencies.writes };
-                histogram(all)
-            };
-            let (during, without) = (of(&self.during)?, of(&self.without)?);
-            lines.push(format!("{name:<20}{:>22}{:>22}", during.len(), without.len()));
-            for (name, quantile) in QUANTILES {
-                let ms = |histogram: &Histogram<u64>| match histogram.len() {
-                    0 => "-".to_owned(),
-                    _ => format!("{:.2} ms", histogram.value_at_quantile(quantile) as f64 / 1e6),
-                };
-                lines.push(format!("  {name:<18}{:>22}{:>22}", ms(&during), ms(&without)));
-            }
-        }
+        let sides = [&self.during, &self.without];
+        lines.extend(table("reads", &sides.map(|side| side.reads.clone()))?);
+        lines.extend(table("writes", &sides.map(|side| side.writes.clone()))?);
         lines.extend(["".to_owned(), "Of all requests it took so many".to_owned()]);
-        lines.extend(self.spread());
+        lines.extend(spread(&sides.map(|side| [&side.reads[..], &side.writes].concat())));
         lines.push(String::new());
         lines.extend(self.members.iter().map(|(number, report)| {
             let drive = &report.drive;
@@ -84,38 +72,10 @@ impl Collection {
         Ok(lines)
     }
 
-    /// How many of the requests on either side took how long, with bars.
-    fn spread(&self) -> impl Iterator<Item = String> {
-        let shares = [&self.during, &self.without].map(|side| {
-            let all = side.reads.iter().chain(&side.writes);
-            let mut counts = [0; LIMITS_MS.len() + 1];
-            all.for_each(|&nanos| {
-                counts[LIMITS_MS.partition_point(|ms| nanos as f64 > ms * 1e6)] += 1;
-            });
-            let sum: u64 = counts.iter().sum();
-            counts.map(|count| count as f64 / sum.max(1) as f64)
-        });
-        (0..=LIMITS_MS.len()).map(move |range| {
-            let name = match (LIMITS_MS.get(range), range.checked_sub(1)) {
-                (Some(to), None) => format!("up to {to} ms"),
-                (Some(to), Some(before)) => format!("{} to {to} ms", LIMITS_MS[before]),
-                (None, _) => format!("more than {} ms", LIMITS_MS[range - 1]),
-            };
-            let bar = |share: f64| "#".repeat((share * BAR).round() as usize);
-            let [during, without] = shares.map(|shares| shares[range]);
-            let column = |share: f64| format!("{:>6.2} % {:<13}", 100.0 * share, bar(share));
-            format!("  {name:<18}{:>22}{:>22}", column(during), column(without))
-                .trim_end()
-                .to_owned()
-        })
-    }
-
     pub(super) fn json(&self) -> Result<Value> {
         let side = |latencies: &Latencies| -> Result<Value> {
-            let nanos = |all| histogram(all).map(|histogram| quantiles(&histogram));
-            Ok(
-                json!({ "read_ns": nanos(&latencies.reads)?, "write_ns": nanos(&latencies.writes)? }),
-            )
+            let (reads, writes) = (quantiles(&latencies.reads)?, quantiles(&latencies.writes)?);
+            Ok(json!({ "read_ns": reads, "write_ns": writes }))
         };
         let members = self.members.iter();
         let members = members.map(|(number, report)| json!({ "member": number, "flash": report }));
@@ -126,14 +86,6 @@ impl Collection {
         }))
     }
 }
-
-const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
-
-/// Where the ranges of latencies end.
-const LIMITS_MS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
-
-/// How long a bar for all requests is.
-const BAR: f64 = 13.0;
 
 /// Stretches of time in which at least one member collected, in order.
 fn union(logs: &[Vec<GcInterval>]) -> Vec<GcInterval> {
@@ -147,21 +99,6 @@ fn union(logs: &[Vec<GcInterval>]) -> Vec<GcInterval> {
         }
     }
     union
-}
-
-fn histogram(nanos: &[u64]) -> Result<Histogram<u64>> {
-    let mut histogram = Histogram::new(3).map_err(|e| anyhow!("a histogram: {e:?}"))?;
-    for &nanos in nanos {
-        histogram.record(nanos).map_err(|e| anyhow!("a histogram: {e:?}"))?;
-    }
-    Ok(histogram)
-}
-
-fn quantiles(histogram: &Histogram<u64>) -> Value {
-    let quantiles =
-        QUANTILES.map(|(name, at)| (name.to_owned(), histogram.value_at_quantile(at).into()));
-    let count = ("count".to_owned(), histogram.len().into());
-    Value::Object(quantiles.into_iter().chain([count]).collect())
 }
 
 #[cfg(test)]

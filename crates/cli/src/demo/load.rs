@@ -13,11 +13,9 @@ use det::Prng;
 use hdrhistogram::Histogram;
 use raidcore::units::BLOCK_BYTES;
 use rustix::time::{ClockId, clock_gettime};
+use ublkd::create::random_uuid;
 
 use super::target::{Address, Aligned, Target};
-
-/// Connections that are used at once.
-const WORKERS: usize = 8;
 
 /// Blocks that are moved at once when everything is written or checked (1 MiB).
 const SWEEP_BLOCKS: u64 = 256;
@@ -33,8 +31,17 @@ pub(super) struct Contents {
     parts: Vec<Part>,
 }
 
+/// How often a request is made, how many are in all, and how large one is at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) every: Duration,
+    pub(super) count: u64,
+    pub(super) blocks_max: u64,
+}
+
 /// A worker's part of the array.
 struct Part {
+    number: u64,
     seed: u64,
     first: u64,
     /// How many times each block was written.
@@ -44,6 +51,8 @@ struct Part {
 
 /// What a worker works with.
 struct Hands {
+    /// When the next request should begin, if that is given.
+    due: Option<u64>,
     target: Box<dyn Target>,
     buffer: Aligned,
     figures: Figures,
@@ -62,12 +71,19 @@ pub(super) struct Figures {
     pub(super) spans: Vec<Span>,
 }
 
-/// When a request was under way, in nanoseconds of the system's monotonic clock.
+/// When a request was under way, or due, in nanoseconds of the system's monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) read: bool,
     pub(super) began: u64,
     pub(super) ended: u64,
+}
+
+impl Span {
+    /// How long it took.
+    pub(super) fn nanos(&self) -> u64 {
+        self.ended - self.began
+    }
 }
 
 impl Figures {
@@ -89,8 +105,7 @@ impl Figures {
 
     fn add_span(&mut self, span: Span) -> Result<()> {
         let latencies = if span.read { &mut self.reads } else { &mut self.writes };
-        let nanos = span.ended - span.began;
-        latencies.record(nanos).map_err(|e| anyhow!("a histogram: {e:?}"))?;
+        latencies.record(span.nanos()).map_err(|e| anyhow!("a histogram: {e:?}"))?;
         self.spans.push(span);
         Ok(())
     }
@@ -107,17 +122,18 @@ impl Figures {
 }
 
 impl Contents {
-    /// Of an array of `bytes` bytes that was not written yet: zeros.
-    pub(super) fn new(bytes: u64, seed: u64) -> Self {
+    /// Of an array of `bytes` bytes that was not written yet: zeros. With as many connections as
+    /// there are to be `workers`.
+    pub(super) fn new(bytes: u64, seed: u64, workers: u64) -> Self {
         let blocks = bytes / BLOCK_BYTES as u64;
-        let each = blocks.div_ceil(WORKERS as u64);
-        let part = |index: u64| {
-            let first = (index * each).min(blocks);
+        let each = blocks.div_ceil(workers);
+        let part = |number: u64| {
+            let first = (number * each).min(blocks);
             let end = (first + each).min(blocks);
             let written = vec![0; (end - first) as usize];
-            Part { seed, first, written, prng: Prng::new(seed ^ index) }
+            Part { number, seed, first, written, prng: Prng::new(seed ^ number) }
         };
-        Self { parts: (0..WORKERS as u64).map(part).collect() }
+        Self { parts: (0..workers).map(part).collect() }
     }
 
     /// Writes every block.
@@ -139,15 +155,27 @@ impl Contents {
     pub(super) fn mix(&mut self, address: &Address, stop: &AtomicBool) -> Result<Figures> {
         self.each(address, REQUEST_BLOCKS_MAX, |part, hands| {
             while !stop.load(Ordering::Relaxed) && part.blocks() > 0 {
-                let at = part.prng.below(part.blocks());
-                let most = REQUEST_BLOCKS_MAX.min(part.blocks() - at);
-                let blocks = 1 + part.prng.below(most);
-                if part.prng.chance(READS_OF_TEN, 10) {
-                    part.check(at, blocks, hands)?;
-                } else {
-                    part.write(at, blocks, hands)?;
-                }
+                part.step(REQUEST_BLOCKS_MAX, hands)?;
             }
+            hands.target.flush().context("a flush")
+        })
+    }
+
+    /// Reads (and checks) and writes at random, at a pace. The workers take turns; one that is late
+    /// makes its next request at once, and how late it was counts.
+    pub(super) fn pace(&mut self, address: &Address, pace: Pace) -> Result<Figures> {
+        let workers = self.parts.len() as u64;
+        let every = u64::try_from(pace.every.as_nanos()).context("a pace")?;
+        self.each(address, pace.blocks_max, |part, hands| {
+            let start = monotonic_nanos();
+            let count = if part.blocks() > 0 { pace.count } else { 0 };
+            for number in (part.number..count).step_by(workers as usize) {
+                let due = start + number * every;
+                thread::sleep(Duration::from_nanos(due.saturating_sub(monotonic_nanos())));
+                hands.due = Some(due);
+                part.step(pace.blocks_max, hands)?;
+            }
+            hands.due = None;
             hands.target.flush().context("a flush")
         })
     }
@@ -165,7 +193,7 @@ impl Contents {
             let target = address.connect().with_context(|| address.name())?;
             let start = Instant::now();
             let buffer = Aligned::new(most as usize * BLOCK_BYTES);
-            let mut hands = Hands { target, buffer, figures };
+            let mut hands = Hands { due: None, target, buffer, figures };
             work(part, &mut hands)?;
             Ok(Figures { time: start.elapsed(), ..hands.figures })
         };
@@ -187,6 +215,18 @@ impl Part {
         self.written.len() as u64
     }
 
+    /// A request at random, of `blocks_max` blocks at most.
+    fn step(&mut self, blocks_max: u64, hands: &mut Hands) -> Result<()> {
+        let at = self.prng.below(self.blocks());
+        let most = blocks_max.min(self.blocks() - at);
+        let blocks = 1 + self.prng.below(most);
+        if self.prng.chance(READS_OF_TEN, 10) {
+            self.check(at, blocks, hands)
+        } else {
+            self.write(at, blocks, hands)
+        }
+    }
+
     /// Does something with all blocks, from the first to the last.
     fn sweep(&mut self, mut work: impl FnMut(&mut Self, u64, u64) -> Result<()>) -> Result<()> {
         for at in (0..self.blocks()).step_by(SWEEP_BLOCKS as usize) {
@@ -197,7 +237,7 @@ impl Part {
 
     /// Writes `blocks` blocks of the part, with new contents.
     fn write(&mut self, at: u64, blocks: u64, hands: &mut Hands) -> Result<()> {
-        let Hands { target, buffer, figures } = hands;
+        let Hands { due, target, buffer, figures } = hands;
         let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
         for (block, at) in buffer.chunks_mut(BLOCK_BYTES).zip(at..) {
             self.written[at as usize] += 1;
@@ -205,7 +245,7 @@ impl Part {
         }
         let first = self.first + at;
         let write = || target.write(first * BLOCK_BYTES as u64, buffer);
-        let span = timed(false, write);
+        let span = timed(false, *due, write);
         figures.add_span(span.with_context(|| format!("writing {blocks} blocks at {first}"))?)?;
         figures.bytes += buffer.len() as u64;
         Ok(())
@@ -213,11 +253,11 @@ impl Part {
 
     /// Reads `blocks` blocks of the part, and checks that they are what was written last.
     fn check(&mut self, at: u64, blocks: u64, hands: &mut Hands) -> Result<()> {
-        let Hands { target, buffer, figures } = hands;
+        let Hands { due, target, buffer, figures } = hands;
         let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
         let first = self.first + at;
         let read = || target.read(first * BLOCK_BYTES as u64, buffer);
-        let span = timed(true, read);
+        let span = timed(true, *due, read);
         figures.add_span(span.with_context(|| format!("reading {blocks} blocks at {first}"))?)?;
         figures.bytes += buffer.len() as u64;
         let mut expected = [0; BLOCK_BYTES];
@@ -240,11 +280,17 @@ fn fill(seed: u64, block: u64, times: u32, into: &mut [u8]) {
     }
 }
 
-/// When it was done.
-fn timed(read: bool, work: impl FnOnce() -> io::Result<()>) -> io::Result<Span> {
-    let began = monotonic_nanos();
+/// When it was done; from when it was due on, if that is given.
+fn timed(read: bool, due: Option<u64>, work: impl FnOnce() -> io::Result<()>) -> io::Result<Span> {
+    let began = due.unwrap_or_else(monotonic_nanos);
     work()?;
     Ok(Span { read, began, ended: monotonic_nanos() })
+}
+
+/// What a run draws its contents and requests from.
+pub(super) fn random_seed() -> Result<u64> {
+    let random = random_uuid()?;
+    Ok(u64::from_le_bytes(*random.first_chunk().ok_or(anyhow!("16 bytes"))?))
 }
 
 /// The system's monotonic clock, which the array tells the time of its modelled SSDs by.

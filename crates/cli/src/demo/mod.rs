@@ -1,8 +1,10 @@
 //! `evenkeel demo`: an array on modelled SSDs, through its whole life, every byte checked.
 
+mod compare;
 mod gc;
 mod load;
 mod nbd;
+mod spread;
 mod summary;
 mod target;
 mod world;
@@ -14,18 +16,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use ublkd::control::{ArrayReport, Health, Request};
-use ublkd::create::random_uuid;
 
 use crate::args::DemoArgs;
 use crate::output::Output;
 use crate::progress;
-use load::{Contents, Figures, monotonic_nanos};
+use load::{Contents, Figures, monotonic_nanos, random_seed};
 use summary::Summary;
 use target::Address;
 use world::World;
 
 /// The member that fails.
 const VICTIM: u8 = 2;
+
+/// How long a load lasts unless told otherwise.
+const SECONDS: u64 = 4;
+
+/// Connections that are used at once.
+const WORKERS: u64 = 8;
 
 /// What a shell reports of a command that was interrupted.
 const INTERRUPTED: u8 = 130;
@@ -43,8 +50,12 @@ fn show(args: &DemoArgs, output: Output) -> Result<ExitCode> {
             println!("{what}");
         }
     };
-    let mut world = World::create(args, &say)?;
-    let mut demo = Demo::new(&world, Duration::from_secs(args.seconds), output)?;
+    let &[policy] = &args.policy[..] else {
+        return compare::compare(args, output, &say);
+    };
+    let mut world = World::create(args, policy, &say)?;
+    let load = Duration::from_secs(args.seconds.unwrap_or(SECONDS));
+    let mut demo = Demo::new(&world, load, output)?;
     demo.live(&mut world, &say)?;
     demo.tell(output)?;
     if args.keep {
@@ -66,8 +77,7 @@ struct Demo {
 
 impl Demo {
     fn new(world: &World, load: Duration, output: Output) -> Result<Self> {
-        let seed = u64::from_le_bytes(*random_uuid()?.first_chunk().ok_or(anyhow!("16 bytes"))?);
-        let contents = Contents::new(world.nbd().bytes()?, seed);
+        let contents = Contents::new(world.nbd().bytes()?, random_seed()?, WORKERS);
         Ok(Self { output, load, contents, summary: Summary::default() })
     }
 

@@ -18,7 +18,7 @@ use steering::scheme::Scheme;
 use tempfile::TempDir;
 use ublkd::attach::examine;
 use ublkd::control::{ArrayReport, Client, Request};
-use ublkd::create::{CreateConfig, create};
+use ublkd::create::{CreateConfig, StagingSize, create};
 
 use super::target::Address;
 use crate::args::DemoArgs;
@@ -31,6 +31,9 @@ const MEMBERS: usize = 5;
 
 /// The members' profile.
 const PROFILE: &str = "mqsim";
+
+/// The staging log, where there is one.
+const STAGING: StagingSize = StagingSize::Percent(10);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -50,7 +53,8 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn create(args: &DemoArgs, say: &dyn Fn(&str)) -> Result<Self> {
+    /// With a staging log if one of the policies that are asked for needs it.
+    pub(super) fn create(args: &DemoArgs, policy: Scheme, say: &dyn Fn(&str)) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("evenkeel-demo-");
         let dir = match &args.dir {
@@ -64,6 +68,8 @@ impl World {
         let drives = members.iter().map(|path| as_drive(path)).collect();
         let mut config = CreateConfig::new(NAME, Level::Raid5, drives);
         config.file_blocks = Some(args.size.blocks());
+        let stages = args.policy.iter().any(|policy| policy.needs_staging());
+        config.staging = stages.then_some(STAGING);
         let created = create(&config)?;
         let capacity = Size(created.record.geometry.capacity() * BLOCK_BYTES as u64);
         say(&format!(
@@ -85,7 +91,7 @@ impl World {
             run_dir: path("run".to_owned()),
             mount,
             size: args.size,
-            policy: args.policy,
+            policy,
             dir: Some(dir),
         };
         world.end_at_interrupt()?;

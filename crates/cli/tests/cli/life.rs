@@ -256,3 +256,20 @@ fn the_demonstration_succeeds_and_leaves_nothing() {
     assert!(phases.iter().all(|phase| phase["read_ns"]["count"].as_u64() > Some(0)));
     assert_eq!(std::fs::read_dir(&dir).expect("it is there").count(), 0);
 }
+
+#[test]
+fn policies_are_compared_under_the_same_load() {
+    let world = World::new();
+    std::fs::create_dir(world.path("demo")).expect("a directory");
+    let line = "demo --dir demo --size 24M --seconds 2 --policy plain,steering+reconstruct";
+    let compared = world.run(&format!("{line} --json")).json()["policies"].clone();
+    let count = |policy: usize, kind: &str| compared[policy][kind]["count"].as_u64();
+    for kind in ["read_ns", "write_ns"] {
+        assert!(count(0, kind) > Some(0), "{compared:#}");
+        assert_eq!(count(0, kind), count(1, kind), "the same load: {compared:#}");
+    }
+    assert_eq!(compared[0]["report"]["staging"]["writes"], 0, "{compared:#}");
+    assert_eq!(compared[1]["report"]["policy"], "steering+reconstruct", "{compared:#}");
+    assert_eq!(std::fs::read_dir(world.path("demo")).expect("it is there").count(), 0);
+    world.run(&format!("{line} --keep")).failed(&["one policy"]);
+}
