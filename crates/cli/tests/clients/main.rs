@@ -12,6 +12,7 @@ mod layout;
 mod nbd;
 mod pace;
 mod rounds;
+mod staged;
 mod tools;
 mod trouble;
 mod world;

@@ -25,7 +25,7 @@
 //! where in the process it hit. What is checked holds for every moment.
 
 mod disks;
-mod ledger;
+pub(crate) mod ledger;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

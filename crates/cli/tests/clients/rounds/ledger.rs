@@ -20,6 +20,9 @@ use crate::tools::pattern;
 
 const BLOCK: usize = 4096;
 
+/// What the protocol calls it when a server stops.
+const ESHUTDOWN: u32 = 108;
+
 /// How many blocks in a row are of one writer; no request is longer.
 const RUN: u64 = 16;
 
@@ -128,7 +131,7 @@ impl Writer {
         loop {
             match self.step(&mut nbd) {
                 Ok(()) => {}
-                Err(NbdError::Gone) => return self,
+                Err(NbdError::Gone | NbdError::Refused(ESHUTDOWN)) => return self,
                 Err(NbdError::Refused(code)) => panic!("a request was refused: {code}"),
             }
         }
