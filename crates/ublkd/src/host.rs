@@ -33,7 +33,7 @@ pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
 pub use metrics::{MemberMetrics, Metrics};
 pub use notes::{Event, Notes};
-pub use why::{AdviceReport, Detected, Known, MemberWhy, Verdict, WhyReport};
+pub use why::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict, WhyReport};
 
 pub use crate::ring::{
     DelayedIo, FlashLog, FlashReport, IoStats, LATENCY_BOUNDS_NS, Quantiles, Transfers,

@@ -8,7 +8,7 @@ use serde_json::json;
 use steering::detect::{Kind, Mood};
 use ublkd::control::{Client, WhyReport};
 use ublkd::create::wall_clock;
-use ublkd::host::{AdviceReport, Detected, Known, MemberWhy, Verdict};
+use ublkd::host::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict};
 
 use crate::output::{Output, duration};
 
@@ -23,15 +23,17 @@ pub(crate) fn why(name: &str, run_dir: &Path, output: Output) -> Result<ExitCode
 
 fn text(name: &str, report: &WhyReport) -> String {
     let (detours, extra) = report.detours;
+    let (staged, blocks) = report.staged;
     let mut lines = vec![
         format!(" array: {name}"),
         format!(
             "policy: {}; {detours} reads went around busy members, and read {extra} blocks more for \
-             it",
+             it; {staged} writes of {blocks} blocks were staged",
             report.policy
         ),
-        String::new(),
     ];
+    lines.extend(report.parts.iter().map(part));
+    lines.push(String::new());
     lines.extend(report.members.iter().map(member));
     if !report.advice.is_empty() {
         lines.push(String::new());
@@ -42,6 +44,21 @@ fn text(name: &str, report: &WhyReport) -> String {
         lines.extend(report.verdicts.iter().take(VERDICTS_SHOWN).map(verdict));
     }
     lines.join("\n")
+}
+
+fn part(part: &PartReport) -> String {
+    let told = |what, micros: Option<f64>| {
+        micros.map(|micros| format!("{what} {:.2} ms", micros / 1000.0))
+    };
+    let means = [
+        told("with nobody busy in the way", part.calm_us),
+        told("led around", part.around_us),
+        told("waiting", part.home_us),
+    ];
+    let means: Vec<String> = means.into_iter().flatten().collect();
+    let means = if means.is_empty() { "there was none yet".into() } else { means.join(", ") };
+    let rests = if part.on { "" } else { " (rests, as it would take longer)" };
+    format!("        {}{rests}: {means}", part.name)
 }
 
 fn member(member: &MemberWhy) -> String {

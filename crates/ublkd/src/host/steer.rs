@@ -120,8 +120,7 @@ impl Steering {
     /// What is thought of the members at `now`, which is `wall` in seconds since 1970, and why.
     pub(super) fn why(&self, now: Instant, wall: u64, engine: &Engine) -> WhyReport {
         let steward = self.steward.as_ref().map(|(devices, steward)| (&**devices, steward));
-        let members = engine.geometry().members();
-        WhyReport::new((now, wall), self.scheme, members, steward, engine.counters())
+        WhyReport::new((now, wall), self.scheme, steward, engine)
     }
 
     /// Whether reads go around a member and for how long they have, if they do at all.

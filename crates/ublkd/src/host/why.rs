@@ -1,7 +1,9 @@
 //! What is thought of an array's members, and why, for who asks.
 
+use std::time::Duration;
+
 use det::Instant;
-use raidcore::engine::Counters;
+use raidcore::engine::{Engine, Part};
 use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use steering::Steward;
@@ -19,12 +21,45 @@ pub struct WhyReport {
     /// Reads that went around busy members, and the blocks that these have read beyond what was
     /// asked for, since the start.
     pub detours: (u64, u64),
+    /// Writes that were staged, and their blocks, since the start.
+    pub staged: (u64, u64),
+    /// What the policy has found out about what it does, if it does.
+    #[serde(default)]
+    pub parts: Vec<PartReport>,
     /// The members, in order.
     pub members: Vec<MemberWhy>,
     /// Members that ought to be looked at, and perhaps replaced.
     pub advice: Vec<AdviceReport>,
     /// The latest verdicts that a member is busy, the newest first.
     pub verdicts: Vec<Verdict>,
+}
+
+/// A part of a policy, and what it brings: how long requests take on average.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PartReport {
+    /// What it does.
+    pub name: String,
+    /// Whether it does it now; it rests while it is found to lose.
+    pub on: bool,
+    /// In µs, if nobody busy is in their way.
+    pub calm_us: Option<f64>,
+    /// In µs, if they are led around who is busy.
+    pub around_us: Option<f64>,
+    /// In µs, if they wait for who is busy.
+    pub home_us: Option<f64>,
+}
+
+impl PartReport {
+    fn of(part: Part) -> Self {
+        let micros = |took: Option<Duration>| took.map(|took| took.as_secs_f64() * 1e6);
+        Self {
+            name: part.name.to_owned(),
+            on: part.on,
+            calm_us: micros(part.calm),
+            around_us: micros(part.around),
+            home_us: micros(part.home),
+        }
+    }
 }
 
 /// What is thought of a member.
@@ -123,10 +158,14 @@ impl WhyReport {
     pub(super) fn new(
         (now, wall): (Instant, u64),
         scheme: Scheme,
-        members: usize,
         steward: Option<(&[Option<DeviceId>], &Steward)>,
-        counters: Counters,
+        engine: &Engine,
     ) -> Self {
+        let counters = engine.counters();
+        let mut parts = Vec::new();
+        if let Some(policy) = engine.place_policy() {
+            policy.tell(&mut |part| parts.push(PartReport::of(part)));
+        }
         let steward = steward.filter(|_| scheme.goes_around());
         let known = |member: usize| {
             let asked = steward.filter(|(devices, _)| devices[member].is_some());
@@ -148,7 +187,9 @@ impl WhyReport {
         Self {
             policy: scheme.name.to_owned(),
             detours: (counters.detours, counters.detour_blocks),
-            members: (0..members)
+            staged: (counters.staged_writes, counters.staged_blocks),
+            parts,
+            members: (0..engine.geometry().members())
                 .map(|member| MemberWhy { member: member as u8, known: known(member) })
                 .collect(),
             advice: detector.into_iter().flat_map(|d| d.advice()).map(AdviceReport::of).collect(),
