@@ -1,7 +1,7 @@
 //! Finding the load that makes drives collect garbage for a given share of the time.
 //!
 //! What a request costs in collection hardly depends on how fast requests come, so the share is
-//! nearly proportional to the load, and a few runs of the baseline with its first seed find it.
+//! nearly proportional to the load, and a few runs of the baseline find it: the mean over its seeds.
 //! They depend on nothing but the experiment: every machine finds the same.
 
 use std::path::Path;
@@ -10,15 +10,16 @@ use std::sync::atomic::AtomicU64;
 use rayon::prelude::*;
 
 use crate::experiment::{Calibration, Experiment, GC_DUTY, Labelled, Point, label};
-use crate::results::{COLUMNS, Record};
+use crate::measure::Figures;
+use crate::results::{COLUMNS, Estimate, Record};
 use crate::run::RunEnd;
 use crate::shard::{ShardError, run_shard};
 
 /// How far from what is wanted the share may be, as a part of it.
 const TOLERANCE: f64 = 0.05;
 
-/// Runs for one share; more would not help.
-const RUNS_MAX: usize = 8;
+/// Loads that are tried for one share; more would not help.
+const LOADS_MAX: usize = 8;
 
 /// The factor that a load may change by from one run to the next.
 const STRIDE_MAX: f64 = 20.0;
@@ -127,7 +128,7 @@ impl Search<'_> {
         let wanted = swept.and_then(|(_, value)| value.as_float()).expect("it is calibrated");
         let mut load = self.calibration.load(&base.point).expect("it was looked at when read");
         let (mut found, mut overloaded) = (0.0, false);
-        for _ in 0..RUNS_MAX {
+        for _ in 0..LOADS_MAX {
             (found, overloaded) = self.measure(&base.point, load)?;
             if found == 0.0 {
                 return Err(CalibrateError::Idle { key: key.clone(), load });
@@ -145,9 +146,12 @@ impl Search<'_> {
     /// The share of the time in which drives collect under a load, and whether that is too much.
     fn measure(&self, point: &Point, load: f64) -> Result<(f64, bool), CalibrateError> {
         let point = self.point(point, load)?;
-        let figures = run_shard(&point, 1, self.base, self.count)?;
+        let run = |seed| run_shard(&point, seed, self.base, self.count);
+        let runs = (1..=u64::from(point.run.seeds)).into_par_iter().map(run);
+        let runs: Vec<Figures> = runs.collect::<Result<_, _>>()?;
         let duty = COLUMNS.iter().find(|column| column.name == "GC duty").expect("it is told");
-        Ok(((duty.value)(&figures), figures.end == RunEnd::Overloaded))
+        let duty = Estimate::of(runs.iter().map(duty.value)).mean;
+        Ok((duty, runs.iter().any(|figures| figures.end == RunEnd::Overloaded)))
     }
 
     fn point(&self, point: &Point, load: f64) -> Result<Point, CalibrateError> {

@@ -258,20 +258,18 @@ fn named(
 
 /// The keys of a sweep with their values. The error is a key whose value is no list.
 fn axes(sweep: &Table) -> Result<Vec<(String, Vec<Value>)>, String> {
-    let axis = |(key, value)| match value {
-        Value::Array(values) if !values.is_empty() => Ok((key, values)),
-        _ => Err(key),
+    let axis = |(key, value): (String, Value)| {
+        let values = value.as_array().filter(|values| !values.is_empty());
+        values.cloned().map(|values| (key.clone(), values)).ok_or(key)
     };
     leaves(sweep).into_iter().map(axis).collect()
 }
 
 /// The keys of a table with their values; dotted where tables are nested.
 fn leaves(table: &Table) -> Vec<(String, Value)> {
-    let below = |(key, value): (&String, &Value)| match value {
-        Value::Table(inner) => {
-            leaves(inner).into_iter().map(|(rest, v)| (format!("{key}.{rest}"), v)).collect()
-        }
-        value => vec![(key.clone(), value.clone())],
+    let below = |(key, value): (&String, &Value)| {
+        let Some(inner) = value.as_table() else { return vec![(key.clone(), value.clone())] };
+        leaves(inner).into_iter().map(|(rest, v)| (format!("{key}.{rest}"), v)).collect()
     };
     table.iter().flat_map(below).collect()
 }
