@@ -98,7 +98,11 @@ pub(super) fn text(judgements: &[Judgement<'_>], full: bool) -> String {
         Some(format!("\n{}: {}", judgement.expectation.name, why.trim()))
     });
     let whys: String = whys.collect();
-    format!("{}\n{} of {all} gates are passed.{whys}", table.text(), all - missed)
+    let passed = match all {
+        0 => String::new(),
+        _ => format!("\n{} of {all} gates are passed.", all - missed),
+    };
+    format!("{}{passed}{whys}", table.text())
 }
 
 fn row(judgement: &Judgement<'_>, found: &Finding, at: String, first: bool) -> [String; 8] {

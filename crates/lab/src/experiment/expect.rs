@@ -288,10 +288,7 @@ impl Written {
 fn values(at: &Spanned<Table>, points: &[Labelled]) -> Result<Vec<(String, Vec<Value>)>, Wrong> {
     let mut keys = Vec::new();
     for (key, value) in leaves(at.get_ref()) {
-        let values = match value {
-            Value::Array(values) => values,
-            value => vec![value],
-        };
+        let values = value.as_array().cloned().unwrap_or_else(|| vec![value]);
         let there = |value: &Value| {
             points.iter().flat_map(|p| &p.swept).any(|(k, v)| *k == key && v == value)
         };
