@@ -226,14 +226,15 @@ impl<T: Target> Runner<'_, T> {
     /// Whether nothing that comes at `at` is wanted any more.
     fn is_late(&self, at: Instant) -> bool {
         let time = self.spec.seconds.map(Duration::from_secs_f64);
-        self.last.is_some_and(|last| self.came >= last)
+        self.target.rebuilt().is_some()
+            || self.last.is_some_and(|last| self.came >= last)
             || time.zip(self.meter.start()).is_some_and(|(time, start)| at >= start + time)
     }
 
     /// A request has come.
     fn come(&mut self, arrival: &Arrival, at: Instant) {
         if self.came == self.spec.warmup {
-            self.target.reset_stats();
+            self.target.begin(self.now, &mut self.told);
             self.meter.begin(self.now);
         }
         self.came += 1;

@@ -55,7 +55,7 @@ pub fn run_shard(
         let begun = (Instant::ORIGIN, Told::default());
         return measure(&mut alone, begun, point, seeds.next_u64(), base, count);
     };
-    let ssds = (0..array.members).map(|_| ssd()).collect::<Result<_, _>>()?;
+    let ssds = (0..array.ssds()).map(|_| ssd()).collect::<Result<_, _>>()?;
     let config = Config { tags: depth, jobs: jobs(depth), ..Config::default() };
     let mut told = Told::default();
     let (mut array, start) = Array::start(array, ssds, config, &mut told)?;

@@ -10,7 +10,7 @@ use super::latency::Latency;
 use super::timeline::Timeline;
 use super::{Collecting, Meter};
 use crate::run::RunEnd;
-use crate::target::Target;
+use crate::target::{Steered, Target};
 
 /// What a run has shown. Shares are parts of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,18 @@ pub struct Figures {
     pub detours: f64,
     /// Blocks that these have read beyond what was asked for, per block that was.
     pub extra_reads: f64,
+    /// How long the rebuild took, in seconds, if there was one and it has ended.
+    pub rebuild_seconds: Option<f64>,
+    /// Writes (of stripes) that were staged, per write.
+    pub staged: f64,
+    /// Writes (of stripes) that would have been staged, had there been room, per write.
+    pub staging_refused: f64,
+    /// Blocks that were brought home from the staging log.
+    pub reclaimed_blocks: u64,
+    /// Blocks of the staging log that home did not have in the end.
+    pub staging_backlog: u64,
+    /// The share of the staging log that was in use in the end, where it was fullest.
+    pub staging_use: f64,
     /// Of the reads and writes that met a collecting drive, the share that went around it.
     pub gc_avoided: f64,
     /// The share of the time in which at least one drive collected garbage.
@@ -107,7 +119,8 @@ pub struct DriveFigures {
 pub(super) struct Drives {
     drives: Vec<(Stats, Wear, f64, u32)>,
     ios: (u64, u64),
-    detours: (u64, u64),
+    steered: Steered,
+    rebuilt: Option<Duration>,
 }
 
 impl Drives {
@@ -120,7 +133,8 @@ impl Drives {
         Self {
             drives: target.ssds().map(say).collect(),
             ios: target.drive_ios(),
-            detours: target.detours(),
+            steered: target.steered(),
+            rebuilt: target.rebuilt(),
         }
     }
 
@@ -139,7 +153,9 @@ impl Meter {
         let (reads, writes) = (self.reads.latency(), self.writes.latency());
         let responses = self.reads.and(&self.writes).latency();
         let coming = self.start.map_or(0.0, |start| (self.last - start).as_secs_f64());
-        let (around, delayed) = (self.drives.detours.0 as f64, self.delayed_by_gc as f64);
+        let steered = self.drives.steered;
+        let (around, staged) = (steered.detours as f64, steered.staged_writes as f64);
+        let delayed = self.delayed_by_gc as f64;
         let ended = reads.count + writes.count + self.others;
         let block = BLOCK_BYTES as f64;
         let written = self.written_blocks as f64 * block;
@@ -159,8 +175,14 @@ impl Meter {
             gc_conflicts: part(delayed, ended as f64),
             gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
             detours: part(around, reads.count as f64),
-            extra_reads: part(self.drives.detours.1 as f64, self.read_blocks as f64),
-            gc_avoided: part(around, around + delayed),
+            extra_reads: part(steered.detour_blocks as f64, self.read_blocks as f64),
+            rebuild_seconds: self.drives.rebuilt.map(|time| time.as_secs_f64()),
+            staged: part(staged, writes.count as f64),
+            staging_refused: part(steered.refused_writes as f64, writes.count as f64),
+            reclaimed_blocks: steered.reclaimed_blocks,
+            staging_backlog: steered.backlog,
+            staging_use: steered.staging_use,
+            gc_avoided: part(around + staged, around + staged + delayed),
             gc_any: self.collecting.share(1, time),
             gc_overlap: self.collecting.share(2, time),
             throughput_variation: variation(self.timeline.full_intervals()),

@@ -196,7 +196,11 @@ fn unit(unit: Unit, most: f64) -> (f64, &'static str) {
 /// workload there is no better or worse, nor of what is a means and no end.
 fn best(column: &Column, points: &[Point<'_>], estimates: &[Option<Estimate>]) -> Vec<bool> {
     let better: fn(f64, f64) -> bool = match column.unit {
-        _ if ["offered/s", "detours", "GC avoided"].contains(&column.name) => |_, _| false,
+        _ if ["offered/s", "RI reads", "WI writes", "detours", "staged", "GC avoided"]
+            .contains(&column.name) =>
+        {
+            |_, _| false
+        }
         Unit::Microseconds | Unit::Share | Unit::Factor => |a, b| a < b,
         Unit::PerSecond | Unit::BytesPerSecond => |a, b| a > b,
         Unit::Seconds | Unit::Count => |_, _| false,

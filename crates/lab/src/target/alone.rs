@@ -1,10 +1,12 @@
 //! One SSD by itself.
 
+use std::time::Duration;
+
 use det::Instant;
 use flashsim::{Op, Ssd};
 
 use super::drive::{Drive, Io, IoEnd};
-use super::{Ended, Request, Target, Told};
+use super::{Ended, Request, Steered, Target, Told};
 use crate::workload::Kind;
 
 /// One SSD by itself.
@@ -60,16 +62,20 @@ impl Target for Alone {
         core::iter::once(self.drive.ssd())
     }
 
-    fn reset_stats(&mut self) {
+    fn begin(&mut self, _now: Instant, _told: &mut Told) {
         self.drive.reset_stats();
         self.ios = (0, 0);
+    }
+
+    fn rebuilt(&self) -> Option<Duration> {
+        None
     }
 
     fn drive_ios(&self) -> (u64, u64) {
         self.ios
     }
 
-    fn detours(&self) -> (u64, u64) {
-        (0, 0)
+    fn steered(&self) -> Steered {
+        Steered::default()
     }
 }

@@ -4,10 +4,13 @@
 //! no time; everything else that the engine asks for, its metadata and journal too, is I/O on the
 //! SSDs.
 
+use std::time::Duration;
+
 use det::Instant;
 use flashsim::{Op, Ssd};
 use raidcore::engine::{
-    self, Action, Config, Counters, Engine, Input, IoId, IoOp, JobId, RequestError,
+    self, Action, Command, Config, Counters, Engine, Input, IoId, IoOp, JobId, Note, Pace, PassEnd,
+    PassKind, RequestError,
 };
 use raidcore::geometry::Level;
 use raidcore::meta::{
@@ -21,7 +24,7 @@ use steering::scheme::{SCHEMES, Scheme};
 use steering::{Members, Source, Steward};
 
 use super::drive::{Drive, Io, IoEnd};
-use super::{Ended, Request, Target, Told};
+use super::{Ended, Request, Steered, Target, Told};
 use crate::units::Bytes;
 use crate::workload::Kind;
 
@@ -56,6 +59,26 @@ pub struct ArraySpec {
     /// is asked for.
     #[serde(default = "extra_reads")]
     pub extra_reads: f64,
+    /// A member fails when the measurement begins, and is rebuilt onto a spare; with that the
+    /// measurement ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<RebuildSpec>,
+}
+
+/// `[array.rebuild]`: a member that fails, and an SSD like the others in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RebuildSpec {
+    /// How much of it is rebuilt in a second, no more and no less.
+    pub pace: Bytes,
+}
+
+impl ArraySpec {
+    /// How many SSDs it takes: its members, and the spare if there is one.
+    #[must_use]
+    pub fn ssds(&self) -> usize {
+        usize::from(self.members) + usize::from(self.rebuild.is_some())
+    }
 }
 
 /// A scheme, by its name.
@@ -155,11 +178,18 @@ pub struct Array {
     steward: Steward,
     /// Requests of which something had to wait for garbage collection, by tag.
     delayed: Vec<bool>,
+    members: Members,
+    /// The drive in each member's place.
+    places: Vec<usize>,
+    rebuild: Option<RebuildSpec>,
+    failed_at: Instant,
+    rebuilt: Option<Duration>,
     actions: Vec<Action>,
     computing: Vec<JobId>,
     io_ends: Vec<IoEnd>,
     ios: (u64, u64),
-    detours_before: (u64, u64),
+    /// The counters when statistics were reset.
+    before: Counters,
 }
 
 impl Array {
@@ -203,10 +233,10 @@ impl Array {
         let scheme = spec.scheme.0;
         engine.set_place(scheme.place(spec.extra_reads));
         let members = Members {
-            count: drives.len(),
+            count: spec.members.into(),
             redundancy: engine.geometry().redundancy(),
             telling: match spec.signals {
-                Source::Told => Set::first(drives.len()),
+                Source::Told => Set::first(spec.members.into()),
                 Source::Detected => Set::EMPTY,
             },
             limits: drives.first().map_or(Limits::default(), |drive| {
@@ -219,12 +249,17 @@ impl Array {
             engine,
             drives,
             config,
+            members,
+            places: (0..spec.members.into()).collect(),
+            rebuild: spec.rebuild,
+            failed_at: Instant::ORIGIN,
+            rebuilt: None,
             delayed: vec![false; usize::from(config.tags)],
             actions: Vec::new(),
             computing: Vec::new(),
             io_ends: Vec::new(),
             ios: (0, 0),
-            detours_before: (0, 0),
+            before: Counters::default(),
         };
         let mut now = Instant::ORIGIN;
         array.tell(now, Input::Tick, told);
@@ -253,9 +288,11 @@ impl Array {
             for action in self.actions.drain(..) {
                 match action {
                     Action::Io(io) => {
-                        let member = io.device.0 as usize;
-                        self.steward.began(now, member, &io);
-                        self.drives[member].begin(now, translated(&io), &mut told.gc);
+                        let drive = io.device.0 as usize;
+                        if let Some(member) = self.places.iter().position(|&d| d == drive) {
+                            self.steward.began(now, member, &io);
+                        }
+                        self.drives[drive].begin(now, translated(&io), &mut told.gc);
                     }
                     Action::Compute(job) => self.computing.push(job),
                     Action::Complete { tag: Tag(tag), result } => {
@@ -271,7 +308,13 @@ impl Array {
                         let delayed_by_gc = core::mem::take(delayed);
                         told.ended.push(Ended { tag, delayed_by_gc });
                     }
-                    Action::Answer { .. } | Action::Note(_) | Action::Release(_) => {}
+                    Action::Note(Note::PassEnded(PassKind::Rebuild(_), PassEnd::Done)) => {
+                        self.rebuilt = Some(now - self.failed_at);
+                    }
+                    Action::Answer { result, .. } => {
+                        assert_eq!(result, Ok(()), "what is asked of it here is possible");
+                    }
+                    Action::Note(_) | Action::Release(_) => {}
                 }
             }
             input = self.computing.pop().map(Input::Computed);
@@ -282,23 +325,49 @@ impl Array {
     fn steer(&mut self, now: Instant, told: &mut Told) {
         let mut collecting = Set::EMPTY;
         if self.steward.asks() {
-            let drives = self.drives.iter().enumerate().filter(|(_, drive)| drive.is_collecting());
-            collecting = drives.fold(collecting, |set, (member, _)| set.with(member));
+            let places = self.places.iter().map(|&drive| &self.drives[drive]).enumerate();
+            let busy = places.filter(|(_, drive)| drive.is_collecting());
+            collecting = busy.fold(collecting, |set, (member, _)| set.with(member));
         }
         let drives = &mut self.drives;
         if self.steward.is_due(now, collecting) {
             let engine = &self.engine;
-            let members = (0u8..).zip(drives.iter()).map(|(member, drive)| Flash {
+            let places = &self.places;
+            let members = (0u8..).zip(places).map(|(member, &drive)| Flash {
                 in_flight: engine.in_flight(MemberId(member)),
-                ..drive.flash()
+                ..drives[drive].flash()
             });
             let members: Vec<Flash> = members.collect();
             self.steward.decide(now, &members, &mut |member, order| {
-                drives[member].order(now, order, &mut told.gc);
+                drives[places[member]].order(now, order, &mut told.gc);
             });
         }
         if let Some(busy) = self.steward.busy(now, collecting) {
             self.tell(now, Input::Busy(busy), told);
+        }
+    }
+
+    /// A member fails, and the spare takes its place.
+    fn fail(
+        &mut self,
+        now: Instant,
+        RebuildSpec { pace: Bytes(pace) }: RebuildSpec,
+        told: &mut Told,
+    ) {
+        const MEMBER: usize = 0;
+        let spare = self.drives.len() - 1;
+        let fails = Command::Fail(MemberId(MEMBER as u8));
+        let paced = Command::SetPace(Pace { min: pace, max: pace });
+        let replaced = Command::AddSpare {
+            device: DeviceId(spare as u32),
+            uuid: DeviceUuid([u8::MAX; 16]),
+            blocks: self.drives[spare].blocks(),
+        };
+        self.failed_at = now;
+        self.places[MEMBER] = spare;
+        self.steward.changed(now, self.members, Set::EMPTY.with(MEMBER));
+        for (number, command) in (0..).zip([paced, fails, replaced]) {
+            self.tell(now, Input::Command { number, command }, told);
         }
     }
 
@@ -370,20 +439,36 @@ impl Target for Array {
         self.drives.iter().map(Drive::ssd)
     }
 
-    fn reset_stats(&mut self) {
+    fn begin(&mut self, now: Instant, told: &mut Told) {
         self.drives.iter_mut().for_each(Drive::reset_stats);
         self.ios = (0, 0);
-        let Counters { detours, detour_blocks, .. } = self.engine.counters();
-        self.detours_before = (detours, detour_blocks);
+        self.before = self.engine.counters();
+        if let Some(rebuild) = self.rebuild {
+            self.fail(now, rebuild, told);
+        }
+    }
+
+    fn rebuilt(&self) -> Option<Duration> {
+        self.rebuilt
     }
 
     fn drive_ios(&self) -> (u64, u64) {
         self.ios
     }
 
-    fn detours(&self) -> (u64, u64) {
-        let Counters { detours, detour_blocks, .. } = self.engine.counters();
-        (detours - self.detours_before.0, detour_blocks - self.detours_before.1)
+    fn steered(&self) -> Steered {
+        let (now, before) = (self.engine.counters(), self.before);
+        let staging = self.engine.staging_status();
+        Steered {
+            detours: now.detours - before.detours,
+            detour_blocks: now.detour_blocks - before.detour_blocks,
+            staged_writes: now.staged_writes - before.staged_writes,
+            refused_writes: now.staging_full - before.staging_full,
+            reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,
+            backlog: staging.map_or(0, |staging| staging.dirty),
+            staging_use: staging
+                .map_or(0.0, |staging| staging.used as f64 / staging.capacity.max(1) as f64),
+        }
     }
 }
 

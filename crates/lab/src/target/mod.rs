@@ -4,13 +4,15 @@ mod alone;
 mod array;
 mod drive;
 
+use std::time::Duration;
+
 use det::Instant;
 use flashsim::Ssd;
 
 use crate::workload::Kind;
 
 pub use alone::Alone;
-pub use array::{Array, ArraySpec, SchemeName, StartError};
+pub use array::{Array, ArraySpec, RebuildSpec, SchemeName, StartError};
 pub use drive::{DriveError, DriveSpec, Use};
 
 /// A request, in blocks of 4 KiB.
@@ -55,6 +57,25 @@ pub struct Told {
     pub gc: Vec<GcChange>,
 }
 
+/// What an array has done about busy drives. Reads and writes are of stripes.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Steered {
+    /// Reads that went around them.
+    pub detours: u64,
+    /// Blocks that these have read beyond what was asked for.
+    pub detour_blocks: u64,
+    /// Writes that were staged on others.
+    pub staged_writes: u64,
+    /// Writes that would have been, had there been room.
+    pub refused_writes: u64,
+    /// Blocks that were brought home from the staging log.
+    pub reclaimed_blocks: u64,
+    /// Blocks in the staging log that home does not have, now.
+    pub backlog: u64,
+    /// The part of the staging log that is in use now, where it is fullest.
+    pub staging_use: f64,
+}
+
 /// An array or an SSD, in virtual time. Time never goes back from one call to the next.
 pub trait Target {
     /// How many blocks of 4 KiB it has.
@@ -75,14 +96,16 @@ pub trait Target {
     /// Its SSDs.
     fn ssds(&self) -> impl Iterator<Item = &Ssd>;
 
-    /// Has its SSDs count from zero.
-    fn reset_stats(&mut self);
+    /// The measurement begins: its SSDs count from zero, and what is to go wrong goes wrong.
+    fn begin(&mut self, now: Instant, told: &mut Told);
+
+    /// How long the rebuild took that is part of the measurement, once it has ended.
+    fn rebuilt(&self) -> Option<Duration>;
 
     /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,
     /// since the start.
     fn drive_ios(&self) -> (u64, u64);
 
-    /// Reads that went around busy drives, and the blocks that these have read beyond what was
-    /// asked for, since the statistics were reset.
-    fn detours(&self) -> (u64, u64);
+    /// What was done about busy drives since the statistics were reset.
+    fn steered(&self) -> Steered;
 }

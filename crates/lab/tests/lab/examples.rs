@@ -34,7 +34,10 @@ fn each_can_be_run() {
                     let what = format!("{}: {}", path.display(), labelled.label());
                     let figures = run_shard(&point, 1, &experiment.base, &AtomicU64::new(0))
                         .unwrap_or_else(|error| panic!("{what}: {error}"));
-                    assert_eq!((figures.end, figures.requests), (RunEnd::Done, 300), "{what}");
+                    assert_eq!(figures.end, RunEnd::Done, "{what}");
+                    // So small a member may be rebuilt before.
+                    let rebuilt = figures.rebuild_seconds.is_some();
+                    assert!(figures.requests == 300 || rebuilt, "{what}: {}", figures.requests);
                 }
             }
         }

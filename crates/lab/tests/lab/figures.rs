@@ -234,6 +234,49 @@ fn reads_go_around_drives_that_do_not_say_that_they_collect() {
 }
 
 #[test]
+fn what_is_staged_is_told() {
+    let workload = open(1500.0, 0.3);
+    let of = |array: &str| figures(&[array, &collecting_drives(), &workload, &run(20_000, 5000)]);
+    let home = of(&with_scheme("plain", ""));
+    assert_eq!((home.staged, home.staging_use, home.reclaimed_blocks), (0.0, 0.0, 0));
+    let roomy = of(&with_scheme("gc-steering", "staging = '16M'"));
+    assert!(roomy.staged > 0.0 && roomy.reclaimed_blocks > 0, "{}", roomy.staged);
+    assert!(roomy.gc_avoided > 0.1, "{}", roomy.gc_avoided);
+    assert!((0.0..1.0).contains(&roomy.staging_use));
+    let tight = of(&with_scheme("gc-steering", "staging = '256K'"));
+    assert!(tight.staging_refused > roomy.staging_refused);
+    assert!(tight.gc_avoided < roomy.gc_avoided);
+}
+
+/// Drives that have been filled, so that nothing but the rebuild is in the way.
+#[test]
+fn a_member_is_rebuilt_at_its_pace_and_the_measurement_ends_with_it() {
+    let with = |more: &str| format!("{RAID5}{more}");
+    let small = "set = { geometry = { channels = 2, chips = 2, pages = 32 }, ";
+    let small = FILLED.replace("set = { ", small);
+    let workload = open(400.0, 0.5);
+    let rebuilding = |pace: &str, requests| {
+        let array = with(&format!("rebuild.pace = '{pace}'\n"));
+        figures(&[&array, &small, &workload, &run(requests, 500)])
+    };
+    let normal = figures(&[RAID5, &small, &workload, &run(5000, 500)]);
+    assert_eq!((normal.rebuild_seconds, normal.drives.len()), (None, 5));
+    let slow = rebuilding("4M", u64::MAX / 2);
+    let fast = rebuilding("8M", u64::MAX / 2);
+    let time = |f: &lab::measure::Figures| f.rebuild_seconds.expect("it has ended");
+    assert!(time(&slow) > 1.0 && (time(&slow) - slow.seconds).abs() < 0.1, "{}", time(&slow));
+    near(time(&fast), time(&slow) / 2.0, 0.05);
+    // Every stripe of the spare is written once, the rest of what it gets is users'.
+    assert_eq!(slow.drives.len(), 6);
+    let [failed, spare] = [&slow.drives[0], &slow.drives[5]];
+    assert!(failed.pages_written < 20 && spare.pages_written > 2000, "{}", spare.pages_written);
+    // Reads of what is not rebuilt yet come from the others.
+    assert!(slow.read_amplification > 1.2 * normal.read_amplification);
+    let cut_short = rebuilding("4M", 100);
+    assert_eq!((cut_short.rebuild_seconds, cut_short.requests), (None, 100));
+}
+
+#[test]
 fn collection_in_no_time_wears_the_flash_and_delays_nobody() {
     let instant = format!("{SSD}set.gc.instant = true\n");
     let f = figures(&[&instant, &closed(1, 0.5), &run(20_000, 5000)]);
