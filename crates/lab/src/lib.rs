@@ -8,6 +8,7 @@ pub mod calibrate;
 pub mod experiment;
 pub mod judge;
 pub mod measure;
+mod pages;
 pub mod report;
 pub mod results;
 pub mod run;

@@ -244,7 +244,7 @@ impl<T: Target> Runner<'_, T> {
             || arrival.offset.is_multiple_of(BLOCK_BYTES as u64)
                 && arrival.bytes.is_multiple_of(BLOCK_BYTES as u32);
         if measured {
-            self.meter.came(at, arrival.kind, blocks, aligned);
+            self.meter.came(at, arrival.kind, (lba, blocks), aligned);
         }
         self.waiting.push_back((Flight { kind: arrival.kind, came: at, blocks, measured }, lba));
     }

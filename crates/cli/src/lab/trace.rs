@@ -52,6 +52,13 @@ fn text(info: &Info) -> String {
         ),
     );
     row("skew", format!("a fifth of the pages takes {}", percent(info.top_fifth_share)));
+    let intensive = format!(
+        "{} of the reads are of pages that are hardly written, {} of the writes of pages that are \
+         hardly read",
+        percent(info.read_intensive_share),
+        percent(info.write_intensive_share)
+    );
+    row("intensive", intensive);
     row("sequential", percent(info.sequential_share));
     row("unaligned", format!("{} not of whole 4 KiB", percent(info.unaligned_share)));
     if info.inversions > 0 {

@@ -37,6 +37,10 @@ pub struct Figures {
     pub responses: Latency,
     /// The share of requests that were not of whole blocks of 4 KiB; they were widened.
     pub unaligned: f64,
+    /// The share of block reads that went to blocks more than 90% of whose accesses are reads.
+    pub read_intensive: f64,
+    /// The share of block writes that went to blocks more than 90% of whose accesses are writes.
+    pub write_intensive: f64,
     /// The share of requests for which something had to wait for garbage collection.
     pub gc_conflicts: f64,
     /// The share of the drives' I/Os that had to.
@@ -156,6 +160,7 @@ impl Meter {
         let steered = self.drives.steered;
         let (around, staged) = (steered.detours as f64, steered.staged_writes as f64);
         let delayed = self.delayed_by_gc as f64;
+        let pages = self.pages.summary();
         let ended = reads.count + writes.count + self.others;
         let block = BLOCK_BYTES as f64;
         let written = self.written_blocks as f64 * block;
@@ -172,6 +177,8 @@ impl Meter {
             read_bytes_per_second: part(read, seconds),
             written_bytes_per_second: part(written, seconds),
             unaligned: part(self.unaligned as f64, self.came as f64),
+            read_intensive: pages.read_intensive_share,
+            write_intensive: pages.write_intensive_share,
             gc_conflicts: part(delayed, ended as f64),
             gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
             detours: part(around, reads.count as f64),

@@ -12,6 +12,7 @@ pub use figures::{DriveFigures, Figures};
 pub use latency::{Latency, LatencyError, QUANTILES};
 pub use timeline::Timeline;
 
+use crate::pages::Pages;
 use crate::target::{GcChange, Target};
 use crate::workload::Kind;
 use figures::Drives;
@@ -32,6 +33,7 @@ pub struct Meter {
     read_blocks: u64,
     written_blocks: u64,
     delayed_by_gc: u64,
+    pages: Pages,
     collecting: Collecting,
     timeline: timeline::Builder,
     drives: Drives,
@@ -71,6 +73,7 @@ impl Meter {
             read_blocks: 0,
             written_blocks: 0,
             delayed_by_gc: 0,
+            pages: Pages::default(),
             collecting: Collecting {
                 since: vec![None; drives],
                 level: 0,
@@ -95,16 +98,18 @@ impl Meter {
         self.start
     }
 
-    /// A request has come that is measured.
-    pub fn came(&mut self, at: Instant, kind: Kind, blocks: u32, aligned: bool) {
+    /// A request has come that is measured, for some blocks from the first on.
+    pub fn came(&mut self, at: Instant, kind: Kind, (lba, blocks): (u64, u32), aligned: bool) {
         self.came += 1;
         self.last = at;
         self.unaligned += u64::from(!aligned);
         match kind {
             Kind::Read => self.read_blocks += u64::from(blocks),
             Kind::Write => self.written_blocks += u64::from(blocks),
-            Kind::Discard | Kind::Flush => {}
+            Kind::Discard | Kind::Flush => return,
         }
+        // Where there are too many, those that came first are counted.
+        self.pages.touch(0, lba..lba + u64::from(blocks), kind == Kind::Read);
     }
 
     /// A request that is measured has ended.

@@ -81,6 +81,8 @@ pub const COLUMNS: &[Column] = &[
     brief("write p99.9", Unit::Microseconds, |f| quantile(&f.writes, "p99.9")),
     column("write p99.99", Unit::Microseconds, |f| quantile(&f.writes, "p99.99")),
     column("write max", Unit::Microseconds, |f| f.writes.max_us),
+    column("RI reads", Unit::Share, |f| f.read_intensive),
+    column("WI writes", Unit::Share, |f| f.write_intensive),
     brief("GC duty", Unit::Share, |f| mean(f, |drive| drive.gc_duty)),
     column("most GC duty", Unit::Share, |f| most(f, |drive| drive.gc_duty)),
     column("GC events", Unit::Count, |f| sum(f, |drive| drive.gc_events as f64)),

@@ -1,17 +1,18 @@
 //! What a trace is like.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::{Format, Record, Selection, Trace, TraceError};
+use crate::pages::{PAGE, Pages};
 use crate::workload::Kind;
 
 /// What a trace, or the selected part of it, is like. Shares are of the requests that it is about,
 /// from 0 to 1.
 ///
-/// It takes memory for what is touched: 290 bytes per 256 KiB that have a touched page.
+/// It takes memory for what is touched: 546 bytes per 256 KiB that have a touched page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Info {
     /// Which file.
@@ -51,6 +52,12 @@ pub struct Info {
     pub write_footprint_bytes: u64,
     /// The share of page accesses that go to the fifth of the touched pages that has most.
     pub top_fifth_share: f64,
+    /// The share of page reads that go to read-intensive pages, more than 90% of whose accesses are
+    /// reads (GC-Steering's definition, section II-C).
+    pub read_intensive_share: f64,
+    /// The share of page writes that go to write-intensive pages, more than 90% of whose accesses
+    /// are writes.
+    pub write_intensive_share: f64,
     /// Reads and writes that begin where the one before them on their device ended.
     pub sequential_share: f64,
     /// Reads and writes that do not begin and end at a multiple of 4 KiB.
@@ -88,8 +95,6 @@ pub struct Sizes {
     /// The largest.
     pub max: u32,
 }
-
-const PAGE: u64 = 4096;
 
 impl Info {
     /// Reads a trace.
@@ -196,6 +201,8 @@ impl Count {
             read_footprint_bytes: pages.read * PAGE,
             write_footprint_bytes: pages.written * PAGE,
             top_fifth_share: pages.top_fifth_share,
+            read_intensive_share: pages.read_intensive_share,
+            write_intensive_share: pages.write_intensive_share,
             sequential_share: self.sequential as f64 / data,
             unaligned_share: self.unaligned as f64 / data,
             inversions: trace.inversions(),
@@ -252,72 +259,5 @@ impl Sizes {
             p99: at(0.99),
             max: at(1.0),
         }
-    }
-}
-
-/// Accesses per page, in groups of 64 pages.
-#[derive(Default)]
-struct Pages {
-    index: HashMap<(u32, u64), u32>,
-    groups: Vec<Group>,
-}
-
-struct Group {
-    /// A bit per page.
-    read: u64,
-    written: u64,
-    accesses: [u32; GROUP as usize],
-}
-
-struct Summary {
-    touched: u64,
-    read: u64,
-    written: u64,
-    top_fifth_share: f64,
-}
-
-const GROUP: u64 = 64;
-
-impl Pages {
-    /// Some 5 GB of groups.
-    const MAX: usize = 1 << 24;
-
-    /// False if it is too much.
-    fn touch(&mut self, device: u32, pages: std::ops::Range<u64>, read: bool) -> bool {
-        let mut page = pages.start;
-        while page < pages.end {
-            let (number, first) = (page / GROUP, page % GROUP);
-            let next = self.groups.len();
-            let index = *self.index.entry((device, number)).or_insert(next as u32) as usize;
-            if index == next {
-                if next == Self::MAX {
-                    return false;
-                }
-                self.groups.push(Group { read: 0, written: 0, accesses: [0; GROUP as usize] });
-            }
-            let group = &mut self.groups[index];
-            let count = (pages.end - page).min(GROUP - first);
-            let bits = (u64::MAX >> (GROUP - count)) << first;
-            *(if read { &mut group.read } else { &mut group.written }) |= bits;
-            for accesses in &mut group.accesses[first as usize..(first + count) as usize] {
-                *accesses = accesses.saturating_add(1);
-            }
-            page += count;
-        }
-        true
-    }
-
-    fn summary(self) -> Summary {
-        let count = |bits: fn(&Group) -> u64| -> u64 {
-            self.groups.iter().map(|group| u64::from(bits(group).count_ones())).sum()
-        };
-        let (read, written) = (count(|group| group.read), count(|group| group.written));
-        let all = self.groups.iter().flat_map(|group| group.accesses);
-        let mut accesses: Vec<u32> = all.filter(|&accesses| accesses > 0).collect();
-        let sum = |accesses: &[u32]| accesses.iter().map(|&count| f64::from(count)).sum::<f64>();
-        accesses.sort_unstable_by(|a, b| b.cmp(a));
-        let top = sum(&accesses[..accesses.len().div_ceil(5)]);
-        let top_fifth_share = if accesses.is_empty() { 0.0 } else { top / sum(&accesses) };
-        Summary { touched: accesses.len() as u64, read, written, top_fifth_share }
     }
 }

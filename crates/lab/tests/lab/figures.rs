@@ -277,6 +277,23 @@ fn a_member_is_rebuilt_at_its_pace_and_the_measurement_ends_with_it() {
 }
 
 #[test]
+fn what_is_read_and_written_apart_is_told_apart() {
+    let workload = |mixed: f64| {
+        format!(
+            "[workload.synthetic]\nread = 0.5\nsize = '4K'\naddress.regions = {{ read = '4M', \
+             write = '4M', mixed = '4M', mixed_share = {mixed}, theta = 0.0 }}\n"
+        )
+    };
+    let apart = figures(&[FILLED, &workload(0.0), &run(5000, 0)]);
+    assert_eq!((apart.read_intensive, apart.write_intensive), (1.0, 1.0));
+    let mixed = figures(&[FILLED, &workload(0.25), &run(50_000, 0)]);
+    // A page of the mixed region has six reads and six writes: one in a hundred has less than one
+    // of either.
+    near(mixed.read_intensive, 0.75, 0.02);
+    near(mixed.write_intensive, 0.75, 0.02);
+}
+
+#[test]
 fn collection_in_no_time_wears_the_flash_and_delays_nobody() {
     let instant = format!("{SSD}set.gc.instant = true\n");
     let f = figures(&[&instant, &closed(1, 0.5), &run(20_000, 5000)]);

@@ -35,12 +35,29 @@ fn everything_is_counted() {
     assert_eq!(info.write_footprint_bytes, 2 * 4096);
     // One page of five has three of seven accesses.
     assert_eq!(info.top_fifth_share, 3.0 / 7.0);
+    assert_eq!((info.read_intensive_share, info.write_intensive_share), (1.0, 1.0));
     assert_eq!(info.sequential_share, 2.0 / 6.0);
     assert_eq!(info.unaligned_share, 1.0 / 6.0);
     assert_eq!((info.inversions, info.empty), (1, 1));
     let device =
         |name: &str, requests, end_bytes| DeviceInfo { name: name.into(), requests, end_bytes };
     assert_eq!(info.devices, [device("8,0", 7, 80_800 * 512), device("8,16", 1, 12 * 512)]);
+}
+
+#[test]
+fn intensive_is_more_than_nine_in_ten() {
+    let shelf = Shelf::new();
+    // Page 0: ten reads, one write. Page 1: nine reads, one write. Page 2: one write.
+    let mut trace = String::new();
+    for (sector, reads) in [(0, 10), (8, 9)] {
+        trace += &format!("1 0 {sector} 8 0\n");
+        trace += &format!("1 0 {sector} 8 1\n").repeat(reads);
+    }
+    trace += "1 0 16 8 0\n";
+    let info = Info::of(&shelf.put("t.ssdsim", &trace), &Selection::default()).unwrap();
+    assert_eq!((info.reads, info.writes), (19, 3));
+    assert_eq!(info.read_intensive_share, 10.0 / 19.0);
+    assert_eq!(info.write_intensive_share, 1.0 / 3.0);
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! Which pages are read and written, and how often.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Bytes of a page.
+pub(crate) const PAGE: u64 = 4096;
+
+/// Pages that are counted together.
+const GROUP: u64 = 64;
+
+/// Of an intensive page, more than this share of the accesses is of one kind.
+const INTENSIVE: f64 = 0.9;
+
+/// Accesses per page, in groups of 64 pages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages {
+    index: HashMap<(u32, u64), u32>,
+    groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    reads: [u32; GROUP as usize],
+    writes: [u32; GROUP as usize],
+}
+
+/// What all accesses together show.
+pub(crate) struct Summary {
+    /// Pages that were read or written.
+    pub(crate) touched: u64,
+    /// Pages that were read.
+    pub(crate) read: u64,
+    /// Pages that were written.
+    pub(crate) written: u64,
+    /// The share of accesses to the fifth of the touched pages that has most.
+    pub(crate) top_fifth_share: f64,
+    /// The share of reads of pages that are hardly written.
+    pub(crate) read_intensive_share: f64,
+    /// The share of writes of pages that are hardly read.
+    pub(crate) write_intensive_share: f64,
+}
+
+impl Pages {
+    /// Some 9 GB of groups.
+    const MAX: usize = 1 << 24;
+
+    /// Pages of a device are read or written. False if it is too much.
+    pub(crate) fn touch(&mut self, device: u32, pages: Range<u64>, read: bool) -> bool {
+        let mut page = pages.start;
+        while page < pages.end {
+            let (number, first) = (page / GROUP, page % GROUP);
+            let next = self.groups.len();
+            let index = *self.index.entry((device, number)).or_insert(next as u32) as usize;
+            if index == next {
+                if next == Self::MAX {
+                    return false;
+                }
+                self.groups.push(Group { reads: [0; GROUP as usize], writes: [0; GROUP as usize] });
+            }
+            let count = (pages.end - page).min(GROUP - first);
+            let group = &mut self.groups[index];
+            let counts = if read { &mut group.reads } else { &mut group.writes };
+            for accesses in &mut counts[first as usize..(first + count) as usize] {
+                *accesses = accesses.saturating_add(1);
+            }
+            page += count;
+        }
+        true
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let pairs = self.groups.iter().flat_map(|group| group.reads.iter().zip(&group.writes));
+        let (mut all, mut read, mut written) = (Vec::new(), 0, 0);
+        let (mut reads, mut writes) = (Intensity::default(), Intensity::default());
+        for (&r, &w) in pairs.filter(|&(&r, &w)| r > 0 || w > 0) {
+            all.push(r.saturating_add(w));
+            read += u64::from(r > 0);
+            written += u64::from(w > 0);
+            reads.add(r, w);
+            writes.add(w, r);
+        }
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        let sum = |accesses: &[u32]| accesses.iter().map(|&n| f64::from(n)).sum::<f64>();
+        let top = sum(&all[..all.len().div_ceil(5)]);
+        Summary {
+            touched: all.len() as u64,
+            read,
+            written,
+            top_fifth_share: part(top, sum(&all)),
+            read_intensive_share: reads.share(),
+            write_intensive_share: writes.share(),
+        }
+    }
+}
+
+/// Accesses of one kind, and those of them that go to pages of which it is nearly the only kind.
+#[derive(Default)]
+struct Intensity {
+    all: f64,
+    intensive: f64,
+}
+
+impl Intensity {
+    fn add(&mut self, of_kind: u32, others: u32) {
+        let (of_kind, others) = (f64::from(of_kind), f64::from(others));
+        self.all += of_kind;
+        if of_kind > INTENSIVE * (of_kind + others) {
+            self.intensive += of_kind;
+        }
+    }
+
+    fn share(&self) -> f64 {
+        part(self.intensive, self.all)
+    }
+}
+
+fn part(a: f64, b: f64) -> f64 {
+    if b > 0.0 { a / b } else { 0.0 }
+}
