@@ -183,6 +183,17 @@ impl Geometry {
         Lba(stripe.0 * width + u64::from(u32::from(role.0) * self.chunk + row))
     }
 
+    /// The blocks of the array that are so many rows of a data chunk, from `row` on.
+    pub fn lbas(
+        &self,
+        stripe: Stripe,
+        role: Role,
+        row: u32,
+        rows: u32,
+    ) -> impl Iterator<Item = Lba> + use<> {
+        (self.lba(stripe, role, row).0..).take(rows as usize).map(Lba)
+    }
+
     /// The member that holds `role` in `stripe`.
     #[must_use]
     pub fn member(&self, stripe: Stripe, role: Role) -> MemberId {

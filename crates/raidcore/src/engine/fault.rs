@@ -18,15 +18,8 @@ impl Engine {
         if self.state(member) != SlotState::Up {
             return true;
         }
-        let slots = self.recorder.record.slots.iter().zip(&self.members).enumerate();
-        let serving = slots.filter(|(index, (slot, m))| {
-            *index != member.index()
-                && slot.state == SlotState::Up
-                && m.device.is_some()
-                && !m.unreadable
-                && !m.unwritable
-        });
-        serving.count() >= self.geo.members() - self.geo.redundancy()
+        let others = self.serving().without(member.index());
+        others.len() >= self.geo.members() - self.geo.redundancy()
     }
 
     /// Whether writes are taken: every member that is kept current can be written, and what becomes

@@ -9,17 +9,16 @@ use core::mem;
 
 use det::Instant;
 
-use super::goal::{goal, plan_replay};
 use super::place::Way;
 use super::staging::Fetch;
-use super::{Action, Engine, JobId, Member, PassKind, RequestError};
+use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
-use crate::plan::{self, Bad, Base, Finding, Health, Lost, Piece, Plan, SubIo, WriteKind};
+use crate::plan::{Bad, Base, Finding, Piece, Plan, SubIo, WriteKind};
 use crate::units::{DeviceId, Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
-const PIECES_MAX: usize = 64;
+pub(super) const PIECES_MAX: usize = 64;
 
 /// The most scratch buffers of a job: as many as a [`Set`] can name.
 const BUFFERS_MAX: usize = 64;
@@ -41,6 +40,16 @@ pub(super) enum Work {
     Replay { index: usize },
     /// What is staged comes home.
     Reclaim,
+}
+
+impl Work {
+    /// Whether it is part of a user's request.
+    pub(super) fn is_users(self) -> bool {
+        match self {
+            Self::Read | Self::Write | Self::Zero { .. } => true,
+            Self::Sync(_) | Self::Repair | Self::Replay { .. } | Self::Reclaim => false,
+        }
+    }
 }
 
 /// What a job does when nothing of it is outstanding.
@@ -236,16 +245,14 @@ impl Job {
         }
     }
 
-    pub(super) fn is_user_work(&self) -> bool {
-        match self.work {
-            Work::Read | Work::Write | Work::Zero { .. } => true,
-            Work::Sync(_) | Work::Repair | Work::Replay { .. } | Work::Reclaim => false,
-        }
-    }
-
     /// Whether it changes what users see at home, or brings it there.
     pub(super) fn writes_home(&self) -> bool {
-        self.is_user_work() || self.work == Work::Reclaim
+        self.work.is_users() || self.work == Work::Reclaim
+    }
+
+    /// How many blocks its pieces have; those of merged writes may overlap.
+    pub(super) fn piece_blocks(&self) -> u32 {
+        self.pieces.iter().map(|piece| piece.blocks).sum()
     }
 
     /// Whether it writes to a stripe that was discarded.
@@ -262,7 +269,7 @@ impl Engine {
     /// A new job, if there is room for one of its sort.
     pub(super) fn new_job(&mut self, work: Work, stripe: Stripe) -> Option<JobId> {
         let kept = usize::from(self.config.background_jobs);
-        let user = matches!(work, Work::Read | Work::Write | Work::Zero { .. });
+        let user = work.is_users();
         if user && usize::from(self.foreground_jobs) + kept >= self.jobs.capacity() {
             return None;
         }
@@ -362,140 +369,6 @@ impl Engine {
             };
             self.jobs[id].stage = next;
         }
-    }
-
-    fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let rebuilds = matches!(self.jobs[id].work, Work::Sync(PassKind::Rebuild(_)));
-        if rebuilds && self.wait_for_replay_to_be_void(id, out) {
-            return Stage::Plan;
-        }
-        self.absorb_waiting_writes(id);
-        self.split_staged(id);
-        self.jobs[id].covers = self.covers(id);
-        if self.jobs[id].work == Work::Reclaim {
-            self.gather(id);
-        }
-        let stripe = self.jobs[id].stripe;
-        let (readable, writable) = self.health(stripe);
-        let parity = self.parity(stripe, readable);
-        let zero = self.zero_map().get(stripe.0);
-        let prefer = self.preferred_copy(stripe);
-        let takes_writes = self.takes_writes();
-        let copy = match self.jobs[id].work {
-            Work::Replay { index } => self.replay_copy(index),
-            Work::Read
-            | Work::Write
-            | Work::Zero { .. }
-            | Work::Sync(_)
-            | Work::Repair
-            | Work::Reclaim => None,
-        };
-        self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
-        if self.jobs[id].work == Work::Read && self.plan_detour(id, readable, parity) {
-            return Stage::Buffers;
-        }
-        let mut plan = mem::take(&mut self.jobs[id].plan);
-        let job = &mut self.jobs[id];
-        let (geo, base) = (&self.geo, job.base);
-        let health = Health { readable, writable, parity, bad: &job.bad };
-        let next = match job.work {
-            Work::Write | Work::Zero { .. } | Work::Reclaim if !takes_writes => Err(Lost),
-            Work::Reclaim if job.pieces.is_empty() => Ok(Stage::Finish),
-            Work::Read => plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
-                .map(|()| Stage::Buffers),
-            Work::Write if zero && !job.covers && job.pieces.iter().all(|p| p.mem == Mem::Zero) => {
-                Ok(Stage::Finish)
-            }
-            Work::Write | Work::Reclaim => plan::write(&mut plan, geo, &health, &job.pieces, base)
-                .map(|kind| {
-                    job.kind = kind;
-                    Stage::Buffers
-                }),
-            Work::Zero { .. } if zero && !job.covers => Ok(Stage::Finish),
-            Work::Zero { .. } => Ok(Stage::Intend),
-            Work::Sync(_) | Work::Repair if zero => Ok(Stage::Finish),
-            Work::Sync(_) | Work::Repair => {
-                let (goal, row, blocks) = goal(geo, &health, job);
-                if goal.write.is_empty() && goal.compare.is_empty() {
-                    Ok(Stage::Finish)
-                } else {
-                    plan::sync(&mut plan, geo, &health, goal, row, blocks).map(|()| Stage::Buffers)
-                }
-            }
-            Work::Replay { .. } if copy.is_none() => Err(Lost),
-            Work::Replay { index } => {
-                plan_replay(&mut plan, geo, stripe, self.journal.replay(index), writable);
-                Ok(Stage::Buffers)
-            }
-        };
-        job.plan = plan;
-        match next {
-            Ok(Stage::Finish) => Stage::Finish,
-            Ok(next) => self.planned(id, next),
-            Err(Lost) => {
-                job.error = Some(RequestError::Io);
-                Stage::Finish
-            }
-        }
-    }
-
-    /// A plan may have to go through the staging log, or to take it into account.
-    fn planned(&mut self, id: JobId, next: Stage) -> Stage {
-        let work = self.jobs[id].work;
-        match work {
-            Work::Write if self.is_to_be_staged(id) => Stage::Store,
-            Work::Write | Work::Zero { .. } => {
-                let ready = !self.jobs[id].covers || self.promise_marker(id);
-                if ready { next } else { Stage::Lock }
-            }
-            Work::Reclaim => {
-                let buffers = self.gathered(id);
-                let plan = &mut self.jobs[id].plan;
-                plan.scratch = plan.scratch.or(buffers);
-                next
-            }
-            Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } => next,
-        }
-    }
-
-    /// Takes over the writes that wait first for the stripe. Where they overlap, the first counts:
-    /// none has been acknowledged, so nobody has said in which order.
-    fn absorb_waiting_writes(&mut self, id: JobId) {
-        let stripe = self.jobs[id].stripe;
-        while self.jobs[id].work == Work::Write {
-            let waiter = self.locks.first_waiter(stripe).and_then(|h| self.jobs.id_at(h));
-            let Some(other) = waiter else { return };
-            let (job, rider) = (&self.jobs[id], &self.jobs[other]);
-            let fits = rider.work == Work::Write
-                && job.pieces.len() + rider.pieces.len() <= PIECES_MAX
-                && job.tags.len() + rider.tags.len() <= PIECES_MAX;
-            if !fits {
-                return;
-            }
-            self.locks.remove_first_waiter(stripe);
-            let (pieces, tags) =
-                (mem::take(&mut self.jobs[other].pieces), mem::take(&mut self.jobs[other].tags));
-            let fua = self.jobs[other].fua;
-            let job = &mut self.jobs[id];
-            job.pieces.extend(&pieces);
-            job.tags.extend(&tags);
-            job.fua |= fua;
-            (self.jobs[other].pieces, self.jobs[other].tags) = (pieces, tags);
-            self.jobs.vacate(other);
-            self.foreground_jobs -= 1;
-            self.counters.merged_writes += 1;
-        }
-    }
-
-    /// The copy of a mirror to read: one that is not said to be busy, the one with the least to do,
-    /// or the first where copies may differ.
-    fn preferred_copy(&self, stripe: Stripe) -> usize {
-        if self.regions.is_unsynced(self.areas.region(stripe)) {
-            return 0;
-        }
-        let members = self.members.iter().enumerate();
-        let load = |&(index, m): &(usize, &Member)| (self.is_member_busy(index), m.in_flight);
-        members.min_by_key(load).map_or(0, |(index, _)| index)
     }
 
     fn take_buffers(&mut self, id: JobId) -> Stage {
@@ -656,7 +529,7 @@ impl Engine {
             self.repair_later(stripe, &bad);
         }
         self.jobs[id].bad = bad;
-        self.foreground_jobs -= u16::from(self.jobs[id].is_user_work());
+        self.foreground_jobs -= u16::from(work.is_users());
         self.jobs.vacate(id);
     }
 

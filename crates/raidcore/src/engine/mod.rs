@@ -24,6 +24,7 @@ mod io;
 mod job;
 mod journal;
 mod place;
+mod planning;
 mod record;
 mod request;
 mod scrub;

@@ -34,8 +34,6 @@ pub struct Detour {
 pub struct Redirect {
     /// How many blocks it writes.
     pub blocks: u32,
-    /// Whether it writes its stripe, or rows of it, whole, so that nothing would have to be read.
-    pub whole: bool,
     /// Whether a member is busy whose data it writes.
     pub data_busy: bool,
     /// Whether any member is busy that it would have to wait for.
@@ -79,14 +77,10 @@ pub trait Place: Send {
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool;
 
     /// A read or write has ended well.
-    fn ended(&mut self, outcome: Outcome) {
-        let _ = outcome;
-    }
+    fn ended(&mut self, _outcome: Outcome) {}
 
     /// What there is to say of its parts, for people.
-    fn tell(&self, part: &mut dyn FnMut(Part)) {
-        let _ = part;
-    }
+    fn tell(&self, _part: &mut dyn FnMut(Part)) {}
 }
 
 /// What a policy says of one of its parts.
@@ -165,7 +159,7 @@ impl Engine {
     /// Tells whether it has.
     pub(super) fn plan_detour(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
         let job = &self.jobs[id];
-        let blocks: u32 = job.pieces.iter().map(|piece| piece.blocks).sum();
+        let blocks = job.piece_blocks();
         let first_try = job.work == Work::Read && job.bad.is_empty();
         if first_try {
             self.places.read += u64::from(blocks);

@@ -7,7 +7,7 @@ use super::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, StagingStatus, Status,
 };
 use crate::meta::SlotState;
-use crate::units::{DeviceId, MemberId, Stripe, Tag};
+use crate::units::{DeviceId, MemberId, Set, Stripe, Tag};
 
 impl Engine {
     /// The state as plain data.
@@ -122,13 +122,19 @@ impl Engine {
         self.zero.map.get(stripe.0)
     }
 
+    /// The members that have all of the array's past and can be read and written.
+    pub(super) fn serving(&self) -> Set {
+        let members = self.members.iter().zip(&self.recorder.record.slots).enumerate();
+        let serving = members.filter(|(_, (m, slot))| {
+            m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
+        });
+        serving.fold(Set::EMPTY, |set, (index, _)| set.with(index))
+    }
+
     /// How well the array is.
     #[must_use]
     pub fn array_health(&self) -> ArrayHealth {
-        let serving = self.members.iter().zip(&self.recorder.record.slots).filter(|(m, slot)| {
-            m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
-        });
-        let missing = self.geo.members() - serving.count();
+        let missing = self.geo.members() - self.serving().len();
         if missing == 0 {
             ArrayHealth::Online
         } else if missing <= self.geo.redundancy() {

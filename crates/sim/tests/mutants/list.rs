@@ -267,13 +267,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .rare("Who had failed before a write is on record before it goes home; only a failure amid the write is left."),
     mutant(
         "a merged write forgets FUA",
-        "engine/job.rs",
+        "engine/planning.rs",
         "job.fua |= fua;",
         "job.fua |= fua && !MUTANT;",
     ),
     mutant(
         "unsynced mirrors are read from any copy",
-        "engine/job.rs",
+        "engine/planning.rs",
         "if self.regions.is_unsynced(self.areas.region(stripe)) {",
         "if !MUTANT && self.regions.is_unsynced(self.areas.region(stripe)) {",
     ),
@@ -328,8 +328,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "more members are spared than can be",
         "engine/fault.rs",
-        "serving.count() >= self.geo.members() - self.geo.redundancy()",
-        "serving.count() + usize::from(MUTANT) >= self.geo.members() - self.geo.redundancy()",
+        "others.len() >= self.geo.members() - self.geo.redundancy()",
+        "others.len() + usize::from(MUTANT) >= self.geo.members() - self.geo.redundancy()",
     ),
     mutant(
         "another device inherits what was filled",

@@ -34,8 +34,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Engine;
-use crate::geometry::Role;
-use crate::meta::{ArrayRecord, Replay};
+use super::job::Wait;
+use crate::geometry::{Geometry, Role};
+use crate::meta::{self, ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
 
@@ -91,6 +92,36 @@ struct Entry {
     stuck: bool,
     /// Stores of it under way, if it has no job.
     outstanding: u32,
+}
+
+impl Entry {
+    /// An entry that is not on its holders yet.
+    fn new(number: u64, kind: Kind, stripe: Stripe, holders: Set, runs: Vec<Run>) -> Self {
+        let blocks = match kind {
+            Kind::Data => runs.iter().map(|run| run.blocks).sum(),
+            Kind::Marker | Kind::Tail => 0,
+        };
+        Self {
+            number,
+            kind,
+            stripe,
+            tail: 0,
+            holders,
+            payload: [(MemberId(0), Pba(0)); COPIES_MAX],
+            blocks,
+            runs,
+            done: false,
+            dirty: 0,
+            home: 0,
+            pins: 0,
+            stuck: false,
+            outstanding: 0,
+        }
+    }
+
+    fn header_blocks(&self) -> u32 {
+        meta::journal_header_blocks(self.blocks, self.runs.len() as u32)
+    }
 }
 
 /// A member's part of the log.
@@ -219,39 +250,23 @@ impl Staging {
     /// Takes over an entry that was found. Its number is a new one: it never gets room in a ring.
     fn recover(&mut self, record: &ArrayRecord, replay: &Replay) {
         let geo = &record.geometry;
-        let mut payload = [(MemberId(0), Pba(0)); COPIES_MAX];
-        let mut holders = Set::EMPTY;
-        for (to, &(member, at)) in payload.iter_mut().zip(&replay.copies) {
-            *to = (member, at);
-            holders = holders.with(member.index());
-        }
         let number = self.next;
         self.next += 1;
-        self.entries.push_back(Entry {
-            number,
-            kind: Kind::Data,
-            stripe: replay.stripe,
-            tail: 0,
-            holders,
-            payload,
-            blocks: 0,
-            runs: Vec::new(),
-            done: true,
-            dirty: 0,
-            home: 0,
-            pins: 0,
-            stuck: false,
-            outstanding: 0,
-        });
+        let mut entry = Entry::new(number, Kind::Data, replay.stripe, Set::EMPTY, Vec::new());
+        entry.done = true;
+        for (to, &(member, at)) in entry.payload.iter_mut().zip(&replay.copies) {
+            *to = (member, at);
+            entry.holders = entry.holders.with(member.index());
+        }
+        self.entries.push_back(entry);
         for run in &replay.runs {
             let role = geo.role(replay.stripe, run.to.member);
             if role.index() >= geo.data() {
                 continue;
             }
-            let first = geo.lba(replay.stripe, role, run.to.row);
-            for block in 0..run.to.blocks {
-                let lba = Lba(first.0 + u64::from(block));
-                self.stage(replay.stripe, lba, number, run.from + block);
+            let lbas = geo.lbas(replay.stripe, role, run.to.row, run.to.blocks);
+            for (lba, at) in lbas.zip(run.from..) {
+                self.stage(replay.stripe, lba, number, at);
             }
         }
     }
@@ -345,9 +360,13 @@ impl Staging {
         }
     }
 
+    /// The number of the first entry that there is, or of the next to be made.
+    fn front(&self) -> u64 {
+        self.entries.front().map_or(self.next, |entry| entry.number)
+    }
+
     fn index(&self, number: u32) -> usize {
-        let front = self.entries.front().map_or(0, |entry| entry.number);
-        number.wrapping_sub(front as u32) as usize
+        number.wrapping_sub(self.front() as u32) as usize
     }
 
     fn entry(&self, number: u64) -> &Entry {
@@ -405,35 +424,31 @@ impl Staging {
     /// Passes by what is at home, which stays so.
     fn skip_clean(&mut self) {
         let clean = self.undone().take_while(|entry| entry.done && entry.dirty == 0).count();
-        let front = self.entries.front().map_or(self.next, |entry| entry.number);
-        self.first_dirty = self.first_dirty.max(front) + clean as u64;
+        self.first_dirty = self.first_dirty.max(self.front()) + clean as u64;
     }
 
     /// The entries from the first on that may not be at home.
     fn undone(&self) -> impl Iterator<Item = &Entry> {
-        let front = self.entries.front().map_or(self.next, |entry| entry.number);
-        self.entries.iter().skip(self.first_dirty.saturating_sub(front) as usize)
+        self.entries.iter().skip(self.first_dirty.saturating_sub(self.front()) as usize)
     }
 
     /// The first entry that is not dead, or the next to be made.
     fn tail_now(&self) -> u64 {
-        let front = self.entries.front().map_or(self.next, |entry| entry.number);
         // What was told to be void is not read any more, so it stays dead.
-        let known = self.announced.saturating_sub(front) as usize;
+        let known = self.announced.saturating_sub(self.front()) as usize;
         let first = self.entries.iter().skip(known).find(|entry| !self.is_dead(entry));
         first.map_or(self.next, |entry| entry.number)
     }
 
     /// An entry is durable that tells the tail: what is before it is void.
-    fn advance(&mut self, tail: u64, geo: &crate::geometry::Geometry) {
+    fn advance(&mut self, tail: u64, geo: &Geometry) {
         while self.entries.front().is_some_and(|entry| entry.number < tail) {
             let Some(front) = self.entries.front_mut() else { return };
             let (number, stripe) = (front.number as u32, front.stripe);
             let mut runs = core::mem::take(&mut front.runs);
             self.payload -= front.blocks as usize;
             for run in &runs {
-                let first = geo.lba(stripe, run.role, run.row);
-                for lba in (first.0..).take(run.blocks as usize).map(Lba) {
+                for lba in geo.lbas(stripe, run.role, run.row, run.blocks) {
                     if self.table.get(lba).is_some_and(|staged| staged.entry == number) {
                         self.unstage(stripe, lba);
                     }
@@ -457,8 +472,7 @@ impl Staging {
         let staged: u64 = self.stripes.iter().map(|&count| u64::from(count)).sum();
         assert_eq!(staged, self.table.len() as u64, "staged blocks are counted");
         let numbers = self.entries.iter().map(|entry| entry.number);
-        let first = self.entries.front().map_or(self.next, |entry| entry.number);
-        assert!(numbers.eq(first..self.next), "no number is missing");
+        assert!(numbers.eq(self.front()..self.next), "no number is missing");
     }
 }
 
@@ -467,18 +481,6 @@ fn bucket(stripe: Stripe) -> usize {
 }
 
 impl Engine {
-    /// Members that can hold entries: they have all of the array's past.
-    fn can_hold(&self) -> Set {
-        let slots = self.recorder.record.slots.iter().zip(&self.members).enumerate();
-        let up = slots.filter(|(_, (slot, m))| {
-            slot.state == crate::meta::SlotState::Up
-                && m.device.is_some()
-                && !m.unreadable
-                && !m.unwritable
-        });
-        up.fold(Set::EMPTY, |set, (index, _)| set.with(index))
-    }
-
     /// A member's failure counts for the log, too.
     pub(super) fn unstage_member(&mut self, member: MemberId) {
         self.staging.drop_member(member);
@@ -488,6 +490,6 @@ impl Engine {
     /// Whoever waits for room may look again.
     fn wake_staging(&mut self) {
         self.staging.starved = false;
-        self.wake(|wait| *wait == super::job::Wait::Staging);
+        self.wake(|wait| *wait == Wait::Staging);
     }
 }

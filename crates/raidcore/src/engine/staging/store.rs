@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use super::super::job::{Op, Owner, Stage, Wait, Work};
 use super::super::place::{Redirect, Way};
 use super::super::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
-use super::{COPIES_MAX, Entry, Kind, Run};
+use super::{Entry, Kind, Run};
 use crate::geometry::Role;
 use crate::meta::{self, JournalHeader, JournalRun, Log};
 use crate::plan::Piece;
-use crate::units::{Lba, Mem, MemberId, Pba, Set};
+use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
 use det::Id;
 
 /// Blocks of a ring that staged writes leave free, so that markers and tails find room.
@@ -29,8 +29,7 @@ impl Engine {
         match job.work {
             Work::Write => job.pieces.iter().any(|piece| self.lbas_of(id, piece).any(staged)),
             Work::Zero { .. } => {
-                let first = self.geo.lba(job.stripe, Role(0), 0);
-                (first.0..).take(self.geo.stripe_blocks() as usize).map(Lba).any(staged)
+                self.geo.lbas(job.stripe, Role(0), 0, self.geo.stripe_blocks()).any(staged)
             }
             Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } | Work::Reclaim => {
                 false
@@ -39,8 +38,13 @@ impl Engine {
     }
 
     pub(super) fn lbas_of(&self, id: JobId, piece: &Piece) -> impl Iterator<Item = Lba> + use<> {
-        let first = self.geo.lba(self.jobs[id].stripe, piece.role, piece.row);
-        (first.0..).take(piece.blocks as usize).map(Lba)
+        self.geo.lbas(self.jobs[id].stripe, piece.role, piece.row, piece.blocks)
+    }
+
+    /// How many blocks of a ring an entry of a job's pieces takes at most.
+    fn staged_blocks(&self, id: JobId) -> u64 {
+        let (job, blocks) = (&self.jobs[id], self.jobs[id].piece_blocks());
+        u64::from(meta::journal_header_blocks(blocks, job.pieces.len() as u32) + blocks)
     }
 
     /// Whether a write that was planned is to be staged instead, by the policy.
@@ -64,11 +68,10 @@ impl Engine {
         if !wanted {
             return false;
         }
-        let blocks = redirect.blocks;
-        let header = meta::journal_header_blocks(blocks, self.jobs[id].pieces.len() as u32);
-        let room = self.staging.payload + blocks as usize <= self.staging.table.capacity()
-            && u64::from(header + blocks) <= self.staging.len / SHARE
-            && self.holders_for(u64::from(header + blocks) + RESERVE, self.places.busy).is_some();
+        let (payload, blocks) = (redirect.blocks as usize, self.staged_blocks(id));
+        let room = self.staging.payload + payload <= self.staging.table.capacity()
+            && blocks <= self.staging.len / SHARE
+            && self.holders_for(blocks + RESERVE, self.places.busy).is_some();
         self.counters.staging_full += u64::from(!room);
         self.staging.starved |= !room && self.staging.dirty() > 0;
         if !room {
@@ -89,8 +92,7 @@ impl Engine {
         let mut touched = job.plan.reads.iter().chain(&job.plan.writes);
         let (used, len) = self.staging.used();
         Redirect {
-            blocks: job.pieces.iter().map(|piece| piece.blocks).sum(),
-            whole: job.kind == crate::plan::WriteKind::Full,
+            blocks: job.piece_blocks(),
             data_busy: job.pieces.iter().any(|piece| busy(piece.role)),
             busy: marks || touched.any(|io| busy(io.role)),
             staged: job.covers,
@@ -103,7 +105,7 @@ impl Engine {
     fn holders_for(&self, blocks: u64, busy: Set) -> Option<Set> {
         let (staging, n) = (&self.staging, self.members.len());
         let blocks = blocks + staging.promised;
-        let able = self.can_hold().minus(busy);
+        let able = self.serving().minus(busy);
         let mut holders = Set::EMPTY;
         for member in (0..n).map(|i| (staging.turn + i) % n) {
             let fits =
@@ -117,7 +119,7 @@ impl Engine {
 
     /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible.
     fn holders_for_note(&self) -> Set {
-        let (staging, able) = (&self.staging, self.can_hold());
+        let (staging, able) = (&self.staging, self.serving());
         let fits = |&member: &usize| staging.rings[member].room(staging.len, 1).is_some();
         let calm = able.minus(self.places.busy).filter(fits);
         let others = able.and(self.places.busy).filter(fits);
@@ -130,7 +132,7 @@ impl Engine {
         if self.jobs[id].promised {
             return true;
         }
-        let (staging, able) = (&self.staging, self.can_hold());
+        let (staging, able) = (&self.staging, self.serving());
         let blocks = staging.promised + RESERVE / 2;
         let fits = |&member: &usize| staging.rings[member].room(staging.len, blocks).is_some();
         if able.clone().all(|member| fits(&member)) && !able.is_empty() {
@@ -146,9 +148,7 @@ impl Engine {
 
     /// Writes a job's pieces to the log instead of to their stripe.
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let blocks: u32 = self.jobs[id].pieces.iter().map(|piece| piece.blocks).sum();
-        let header = meta::journal_header_blocks(blocks, self.jobs[id].pieces.len() as u32);
-        let room = u64::from(header + blocks) + RESERVE;
+        let room = self.staged_blocks(id) + RESERVE;
         let Some(holders) = self.holders_for(room, self.places.busy) else { return Stage::Plan };
         self.write_staged(id, Kind::Data, holders, out);
         self.counters.staged_writes += 1;
@@ -182,12 +182,23 @@ impl Engine {
         let stripe = self.jobs[id].stripe;
         let number = self.begin_entry(kind, stripe, holders, runs);
         self.jobs[id].staged = Some(number);
-        for (member, at, blocks) in self.places_of(number) {
+        self.jobs[id].outstanding += self.store_entry(number, Owner::Staged { job: id }, out);
+    }
+
+    /// Writes an entry to those of its holders that are there, and tells how many they are.
+    fn store_entry(&mut self, number: u64, owner: Owner, out: &mut Vec<Action>) -> u32 {
+        let entry = self.staging.entry(number);
+        let header = entry.header_blocks();
+        let (places, blocks) = (entry.payload, header + entry.blocks);
+        let mut begun = 0;
+        for (member, payload) in places.into_iter().take(entry.holders.len()) {
             let Some(device) = self.live_device(member) else { continue };
-            self.jobs[id].outstanding += 1;
-            let op = Op { owner: Owner::Staged { job: id }, member: Some(member), device };
+            begun += 1;
+            let op = Op { owner, member: Some(member), device };
+            let at = Pba(payload.0 - u64::from(header));
             self.issue(op, IoOp::Journal, at, blocks, out);
         }
+        begun
     }
 
     /// A job's pieces without what earlier pieces cover.
@@ -220,61 +231,27 @@ impl Engine {
     }
 
     /// A new entry, with room in its holders' rings.
-    fn begin_entry(
-        &mut self,
-        kind: Kind,
-        stripe: crate::units::Stripe,
-        holders: Set,
-        runs: Vec<Run>,
-    ) -> u64 {
+    fn begin_entry(&mut self, kind: Kind, stripe: Stripe, holders: Set, runs: Vec<Run>) -> u64 {
         let tail = self.staging.tail_now();
         let staging = &mut self.staging;
         let number = staging.next;
-        let payload: u32 = match kind {
-            Kind::Data => runs.iter().map(|run| run.blocks).sum(),
-            Kind::Marker | Kind::Tail => 0,
-        };
-        let header = meta::journal_header_blocks(payload, runs.len() as u32);
-        let blocks = u64::from(header + payload);
-        let mut places = [(MemberId(0), Pba(0)); COPIES_MAX];
-        for (place, index) in places.iter_mut().zip(holders) {
+        let mut entry = Entry::new(number, kind, stripe, holders, runs);
+        entry.tail = tail;
+        let header = u64::from(entry.header_blocks());
+        let blocks = header + u64::from(entry.blocks);
+        for (place, index) in entry.payload.iter_mut().zip(holders) {
             let ring = &mut staging.rings[index];
             let at = ring.room(staging.len, blocks).expect("holders have room");
             ring.entries.push_back((number, at));
             ring.head = at + blocks;
-            let first = Pba(staging.start.0 + at + u64::from(header));
-            *place = (MemberId(index as u8), first);
+            *place = (MemberId(index as u8), Pba(staging.start.0 + at + header));
         }
         staging.next += 1;
         staging.announced = staging.announced.max(tail);
-        staging.payload += payload as usize;
+        staging.payload += entry.blocks as usize;
         staging.turn = (staging.turn + 1) % staging.rings.len();
-        staging.entries.push_back(Entry {
-            number,
-            kind,
-            stripe,
-            tail,
-            holders,
-            payload: places,
-            blocks: payload,
-            runs,
-            done: false,
-            dirty: 0,
-            home: 0,
-            pins: 0,
-            stuck: false,
-            outstanding: 0,
-        });
+        staging.entries.push_back(entry);
         number
-    }
-
-    /// Where an entry goes: member, first block, how many.
-    fn places_of(&self, number: u64) -> impl Iterator<Item = (MemberId, Pba, u32)> + use<> {
-        let entry = self.staging.entry(number);
-        let header = meta::journal_header_blocks(entry.blocks, entry.runs.len() as u32);
-        let (holders, blocks) = (entry.holders, header + entry.blocks);
-        let places = entry.payload.into_iter().take(holders.len());
-        places.map(move |(member, at)| (member, Pba(at.0 - u64::from(header)), blocks))
     }
 
     pub(in super::super) fn staged_done(
@@ -313,8 +290,7 @@ impl Engine {
         let runs = core::mem::take(&mut entry.runs);
         let mut at = 0;
         for run in &runs {
-            let first = self.geo.lba(stripe, run.role, run.row);
-            for lba in (first.0..).take(run.blocks as usize).map(Lba) {
+            for lba in self.geo.lbas(stripe, run.role, run.row, run.blocks) {
                 match kind {
                     Kind::Data => self.staging.stage(stripe, lba, number, at),
                     Kind::Marker | Kind::Tail => self.staging.unstage(stripe, lba),
@@ -348,18 +324,14 @@ impl Engine {
             return;
         }
         let holders = self.holders_for_note();
-        if holders.is_empty() || holders.len() < self.staging.copies.min(self.can_hold().len()) {
+        if holders.is_empty() || holders.len() < self.staging.copies.min(self.serving().len()) {
             return;
         }
         let runs = self.staging.spare.pop().unwrap_or_default();
-        let number = self.begin_entry(Kind::Tail, crate::units::Stripe(0), holders, runs);
+        let number = self.begin_entry(Kind::Tail, Stripe(0), holders, runs);
         self.staging.telling = Some(number);
-        for (member, at, blocks) in self.places_of(number) {
-            let Some(device) = self.live_device(member) else { continue };
-            self.staging.entry_mut(number).outstanding += 1;
-            let op = Op { owner: Owner::StagedTail, member: Some(member), device };
-            self.issue(op, IoOp::Journal, at, blocks, out);
-        }
+        let begun = self.store_entry(number, Owner::StagedTail, out);
+        self.staging.entry_mut(number).outstanding = begun;
     }
 
     pub(in super::super) fn staged_tail_done(
@@ -404,8 +376,7 @@ impl Engine {
     }
 
     pub(in super::super) fn staged_header_blocks(&self, number: u64) -> u32 {
-        let entry = self.staging.entry(number);
-        meta::journal_header_blocks(entry.blocks, entry.runs.len() as u32)
+        self.staging.entry(number).header_blocks()
     }
 
     pub(in super::super) fn staged_payload(&self, number: u64, mut visit: impl FnMut(Mem, u32)) {
