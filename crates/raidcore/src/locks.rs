@@ -84,6 +84,17 @@ impl Locks {
         false
     }
 
+    /// Takes the lock beside somebody who has it shared, whoever waits.
+    ///
+    /// # Panics
+    /// If nobody has it that way.
+    pub fn join(&mut self, stripe: Stripe) {
+        let index = self.find(stripe).expect("a lock is joined that somebody has");
+        let entry = &mut self.entries[index as usize];
+        assert!(entry.shared > 0, "a shared lock is joined");
+        entry.shared += 1;
+    }
+
     /// Gives the lock back; `granted` is told who has it now.
     ///
     /// # Panics

@@ -169,6 +169,7 @@ impl Memory {
                 self.set(b, i, sum(s, dx));
             }
             Step::Clear { dst } => self.set(dst, i, [0; 8]),
+            Step::Copy { dst, src } => self.set(dst, i, self.get(src, i)),
             Step::Compare { a, b } => return self.get(a, i) == self.get(b, i),
             Step::Locate { .. } | Step::Vote { .. } => unreachable!("nothing is corrected here"),
         }

@@ -14,6 +14,7 @@ use crate::scenario::{Faults, Load, Scenario};
 use crate::source::Source;
 use crate::world::World;
 
+mod hedge;
 mod staging;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {

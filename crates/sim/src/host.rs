@@ -254,6 +254,10 @@ impl World {
                 memory.blocks_mut(b, n).copy_from_slice(&new_b);
             }
             Step::Clear { dst } => memory.blocks_mut(dst, n).fill([0; KEPT]),
+            Step::Copy { dst, src } => {
+                let blocks = memory.blocks(src, n);
+                memory.blocks_mut(dst, n).copy_from_slice(&blocks);
+            }
             Step::Compare { a, b } => {
                 let same = memory.blocks(a, n) == memory.blocks(b, n);
                 return (!same).then_some(Found::Difference);
@@ -284,6 +288,7 @@ fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {
         Step::Unscale { dst, index } => Step::Unscale { dst, index },
         Step::Solve { a, b, x, y } => Step::Solve { a, b, x, y },
         Step::Clear { dst } => Step::Clear { dst },
+        Step::Copy { dst, src } => Step::Copy { dst, src },
         Step::Compare { a, b } => Step::Compare { a, b },
         Step::Locate { row, p, q, data } => Step::Locate { row, p, q, data },
         Step::Vote { row, copies } => Step::Vote { row, copies: copies.to_vec() },

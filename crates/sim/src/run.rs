@@ -28,6 +28,8 @@ pub struct Summary {
     pub faults: FaultCounts,
     /// Reads that went around members that were said to be busy.
     pub detours: u64,
+    /// Reads that were tried another way, too.
+    pub hedges: u64,
     /// Writes that were staged.
     pub staged: u64,
     /// Blocks that came home from the staging log.
@@ -68,6 +70,7 @@ impl std::ops::AddAssign for Summary {
         self.faults += other.faults;
         self.collections += other.collections;
         self.detours += other.detours;
+        self.hedges += other.hedges;
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;
         self.simulated += other.simulated;

@@ -99,6 +99,7 @@ impl World {
         self.trace(format_args!("complete {tag:?}: {result:?}"));
         self.digest.add(u64::from(tag.0) << 1 | u64::from(result.is_ok()));
         let done = self.requests[usize::from(tag.0)].take().expect("a request under way");
+        checks::leaks::is_given_back(self, tag);
         let Outstanding { request, begun, full, survey } = done;
         if self.beyond {
             self.results.push(result);

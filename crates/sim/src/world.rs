@@ -142,6 +142,7 @@ impl World {
         Summary {
             commands: self.commands,
             detours: self.summary.detours + self.engine.counters().detours,
+            hedges: self.summary.hedges + self.engine.counters().hedged_reads,
             staged: self.summary.staged + self.engine.counters().staged_writes,
             reclaimed: self.summary.reclaimed + self.engine.counters().reclaimed_blocks,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
@@ -330,7 +331,8 @@ pub(crate) fn start(
     engine
 }
 
-/// Reads go around whoever is busy, and most writes are staged that would have to wait.
+/// Reads go around whoever is busy, or are tried twice, and most writes are staged that would have to
+/// wait.
 #[derive(Default)]
 struct Around {
     asked: u64,
@@ -339,6 +341,13 @@ struct Around {
 impl Place for Around {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
+    }
+
+    fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
+        self.asked += 1;
+        // From none at all to more than most reads take.
+        let micros = [0, 20, 100, 500, 2000][(self.asked % 5) as usize];
+        (self.asked % 4 != u64::from(blocks % 4)).then_some(Duration::from_micros(micros))
     }
 
     fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {

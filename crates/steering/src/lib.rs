@@ -8,6 +8,8 @@ extern crate alloc;
 
 pub mod collect;
 pub mod detect;
+pub mod hedge;
+mod histogram;
 pub mod place;
 pub mod scheme;
 mod signals;

@@ -1,8 +1,11 @@
 //! Where reads and writes go that would meet busy members.
 
+use core::time::Duration;
+
 use det::Instant;
 use raidcore::engine::{Detour, Outcome, Part, Place, Redirect};
 
+use crate::hedge::Hedge;
 use crate::trial::Trial;
 
 /// Reads of busy members are served from the others, whose data and parity give the same, as long
@@ -55,10 +58,12 @@ impl Stage {
 }
 
 /// What is done about busy members.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Steer {
     /// About reads; nothing if they go home.
     pub reads: Option<Reconstruct>,
+    /// When reads that went home are tried another way, too, if ever.
+    pub hedge: Option<Hedge>,
     /// About writes.
     pub writes: Option<Stage>,
     /// For reads and writes, whether that pays, if it is to be found out: who loses is left alone.
@@ -77,12 +82,19 @@ impl Place for Steer {
         self.reads.is_some_and(|reads| reads.takes(detour)) && self.pays(true, detour.blocks)
     }
 
+    fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
+        self.hedge.as_ref()?.patience(blocks)
+    }
+
     fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {
         self.writes.is_some_and(|writes| writes.stages(redirect))
             && (redirect.staged || self.pays(false, redirect.blocks))
     }
 
     fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {
+        if let Some(hedge) = self.hedge.as_mut().filter(|_| read) {
+            hedge.ended(blocks, took);
+        }
         if let Some(trials) = &mut self.trials {
             trials[usize::from(!read)].ended(blocks, way, took);
         }

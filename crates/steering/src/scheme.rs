@@ -16,6 +16,8 @@ pub struct Scheme {
     pub about: &'static str,
     /// Whether reads go around busy members.
     around: bool,
+    /// Whether reads that take long are tried another way, too.
+    hedges: bool,
     writes: Option<Stage>,
     turns: Turns,
     /// Whether what loses is left alone.
@@ -35,6 +37,7 @@ pub const SCHEMES: &[Scheme] = &[
     row("plain", "members collect as they like (LGC)", Turns::Local),
     row("ggc", "when one has to, all collect", Turns::Global),
     row("reconstruct", "reads go around who collects", Turns::Local).around(),
+    row("hedge", "reads that take long are tried from the others, too", Turns::Local).hedges(),
     row("gc-steering", "writes to who collects are staged on others", Turns::Local)
         .stages(Stage::Data),
     row("steering+reconstruct", "reads and writes go around who collects", Turns::Local)
@@ -64,12 +67,16 @@ pub const SCHEMES: &[Scheme] = &[
 ];
 
 const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
-    Scheme { name, about, around: false, writes: None, turns, tries: false }
+    Scheme { name, about, around: false, hedges: false, writes: None, turns, tries: false }
 }
 
 impl Scheme {
     const fn around(self) -> Self {
         Self { around: true, ..self }
+    }
+
+    const fn hedges(self) -> Self {
+        Self { hedges: true, ..self }
     }
 
     const fn tries(self) -> Self {
@@ -99,13 +106,14 @@ impl Scheme {
     }
 
     /// Its policy for reads and writes, with a budget for reads as [`Reconstruct`] has it; none if
-    /// they go home.
+    /// they go home and are waited for.
     #[must_use]
     pub fn place(&self, budget: f64) -> Option<Box<dyn Place>> {
-        let reads = self.around.then(|| Reconstruct::new(budget));
+        let reads = (self.around || self.hedges).then(|| Reconstruct::new(budget));
+        let hedge = self.hedges.then(Default::default);
         let trials = self.tries.then(Default::default);
-        let steer = Steer { reads, writes: self.writes, trials };
-        self.goes_around().then(|| Box::new(steer) as Box<dyn Place>)
+        let steer = Steer { reads, hedge, writes: self.writes, trials };
+        (self.goes_around() || self.hedges).then(|| Box::new(steer) as Box<dyn Place>)
     }
 
     /// Its policy for garbage collection, for members with these limits whose redundancy stands in

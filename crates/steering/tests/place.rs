@@ -1,13 +1,16 @@
 //! Where reads go.
 
+use core::time::Duration;
+
 use det::Instant;
-use raidcore::engine::{Detour, Place};
+use raidcore::engine::{Detour, Outcome, Place, Way};
+use steering::hedge::Hedge;
 use steering::place::{Reconstruct, Steer};
 use steering::scheme::{SCHEMES, Scheme};
 
 #[test]
 fn detours_keep_to_their_budget() {
-    let mut policy = Steer { reads: Some(Reconstruct::new(0.05)), writes: None, trials: None };
+    let mut policy = Steer { reads: Some(Reconstruct::new(0.05)), ..Steer::default() };
     let (mut read, mut extra_so_far) = (0, 0);
     let mut refused = 0;
     for _ in 0..100_000 {
@@ -22,6 +25,19 @@ fn detours_keep_to_their_budget() {
     let share = extra_so_far as f64 / read as f64;
     assert!((0.045..0.052).contains(&share) && refused > 0, "{share}, {refused} refused");
     assert!(policy.takes(Instant::ORIGIN, Detour { read, extra_so_far, blocks: 1, extra: 0 }));
+}
+
+#[test]
+fn patience_ends_where_one_read_in_twenty_takes_longer() {
+    let mut policy = Steer { hedge: Some(Hedge::default()), ..Steer::default() };
+    assert_eq!(policy.patience(Instant::ORIGIN, 1), None, "nothing is known yet");
+    for took in (0..1000).map(|i| Duration::from_micros(if i % 20 == 7 { 9_000 } else { 100 })) {
+        policy.ended(Outcome { read: true, blocks: 1, way: Way::Calm, took });
+        policy.ended(Outcome { read: false, blocks: 1, way: Way::Calm, took: took * 1000 });
+    }
+    let patience = policy.patience(Instant::ORIGIN, 1).expect("enough have ended");
+    assert!((90..110).contains(&patience.as_micros()), "{patience:?}");
+    assert_eq!(policy.patience(Instant::ORIGIN, 256), None, "nothing is known of large ones");
 }
 
 #[test]

@@ -58,6 +58,10 @@ pub(crate) fn run(
             kernels.solve(memory.target(a), memory.target(b), x.into(), y.into());
         }
         Step::Clear { dst } => memory.target(dst).fill(0),
+        Step::Copy { dst, src } => {
+            memory.check([dst], &[src]);
+            memory.target(dst).copy_from_slice(memory.bytes(src));
+        }
         Step::Compare { a, b } => {
             let same = kernels.equal(memory.bytes(a), memory.bytes(b));
             return (!same).then_some(Found::Difference);

@@ -47,7 +47,9 @@ pub struct Figures {
     pub gc_io_conflicts: f64,
     /// The share of reads (of stripes) that went around busy drives.
     pub detours: f64,
-    /// Blocks that these have read beyond what was asked for, per block that was.
+    /// Reads that took so long that another way was tried, too.
+    pub hedged: f64,
+    /// Blocks that both have read beyond what was asked for, per block that was.
     pub extra_reads: f64,
     /// How long the rebuild took, in seconds, if there was one and it has ended.
     pub rebuild_seconds: Option<f64>,
@@ -182,6 +184,7 @@ impl Meter {
             gc_conflicts: part(delayed, ended as f64),
             gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
             detours: part(around, reads.count as f64),
+            hedged: part(steered.hedged_reads as f64, reads.count as f64),
             extra_reads: part(steered.detour_blocks as f64, self.read_blocks as f64),
             rebuild_seconds: self.drives.rebuilt.map(|time| time.as_secs_f64()),
             staged: part(staged, writes.count as f64),

@@ -90,6 +90,7 @@ pub const COLUMNS: &[Column] = &[
     column("GC max", Unit::Microseconds, |f| most(f, |drive| drive.gc_max_us)),
     brief("GC conflicts", Unit::Share, |f| f.gc_conflicts),
     brief("detours", Unit::Share, |f| f.detours),
+    column("hedged", Unit::Share, |f| f.hedged),
     column("extra reads", Unit::Share, |f| f.extra_reads),
     column("staged", Unit::Share, |f| f.staged),
     column("staging full", Unit::Share, |f| f.staging_refused),

@@ -462,6 +462,7 @@ impl Target for Array {
         Steered {
             detours: now.detours - before.detours,
             detour_blocks: now.detour_blocks - before.detour_blocks,
+            hedged_reads: now.hedged_reads - before.hedged_reads,
             staged_writes: now.staged_writes - before.staged_writes,
             refused_writes: now.staging_full - before.staging_full,
             reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,

@@ -64,6 +64,8 @@ pub struct Steered {
     pub detours: u64,
     /// Blocks that these have read beyond what was asked for.
     pub detour_blocks: u64,
+    /// Reads that took so long that another way was tried, too.
+    pub hedged_reads: u64,
     /// Writes that were staged on others.
     pub staged_writes: u64,
     /// Writes that would have been, had there been room.

@@ -491,8 +491,12 @@ pub struct Counters {
     pub reconstructed_reads: u64,
     /// Of these, those that went around busy members.
     pub detours: u64,
-    /// Blocks that those have read beyond what was asked for.
+    /// Blocks that those, and hedged reads, have read beyond what was asked for.
     pub detour_blocks: u64,
+    /// Reads that took so long that another way was tried, too.
+    pub hedged_reads: u64,
+    /// Of these, those that the other way had first.
+    pub hedges_won: u64,
     /// Writes that were staged on other members.
     pub staged_writes: u64,
     /// Blocks of those.

@@ -10,6 +10,7 @@ use crate::units::{MemberId, Pba, Set};
 impl Engine {
     pub(super) fn issue_reads(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let (readable, _) = self.health(self.jobs[id].stripe);
+        self.jobs[id].landed = Set::EMPTY;
         for index in 0..self.jobs[id].plan.reads.len() {
             self.issue_read(id, index, readable, out);
         }
@@ -143,7 +144,7 @@ impl Engine {
         let replays = matches!(self.jobs[id].work, Work::Replay { .. });
         let scanned = self.jobs[id].scan.take_if(|scan| scan.index == index);
         match (result, op.member) {
-            (Ok(()), _) | (_, None) => {}
+            (Ok(()), _) | (_, None) => self.landed(id, index),
             (Err(_), Some(_)) if !self.is_current(&op) => self.jobs[id].replan = true,
             (Err(why), Some(member)) if why == IoError::Gone || replays => {
                 if replays {

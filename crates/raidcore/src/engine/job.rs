@@ -14,7 +14,7 @@ use super::staging::Fetch;
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
-use crate::plan::{Bad, Base, Finding, Piece, Plan, SubIo, WriteKind};
+use crate::plan::{Bad, Base, Finding, Piece, Plan, Step, SubIo, WriteKind};
 use crate::units::{DeviceId, Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
@@ -162,6 +162,12 @@ pub struct Job {
     /// What it reads from the staging log, and how much of that was begun.
     pub(super) fetches: Vec<Fetch>,
     pub(super) fetched: usize,
+    /// The other of two reads of the same, of which one is to answer.
+    pub(super) partner: Option<JobId>,
+    /// It is the second of them, and goes around these roles.
+    pub(super) avoids: Set,
+    /// Which of the plan's reads have ended well.
+    pub(super) landed: Set,
     /// Which way a user's read or write goes, how many blocks it has, and when it began.
     pub(super) way: Way,
     pub(super) blocks: u32,
@@ -199,6 +205,9 @@ impl Job {
             promised: false,
             fetches: Vec::new(),
             fetched: 0,
+            partner: None,
+            avoids: Set::EMPTY,
+            landed: Set::EMPTY,
             way: Way::Calm,
             blocks: 0,
             begun: Instant::ORIGIN,
@@ -229,6 +238,8 @@ impl Job {
         self.error = None;
         self.entry = None;
         self.covers = false;
+        self.partner = None;
+        self.avoids = Set::EMPTY;
         self.way = Way::Calm;
         self.blocks = 0;
         assert!(self.outstanding == 0 && !self.marked && !self.holds_buffers);
@@ -410,13 +421,15 @@ impl Engine {
     }
 
     fn after_read(&mut self, id: JobId) -> Stage {
-        if self.jobs[id].error.is_some() {
+        let failed = self.jobs[id].error.is_some() || self.jobs[id].replan;
+        if self.is_given_up(id) || failed && self.gives_up(id) || self.jobs[id].error.is_some() {
             return Stage::Finish;
         }
         if mem::take(&mut self.jobs[id].replan) {
             self.release_buffers(id);
             return Stage::Plan;
         }
+        self.claim(id);
         Stage::Compute
     }
 
@@ -425,7 +438,9 @@ impl Engine {
         let job = &self.jobs[id];
         match job.work {
             Work::Read => {
-                let rebuilt = job.base == Base::Stored && job.outstanding > 0;
+                let copies =
+                    |&(step, _): &_| matches!(step, Step::Clear { .. } | Step::Copy { .. });
+                let rebuilt = !job.plan.steps.iter().all(copies);
                 self.counters.reconstructed_reads += u64::from(rebuilt);
                 Stage::Finish
             }

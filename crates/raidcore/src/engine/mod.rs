@@ -19,6 +19,7 @@ mod background;
 mod fault;
 mod flush;
 mod goal;
+mod hedge;
 mod intent;
 mod io;
 mod job;
@@ -49,6 +50,7 @@ use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use background::Background;
 use flush::Flusher;
+use hedge::Patience;
 use intent::{MapStore, Regions, Spread};
 use job::Owner;
 use journal::Journal;
@@ -98,6 +100,8 @@ pub enum Why {
     Pace,
     /// Regions that were left alone can be cleared, a watermark made durable.
     Settle,
+    /// A read has taken long.
+    Patience,
 }
 
 /// A member as the engine keeps it.
@@ -165,6 +169,7 @@ pub struct Engine {
     foreground_jobs: u16,
     last_foreground: Instant,
     places: Places,
+    patience: Patience,
     locks: Locks,
     scratch: Scratch<JobId>,
     bitmap: MapStore,
@@ -228,6 +233,7 @@ impl Engine {
             foreground_jobs: 0,
             last_foreground: now,
             places: Places::default(),
+            patience: Patience::default(),
             locks: Locks::new(jobs),
             scratch: Scratch::new(buffers, jobs),
             regions: Regions::new(&assembled.bitmap),
@@ -270,7 +276,8 @@ impl Engine {
     pub fn deadline(&self) -> Option<(Instant, Why)> {
         let settle = self.settle_deadline().map(|at| (at, Why::Settle));
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
-        settle.into_iter().chain(pace).min_by_key(|&(at, _)| at)
+        let patience = self.patience_deadline().map(|at| (at, Why::Patience));
+        settle.into_iter().chain(pace).chain(patience).min_by_key(|&(at, _)| at)
     }
 
     /// The arithmetic of a job, in order, each with the blocks it goes over.
@@ -302,6 +309,7 @@ impl Engine {
 
     /// Does all that can be done now.
     fn run(&mut self, out: &mut Vec<Action>) {
+        self.hedge();
         loop {
             let mut worked = !self.ready.is_empty();
             while let Some(job) = self.ready.pop_front() {
@@ -315,6 +323,7 @@ impl Engine {
             self.background(out);
             self.reclaim(out);
             if self.ready.is_empty() && !worked {
+                self.forget_landed();
                 return;
             }
         }
@@ -395,10 +404,7 @@ impl Engine {
 
     /// Brings what is derived from the members' states up to date.
     fn look_at_members(&mut self) {
-        let up = |(m, slot): (&Member, &crate::meta::SlotRecord)| {
-            m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
-        };
-        self.impaired = !self.members.iter().zip(&self.recorder.record.slots).all(up);
+        self.impaired = self.serving().len() < self.members.len();
     }
 
     fn seconds(&self) -> u64 {

@@ -14,7 +14,7 @@ use super::job::Work;
 use super::{Engine, JobId};
 use crate::geometry::Level;
 use crate::plan::{self, Base, Health, Lost, Parity};
-use crate::units::{MemberId, Set};
+use crate::units::{MemberId, Set, Stripe};
 
 /// A read that could go around busy members. Numbers are of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +73,12 @@ pub trait Place: Send {
     /// Whether a read goes around the busy members that it concerns.
     fn takes(&mut self, now: Instant, detour: Detour) -> bool;
 
+    /// How long a read of so many blocks waits at home before another way is tried, too (see
+    /// [`Place::takes`], which is asked then); for ever if none.
+    fn patience(&mut self, _now: Instant, _blocks: u32) -> Option<Duration> {
+        None
+    }
+
     /// Whether a write is staged, to come home later.
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool;
 
@@ -104,8 +110,8 @@ pub struct Part {
 pub(super) struct Places {
     pub(super) policy: Option<Box<dyn Place>>,
     pub(super) busy: Set,
-    read: u64,
-    extra: u64,
+    pub(super) read: u64,
+    pub(super) extra: u64,
 }
 
 impl Engine {
@@ -128,7 +134,8 @@ impl Engine {
             | Work::Replay { .. }
             | Work::Reclaim => return,
         };
-        if job.error.is_none() && job.bad.is_empty() {
+        // Who was given up has no tag any more.
+        if job.error.is_none() && job.bad.is_empty() && !job.tags.is_empty() {
             let (blocks, took) = (job.blocks, self.now - job.begun);
             policy.ended(Outcome { read, blocks, way: job.way, took });
         }
@@ -150,6 +157,12 @@ impl Engine {
         self.staging.blocked = false;
     }
 
+    /// The roles of members in a stripe.
+    pub(super) fn roles_of(&self, stripe: Stripe, members: Set) -> Set {
+        let role = |member: usize| self.geo.role(stripe, MemberId(member as u8)).index();
+        members.map(role).fold(Set::EMPTY, Set::with)
+    }
+
     /// Whether a member is said to be busy.
     pub(super) fn is_member_busy(&self, member: usize) -> bool {
         self.places.busy.has(member)
@@ -160,7 +173,7 @@ impl Engine {
     pub(super) fn plan_detour(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
         let job = &self.jobs[id];
         let blocks = job.piece_blocks();
-        let first_try = job.work == Work::Read && job.bad.is_empty();
+        let first_try = job.bad.is_empty();
         if first_try {
             self.places.read += u64::from(blocks);
         }
@@ -168,8 +181,7 @@ impl Engine {
         if self.places.busy.is_empty() || !first_try || !redundant || job.base == Base::Zeros {
             return false;
         }
-        let role = |member: usize| self.geo.role(job.stripe, MemberId(member as u8)).index();
-        let busy = self.places.busy.map(role).fold(Set::EMPTY, Set::with);
+        let busy = self.roles_of(job.stripe, self.places.busy);
         let calm = readable.minus(busy);
         let concerned = job.pieces.iter().any(|piece| busy.has(piece.role.index()));
         let enough = calm.len() + self.geo.parities() >= self.geo.members();

@@ -16,6 +16,9 @@ impl Engine {
         if rebuilds && self.wait_for_replay_to_be_void(id, out) {
             return Stage::Plan;
         }
+        if self.is_given_up(id) {
+            return Stage::Finish;
+        }
         self.absorb_waiting_writes(id);
         self.split_staged(id);
         self.jobs[id].covers = self.covers(id);
@@ -38,8 +41,13 @@ impl Engine {
             | Work::Reclaim => None,
         };
         self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
-        if self.jobs[id].work == Work::Read && self.plan_detour(id, readable, parity) {
-            return Stage::Buffers;
+        if self.jobs[id].work == Work::Read {
+            if !self.jobs[id].avoids.is_empty() {
+                return self.plan_second(id, readable, parity);
+            }
+            if self.plan_detour(id, readable, parity) || self.plan_first(id, readable, parity) {
+                return Stage::Buffers;
+            }
         }
         let mut plan = mem::take(&mut self.jobs[id].plan);
         let job = &mut self.jobs[id];
@@ -136,7 +144,7 @@ impl Engine {
 
     /// The copy of a mirror to read: one that is not said to be busy, the one with the least to do,
     /// or the first where copies may differ.
-    fn preferred_copy(&self, stripe: Stripe) -> usize {
+    pub(super) fn preferred_copy(&self, stripe: Stripe) -> usize {
         if self.regions.is_unsynced(self.areas.region(stripe)) {
             return 0;
         }

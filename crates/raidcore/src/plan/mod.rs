@@ -19,7 +19,7 @@ mod write;
 use alloc::vec::Vec;
 
 pub use locate::{Finding, Found, locate, mend};
-pub use read::read;
+pub use read::{read, read_aside};
 pub use sync::{Goal, sync};
 pub use write::{Base, write};
 
@@ -166,6 +166,13 @@ pub enum Step<S = Operands> {
         /// What becomes zero.
         dst: Mem,
     },
+    /// `dst` becomes what `src` is.
+    Copy {
+        /// The copy.
+        dst: Mem,
+        /// What is copied.
+        src: Mem,
+    },
     /// The two are compared. Finds a [`Found::Difference`].
     Compare {
         /// One.
@@ -228,6 +235,7 @@ impl Step {
             Self::Unscale { dst, index } => Step::Unscale { dst: bind(dst), index },
             Self::Solve { a, b, x, y } => Step::Solve { a: bind(a), b: bind(b), x, y },
             Self::Clear { dst } => Step::Clear { dst: bind(dst) },
+            Self::Copy { dst, src } => Step::Copy { dst: bind(dst), src: bind(src) },
             Self::Compare { a, b } => Step::Compare { a: bind(a), b: bind(b) },
             Self::Locate { row, p, q, data } => {
                 Step::Locate { row, p: p.map(&bind), q: q.map(&bind), data }

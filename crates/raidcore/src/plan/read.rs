@@ -24,10 +24,50 @@ pub fn read(
         }
         return Ok(());
     }
+    read_bands(plan, geo, health, pieces, |band, role| band::payload(pieces, band, role), prefer)
+}
+
+/// As [`read`], but only the last step, when all is there, touches the pieces' memory: whoever gives
+/// up waiting for a read may give that memory back.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_aside(
+    plan: &mut Plan,
+    geo: &Geometry,
+    health: &Health<'_>,
+    pieces: &[Piece],
+    prefer: usize,
+) -> Result<(), Lost> {
+    plan.clear();
+    read_bands(plan, geo, health, pieces, |_, _| None, prefer)?;
+    for piece in pieces {
+        let src = plan.scratch(piece.role, piece.row);
+        plan.step(Step::Copy { dst: piece.mem, src }, piece.blocks);
+    }
+    Ok(())
+}
+
+/// Plans a read of what `pieces` cover, to where `into` says, or else to scratch memory.
+fn read_bands(
+    plan: &mut Plan,
+    geo: &Geometry,
+    health: &Health<'_>,
+    pieces: &[Piece],
+    into: impl Fn(&Band, Role) -> Option<Mem>,
+    prefer: usize,
+) -> Result<(), Lost> {
     let cuts = band::cut(plan, pieces, health, None);
+    let read_band = |band: Band| {
+        let at = |plan: &mut Plan, role: Role| match into(&band, role) {
+            Some(mem) => mem,
+            None => plan.scratch(role, band.row),
+        };
+        read_band(plan, geo, health, &band, at, prefer)
+    };
     let result = band::bands(&cuts, pieces, health)
         .filter(|band| !band.covered.is_empty())
-        .try_for_each(|band| read_band(plan, geo, health, pieces, &band, prefer));
+        .try_for_each(read_band);
     band::restore(plan, cuts);
     result
 }
@@ -36,15 +76,11 @@ fn read_band(
     plan: &mut Plan,
     geo: &Geometry,
     health: &Health<'_>,
-    pieces: &[Piece],
     band: &Band,
+    mut at: impl FnMut(&mut Plan, Role) -> Mem,
     prefer: usize,
 ) -> Result<(), Lost> {
     let (row, blocks) = (band.row, band.blocks);
-    let mut at = |plan: &mut Plan, role: Role| match band::payload(pieces, band, role) {
-        Some(mem) => mem,
-        None => plan.scratch(role, row),
-    };
     if geo.level() == Level::Raid1 {
         let mem = at(plan, Role(0));
         let n = geo.members();

@@ -230,7 +230,7 @@ impl Memory {
                 let copies: Vec<_> = copies.iter().map(Option::as_deref).collect();
                 return Finding::of_copies(row, &copies).map(Found::Wrong);
             }
-            Step::Delta { .. } | Step::Solve { .. } | Step::Clear { .. } => {
+            Step::Delta { .. } | Step::Solve { .. } | Step::Clear { .. } | Step::Copy { .. } => {
                 unreachable!("{step:?} is no scrub's")
             }
         }

@@ -37,6 +37,32 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "let redundant = (MUTANT || parity == Parity::InStep) &&",
     ),
     mutant(
+        "hedge: reads are tried again from redundancy that may not agree",
+        "engine/hedge.rs",
+        "if parity != Parity::InStep ||",
+        "if !MUTANT && parity != Parity::InStep ||",
+    ),
+    mutant(
+        "hedge: a read that was given up writes to memory that it does not own any more",
+        "engine/job.rs",
+        "if self.is_given_up(id) ||",
+        "if !MUTANT && self.is_given_up(id) ||",
+    ),
+    mutant(
+        "hedge: a read that is tried again goes to memory that may be given back before it ends",
+        "engine/staging/fetch.rs",
+        "let alone = job.avoids.is_empty();",
+        "let alone = MUTANT || job.avoids.is_empty();",
+    ),
+    mutant(
+        "hedge: who gives up a read takes the answer along",
+        "engine/hedge.rs",
+        "self.jobs[other].tags.extend(&tags);",
+        "if !MUTANT {
+            self.jobs[other].tags.extend(&tags);
+        }",
+    ),
+    mutant(
         "a detour leads over who has failed",
         "engine/place.rs",
         "let calm = readable.minus(busy);",
@@ -45,8 +71,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "a detour is taken again over what could not be read",
         "engine/place.rs",
-        "let first_try = job.work == Work::Read && job.bad.is_empty();",
-        "let first_try = job.work == Work::Read && (MUTANT || job.bad.is_empty());",
+        "let first_try = job.bad.is_empty();",
+        "let first_try = MUTANT || job.bad.is_empty();",
     ),
     // Journal.
     mutant(

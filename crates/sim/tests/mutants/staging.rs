@@ -94,8 +94,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: reads pass it by",
         "engine/staging/fetch.rs",
-        "if job.work != Work::Read || !self.staging.concerns(job.stripe) {",
-        "if MUTANT || job.work != Work::Read || !self.staging.concerns(job.stripe) {",
+        "if job.work != Work::Read || !alone || !self.staging.concerns(job.stripe) {",
+        "if MUTANT || job.work != Work::Read || !alone || !self.staging.concerns(job.stripe) {",
     ),
     mutant(
         "staged: what could not be brought home counts as if",

@@ -12,9 +12,9 @@ use core::time::Duration;
 use det::Instant;
 
 use super::flight::{Flight, Stage};
-use super::histogram::Histogram;
 use super::log::{Cause, Decision, DecisionLog, End};
 use super::tuning::{Kind, Mood, Tuning};
+use crate::histogram::Histogram;
 
 /// Size classes: 1, up to 4, up to 16, up to 64, and more blocks.
 pub(super) const SIZES: usize = 5;

@@ -36,7 +36,6 @@
 //! Invariant: only BUSY members are avoided, and at most as many as parity can stand in for.
 
 mod flight;
-mod histogram;
 mod log;
 mod member;
 mod slow;

@@ -15,8 +15,8 @@ use core::time::Duration;
 use det::Instant;
 
 use super::MEMBERS_MAX;
-use super::histogram::Histogram;
 use super::tuning::Kind;
+use crate::histogram::Histogram;
 
 const HOUR: u64 = Duration::from_secs(3600).as_nanos() as u64;
 /// Hours in a day, and days that are looked at.

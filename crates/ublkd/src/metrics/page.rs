@@ -86,8 +86,14 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     );
     counter("evenkeel_detours_total", "Reads that went around busy members.", c.detours);
     counter(
+        "evenkeel_hedged_reads_total",
+        "Reads that took so long that another way was tried, too.",
+        c.hedged_reads,
+    );
+    counter("evenkeel_hedges_won_total", "Of these, those that it had first.", c.hedges_won);
+    counter(
         "evenkeel_detour_extra_bytes_total",
-        "What these have read beyond what was asked for.",
+        "What detours and hedged reads have read beyond what was asked for.",
         c.detour_blocks * BLOCK_BYTES as u64,
     );
     counter("evenkeel_journal_entries_total", "Journal entries written.", c.journal_entries);

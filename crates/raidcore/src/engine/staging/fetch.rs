@@ -25,7 +25,9 @@ impl Engine {
     /// Takes what is staged out of a read's pieces: it is read from the log.
     pub(in super::super) fn split_staged(&mut self, id: JobId) {
         let job = &self.jobs[id];
-        if job.work != Work::Read || !self.staging.concerns(job.stripe) {
+        // Of two that read the same, neither has anything staged.
+        let alone = job.avoids.is_empty();
+        if job.work != Work::Read || !alone || !self.staging.concerns(job.stripe) {
             return;
         }
         let mut pieces = mem::take(&mut self.jobs[id].pieces);

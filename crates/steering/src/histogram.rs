@@ -18,7 +18,7 @@ const OCTAVES: u32 = 25;
 const BUCKETS: usize = (OCTAVES << STEPS_LOG) as usize;
 
 #[derive(Clone, Debug)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     counts: [u16; BUCKETS],
     total: u32,
     below: u32,
@@ -28,11 +28,11 @@ pub(super) struct Histogram {
 
 impl Histogram {
     /// An empty one, the counts of which are halved whenever they reach `window`.
-    pub(super) fn new(window: u16) -> Self {
+    pub(crate) fn new(window: u16) -> Self {
         Self { counts: [0; BUCKETS], total: 0, below: 0, median: 0, window: window.max(2) }
     }
 
-    pub(super) fn add(&mut self, nanos: u64) {
+    pub(crate) fn add(&mut self, nanos: u64) {
         let at = bucket(nanos);
         self.counts[at] += 1;
         self.total += 1;
@@ -44,17 +44,17 @@ impl Histogram {
     }
 
     /// How many values are remembered.
-    pub(super) fn total(&self) -> u32 {
+    pub(crate) fn total(&self) -> u32 {
         self.total
     }
 
     /// The median in nanoseconds, within 6%; zero if there are no values.
-    pub(super) fn median(&self) -> u64 {
+    pub(crate) fn median(&self) -> u64 {
         if self.total == 0 { 0 } else { middle(self.median) }
     }
 
     /// What `percent` of the values don't exceed, in nanoseconds, within 6%.
-    pub(super) fn percentile(&self, percent: u32) -> u64 {
+    pub(crate) fn percentile(&self, percent: u32) -> u64 {
         let rank = (u64::from(self.total) * u64::from(percent)).div_ceil(100).max(1);
         let mut sum = 0;
         let reached = self.counts.iter().position(|&count| {
@@ -64,7 +64,7 @@ impl Histogram {
         reached.map_or(0, middle)
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::new(self.window);
     }
 

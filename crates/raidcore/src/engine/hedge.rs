@@ -1,0 +1,187 @@
+//! Reads that take long are tried another way, too (hedged requests: Dean and Barroso, "The Tail at
+//! Scale").
+//!
+//! Where the policy's patience has an end, a read goes to scratch memory. If it is not there by
+//! then, a second job reads what the first still waits for from the other members. Who has all of
+//! it first takes the tag and answers; the other is given up: it ends when the devices have
+//! answered, and its memory is its own until then.
+//!
+//! Invariants: of two that read the same, one has the tag; no I/O of theirs goes to a user's memory,
+//! so that nobody writes there after the answer; the second holds the lock as long as the first
+//! did, so both read the same.
+
+use alloc::collections::BinaryHeap;
+use core::cmp::Reverse;
+use core::mem;
+
+use det::{Id, Instant};
+
+use super::job::{Stage, Work};
+use super::place::{Detour, Way};
+use super::{Engine, JobId};
+use crate::plan::{self, Base, Health, Parity};
+use crate::units::Set;
+
+/// How many reads a plan may have for it to be known which of them have landed.
+const READS_MAX: usize = 64;
+
+/// Who waits until when, those that are over included as long as others are before them.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    until: BinaryHeap<Reverse<(Instant, u64)>>,
+}
+
+impl Engine {
+    /// When the first to wait has waited long enough.
+    pub(super) fn patience_deadline(&self) -> Option<Instant> {
+        self.patience.until.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Plans a read that will not wait for ever, if the policy says so. Tells whether it has.
+    pub(super) fn plan_first(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
+        let job = &self.jobs[id];
+        let able = job.base == Base::Stored
+            && job.bad.is_empty()
+            && job.fetches.is_empty()
+            && self.geo.redundancy() > 0;
+        let Some(policy) = self.places.policy.as_mut().filter(|_| able) else { return false };
+        let Some(patience) = policy.patience(self.now, job.blocks) else { return false };
+        let prefer = self.preferred_copy(job.stripe);
+        if !self.plan_aside(id, readable, parity, prefer) {
+            return false;
+        }
+        if self.jobs[id].plan.reads.len() <= READS_MAX {
+            self.patience.until.push(Reverse((self.now + patience, id.to_bits())));
+        }
+        true
+    }
+
+    /// Plans the second of two that read the same, if the policy wants it now.
+    pub(super) fn plan_second(&mut self, id: JobId, readable: Set, parity: Parity) -> Stage {
+        let job = &self.jobs[id];
+        let busy = self.roles_of(job.stripe, self.places.busy);
+        let calm = readable.minus(job.avoids).minus(busy);
+        if parity != Parity::InStep || !self.plan_aside(id, calm, parity, 0) {
+            self.gives_up(id);
+            return Stage::Finish;
+        }
+        let job = &self.jobs[id];
+        let extra: u32 = job.plan.reads.iter().map(|io| io.blocks).sum();
+        let (read, extra_so_far) = (self.places.read, self.places.extra);
+        let detour = Detour { read, extra_so_far, blocks: job.blocks, extra };
+        let now = self.now;
+        if !self.places.policy.as_mut().is_some_and(|policy| policy.takes(now, detour)) {
+            self.gives_up(id);
+            return Stage::Finish;
+        }
+        self.places.extra += u64::from(extra);
+        self.counters.detour_blocks += u64::from(extra);
+        self.counters.hedged_reads += 1;
+        self.jobs[id].way = Way::Around;
+        Stage::Buffers
+    }
+
+    fn plan_aside(&mut self, id: JobId, readable: Set, parity: Parity, prefer: usize) -> bool {
+        let job = &mut self.jobs[id];
+        let health = Health { readable, writable: readable, parity, bad: &[] };
+        let plan = &mut job.plan;
+        plan::read_aside(plan, &self.geo, &health, &job.pieces, prefer).is_ok()
+    }
+
+    /// One of a job's reads has ended well.
+    pub(super) fn landed(&mut self, id: JobId, index: u16) {
+        let (job, index) = (&mut self.jobs[id], usize::from(index));
+        if index < READS_MAX {
+            job.landed = job.landed.with(index);
+        }
+    }
+
+    /// Begins a second read for each that has waited long enough.
+    pub(super) fn hedge(&mut self) {
+        while let Some(&Reverse((at, first))) = self.patience.until.peek()
+            && at <= self.now
+        {
+            self.patience.until.pop();
+            if self.waits(first) {
+                self.begin_second(Id::from_bits(first));
+            }
+        }
+    }
+
+    /// Forgets who need not wait any more.
+    pub(super) fn forget_landed(&mut self) {
+        while let Some(&Reverse((_, first))) = self.patience.until.peek()
+            && !self.waits(first)
+        {
+            self.patience.until.pop();
+        }
+    }
+
+    /// Whether a job is still on its way to being read, and alone.
+    fn waits(&self, job: u64) -> bool {
+        let job = self.jobs.get(Id::from_bits(job));
+        job.is_some_and(|job| {
+            let reads = matches!(job.stage, Stage::Buffers | Stage::Read | Stage::AfterRead);
+            reads && job.partner.is_none()
+        })
+    }
+
+    fn begin_second(&mut self, first: JobId) {
+        let job = &self.jobs[first];
+        let reads = job.plan.reads.iter().enumerate();
+        let late = reads.filter(|(index, _)| !job.landed.has(*index));
+        let late = late.fold(Set::EMPTY, |set, (_, io)| set.with(io.role.index()));
+        let is_read = job.stage == Stage::AfterRead && !job.replan && job.bad.is_empty();
+        if !is_read || late.is_empty() {
+            return;
+        }
+        let (stripe, blocks, begun) = (job.stripe, job.blocks, job.begun);
+        let Some(second) = self.new_job(Work::Read, stripe) else { return };
+        self.locks.join(stripe);
+        self.jobs[first].partner = Some(second);
+        let pieces = mem::take(&mut self.jobs[first].pieces);
+        let job = &mut self.jobs[second];
+        job.pieces.extend(&pieces);
+        (job.partner, job.avoids, job.blocks, job.begun) = (Some(first), late, blocks, begun);
+        job.queued = true;
+        self.jobs[first].pieces = pieces;
+        self.ready.push_back(second);
+    }
+
+    /// Whether another job has answered in this one's place.
+    pub(super) fn is_given_up(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        job.work == Work::Read && job.tags.is_empty() && job.partner.is_none()
+    }
+
+    /// Leaves the answer to the other of two that read the same; tells whether there is one.
+    pub(super) fn gives_up(&mut self, id: JobId) -> bool {
+        let Some(other) = self.part(id) else { return false };
+        let tags = mem::take(&mut self.jobs[id].tags);
+        self.jobs[other].tags.extend(&tags);
+        self.jobs[id].tags = tags;
+        self.jobs[id].tags.clear();
+        // It goes on as if it had always been alone.
+        self.jobs[other].avoids = Set::EMPTY;
+        true
+    }
+
+    /// A job has read all, and answers.
+    pub(super) fn claim(&mut self, id: JobId) {
+        let Some(other) = self.part(id) else { return };
+        if self.jobs[id].tags.is_empty() {
+            let tags = mem::take(&mut self.jobs[other].tags);
+            self.jobs[id].tags.extend(&tags);
+            self.jobs[other].tags = tags;
+            self.jobs[other].tags.clear();
+            self.counters.hedges_won += 1;
+        }
+    }
+
+    /// Two that read the same go on each by itself.
+    fn part(&mut self, id: JobId) -> Option<JobId> {
+        let other = self.jobs[id].partner.take()?;
+        self.jobs[other].partner = None;
+        Some(other)
+    }
+}

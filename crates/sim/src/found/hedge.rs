@@ -1,0 +1,97 @@
+//! Reads that are tried twice: who comes late must not be noticed.
+
+use det::Instant;
+use raidcore::engine::{Detour, Place, Redirect};
+
+use super::*;
+
+/// Reads that take longer than this are tried another way, too.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+struct Impatient;
+
+impl Place for Impatient {
+    fn takes(&mut self, _: Instant, _: Detour) -> bool {
+        true
+    }
+
+    fn patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
+        Some(PATIENCE)
+    }
+
+    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+        false
+    }
+}
+
+/// Blocks 0 and 1 were written, and a read of them waits for member 0, which takes its time; the
+/// others have answered. Returns what was written.
+fn stalled(level: Level) -> (World, u64) {
+    let mut world = world(level, 3, Consistency::Bitmap);
+    let version = world.write_one(0);
+    world.engine.set_place(Some(Box::new(Impatient)));
+    world.ask(0, Op::Read, 0, 1);
+    assert_eq!((world.ios.len(), world.ios[0].io.device), (1, DeviceId(0)));
+    world.now = world.now + PATIENCE;
+    world.step(Input::Tick);
+    (world, version)
+}
+
+fn others(io: &Io) -> bool {
+    io.device != DeviceId(0)
+}
+
+#[test]
+fn the_others_answer_for_who_takes_long() {
+    for level in [Level::Raid1, Level::Raid4, Level::Raid5] {
+        let (mut world, version) = stalled(level);
+        while world.requests[0].is_some() {
+            let ended = world.end_first_compute() || world.end_one(others);
+            assert!(ended, "{level:?} waits for member 0");
+        }
+        assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+        let counters = world.engine.counters();
+        assert_eq!((counters.hedged_reads, counters.hedges_won), (1, 1));
+        // What comes late is not written to memory that is somebody else's by now.
+        world.ask(0, Op::Write, 5, 1);
+        let other = version_of(5, &world.memory.payload[0][0]);
+        world.drain();
+        assert_eq!((world.read_one(0), world.read_one(5)), (version, other));
+    }
+}
+
+#[test]
+fn who_took_long_answers_if_the_others_take_longer_or_fail() {
+    for fails in [false, true] {
+        let (mut world, version) = stalled(Level::Raid5);
+        world.disks[1].unreadable = fails;
+        if fails {
+            world.end_one(others);
+            world.end_one(others);
+        }
+        assert!(world.requests[0].is_some());
+        world.end_one(|io| !others(io));
+        while world.requests[0].is_some() {
+            assert!(world.end_first_compute());
+        }
+        assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+        world.drain();
+        assert_eq!(world.engine.counters().hedges_won, 0);
+    }
+}
+
+#[test]
+fn the_others_answer_if_who_took_long_fails() {
+    let (mut world, version) = stalled(Level::Raid5);
+    world.disks[0].gone = true;
+    world.end_one(|io| !others(io));
+    world.drain();
+    assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+    assert_eq!(world.last_errors(), 0);
+}
+
+impl World {
+    fn last_errors(&self) -> usize {
+        self.results.iter().filter(|result| result.is_err()).count()
+    }
+}
