@@ -16,8 +16,7 @@ pub struct Scheme {
     pub about: &'static str,
     /// Whether reads go around busy members.
     around: bool,
-    /// Whether reads that take long are tried another way, too.
-    hedges: bool,
+    hedges: Hedges,
     writes: Option<Stage>,
     turns: Turns,
     /// Whether what loses is left alone.
@@ -32,16 +31,27 @@ enum Turns {
     Window,
 }
 
+/// Whether reads that take long are tried another way, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Hedges {
+    Never,
+    /// Where not all members say when they are busy.
+    Untold,
+    Always,
+}
+
 /// All schemes.
 pub const SCHEMES: &[Scheme] = &[
     row("plain", "members collect as they like (LGC)", Turns::Local),
     row("ggc", "when one has to, all collect", Turns::Global),
     row("reconstruct", "reads go around who collects", Turns::Local).around(),
-    row("hedge", "reads that take long are tried from the others, too", Turns::Local).hedges(),
+    row("hedge", "reads that take long are tried from the others, too", Turns::Local)
+        .hedges(Hedges::Always),
     row("gc-steering", "writes to who collects are staged on others", Turns::Local)
         .stages(Stage::Data),
     row("steering+reconstruct", "reads and writes go around who collects", Turns::Local)
         .around()
+        .hedges(Hedges::Untold)
         .stages(Stage::All),
     row("rotate", "members take turns", Turns::Rotate),
     row(
@@ -62,12 +72,13 @@ pub const SCHEMES: &[Scheme] = &[
         Turns::Rotate,
     )
     .around()
+    .hedges(Hedges::Untold)
     .stages(Stage::All)
     .tries(),
 ];
 
 const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
-    Scheme { name, about, around: false, hedges: false, writes: None, turns, tries: false }
+    Scheme { name, about, around: false, hedges: Hedges::Never, writes: None, turns, tries: false }
 }
 
 impl Scheme {
@@ -75,8 +86,8 @@ impl Scheme {
         Self { around: true, ..self }
     }
 
-    const fn hedges(self) -> Self {
-        Self { hedges: true, ..self }
+    const fn hedges(self, hedges: Hedges) -> Self {
+        Self { hedges, ..self }
     }
 
     const fn tries(self) -> Self {
@@ -106,14 +117,19 @@ impl Scheme {
     }
 
     /// Its policy for reads and writes, with a budget for reads as [`Reconstruct`] has it; none if
-    /// they go home and are waited for.
+    /// they go home and are waited for. `told` is whether all members say when they are busy.
     #[must_use]
-    pub fn place(&self, budget: f64) -> Option<Box<dyn Place>> {
-        let reads = (self.around || self.hedges).then(|| Reconstruct::new(budget));
-        let hedge = self.hedges.then(Default::default);
+    pub fn place(&self, budget: f64, told: bool) -> Option<Box<dyn Place>> {
+        let hedges = match self.hedges {
+            Hedges::Never => false,
+            Hedges::Untold => !told,
+            Hedges::Always => true,
+        };
+        let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
+        let hedge = hedges.then(Default::default);
         let trials = self.tries.then(Default::default);
         let steer = Steer { reads, hedge, writes: self.writes, trials };
-        (self.goes_around() || self.hedges).then(|| Box::new(steer) as Box<dyn Place>)
+        (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn Place>)
     }
 
     /// Its policy for garbage collection, for members with these limits whose redundancy stands in

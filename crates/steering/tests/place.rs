@@ -28,15 +28,20 @@ fn detours_keep_to_their_budget() {
 }
 
 #[test]
-fn patience_ends_where_one_read_in_twenty_takes_longer() {
+fn patience_ends_where_one_read_in_twenty_takes_longer_and_twice_as_long_as_most() {
     let mut policy = Steer { hedge: Some(Hedge::default()), ..Steer::default() };
     assert_eq!(policy.patience(Instant::ORIGIN, 1), None, "nothing is known yet");
-    for took in (0..1000).map(|i| Duration::from_micros(if i % 20 == 7 { 9_000 } else { 100 })) {
-        policy.ended(Outcome { read: true, blocks: 1, way: Way::Calm, took });
-        policy.ended(Outcome { read: false, blocks: 1, way: Way::Calm, took: took * 1000 });
-    }
-    let patience = policy.patience(Instant::ORIGIN, 1).expect("enough have ended");
-    assert!((90..110).contains(&patience.as_micros()), "{patience:?}");
+    let mut after = |slow: u64| {
+        for i in 0..4000 {
+            let took = Duration::from_micros(if i % slow == 7 { 9_000 } else { 100 });
+            policy.ended(Outcome { read: true, blocks: 1, way: Way::Calm, took });
+            policy.ended(Outcome { read: false, blocks: 1, way: Way::Calm, took: took * 1000 });
+        }
+        policy.patience(Instant::ORIGIN, 1).expect("enough have ended").as_micros()
+    };
+    let (rarely, often) = (after(100), after(10));
+    assert!((180..220).contains(&rarely), "{rarely} us, twice what most take");
+    assert!((8_000..10_000).contains(&often), "{often} us, as one in twenty does take that long");
     assert_eq!(policy.patience(Instant::ORIGIN, 256), None, "nothing is known of large ones");
 }
 

@@ -231,7 +231,7 @@ impl Array {
         let assembled = Assembled::of_new(record, false);
         let mut engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
         let scheme = spec.scheme.0;
-        engine.set_place(scheme.place(spec.extra_reads));
+        engine.set_place(scheme.place(spec.extra_reads, spec.signals == Source::Told));
         let members = Members {
             count: spec.members.into(),
             redundancy: engine.geometry().redundancy(),

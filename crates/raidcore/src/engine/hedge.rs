@@ -59,9 +59,12 @@ impl Engine {
     /// Plans the second of two that read the same, if the policy wants it now.
     pub(super) fn plan_second(&mut self, id: JobId, readable: Set, parity: Parity) -> Stage {
         let job = &self.jobs[id];
-        let busy = self.roles_of(job.stripe, self.places.busy);
-        let calm = readable.minus(job.avoids).minus(busy);
-        if parity != Parity::InStep || !self.plan_aside(id, calm, parity, 0) {
+        let others = readable.minus(job.avoids);
+        let calm = others.minus(self.roles_of(job.stripe, self.places.busy));
+        // Of those who are said to be busy, each may still be before the one that takes long.
+        let planned = parity == Parity::InStep
+            && (self.plan_aside(id, calm, parity, 0) || self.plan_aside(id, others, parity, 0));
+        if !planned {
             self.gives_up(id);
             return Stage::Finish;
         }

@@ -39,8 +39,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "hedge: reads are tried again from redundancy that may not agree",
         "engine/hedge.rs",
-        "if parity != Parity::InStep ||",
-        "if !MUTANT && parity != Parity::InStep ||",
+        "let planned = parity == Parity::InStep\n",
+        "let planned = (MUTANT || parity == Parity::InStep)\n",
     ),
     mutant(
         "hedge: a read that was given up writes to memory that it does not own any more",

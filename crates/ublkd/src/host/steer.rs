@@ -153,8 +153,9 @@ impl Steering {
         } else {
             self.steward = Some((devices, Steward::new(self.scheme, members, now)));
         }
-        let budget = if members.all_tell() { EXTRA_READS_TOLD } else { EXTRA_READS_DETECTED };
-        engine.set_place(self.scheme.place(budget));
+        let told = members.all_tell();
+        let budget = if told { EXTRA_READS_TOLD } else { EXTRA_READS_DETECTED };
+        engine.set_place(self.scheme.place(budget, told));
     }
 
     /// What matters of the members. Where there is no device there is nothing to be watched either.
