@@ -1,8 +1,9 @@
 //! Stripe locks: shared or exclusive, granted first come, first served.
 //!
 //! Invariants: a stripe has an entry exactly while somebody holds or awaits it; nobody waits on a
-//! stripe that nobody holds; an exclusive holder is alone; a job holds or awaits one stripe at a
-//! time. All memory is taken at the start: an entry and a place in a queue for every job.
+//! stripe that nobody holds; an exclusive holder is alone but for those that [join](Locks::join)
+//! it; a job holds or awaits one stripe at a time. All memory is taken at the start: an entry and a
+//! place in a queue for every job.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,7 +27,8 @@ pub struct Locks {
 struct Entry {
     stripe: Stripe,
     shared: u32,
-    exclusive: bool,
+    /// Who holds it alone.
+    exclusive: u32,
     first: u32,
     last: u32,
     next: u32,
@@ -46,7 +48,7 @@ impl Locks {
         let blank = Entry {
             stripe: Stripe(0),
             shared: 0,
-            exclusive: false,
+            exclusive: NONE,
             first: NONE,
             last: NONE,
             next: NONE,
@@ -66,11 +68,11 @@ impl Locks {
     /// Takes the lock, or joins the queue for it; returns whether it was taken.
     pub fn acquire(&mut self, holder: Holder, stripe: Stripe, exclusive: bool) -> bool {
         let Some(index) = self.find(stripe) else {
-            self.insert(stripe, exclusive);
+            self.insert(stripe, if exclusive { holder } else { NONE });
             return true;
         };
         let entry = &mut self.entries[index as usize];
-        if !exclusive && !entry.exclusive && entry.first == NONE {
+        if !exclusive && entry.exclusive == NONE && entry.first == NONE {
             entry.shared += 1;
             return true;
         }
@@ -84,15 +86,26 @@ impl Locks {
         false
     }
 
-    /// Takes the lock beside somebody who has it shared, whoever waits.
+    /// Takes the lock shared beside whoever has it, whoever waits.
     ///
     /// # Panics
-    /// If nobody has it that way.
+    /// If nobody has it.
     pub fn join(&mut self, stripe: Stripe) {
         let index = self.find(stripe).expect("a lock is joined that somebody has");
-        let entry = &mut self.entries[index as usize];
-        assert!(entry.shared > 0, "a shared lock is joined");
-        entry.shared += 1;
+        self.entries[index as usize].shared += 1;
+    }
+
+    /// Who holds the stripe exclusively.
+    #[must_use]
+    pub fn exclusive_holder(&self, stripe: Stripe) -> Option<Holder> {
+        let holder = self.entries[self.find(stripe)? as usize].exclusive;
+        (holder != NONE).then_some(holder)
+    }
+
+    /// Whether anybody holds the stripe shared.
+    #[must_use]
+    pub fn is_shared(&self, stripe: Stripe) -> bool {
+        self.find(stripe).is_some_and(|index| self.entries[index as usize].shared > 0)
     }
 
     /// Gives the lock back; `granted` is told who has it now.
@@ -102,24 +115,26 @@ impl Locks {
     pub fn release(&mut self, stripe: Stripe, exclusive: bool, mut granted: impl FnMut(Holder)) {
         let index = self.find(stripe).expect("a lock is released by its holder");
         let entry = &mut self.entries[index as usize];
-        assert!(entry.exclusive == exclusive && (exclusive || entry.shared > 0));
         if exclusive {
-            entry.exclusive = false;
+            assert!(entry.exclusive != NONE, "somebody holds it alone");
+            entry.exclusive = NONE;
         } else {
-            entry.shared -= 1;
+            entry.shared = entry.shared.checked_sub(1).expect("somebody shares it");
         }
-        while entry.first != NONE && !entry.exclusive {
+        while entry.first != NONE && entry.exclusive == NONE {
             let first = entry.first;
             let waiter = self.waiters[first as usize];
             if waiter.exclusive && entry.shared > 0 {
                 break;
             }
-            entry.exclusive = waiter.exclusive;
-            entry.shared += u32::from(!waiter.exclusive);
+            match waiter.exclusive {
+                true => entry.exclusive = first,
+                false => entry.shared += 1,
+            }
             entry.pop_first(waiter.next);
             granted(first);
         }
-        if !entry.exclusive && entry.shared == 0 {
+        if entry.exclusive == NONE && entry.shared == 0 {
             self.remove(stripe, index);
         }
     }
@@ -164,14 +179,14 @@ impl Locks {
         None
     }
 
-    fn insert(&mut self, stripe: Stripe, exclusive: bool) {
+    fn insert(&mut self, stripe: Stripe, exclusive: u32) {
         let bucket = self.bucket(stripe);
         let index = self.free;
         assert!(index != NONE, "there is an entry for every job");
         self.free = self.entries[index as usize].next;
         self.entries[index as usize] = Entry {
             stripe,
-            shared: u32::from(!exclusive),
+            shared: u32::from(exclusive == NONE),
             exclusive,
             first: NONE,
             last: NONE,

@@ -14,6 +14,7 @@ use crate::scenario::{Faults, Load, Scenario};
 use crate::source::Source;
 use crate::world::World;
 
+mod beside;
 mod hedge;
 mod staging;
 

@@ -162,6 +162,10 @@ pub struct Job {
     /// What it reads from the staging log, and how much of that was begun.
     pub(super) fetches: Vec<Fetch>,
     pub(super) fetched: usize,
+    /// It reads beside somebody who writes to the stripe.
+    pub(super) beside: bool,
+    /// It has to wait for those.
+    pub(super) in_line: bool,
     /// The other of two reads of the same, of which one is to answer.
     pub(super) partner: Option<JobId>,
     /// It is the second of them, and goes around these roles.
@@ -205,6 +209,8 @@ impl Job {
             promised: false,
             fetches: Vec::new(),
             fetched: 0,
+            beside: false,
+            in_line: false,
             partner: None,
             avoids: Set::EMPTY,
             landed: Set::EMPTY,
@@ -238,6 +244,8 @@ impl Job {
         self.error = None;
         self.entry = None;
         self.covers = false;
+        self.beside = false;
+        self.in_line = false;
         self.partner = None;
         self.avoids = Set::EMPTY;
         self.way = Way::Calm;
@@ -271,7 +279,7 @@ impl Job {
         matches!(self.work, Work::Write | Work::Reclaim) && self.base == Base::Zeros
     }
 
-    fn is_exclusive(&self) -> bool {
+    pub(super) fn is_exclusive(&self) -> bool {
         self.work != Work::Read
     }
 }
@@ -297,24 +305,6 @@ impl Engine {
             self.jobs[id].queued = true;
             self.ready.push_back(id);
         }
-    }
-
-    /// Takes a job's lock; if it is not free, the job is set going when it is.
-    fn lock(&mut self, id: JobId) -> bool {
-        let job = &self.jobs[id];
-        self.locks.acquire(id.index() as u32, job.stripe, job.is_exclusive())
-    }
-
-    /// Gives a job's lock to whoever is next.
-    pub(super) fn unlock(&mut self, id: JobId) {
-        let (stripe, exclusive) = (self.jobs[id].stripe, self.jobs[id].is_exclusive());
-        let (jobs, ready) = (&mut self.jobs, &mut self.ready);
-        self.locks.release(stripe, exclusive, |holder| {
-            if let Some(next) = jobs.id_at(holder) {
-                jobs[next].queued = true;
-                ready.push_back(next);
-            }
-        });
     }
 
     /// One of the things that a job waits for has happened.

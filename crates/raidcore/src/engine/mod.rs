@@ -24,6 +24,7 @@ mod intent;
 mod io;
 mod job;
 mod journal;
+mod locking;
 mod place;
 mod planning;
 mod record;

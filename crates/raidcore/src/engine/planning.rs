@@ -19,14 +19,20 @@ impl Engine {
         if self.is_given_up(id) {
             return Stage::Finish;
         }
+        let stripe = self.jobs[id].stripe;
+        let (readable, writable) = self.health(stripe);
+        if self.jobs[id].beside && !self.reads_home(id, readable) {
+            return self.fall_in(id);
+        }
+        if self.has_to_wait_for_readers(id) {
+            return Stage::Lock;
+        }
         self.absorb_waiting_writes(id);
         self.split_staged(id);
         self.jobs[id].covers = self.covers(id);
         if self.jobs[id].work == Work::Reclaim {
             self.gather(id);
         }
-        let stripe = self.jobs[id].stripe;
-        let (readable, writable) = self.health(stripe);
         let parity = self.parity(stripe, readable);
         let zero = self.zero_map().get(stripe.0);
         let prefer = self.preferred_copy(stripe);
@@ -41,7 +47,7 @@ impl Engine {
             | Work::Reclaim => None,
         };
         self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
-        if self.jobs[id].work == Work::Read {
+        if self.jobs[id].work == Work::Read && !self.jobs[id].beside {
             if !self.jobs[id].avoids.is_empty() {
                 return self.plan_second(id, readable, parity);
             }
@@ -117,7 +123,8 @@ impl Engine {
     /// none has been acknowledged, so nobody has said in which order.
     fn absorb_waiting_writes(&mut self, id: JobId) {
         let stripe = self.jobs[id].stripe;
-        while self.jobs[id].work == Work::Write {
+        // Who reads beside this write counts on its blocks being all.
+        while self.jobs[id].work == Work::Write && !self.locks.is_shared(stripe) {
             let waiter = self.locks.first_waiter(stripe).and_then(|h| self.jobs.id_at(h));
             let Some(other) = waiter else { return };
             let (job, rider) = (&self.jobs[id], &self.jobs[other]);

@@ -63,6 +63,36 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }",
     ),
     mutant(
+        "beside: a read of what is being written",
+        "engine/locking.rs",
+        "write.role != read.role\n",
+        "MUTANT || write.role != read.role\n",
+    ),
+    mutant(
+        "beside: a read builds on redundancy that is being written",
+        "engine/planning.rs",
+        "if self.jobs[id].beside && !self.reads_home(id, readable) {",
+        "if !MUTANT && self.jobs[id].beside && !self.reads_home(id, readable) {",
+    ),
+    mutant(
+        "beside: a write takes over another of what is being read",
+        "engine/planning.rs",
+        "self.jobs[id].work == Work::Write && !self.locks.is_shared(stripe) {",
+        "self.jobs[id].work == Work::Write && (MUTANT || !self.locks.is_shared(stripe)) {",
+    ),
+    mutant(
+        "beside: a write mends what is being read",
+        "engine/locking.rs",
+        "job.is_exclusive() && !job.bad.is_empty()",
+        "!MUTANT && job.is_exclusive() && !job.bad.is_empty()",
+    ),
+    mutant(
+        "beside: a read of what is being mended",
+        "engine/locking.rs",
+        "_ if !writer.bad.is_empty() => false,",
+        "_ if !MUTANT && !writer.bad.is_empty() => false,",
+    ),
+    mutant(
         "a detour leads over who has failed",
         "engine/place.rs",
         "let calm = readable.minus(busy);",

@@ -269,12 +269,17 @@ impl Engine {
         self.one_done(id);
     }
 
+    /// A job does not need room for a marker any more.
+    pub(in super::super) fn break_promise(&mut self, id: JobId) {
+        self.staging.promised -= u64::from(core::mem::take(&mut self.jobs[id].promised));
+    }
+
     /// A job ends that may have staged something, or written over it.
     pub(in super::super) fn end_staging(&mut self, id: JobId) {
         self.unpin(id);
-        let job = &mut self.jobs[id];
+        self.break_promise(id);
+        let job = &self.jobs[id];
         self.staging.blocked &= job.staged.is_none() && job.work != Work::Reclaim;
-        self.staging.promised -= u64::from(core::mem::take(&mut job.promised));
         if job.work == Work::Reclaim {
             self.reclaimed(id);
         }
