@@ -136,6 +136,9 @@ pub(crate) struct CreateArgs {
     /// reserved:10% of the smallest; some policies need it. None unless given
     #[arg(long, value_name = "reserved:SIZE", value_parser = staging)]
     pub(crate) staging: Option<StagingSize>,
+    /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
+    #[arg(long, default_value = "plain", value_parser = policy)]
+    pub(crate) policy: Scheme,
     /// Use only so much of each member
     #[arg(long, value_name = "SIZE")]
     pub(crate) member_size: Option<Size>,
@@ -222,9 +225,10 @@ pub(crate) struct StartArgs {
     /// Start although blocks may be wrong
     #[arg(long, short)]
     pub(crate) force: bool,
-    /// What is done about garbage collection; `evenkeel policy list` tells what there is
-    #[arg(long, default_value = "plain", value_parser = policy)]
-    pub(crate) policy: Scheme,
+    /// What is done about garbage collection, now and at later starts; `evenkeel policy list` tells
+    /// what there is. What is on record if not given
+    #[arg(long, value_parser = policy)]
+    pub(crate) policy: Option<Scheme>,
     /// Serve over NBD on a Unix socket; in the run directory if no path is given
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     pub(crate) nbd: Option<Option<PathBuf>>,
@@ -358,7 +362,7 @@ pub(crate) enum PolicyAction {
         /// An array, to tell which one it follows
         name: Option<String>,
     },
-    /// Go over to another policy, while the array runs. What is staged then comes home by and by
+    /// Go over to another policy, now and for later starts. What is staged then comes home by and by
     Set {
         /// The array's name
         name: String,

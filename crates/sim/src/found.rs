@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use raidcore::engine::{Command, Input, Io, IoOp, Op, Pace, Request, RequestError};
 use raidcore::geometry::{Level, Role};
-use raidcore::meta::{Consistency, MapKind};
+use raidcore::meta::{Consistency, MapKind, PolicyName};
 use raidcore::units::{DeviceId, Lba, MemberId, Tag};
 
 use crate::disk::FOR_GOOD;
@@ -98,6 +98,13 @@ impl World {
         self.power_off();
         self.power_on(Outage::Quiet);
         self.drain();
+    }
+
+    /// The power fails amid everything, and comes back at once.
+    fn cut_power(&mut self) {
+        self.ios.clear();
+        self.power_off();
+        self.power_on(Outage::Quiet);
     }
 
     /// Writes a block and returns its version.
@@ -208,6 +215,29 @@ fn a_device_joins_once() {
     }
     assert_eq!(world.engine.status().spares, [device]);
     assert!(world.superblocks().count() > 0, "superblocks name every device once");
+}
+
+#[test]
+fn a_policy_is_on_record_when_that_is_answered() {
+    let name = |name| PolicyName::new(name).expect("a name");
+    let (old, new) = (name("old"), name("new"));
+    let mut answered = 0;
+    for seed in 0..60 {
+        let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Journal));
+        world.command(Command::SetPolicy(old));
+        world.drain();
+        let number = world.command(Command::SetPolicy(new));
+        world.turns(seed as u32 / 3);
+        let is_answered = world.answers.contains(&(number, Ok(())));
+        answered += u32::from(is_answered);
+        // One of those who know goes with the power.
+        world.disks[seed as usize % 3].gone = true;
+        world.cut_power();
+        world.drain();
+        let found = world.engine.policy().expect("one is on record").name;
+        assert!(found == new || found == old && !is_answered, "{found}");
+    }
+    assert!((1..60).contains(&answered), "{answered} are answered");
 }
 
 #[test]

@@ -19,10 +19,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
-    ArrayId, ArrayRecord, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray,
+    ArrayId, ArrayRecord, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray, Policy,
+    PolicyName,
 };
 use raidcore::units::BLOCK_BYTES;
+use steering::scheme::{SCHEMES, Scheme};
 
+use crate::control::NoStagingLog;
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::signature::Signature;
@@ -51,6 +54,8 @@ pub struct CreateConfig {
     pub consistency: Consistency,
     /// The staging log, if there is to be one.
     pub staging: Option<StagingSize>,
+    /// What is to be done about garbage collection.
+    pub policy: Scheme,
     /// How much of each member to use at most, in blocks; all of the smallest if not given.
     pub member_blocks: Option<u64>,
     /// Make members that do not exist, as sparse files of so many blocks.
@@ -72,6 +77,7 @@ impl CreateConfig {
             paths,
             consistency: Consistency::Journal,
             staging: None,
+            policy: SCHEMES[0],
             member_blocks: None,
             file_blocks: None,
             force: false,
@@ -174,6 +180,9 @@ pub enum CreateError {
     /// There can't be such a staging log.
     #[error(transparent)]
     Staging(#[from] StagingError),
+    /// The array could not follow the policy.
+    #[error(transparent)]
+    Policy(#[from] NoStagingLog),
     /// A member carries something.
     #[error("{path} carries {signature}; --force overwrites it")]
     Occupied {
@@ -214,6 +223,7 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     let paths = named.iter().map(|named| named.path.clone()).collect();
     let config = &CreateConfig { paths, ..config.clone() };
     check_name(&config.name)?;
+    NoStagingLog::check(config.policy, u64::from(config.staging.is_some()))?;
     Geometry::new(config.level, config.paths.len(), config.chunk, 1).map_err(LayoutError::from)?;
     let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
         config.paths.iter().partition(|path| !path.exists());
@@ -383,7 +393,14 @@ fn record(config: &CreateConfig, member_blocks: u64) -> Result<ArrayRecord, Crea
         staging_blocks: staging.transpose()?.unwrap_or(0),
         member_blocks,
     };
-    Ok(new.record()?)
+    let mut record = new.record()?;
+    record.policy = Some(Policy { name: policy_name(config.policy), since: record.created });
+    Ok(record)
+}
+
+/// How a policy is put on record.
+pub(crate) fn policy_name(scheme: Scheme) -> PolicyName {
+    PolicyName::new(scheme.name).expect("the names of policies are short and printable")
 }
 
 /// Files that were made for the array; removed again if it fails.

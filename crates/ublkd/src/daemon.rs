@@ -9,6 +9,7 @@
 mod first;
 mod fronts;
 mod notify;
+mod policy;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use raidcore::engine::RequestError;
 use raidcore::meta::{ArrayRecord, AssembleOptions};
+use steering::scheme::Scheme;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use fronts::{FrontConfig, FrontError};
@@ -27,6 +29,7 @@ use crate::flash::Named;
 use crate::host::{Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
 use fronts::Fronts;
+use policy::Choice;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -37,8 +40,10 @@ pub struct DaemonConfig {
     pub name: Option<String>,
     /// What the operator accepts.
     pub options: AssembleOptions,
-    /// How the array works.
+    /// How the array works, but for its scheme.
     pub host: HostConfig,
+    /// What is done about garbage collection, from now on; what is on record if not given.
+    pub policy: Option<Scheme>,
     /// How it is served.
     pub fronts: FrontConfig,
     /// Where programs that watch it can ask for metrics, over HTTP. Whoever reaches this address can
@@ -80,6 +85,9 @@ pub enum DaemonError {
     /// The start can't be recorded on the members.
     #[error("the array can't be started, see the log for what is wrong with its members: {0}")]
     NotServing(#[from] RequestError),
+    /// The policy can't be put on record.
+    #[error("the policy can't be put on record: {0}")]
+    PolicyNotRecorded(HostError),
     /// Signals can't be received.
     #[error("signals can't be received: {0}")]
     Signals(io::Error),
@@ -95,6 +103,9 @@ pub struct Ready {
     pub name: String,
     /// The process that runs it.
     pub pid: u32,
+    /// What is done about garbage collection.
+    #[serde(default)]
+    pub policy: String,
     /// How it can be reached.
     pub fronts: Vec<Front>,
     /// What the operator should know.
@@ -117,10 +128,10 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let members: Vec<PathBuf> = members.collect();
     let attached = attach(&members, config.options)?;
     let record = attached.assembled.record.clone();
-    NoStagingLog::check(config.host.scheme, record.areas.staging().1)?;
+    let policy = Choice::new(config.policy, &record)?;
     let name = record.name.clone();
-    let warnings: Vec<String> =
-        attached.assembled.warnings.iter().map(ToString::to_string).collect();
+    let warnings = attached.assembled.warnings.iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.chain(policy.warning.clone()).collect();
     for warning in &warnings {
         tracing::warn!(array = %name, "{warning}");
     }
@@ -132,10 +143,12 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             Some(bound.map_err(|source| DaemonError::Metrics { address, source })?)
         }
     };
-    let (volume, host) = Host::spawn(config.host, attached.assembled, attached.devices)
-        .map_err(DaemonError::Host)?;
+    let host = HostConfig { scheme: policy.scheme, ..config.host };
+    let (volume, host) =
+        Host::spawn(host, attached.assembled, attached.devices).map_err(DaemonError::Host)?;
     let started = async {
         first::flush(&volume).await?;
+        policy.record(&host).await.map_err(DaemonError::PolicyNotRecorded)?;
         Ok(Fronts::start(&config.fronts, &config.run_dir, &volume).await?)
     };
     let started: Result<Fronts, DaemonError> = tokio::select! {
@@ -156,7 +169,8 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     };
     // From here on the front ends alone keep the volume.
     drop(volume);
-    let running = Running { name, record, warnings, server, metrics, host, fronts };
+    let scheme = policy.scheme;
+    let running = Running { name, record, scheme, warnings, server, metrics, host, fronts };
     running.serve(&mut signals, ready).await
 }
 
@@ -164,6 +178,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
 struct Running {
     name: String,
     record: ArrayRecord,
+    scheme: Scheme,
     warnings: Vec<String>,
     server: Server,
     metrics: Option<MetricsServer>,
@@ -189,7 +204,8 @@ impl Running {
         let events = tokio::spawn(async move { events.follow_events().await });
         self.server.serve(service);
         let (name, warnings) = (self.name.clone(), std::mem::take(&mut self.warnings));
-        ready(&Ready { name, pid: std::process::id(), fronts, warnings });
+        let policy = self.scheme.name.to_owned();
+        ready(&Ready { name, pid: std::process::id(), policy, fronts, warnings });
         notify::tell("READY=1");
         tracing::info!(array = %self.name, "serving");
 

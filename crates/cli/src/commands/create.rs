@@ -41,6 +41,7 @@ fn config(args: &CreateArgs) -> Result<CreateConfig> {
         paths: args.members.clone(),
         consistency: args.consistency.into(),
         staging: args.staging,
+        policy: args.policy,
         member_blocks: args.member_size.map(Size::blocks),
         file_blocks: args.file_size.map(Size::blocks),
         force: args.force,
@@ -50,16 +51,18 @@ fn config(args: &CreateArgs) -> Result<CreateConfig> {
 
 /// With a code for programs.
 fn refusal(error: CreateError) -> Refusal {
-    let code = match error {
+    let code = match &error {
         CreateError::Name(_) => "bad-name",
         CreateError::Open(_) | CreateError::Unreadable { .. } => "device",
         CreateError::Missing { .. } => "missing",
         CreateError::Duplicate { .. } => "duplicate",
         CreateError::Layout(_) | CreateError::Staging(_) => "bad-shape",
+        CreateError::Policy(_) => "no-staging",
         CreateError::Occupied { .. } => "occupied",
         CreateError::Io { .. } | CreateError::Random(_) => "io",
     };
-    Refusal { code: code.to_owned(), message: error.to_string(), hint: None }
+    let hint = if let CreateError::Policy(error) = &error { Some(error.hint()) } else { None };
+    Refusal { code: code.to_owned(), message: error.to_string(), hint }
 }
 
 fn text(args: &CreateArgs, created: &Created, facts: &Facts, notes: &[String]) -> String {

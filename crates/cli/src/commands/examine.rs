@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use raidcore::meta::{SUPERBLOCK_COPIES, SlotState, Superblock};
+use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Superblock};
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
+use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::Facts;
 use ublkd::create::wall_clock;
@@ -60,6 +61,10 @@ fn value(examined: &Examined) -> Value {
             value["epoch"] = record.epoch.into();
             value["members"] = slots.collect();
             value["spares"] = spares.collect();
+            value["policy"] = record.policy.map_or(
+                Value::Null,
+                |policy| json!({ "name": policy.name.as_str(), "since": policy.since }),
+            );
         }
     }
     value
@@ -94,6 +99,7 @@ fn text(examined: &Examined) -> String {
         ),
         format!("  consistency  {}", facts.consistency),
         format!("  staging log  {}", staging(&facts)),
+        format!("  policy       {}", policy(record)),
         format!("  created      {} ago", ago(record.created)),
         format!("  stopped      {}", if record.clean { "cleanly" } else { "not (yet)" }),
         format!("  events       {}", record.events),
@@ -111,6 +117,13 @@ fn staging(facts: &Facts) -> String {
         0 => "none".to_owned(),
         bytes => format!("{} of each member", Size(bytes)),
     }
+}
+
+fn policy(record: &ArrayRecord) -> String {
+    let Some(policy) = &record.policy else { return "none on record".to_owned() };
+    let known = Scheme::named(policy.name.as_str()).is_some();
+    let unknown = if known { "" } else { ", which this release does not know" };
+    format!("{}, for {}{unknown}", policy.name, ago(policy.since))
 }
 
 fn role(superblock: &Superblock) -> String {

@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use raidcore::meta::AssembleOptions;
 use serde_json::{Value, json};
+use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
 use ublkd::control::Refusal;
@@ -122,7 +123,8 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         members: args.members,
         name: args.name,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
-        host: HostConfig { scheme: args.policy, ..HostConfig::default() },
+        host: HostConfig::default(),
+        policy: args.policy,
         fronts: FrontConfig {
             nbd: args.nbd.is_some() || none_asked,
             nbd_socket: args.nbd.flatten(),
@@ -165,6 +167,7 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::Metrics { .. } => "metrics",
         DaemonError::Host(_) | DaemonError::Signals(_) => "system",
         DaemonError::NotServing(_) => "not-serving",
+        DaemonError::PolicyNotRecorded(_) => "not-recorded",
         DaemonError::Stop(_) => "unclean",
     };
     Refusal { code: code.to_owned(), message: error.to_string(), hint: hint(&error) }
@@ -184,7 +187,9 @@ fn hint(error: &DaemonError) -> Option<String> {
 
 fn text(ready: &Ready) -> String {
     let warnings = ready.warnings.iter().map(|warning| format!("warning: {warning}"));
-    let head = format!("{} is running (process {})", ready.name, ready.pid);
+    let plain = ready.policy.is_empty() || ready.policy == SCHEMES[0].name;
+    let policy = if plain { String::new() } else { format!(", by the policy {}", ready.policy) };
+    let head = format!("{} is running (process {}){policy}", ready.name, ready.pid);
     let fronts = ready.fronts.iter().map(|f| format!("  {} at {}", f.kind, f.address));
     let lines: Vec<String> = warnings.chain([head]).chain(fronts).collect();
     lines.join("\n")

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::world::{MIB, World};
+use raidcore::meta::{Policy, PolicyName};
 use raidcore::units::BLOCK_BYTES;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -205,6 +206,57 @@ fn what_a_killed_process_leaves_is_cleared_away() {
     assert!(world.run("examine m0").done().contains("not (yet)"));
     world.run("start --background m0 m1 m2").done();
     assert_eq!(world.status("tank")["health"], "online");
+}
+
+#[test]
+fn a_policy_is_followed_until_another_is_chosen() {
+    let world = World::with_members(&[40; 3]);
+    let follows = |name: &str| assert_eq!(world.status("tank")["policy"], name);
+    world.run("create tank --level raid5 --policy reconstruct m0 m1 m2").done();
+    assert!(world.run("examine m1").done().contains("  policy       reconstruct, for "));
+    let mut daemon = world.foreground("start m0 m1 m2");
+    follows("reconstruct");
+    world.run("policy set tank plain").done();
+    daemon.kill().expect("it is killed");
+    daemon.wait().expect("it ends");
+    world.run("start --background m0 m1 m2").done();
+    follows("plain");
+    world.run("stop tank").done();
+    world.run("start --background --policy reconstruct m0 m1 m2").done();
+    let since = world.run("examine m0 --json").json()[0]["policy"]["since"].clone();
+    world.run("stop tank").done();
+    let said = world.run("start --background m0 m1 m2").done();
+    assert!(said.contains(", by the policy reconstruct"), "{said}");
+    follows("reconstruct");
+    world.run("stop tank").done();
+    world.run("start --background --policy reconstruct m0 m1 m2").done();
+    assert_eq!(world.run("examine m0 --json").json()[0]["policy"]["since"], since);
+}
+
+/// What a later release, or none at all, has put on record.
+#[test]
+fn a_policy_that_can_not_be_followed_keeps_nothing_from_starting() {
+    let world = tank();
+    for (name, why) in [("swan", "is none that this release knows"), ("evenkeel", "staging log")] {
+        for member in ["m0", "m1", "m2"] {
+            let found = examine(&world.path(member)).expect("a file").superblock.expect("a member");
+            let (mut record, device) = (found.record, found.device);
+            let policy = PolicyName::new(name).expect("it could be one");
+            record.policy = Some(Policy { name: policy, since: 1 });
+            for (at, block) in record.superblocks(device) {
+                world.overwrite(member, at.0 * BLOCK_BYTES as u64, &block);
+            }
+        }
+        let said = world.run("start --background m0 m1 m2").done();
+        let told = said.contains(name) && said.contains(why) && said.contains("policy set tank");
+        assert!(told, "{said}");
+        assert_eq!(world.status("tank")["policy"], "plain");
+        let examined = world.run("examine m0").done();
+        assert!(examined.contains(&format!("policy       {name}, for ")), "{examined}");
+        world.run("stop tank").done();
+    }
+    world.run("start --background --policy plain m0 m1 m2").done();
+    assert!(world.run("examine m0").done().contains("policy       plain, for "));
 }
 
 #[test]

@@ -72,6 +72,8 @@ fn impossible_shapes_are_refused() {
     refused("create tank --level raid5 m0 m1 none", &["none does not exist", "--file-size"]);
     refused("create tank --level raid5 m0 m1 /dev/null", &["/dev/null is neither"]);
     refused("create tank --level raid5 --member-size 1M m0 m1 m2", &["needs at least"]);
+    let words = ["\"evenkeel\" stages writes", "create --staging", "rotate+reconstruct"];
+    refused("create tank --level raid5 --policy evenkeel m0 m1 m2", &words);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::meta::{ArrayId, DeviceUuid, MetaPage};
+use crate::meta::{ArrayId, DeviceUuid, MetaPage, Policy, PolicyName};
 use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
 
 /// What a user asks for.
@@ -167,6 +167,8 @@ pub enum Command {
     Pause,
     /// Let it go on.
     Resume,
+    /// Put it on record that the array is to follow a policy. What that means is up to the host.
+    SetPolicy(PolicyName),
     /// Change the pace of background work.
     SetPace(Pace),
     /// Check every stripe; with `repair`, correct what does not match: the blocks that redundancy
@@ -379,6 +381,8 @@ pub struct Status {
     pub zero_stripes: (u64, u64),
     /// The pace of background work.
     pub pace: Pace,
+    /// The policy on record.
+    pub policy: Option<Policy>,
     /// The staging log, if there is one.
     pub staging: Option<StagingStatus>,
     /// Counters since the start.

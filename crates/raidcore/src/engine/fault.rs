@@ -9,7 +9,7 @@ use super::job::Wait;
 use super::{
     Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
 };
-use crate::meta::{DeviceUuid, SPARES_MAX, SlotState};
+use crate::meta::{DeviceUuid, Policy, PolicyName, SPARES_MAX, SlotState};
 use crate::units::{DeviceId, MemberId};
 
 impl Engine {
@@ -134,6 +134,10 @@ impl Engine {
             }
             Command::Remove(device) => self.remove(device, out),
             Command::Replace { member, spare } => self.replace(member, spare, out).map(|()| true),
+            Command::SetPolicy(name) => {
+                self.set_policy(name);
+                Ok(true)
+            }
             Command::Pause => self.background.pause(true).map(|()| false),
             Command::Resume => self.background.pause(false).map(|()| false),
             Command::SetPace(pace) => {
@@ -153,6 +157,12 @@ impl Engine {
             Ok(false) => out.push(Action::Answer { number, result: Ok(()) }),
             Err(error) => out.push(Action::Answer { number, result: Err(error) }),
         }
+    }
+
+    fn set_policy(&mut self, name: PolicyName) {
+        let seconds = self.seconds();
+        let known = self.recorder.record.policy.filter(|policy| policy.name == name);
+        self.recorder.record.policy = known.or(Some(Policy { name, since: seconds }));
     }
 
     fn fail_by_command(

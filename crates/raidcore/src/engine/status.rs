@@ -6,7 +6,7 @@ use super::job::Owner;
 use super::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, StagingStatus, Status,
 };
-use crate::meta::SlotState;
+use crate::meta::{Policy, SlotState};
 use crate::units::{DeviceId, MemberId, Set, Stripe, Tag};
 
 impl Engine {
@@ -23,6 +23,7 @@ impl Engine {
             dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
             zero_stripes: (self.zero.map.count(), self.zero.map.len()),
             pace: self.background.pace,
+            policy: self.policy(),
             staging: self.staging_status(),
             counters: self.counters,
         }
@@ -59,6 +60,12 @@ impl Engine {
             found: pass.found,
             elapsed: self.now - pass.started,
         })
+    }
+
+    /// The policy on record.
+    #[must_use]
+    pub fn policy(&self) -> Option<Policy> {
+        self.recorder.record.policy
     }
 
     /// How many I/Os a member has in hand.

@@ -73,6 +73,7 @@ impl NewArray {
             epoch: 1,
             staging_epoch: 1,
             clean: true,
+            policy: None,
             slots: self.devices.into_iter().map(slot).collect(),
             spares: Vec::new(),
         })

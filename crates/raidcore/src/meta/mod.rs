@@ -8,6 +8,7 @@ mod create;
 mod journal;
 mod layout;
 mod page;
+mod policy;
 mod problem;
 mod record;
 mod rings;
@@ -27,6 +28,7 @@ pub use layout::{
     can_stage,
 };
 pub use page::{BITS_PER_PAGE, BitMap, MapKind};
+pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub use problem::{AssembleError, MissingMember, Warning};
 pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::geometry::Geometry;
-use crate::meta::Areas;
+use crate::meta::{Areas, Policy};
 use crate::units::MemberId;
 
 /// The most spares that a superblock can record.
@@ -156,6 +156,8 @@ pub struct ArrayRecord {
     pub staging_epoch: u64,
     /// Whether the array was stopped cleanly.
     pub clean: bool,
+    /// The policy that it is to follow, if one was ever chosen.
+    pub policy: Option<Policy>,
     /// The members, `geometry.members` of them.
     pub slots: Vec<SlotRecord>,
     /// The spares, at most [`SPARES_MAX`].

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
 use super::layout::{Areas, SUPERBLOCK_COPIES};
+use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
     Superblock,
@@ -57,9 +58,12 @@ const SPARE_TABLE: Field<{ 16 * SPARES_MAX }> = SLOT_TABLE.then();
 const STAGING_START: Field<8> = SPARE_TABLE.then();
 const STAGING_BLOCKS: Field<8> = STAGING_START.then();
 const STAGING_EPOCH: Field<8> = STAGING_BLOCKS.then();
+const POLICY_LENGTH: Field<1> = STAGING_EPOCH.then();
+const POLICY: Field<POLICY_NAME_MAX> = POLICY_LENGTH.then();
+const POLICY_SINCE: Field<8> = POLICY.then();
 
 const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
-const _: () = assert!(SPARE_TABLE.end() == 1792 && STAGING_EPOCH.end() <= BLOCK_BYTES);
+const _: () = assert!(SPARE_TABLE.end() == 1792 && POLICY_SINCE.end() == 1856);
 
 /// How many intact copies of a superblock are a quorum.
 const QUORUM: usize = 2;
@@ -115,6 +119,12 @@ impl ArrayRecord {
         }
         NAME_LENGTH.put(into, [self.name.len() as u8]);
         into[NAME.at..NAME.at + self.name.len()].copy_from_slice(self.name.as_bytes());
+        if let Some(policy) = &self.policy {
+            let (length, name) = policy.name.encode();
+            POLICY_LENGTH.put(into, [length]);
+            POLICY.put(into, name);
+            POLICY_SINCE.put(into, policy.since.to_le_bytes());
+        }
         SPARES.put(into, (self.spares.len() as u64).to_le_bytes());
         let slots = into[SLOT_TABLE.at..SLOT_TABLE.end()].chunks_exact_mut(SLOT_BYTES);
         for (bytes, slot) in slots.zip(&self.slots) {
@@ -173,6 +183,7 @@ impl Superblock {
             epoch: EPOCH.count(block, "epoch")?,
             staging_epoch,
             clean,
+            policy: decode_policy(block),
             slots: slots?,
             spares: spares.collect(),
         };
@@ -261,6 +272,11 @@ fn decode_staging_epoch(
         return Err(CodecError::Invalid("staging blocks"));
     }
     STAGING_EPOCH.count(block, "staging epoch")
+}
+
+fn decode_policy(block: &[u8]) -> Option<Policy> {
+    let name = PolicyName::decode(POLICY_LENGTH.u8(block), POLICY.get(block))?;
+    Some(Policy { name, since: POLICY_SINCE.u64(block) })
 }
 
 fn encode_slot(slot: &SlotRecord, into: &mut [u8]) {

@@ -2,7 +2,7 @@
 //! the code writes.
 
 use raidcore::geometry::Level;
-use raidcore::meta::{Consistency, Features, MapKind, SlotState, Superblock};
+use raidcore::meta::{Consistency, Features, MapKind, Policy, PolicyName, SlotState, Superblock};
 use raidcore::units::{BLOCK_BYTES, Set};
 
 use crate::world::{
@@ -79,6 +79,8 @@ fn a_superblock_by_the_book() {
     record.clean = false;
     record.features = Features { compatible: 9, incompatible: Features::STAGING, read_only: 0 };
     record.staging_epoch = 5;
+    let name = PolicyName::new("rotate").expect("it is printable");
+    record.policy = Some(Policy { name, since: 60 });
     record.slots[3].state = SlotState::Rebuilding { watermark: 77 };
     record.slots[4].state = SlotState::Failed;
     record.spares = vec![device(70), device(71)];
@@ -116,10 +118,13 @@ fn a_superblock_by_the_book() {
         ("staging start", journal_start.0 + journal_blocks),
         ("staging blocks", 128),
         ("staging epoch", 5),
+        ("policy length", 6),
+        ("policy since", 60),
     ] {
         table.number(&mut block, name, value);
     }
     table.field(&mut block, "name")[..4].copy_from_slice(b"tank");
+    table.field(&mut block, "policy")[..6].copy_from_slice(b"rotate");
     let slots = table.field(&mut block, "slot table");
     for (slot, bytes) in slots.chunks_exact_mut(40).take(5).enumerate() {
         slot_table.field(bytes, "device").copy_from_slice(&of_slot(slot).0);

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, CodecError, Consistency, DeviceUuid, Features, JOURNAL_BLOCKS,
-    SPARES_MAX, SUPERBLOCK_COPIES, SlotRecord, SlotState, Superblock, SuperblockError,
-    choose_superblock,
+    Policy, PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, SlotRecord, SlotState, Superblock,
+    SuperblockError, choose_superblock,
 };
 use raidcore::units::BLOCK_BYTES;
 
@@ -40,6 +40,7 @@ prop_compose! {
         states in prop::collection::vec((0u8..3, any::<u64>(), any::<u64>()), 32),
         spares in 0usize..=SPARES_MAX,
         array: [u8; 16],
+        policy in prop::option::of(("[!-~]{1,31}", any::<u64>())),
     ) -> ArrayRecord {
         let chunk = 1 << chunk;
         let (areas, stripes) =
@@ -65,6 +66,10 @@ prop_compose! {
             epoch,
             staging_epoch: 1,
             clean,
+            policy: policy.map(|(name, since)| Policy {
+                name: PolicyName::new(&name).expect("it is printable"),
+                since,
+            }),
             slots: slots.collect(),
             spares: (0..spares).map(|spare| device(100 + spare as u8)).collect(),
         }
@@ -83,7 +88,7 @@ proptest! {
     #[test]
     fn a_forged_block_is_refused_or_bounded(
         record in any_record(),
-        forgeries in prop::collection::vec((32usize..1800, any::<u8>()), 1..6),
+        forgeries in prop::collection::vec((32usize..1900, any::<u8>()), 1..6),
     ) {
         let mut block = superblock(&record, device(1));
         for (at, byte) in forgeries {
@@ -176,6 +181,33 @@ fn impossible_values_are_refused() {
         block[at..at + bytes.len()].copy_from_slice(&bytes);
         reseal(&mut block);
         assert!(Superblock::decode(&block).is_err(), "{what}");
+    }
+}
+
+/// Nobody is kept from their data by a policy's name: what can't be one is told by its characters
+/// that can.
+#[test]
+fn any_policy_is_taken() {
+    let record = record(Level::Raid5, 3, Consistency::Journal);
+    let name = |length: u8, bytes: &[u8]| {
+        let mut block = superblock(&record, device(1));
+        block[1816] = length;
+        block[1817..1817 + bytes.len()].copy_from_slice(bytes);
+        block[1848] = 9;
+        reseal(&mut block);
+        let found = Superblock::decode(&block).expect("it is intact").record;
+        let again = superblock(&found, device(1));
+        assert_eq!(Superblock::decode(&again).map(|s| s.record), Ok(found.clone()));
+        found.policy.map(|policy| (policy.name.to_string(), policy.since))
+    };
+    let told = |name: &str| Some((name.to_string(), 9));
+    assert_eq!(name(0, b"plain"), None);
+    assert_eq!(name(5, b"plain+"), told("plain"));
+    assert_eq!(name(6, b"a b\0\xff\n"), told("a?b???"));
+    assert_eq!(name(255, &[b'x'; 31]), told(&"x".repeat(31)));
+    assert_eq!(PolicyName::new("plain").map(|name| name.to_string()).as_deref(), Some("plain"));
+    for wrong in ["", "a b", "\u{e4}", "\0", &"x".repeat(32)] {
+        assert_eq!(PolicyName::new(wrong), None, "{wrong:?}");
     }
 }
 

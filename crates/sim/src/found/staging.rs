@@ -49,13 +49,6 @@ impl World {
         self.end_first_compute() || self.end_one(|io| io.op != IoOp::Journal)
     }
 
-    /// The power fails amid everything, and comes back at once.
-    fn cut_power(&mut self) {
-        self.ios.clear();
-        self.power_off();
-        self.power_on(Outage::Quiet);
-    }
-
     /// A disk goes with the power, which comes back at once.
     fn restart_without(&mut self, disk: usize) {
         self.disks[disk].gone = true;

@@ -29,6 +29,18 @@ impl Mutant {
 }
 
 pub(crate) const MUTANTS: &[Mutant] = &[
+    // Operators.
+    mutant(
+        "a policy is answered before it is on record",
+        "engine/fault.rs",
+        "                self.set_policy(name);
+                Ok(true)",
+        "                self.set_policy(name);
+                if MUTANT {
+                    self.record_change(out);
+                }
+                Ok(!MUTANT)",
+    ),
     // Detours.
     mutant(
         "reads go around members although redundancy may not agree",

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::report::{ArrayReport, EventReport, Facts, Front, describe};
 use super::{NoStagingLog, Refusal, Request, StagingReport};
 use crate::attach::open;
-use crate::create::{prepare_spare, random_uuid};
+use crate::create::{policy_name, prepare_spare, random_uuid};
 use crate::flash::Named;
 use crate::host::{HostError, HostHandle};
 use crate::members::{Device, OpenError};
@@ -203,6 +203,7 @@ impl Service {
                         is slow with the policy \"reconstruct\"";
             return Err(Refusal::new("no-flash", message).hint(hint));
         }
+        self.command(Command::SetPolicy(policy_name(scheme))).await?;
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
         let staging = StagingReport::of(&self.status().await?, name);
         let draining = staging.filter(|staging| staging.draining);
