@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::Error;
 use serde_json::{Value, json};
 use ublkd::control::{ClientError, Refusal};
+use ublkd::create::wall_clock;
 
 /// How to print.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +72,11 @@ pub(crate) fn refusal_of(error: &Error) -> Refusal {
         message: format!("{error:#}"),
         hint: None,
     })
+}
+
+/// How long ago a time is, in seconds since 1970, in words.
+pub(crate) fn ago(since: u64) -> String {
+    duration(wall_clock().saturating_sub(since))
 }
 
 /// How long ago something was, or how long it takes, in words.

@@ -119,11 +119,21 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
 /// Opens a device, that of a process which was just killed too. `opened` are ours already.
 pub(crate) fn open(path: &Path, opened: &[Option<Device>]) -> Result<Device, OpenError> {
     let deadline = Instant::now() + RELEASE_MAX;
+    let mut told = false;
     loop {
         match Device::open(path, OpenOptions::default()) {
-            Err(OpenError::InUse { .. })
+            Err(OpenError::InUse { holder, .. })
                 if Instant::now() < deadline && !is_among(path, opened) =>
             {
+                if !std::mem::replace(&mut told, true) {
+                    let holder = holder.map(|process| format!(", process {process}"));
+                    tracing::info!(
+                        "waiting up to {} s for {}: whoever has it{} may be about to end",
+                        RELEASE_MAX.as_secs(),
+                        path.display(),
+                        holder.unwrap_or_default()
+                    );
+                }
                 std::thread::sleep(RELEASE_POLL);
             }
             result => return result,

@@ -8,6 +8,7 @@
 
 mod first;
 mod fronts;
+mod missing;
 mod notify;
 mod policy;
 
@@ -22,9 +23,10 @@ use steering::scheme::Scheme;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use fronts::{FrontConfig, FrontError};
+pub use missing::Missing;
 
 use crate::attach::{AttachError, attach, find};
-use crate::control::{BindError, Facts, Front, NoStagingLog, Server, Service, Stopper};
+use crate::control::{self, BindError, Facts, Front, NoStagingLog, Server, Service, Stopper};
 use crate::flash::Named;
 use crate::host::{Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
@@ -110,6 +112,12 @@ pub struct Ready {
     pub fronts: Vec<Front>,
     /// What the operator should know.
     pub warnings: Vec<String>,
+    /// Members that it was started without.
+    #[serde(default)]
+    pub missing: Vec<Missing>,
+    /// What was brought home before users were served, after an unclean stop.
+    #[serde(default)]
+    pub recovered: Vec<String>,
 }
 
 /// Runs an array until it is told to stop, by a signal or through its control socket. `ready` is
@@ -135,6 +143,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     for warning in &warnings {
         tracing::warn!(array = %name, "{warning}");
     }
+    let missing = Missing::of(&attached.assembled);
     let server = Server::bind(&config.run_dir, &name)?;
     let metrics = match config.metrics {
         None => None,
@@ -170,7 +179,8 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     // From here on the front ends alone keep the volume.
     drop(volume);
     let scheme = policy.scheme;
-    let running = Running { name, record, scheme, warnings, server, metrics, host, fronts };
+    let running =
+        Running { name, record, scheme, warnings, missing, server, metrics, host, fronts };
     running.serve(&mut signals, ready).await
 }
 
@@ -180,6 +190,7 @@ struct Running {
     record: ArrayRecord,
     scheme: Scheme,
     warnings: Vec<String>,
+    missing: Vec<Missing>,
     server: Server,
     metrics: Option<MetricsServer>,
     host: HostHandle,
@@ -205,7 +216,11 @@ impl Running {
         self.server.serve(service);
         let (name, warnings) = (self.name.clone(), std::mem::take(&mut self.warnings));
         let policy = self.scheme.name.to_owned();
-        ready(&Ready { name, pid: std::process::id(), policy, fronts, warnings });
+        let missing = std::mem::take(&mut self.missing);
+        let notes = self.host.notes();
+        let recovered = notes.past().filter_map(|event| control::recovered(&event.note)).collect();
+        let pid = std::process::id();
+        ready(&Ready { name, pid, policy, fronts, warnings, missing, recovered });
         notify::tell("READY=1");
         tracing::info!(array = %self.name, "serving");
 

@@ -18,6 +18,7 @@ use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::arena::Region;
 use crate::flash::{self, FlashError, NewFlash};
+use crate::holder::holder;
 
 /// How much is moved at once through memory that is aligned, for who comes with memory that isn't.
 const BOUNCE_BYTES: usize = 1 << 20;
@@ -52,11 +53,13 @@ pub enum OpenError {
     /// Another process has it, or it was given twice.
     #[error(
         "{path} is in use: mounted, part of another array, opened by another process, or given \
-         twice"
+         twice{}", by(*.holder)
     )]
     InUse {
         /// What was to be opened.
         path: PathBuf,
+        /// The process that has it, if it is known.
+        holder: Option<u32>,
     },
     /// A directory, socket, character device or the like.
     #[error("{path} is neither a regular file nor a block device")]
@@ -75,6 +78,10 @@ pub enum OpenError {
     /// It is to be modelled as an SSD, and can't be.
     #[error(transparent)]
     Flash(#[from] FlashError),
+}
+
+fn by(holder: Option<u32>) -> String {
+    holder.map(|process| format!("; process {process} has it")).unwrap_or_default()
 }
 
 /// The kinds of device.
@@ -135,14 +142,16 @@ impl Device {
         let (file, direct) = match opened {
             Ok(opened) => opened,
             Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
-                return Err(OpenError::InUse { path });
+                return Err(OpenError::InUse { path, holder: None });
             }
             Err(e) => return Err(refused(e)),
         };
         if kind == Kind::File && !options.read_only {
             match file.try_lock() {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path }),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(OpenError::InUse { path, holder: holder(&meta) });
+                }
                 Err(TryLockError::Error(e)) => return Err(refused(e)),
             }
         }

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::Facts;
-use ublkd::create::wall_clock;
 
-use crate::output::{Output, duration};
+use crate::output::{Output, ago};
 use crate::size::Size;
 
 /// Fails if one of them is no intact member.
@@ -141,8 +140,4 @@ fn state(state: SlotState) -> String {
         SlotState::Rebuilding { watermark } => format!("rebuilding (at stripe {watermark})"),
         SlotState::Failed => "failed".to_owned(),
     }
-}
-
-fn ago(since: u64) -> String {
-    duration(wall_clock().saturating_sub(since))
 }

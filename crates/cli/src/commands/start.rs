@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
-use raidcore::meta::AssembleOptions;
+use raidcore::meta::{AssembleError, AssembleOptions};
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
 use ublkd::control::Refusal;
-use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Ready, run};
+use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, run};
 use ublkd::host::HostConfig;
 use ublkd::members::OpenError;
 use ublkd::thread::become_io_flusher;
 
 use crate::args::StartArgs;
-use crate::output::{Output, print, refusal_of};
+use crate::output::{Output, ago, print, refusal_of};
 
 /// Where members are looked for by name.
 const DEVICES: &str = "/dev";
@@ -173,24 +173,42 @@ fn refusal(error: DaemonError) -> Refusal {
     Refusal { code: code.to_owned(), message: error.to_string(), hint: hint(&error) }
 }
 
-/// What to do about a member that is not there, or a policy that can't be followed.
+/// What to do about members that are not there, or a policy that can't be followed.
 fn hint(error: &DaemonError) -> Option<String> {
     if let DaemonError::Policy(error) = error {
         return Some(error.hint());
     }
-    let DaemonError::Attach(AttachError::Open(OpenError::Refused { source, .. })) = error else {
+    let DaemonError::Attach(error) = error else { return None };
+    if let AttachError::Open(OpenError::Refused { source, .. }) = error {
+        let hint = "connect it, or leave it out and start without it by --degraded";
+        return (source.kind() == ErrorKind::NotFound).then(|| hint.to_owned());
+    }
+    let AttachError::Assemble(AssembleError::TooManyMissing { missing, failed, .. }) = error else {
         return None;
     };
-    let absent = source.kind() == ErrorKind::NotFound;
-    absent.then(|| "connect it, or leave it out and start without it by --degraded".to_owned())
+    let connect = missing.iter().map(|m| format!("connect member {}", m.member.0));
+    let gone = failed.iter().filter_map(|m| {
+        Some(format!("member {} is out of service for {}", m.member.0, ago(m.since?)))
+    });
+    let hints: Vec<String> = connect.chain(gone).collect();
+    (!hints.is_empty()).then(|| hints.join("; "))
 }
 
 fn text(ready: &Ready) -> String {
     let warnings = ready.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let missing = ready.missing.iter().map(|Missing { member, device, since }| {
+        let since = match since {
+            Some(since) => format!("out of service for {}", ago(*since)),
+            None => "there when the array ran last, and out of service from now on".to_owned(),
+        };
+        format!("warning: started without member {member} (device {device}), {since}")
+    });
+    let recovered = ready.recovered.iter().map(|recovered| format!("note: {recovered}"));
     let plain = ready.policy.is_empty() || ready.policy == SCHEMES[0].name;
     let policy = if plain { String::new() } else { format!(", by the policy {}", ready.policy) };
     let head = format!("{} is running (process {}){policy}", ready.name, ready.pid);
     let fronts = ready.fronts.iter().map(|f| format!("  {} at {}", f.kind, f.address));
-    let lines: Vec<String> = warnings.chain([head]).chain(fronts).collect();
+    let lines = warnings.chain(missing).chain(recovered).chain([head]).chain(fronts);
+    let lines: Vec<String> = lines.collect();
     lines.join("\n")
 }

@@ -10,10 +10,9 @@ use ublkd::control::{
     ArrayReport, Client, Health, MemberReport, MemberState, PassReport, ScrubReport, StagingReport,
     running,
 };
-use ublkd::create::wall_clock;
 use ublkd::host::FlashReport;
 
-use crate::output::{Output, duration, refusal_of};
+use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
 
 /// How many events are shown.
@@ -191,10 +190,6 @@ fn flash(report: &FlashReport) -> String {
 
 fn shown(path: Option<&Path>) -> String {
     path.map_or_else(|| "(no device)".to_owned(), |path| path.display().to_string())
-}
-
-fn ago(since: u64) -> String {
-    duration(wall_clock().saturating_sub(since))
 }
 
 #[cfg(test)]

@@ -194,6 +194,30 @@ fn a_stale_member_is_left_out_and_untouched() {
 }
 
 #[test]
+fn missing_members_are_told_by_number_device_and_time() {
+    let world = tank();
+    let device =
+        |name: &str| world.run(&format!("examine {name} --json")).json()[0]["device"].clone();
+    let member = |number: u8, name: &str| {
+        format!("member {number} (device {})", device(name).as_str().expect("an identity"))
+    };
+    let (one, two) = (member(1, "m1"), member(2, "m2"));
+    let line = "start --background m0 m1";
+    let missing = format!("missing: {two}; there when the array ran last, so connect them");
+    refused(&world, THREE, line, &[&missing, "--degraded"]);
+    let said = world.run("start --background --degraded m0 m1").done();
+    let told = format!("without {two}, there when the array ran last, and out of service from now");
+    assert!(said.contains(&told), "{said}");
+    world.run("stop tank").done();
+    let said = world.run("start --background m0 m1").done();
+    assert!(said.contains(&format!("without {two}, out of service for ")), "{said}");
+    world.run("stop tank").done();
+    let missing = format!("missing: {one}; out of service before: {two}");
+    let hint = "connect member 1; member 2 is out of service for ";
+    refused(&world, THREE, "start --background --degraded m0", &[&missing, hint]);
+}
+
+#[test]
 fn a_front_end_that_can_not_serve_ends_the_start() {
     let world = tank();
     let start = |options: &str| world.run(&format!("start --background {options} m0 m1 m2"));

@@ -46,6 +46,22 @@ fn sigterm_stops_cleanly_with_clients_connected() {
     world.stop();
 }
 
+#[test]
+fn what_a_start_carries_out_is_told() {
+    let mut world = World::new("raid5", 3, 40).started();
+    assert_eq!(world.nbd().write(0, &[7; 4096], true), Ok(()));
+    world.kill();
+    let ready = world.start("");
+    let told = "1 entries of the journal were carried out (2 blocks";
+    let said = ready["recovered"][0].as_str().expect("it is told");
+    assert!(said.contains(told), "{ready:#}");
+    world.assert_event(&[told]);
+    assert_eq!(world.nbd().read(0, 4096), Ok(vec![7; 4096]));
+    world.stop();
+    assert_eq!(world.start("")["recovered"], serde_json::json!([]));
+    world.stop();
+}
+
 /// The kernel goes on to answer `stat` for a dead mount that was looked at.
 #[test]
 fn the_mount_of_a_killed_process_is_not_in_the_way() {

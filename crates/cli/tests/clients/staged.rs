@@ -51,8 +51,13 @@ impl Life {
         let there: Vec<&str> = there.map(|(_, member)| member.as_str()).collect();
         self.world.set_members(&there.join(" "));
         let degraded = if lost.is_some() { "--degraded" } else { "" };
-        self.world.start(&format!("--policy evenkeel {degraded}"));
+        let ready = self.world.start(degraded);
+        assert_eq!(self.world.status()["policy"], "evenkeel", "it is on record");
         let home = self.world.staging("reclaimed_bytes");
+        let told = ready["recovered"].as_array().expect("a list").iter().any(|note| {
+            note.as_str().is_some_and(|note| note.contains("brought home from the staging log"))
+        });
+        assert_eq!(told, home > 0, "{ready:#}");
         // What was not acknowledged may be torn where a member is lost in the same moment.
         self.ledger.check(&mut self.world.nbd(), lost.is_some());
         self.ledger.mend(&mut self.world.nbd(), true);

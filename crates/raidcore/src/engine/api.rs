@@ -332,6 +332,13 @@ pub enum Note {
     JournalReplayed {
         /// How many.
         entries: u32,
+        /// Blocks that they hold, redundancy included.
+        blocks: u64,
+    },
+    /// What an unclean stop had left in the staging log was brought home.
+    StagedReclaimed {
+        /// Blocks of users'.
+        blocks: u64,
     },
 }
 

@@ -556,7 +556,9 @@ impl Engine {
     fn record_start(&mut self, out: &mut Vec<Action>) {
         if !self.journal.replay.is_empty() {
             let entries = self.journal.replay.len() as u32;
-            out.push(Action::Note(Note::JournalReplayed { entries }));
+            let runs = self.journal.replay.iter().flat_map(|entry| &entry.runs);
+            let blocks = runs.map(|run| u64::from(run.to.blocks)).sum();
+            out.push(Action::Note(Note::JournalReplayed { entries, blocks }));
         }
         self.journal.replay = Vec::new();
         self.fail_missing();

@@ -259,15 +259,22 @@ impl Roster {
         options: AssembleOptions,
         warnings: &[Warning],
     ) -> Result<(), AssembleError> {
-        let missing: Vec<_> = (0u8..)
-            .zip(self.slots.iter().zip(&record.slots))
-            .filter(|(_, (image, slot))| image.is_none() && slot.state != SlotState::Failed)
-            .map(|(m, (_, slot))| MissingMember { member: MemberId(m), device: slot.device })
-            .collect();
+        let slots = (0u8..).zip(self.slots.iter().zip(&record.slots));
+        let absent = slots.filter(|(_, (image, _))| image.is_none()).map(|(member, (_, slot))| {
+            let since = (slot.state == SlotState::Failed).then_some(slot.since);
+            MissingMember { member: MemberId(member), device: slot.device, since }
+        });
+        let (failed, missing): (Vec<_>, Vec<_>) = absent.partition(|m| m.since.is_some());
         let (lost, redundancy) = (self.lost(record), record.geometry.redundancy());
         let left_out = warnings.to_vec();
         if lost > redundancy {
-            return Err(AssembleError::TooManyMissing { lost, redundancy, missing, left_out });
+            return Err(AssembleError::TooManyMissing {
+                lost,
+                redundancy,
+                missing,
+                failed,
+                left_out,
+            });
         }
         if !missing.is_empty() && !options.degraded {
             return Err(AssembleError::Incomplete { missing, left_out });

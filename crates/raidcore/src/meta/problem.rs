@@ -13,8 +13,11 @@ use crate::units::MemberId;
 pub struct MissingMember {
     /// Its place.
     pub member: MemberId,
-    /// The device that the array expects there.
+    /// The device that the array expects there, or that was there last.
     pub device: DeviceUuid,
+    /// Since when it is out of service, in seconds since 1970; none if it was there when the array
+    /// ran last.
+    pub since: Option<u64>,
 }
 
 impl fmt::Display for MissingMember {
@@ -100,7 +103,8 @@ pub enum AssembleError {
     },
     /// Members are missing that were in service when the array stopped.
     #[error(
-        "missing: {}; connect them, or start without them by --degraded{}",
+        "missing: {}; there when the array ran last, so connect them, or start without them by \
+         --degraded{}",
         List(.missing),
         Also(.left_out)
     )]
@@ -113,8 +117,9 @@ pub enum AssembleError {
     /// More members are missing than the redundancy makes up for.
     #[error(
         "{lost} members are missing, failed or being rebuilt, the array can do without \
-         {redundancy}; not there though expected: {}{}",
+         {redundancy}; missing: {}; out of service before: {}{}",
         List(.missing),
+        List(.failed),
         Also(.left_out)
     )]
     TooManyMissing {
@@ -124,6 +129,8 @@ pub enum AssembleError {
         redundancy: usize,
         /// Those that the array expects.
         missing: Vec<MissingMember>,
+        /// Those that are out of service for longer.
+        failed: Vec<MissingMember>,
         /// Images that were given but can't be used.
         left_out: Vec<Warning>,
     },

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
 pub use report::level_name;
+pub(crate) use report::recovered;
 pub use report::{
     ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
     ScrubReport, SpareReport, Task,

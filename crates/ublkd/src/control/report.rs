@@ -508,8 +508,18 @@ pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) 
         Note::SpareActivated { member, device } => {
             format!("a spare{} takes the place of member {}", named(device), member.0)
         }
-        Note::JournalReplayed { entries } => {
-            format!("after an unclean stop, {entries} entries of the journal were carried out")
+        Note::JournalReplayed { entries, blocks } => format!(
+            "after an unclean stop, {entries} entries of the journal were carried out ({blocks} \
+             blocks, redundancy included)"
+        ),
+        Note::StagedReclaimed { blocks } => {
+            format!("after an unclean stop, {blocks} blocks were brought home from the staging log")
         }
     }
+}
+
+/// What a start has brought home, in words, if a note tells that.
+pub(crate) fn recovered(note: &Note) -> Option<String> {
+    let tells = matches!(note, Note::JournalReplayed { .. } | Note::StagedReclaimed { .. });
+    tells.then(|| describe(note, |_| None))
 }

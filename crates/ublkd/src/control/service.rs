@@ -124,7 +124,8 @@ impl Service {
                 | Note::PassStarted(_)
                 | Note::PassEnded(..)
                 | Note::SpareActivated { .. }
-                | Note::JournalReplayed { .. } => tracing::info!("{text}"),
+                | Note::JournalReplayed { .. }
+                | Note::StagedReclaimed { .. } => tracing::info!("{text}"),
             }
             let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
             if events.len() == EVENTS_TOLD {

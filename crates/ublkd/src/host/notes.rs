@@ -27,6 +27,11 @@ pub struct Notes {
 }
 
 impl Notes {
+    /// What has happened and was not followed yet, as far as it is kept.
+    pub fn past(&self) -> impl Iterator<Item = &Event> {
+        self.past.iter()
+    }
+
     /// The next event, as soon as there is one; `None` when the data thread has ended. Events are
     /// left out for who lags by more than 256.
     pub async fn next(&mut self) -> Option<Event> {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::super::background::Stopping;
 use super::super::job::Work;
-use super::super::{Action, Engine, JobId, Phase};
+use super::super::{Action, Engine, JobId, Note, Phase};
 use super::{Entry, Kind};
 use crate::geometry::Role;
 use crate::plan::Piece;
@@ -79,6 +79,8 @@ impl Engine {
             Some(ticket) if !self.flusher.is_over(ticket) => {}
             Some(_) if self.flusher.has_failed() => self.phase = Phase::Broken,
             Some(_) if !self.staging.entries.is_empty() => {
+                let blocks = self.counters.reclaimed_blocks;
+                out.push(Action::Note(Note::StagedReclaimed { blocks }));
                 self.staging.reset();
                 self.recorder.record.staging_epoch += 1;
                 self.record_change(out);

@@ -1,0 +1,30 @@
+//! Members that an array is started without.
+
+use raidcore::meta::{Assembled, SlotState};
+use serde::{Deserialize, Serialize};
+
+/// A member without a device, or with one that is no longer used.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Missing {
+    /// Its number.
+    pub member: u8,
+    /// The identity of the device that was there last.
+    pub device: String,
+    /// Since when it is out of service, in seconds since 1970; none if it was there when the array
+    /// ran last.
+    pub since: Option<u64>,
+}
+
+impl Missing {
+    /// Those of an assembled array.
+    pub(super) fn of(assembled: &Assembled) -> Vec<Self> {
+        let slots = assembled.slots.iter().zip(&assembled.record.slots);
+        let missing = (0u8..).zip(slots).filter(|(_, (image, _))| image.is_none());
+        let missing = missing.map(|(member, (_, slot))| Self {
+            member,
+            device: slot.device.to_string(),
+            since: (slot.state == SlotState::Failed).then_some(slot.since),
+        });
+        missing.collect()
+    }
+}
