@@ -71,24 +71,26 @@ pub struct Steer {
 }
 
 impl Steer {
-    fn pays(&mut self, read: bool, blocks: u32) -> bool {
-        let trials = self.trials.as_mut();
-        trials.is_none_or(|trials| trials[usize::from(!read)].choose(blocks))
+    fn pays(&mut self, now: Instant, read: bool, blocks: u32) -> bool {
+        let Some(trials) = &mut self.trials else { return true };
+        let trial = &mut trials[usize::from(!read)];
+        trial.look(now, blocks);
+        trial.choose(blocks)
     }
 }
 
 impl Place for Steer {
-    fn takes(&mut self, _: Instant, detour: Detour) -> bool {
-        self.reads.is_some_and(|reads| reads.takes(detour)) && self.pays(true, detour.blocks)
+    fn takes(&mut self, now: Instant, detour: Detour) -> bool {
+        self.reads.is_some_and(|reads| reads.takes(detour)) && self.pays(now, true, detour.blocks)
     }
 
     fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
         self.hedge.as_ref()?.patience(blocks)
     }
 
-    fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {
+    fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {
         self.writes.is_some_and(|writes| writes.stages(redirect))
-            && (redirect.staged || self.pays(false, redirect.blocks))
+            && (redirect.staged || self.pays(now, false, redirect.blocks))
     }
 
     fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {

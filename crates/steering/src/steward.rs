@@ -148,6 +148,12 @@ impl Steward {
         self.busy
     }
 
+    /// For how long a member has been busy by now, if it is.
+    #[must_use]
+    pub fn busy_for(&self, now: Instant, member: usize) -> Option<Duration> {
+        self.busy.has(member).then(|| now - self.busy_times[member].0)
+    }
+
     /// For how long a member has been busy in all.
     #[must_use]
     pub fn busy_time(&self, now: Instant, member: usize) -> Duration {

@@ -10,6 +10,7 @@
 
 use core::time::Duration;
 
+use det::Instant;
 use raidcore::engine::{Part, Way};
 
 /// Requests of more blocks are large.
@@ -78,6 +79,11 @@ impl Class {
         around > f64::from(MUCH) * calm
     }
 
+    /// Whether leading around is found to lose.
+    fn rests(&self) -> bool {
+        self.is_in_question() && !self.is_better()
+    }
+
     fn is_better(&self) -> bool {
         // A few that had to wait tell enough.
         let home = (self.home.count >= ENOUGH / 4).then_some(self.home.nanos);
@@ -92,6 +98,14 @@ impl Class {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trial {
     classes: [Class; 2],
+    turned: [Turned; 2],
+}
+
+/// When what is done with requests of one size has changed last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turned {
+    rests: bool,
+    at: Option<Instant>,
 }
 
 impl Trial {
@@ -102,6 +116,15 @@ impl Trial {
     /// Whether to lead a request of so many blocks around, which could be.
     pub fn choose(&mut self, blocks: u32) -> bool {
         self.class(blocks).choose()
+    }
+
+    /// Takes note of when leading requests of so many blocks around begins and ceases to rest.
+    pub fn look(&mut self, now: Instant, blocks: u32) {
+        let rests = self.class(blocks).rests();
+        let turned = &mut self.turned[usize::from(blocks > SMALL)];
+        if turned.rests != rests {
+            *turned = Turned { rests, at: Some(now) };
+        }
     }
 
     /// A request has ended.
@@ -116,9 +139,11 @@ impl Trial {
 
     /// What was found out; `names` are of what is done with small requests and with large ones.
     pub fn parts(&self, names: [&'static str; 2]) -> impl Iterator<Item = Part> {
-        self.classes.into_iter().zip(names).map(|(class, name)| Part {
+        let classes = self.classes.into_iter().zip(self.turned);
+        classes.zip(names).map(|((class, turned), name)| Part {
             name,
-            on: !class.is_in_question() || class.is_better(),
+            on: !class.rests(),
+            since: turned.at.filter(|_| turned.rests == class.rests()),
             calm: class.calm.duration(),
             around: class.around.duration(),
             home: class.home.duration(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use det::Instant;
 use raidcore::engine::Way;
 use steering::trial::Trial;
 
@@ -43,6 +44,27 @@ fn nobody_waits_on_purpose_while_the_way_around_is_short() {
 fn a_long_way_around_is_taken_if_waiting_takes_longer() {
     let count = led_around(&mut trial(), 1, 400, 50_000);
     assert!((960..1000).contains(&count), "{count}");
+}
+
+#[test]
+fn it_is_known_since_when_who_loses_rests() {
+    let mut trial = trial();
+    let at = |seconds| Instant::ORIGIN + Duration::from_secs(seconds);
+    let large = |trial: &Trial| {
+        let part = trial.parts(["small", "large"]).nth(1).expect("there are two");
+        (part.on, part.since)
+    };
+    trial.look(at(1), 256);
+    assert_eq!(large(&trial), (true, None));
+    led_around(&mut trial, 256, 5_000, 800);
+    trial.look(at(2), 256);
+    trial.look(at(3), 256);
+    assert_eq!(large(&trial), (false, Some(at(2))));
+    led_around(&mut trial, 256, 5_000, 50_000);
+    led_around(&mut trial, 256, 5_000, 50_000);
+    trial.look(at(4), 1);
+    trial.look(at(5), 256);
+    assert_eq!(large(&trial), (true, Some(at(5))));
 }
 
 #[test]

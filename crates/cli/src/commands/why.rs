@@ -7,10 +7,9 @@ use anyhow::Result;
 use serde_json::json;
 use steering::detect::{Kind, Mood};
 use ublkd::control::{Client, WhyReport};
-use ublkd::create::wall_clock;
 use ublkd::host::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict};
 
-use crate::output::{Output, duration};
+use crate::output::{Output, ago};
 
 /// How many verdicts are shown.
 const VERDICTS_SHOWN: usize = 8;
@@ -32,6 +31,7 @@ fn text(name: &str, report: &WhyReport) -> String {
             report.policy
         ),
     ];
+    lines.extend(report.policy_since.map(|since| format!("        for {}", ago(since))));
     lines.extend(report.parts.iter().map(part));
     lines.push(String::new());
     lines.extend(report.members.iter().map(member));
@@ -57,8 +57,13 @@ fn part(part: &PartReport) -> String {
     ];
     let means: Vec<String> = means.into_iter().flatten().collect();
     let means = if means.is_empty() { "there was none yet".into() } else { means.join(", ") };
-    let rests = if part.on { "" } else { " (rests, as it would take longer)" };
-    format!("        {}{rests}: {means}", part.name)
+    let since = part.since.map(|since| format!(" for {}", ago(since))).unwrap_or_default();
+    let state = match part.on {
+        true if since.is_empty() => String::new(),
+        true => format!(" (again{since})"),
+        false => format!(" (rests{since}, as it would take longer)"),
+    };
+    format!("        {}{state}: {means}", part.name)
 }
 
 fn member(member: &MemberWhy) -> String {
@@ -68,7 +73,14 @@ fn member(member: &MemberWhy) -> String {
         Known::Told { busy: false } => ("free", "it says so itself".to_owned()),
         Known::Detected(detected) => (mood(detected.mood), judged(detected)),
     };
-    format!("  member {:<3} {mood:<8} {how}", member.member)
+    let busy =
+        member.busy_us.map(|us| format!("gone around for {:.1} ms by now; ", us as f64 / 1e3));
+    let (reads, writes) = (member.detours, member.staged_writes);
+    let around = match (reads, writes) {
+        (0, 0) => String::new(),
+        _ => format!("; {reads} reads went around it, {writes} writes were staged because of it"),
+    };
+    format!("  member {:<3} {mood:<8} {}{how}{around}", member.member, busy.unwrap_or_default())
 }
 
 fn mood(mood: Mood) -> &'static str {
@@ -114,6 +126,6 @@ fn advised(name: &str, advice: &AdviceReport) -> String {
 }
 
 fn verdict(verdict: &Verdict) -> String {
-    let ago = duration(wall_clock().saturating_sub(verdict.at));
+    let ago = ago(verdict.at);
     format!("  {ago:>14} ago  member {}: {}", verdict.member, verdict.text)
 }

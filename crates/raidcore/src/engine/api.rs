@@ -424,6 +424,18 @@ pub struct MemberStatus {
     pub read_errors: u64,
     /// Write errors since the start.
     pub write_errors: u64,
+    /// What went around it.
+    pub avoided: Avoided,
+}
+
+/// Requests, or parts of them that lie in one stripe, that went around a busy member since the start.
+/// One can have gone around several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Avoided {
+    /// Reads that were served by the others.
+    pub reads: u64,
+    /// Writes that were staged on others.
+    pub writes: u64,
 }
 
 /// A background pass, for people.

@@ -116,6 +116,8 @@ struct Member {
     unwritable: bool,
     read_errors: u64,
     write_errors: u64,
+    /// Reads that went around it while it was busy, and writes that were staged because of it.
+    avoided: Avoided,
     in_flight: u32,
 }
 

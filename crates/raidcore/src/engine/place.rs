@@ -12,7 +12,7 @@ use det::Instant;
 
 use super::job::Work;
 use super::{Engine, JobId};
-use crate::geometry::Level;
+use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};
 use crate::units::{MemberId, Set, Stripe};
 
@@ -96,6 +96,8 @@ pub struct Part {
     pub name: &'static str,
     /// Whether it does it now: a part that is found to lose rests.
     pub on: bool,
+    /// Since when, if it ever changed.
+    pub since: Option<Instant>,
     /// How long requests take on average that it need not concern itself with; nothing if there was
     /// none yet, as below.
     pub calm: Option<Duration>,
@@ -205,6 +207,11 @@ impl Engine {
             self.places.extra += u64::from(extra);
             self.counters.detours += 1;
             self.counters.detour_blocks += u64::from(extra);
+            let job = &self.jobs[id];
+            let home = |role: Role| self.geo.member(job.stripe, role).index();
+            let homes = job.pieces.iter().map(|piece| home(piece.role)).fold(Set::EMPTY, Set::with);
+            let around = homes.and(self.places.busy);
+            around.for_each(|member| self.members[member].avoided.reads += 1);
         }
         takes
     }

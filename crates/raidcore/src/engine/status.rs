@@ -40,6 +40,7 @@ impl Engine {
             since: slot.since,
             read_errors: m.read_errors,
             write_errors: m.write_errors,
+            avoided: m.avoided,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Engine, Part};
+use raidcore::engine::{Avoided, Engine, MemberStatus, Part};
 use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
 use steering::Steward;
@@ -18,6 +18,9 @@ const VERDICTS_TOLD: usize = 32;
 pub struct WhyReport {
     /// What is done about garbage collection.
     pub policy: String,
+    /// Since when, in seconds since 1970, if that is on record.
+    #[serde(default)]
+    pub policy_since: Option<u64>,
     /// Reads that went around busy members, and the blocks that these have read beyond what was
     /// asked for, since the start.
     pub detours: (u64, u64),
@@ -41,6 +44,10 @@ pub struct PartReport {
     pub name: String,
     /// Whether it does it now; it rests while it is found to lose.
     pub on: bool,
+    /// Since when, in seconds since 1970; none if it never changed since the policy was set or the
+    /// array started.
+    #[serde(default)]
+    pub since: Option<u64>,
     /// In µs, if nobody busy is in their way.
     pub calm_us: Option<f64>,
     /// In µs, if they are led around who is busy.
@@ -50,11 +57,12 @@ pub struct PartReport {
 }
 
 impl PartReport {
-    fn of(part: Part) -> Self {
+    fn of(part: Part, wall_at: impl Fn(Instant) -> u64) -> Self {
         let micros = |took: Option<Duration>| took.map(|took| took.as_secs_f64() * 1e6);
         Self {
             name: part.name.to_owned(),
             on: part.on,
+            since: part.since.map(wall_at),
             calm_us: micros(part.calm),
             around_us: micros(part.around),
             home_us: micros(part.home),
@@ -67,6 +75,15 @@ impl PartReport {
 pub struct MemberWhy {
     /// Its number.
     pub member: u8,
+    /// For how long it has been gone around by now, in µs; none if it is not.
+    #[serde(default)]
+    pub busy_us: Option<u64>,
+    /// Reads that went around it, since the start.
+    #[serde(default)]
+    pub detours: u64,
+    /// Writes that were staged on others because of it, since the start.
+    #[serde(default)]
+    pub staged_writes: u64,
     /// What is known of it.
     #[serde(flatten)]
     pub known: Known,
@@ -162,19 +179,33 @@ impl WhyReport {
         engine: &Engine,
     ) -> Self {
         let counters = engine.counters();
+        let wall_at = |at: Instant| wall.saturating_sub((now - at).as_secs());
         let mut parts = Vec::new();
         if let Some(policy) = engine.place_policy() {
-            policy.tell(&mut |part| parts.push(PartReport::of(part)));
+            policy.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
         }
         let steward = steward.filter(|_| scheme.goes_around());
         let known = |member: usize| {
             let asked = steward.filter(|(devices, _)| devices[member].is_some());
             asked.map_or(Known::Nothing, |(_, steward)| Known::of(steward, member))
         };
+        let member = |status: MemberStatus| {
+            let Avoided { reads, writes } = status.avoided;
+            let number = status.member.index();
+            let busy_for = steward.and_then(|(_, steward)| steward.busy_for(now, number));
+            MemberWhy {
+                member: status.member.0,
+                busy_us: busy_for.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+                detours: reads,
+                staged_writes: writes,
+                known: known(number),
+            }
+        };
+        let on_record = engine.policy().filter(|policy| policy.name.as_str() == scheme.name);
         let detector =
             steward.and_then(|(_, steward)| steward.signals()).map(|signals| signals.detector());
         let verdict = |decision: &Decision| Verdict {
-            at: wall.saturating_sub((now - decision.at).as_secs()),
+            at: wall_at(decision.at),
             member: decision.member as u8,
             right: match decision.outcome {
                 Outcome::Open => None,
@@ -186,12 +217,11 @@ impl WhyReport {
         let recent = detector.into_iter().flat_map(|detector| detector.log().recent());
         Self {
             policy: scheme.name.to_owned(),
+            policy_since: on_record.map(|policy| policy.since),
             detours: (counters.detours, counters.detour_blocks),
             staged: (counters.staged_writes, counters.staged_blocks),
             parts,
-            members: (0..engine.geometry().members())
-                .map(|member| MemberWhy { member: member as u8, known: known(member) })
-                .collect(),
+            members: engine.members().map(member).collect(),
             advice: detector.into_iter().flat_map(|d| d.advice()).map(AdviceReport::of).collect(),
             verdicts: recent.take(VERDICTS_TOLD).map(verdict).collect(),
         }

@@ -1,6 +1,6 @@
 //! An array's metrics: which there are, what they are called, and what they mean.
 
-use raidcore::engine::{ArrayHealth, PassKind};
+use raidcore::engine::{ArrayHealth, MemberStatus, PassKind};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
@@ -48,6 +48,12 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         .sample(&[name], status.spares.len());
     text.gauge("evenkeel_dirty_regions", "Regions marked in the write-intent bitmap.")
         .sample(&[name], status.dirty_regions.0);
+    let since = status.policy.filter(|policy| policy.name.as_str() == metrics.scheme.name);
+    let mut policy = text.gauge(
+        "evenkeel_policy_timestamp_seconds",
+        "When the array was told to follow its policy, in seconds since 1970.",
+    );
+    since.into_iter().for_each(|since| policy.sample(&[name], since.since));
     let mut staged = text.gauge("evenkeel_staged_bytes", "In the staging log, not at home yet.");
     if let Some(staging) = &status.staging {
         staged.sample(&[name], staging.dirty * BLOCK_BYTES as u64);
@@ -160,6 +166,22 @@ impl<'a> Members<'a> {
             let all = ["up", "rebuilding", "failed"];
             states.states(&[("array", self.array), ("member", number)], "state", &all, state);
         }
+        let mut around = |metric, help, value: fn(&MemberStatus) -> u64| {
+            let mut family = text.counter(metric, help);
+            for ((number, _), member) in self.members.iter().zip(&metrics.status.members) {
+                family.sample(&[("array", self.array), ("member", number)], value(member));
+            }
+        };
+        around(
+            "evenkeel_member_detours_total",
+            "Reads that went around the member as it was busy; one can have gone around several.",
+            |member| member.avoided.reads,
+        );
+        around(
+            "evenkeel_member_staged_writes_total",
+            "Writes staged on others as the member was busy; it can have been several at once.",
+            |member| member.avoided.writes,
+        );
         let mut errors = text.counter(
             "evenkeel_member_errors_total",
             "I/O errors of a member since the start, whether corrected or not.",

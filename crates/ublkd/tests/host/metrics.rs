@@ -127,6 +127,9 @@ fn a_page_tells_what_has_happened() {
         let bytes = of(&before, &format!("evenkeel_member_io_bytes_total{{{labels}}}"));
         assert!(bytes >= 4096.0 * count, "{bytes} bytes");
     }
+    for name in ["evenkeel_member_detours_total", "evenkeel_member_staged_writes_total"] {
+        assert_eq!(of(&before, &format!("{name}{{array=\"tank\",member=\"2\"}}")), 0.0);
+    }
     world.handle.command(Command::Fail(MemberId(1))).wait().unwrap();
     world.client.churn(100);
     world.client.settle();

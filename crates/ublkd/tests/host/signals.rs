@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 use steering::Source;
+use steering::detect::Mood;
 use steering::scheme::Scheme;
 use ublkd::flash::Named;
-use ublkd::host::{HostConfig, HostHandle, Known};
+use ublkd::host::{HostConfig, HostHandle, Known, MemberWhy};
 
 use crate::array::{Client, Files};
 use crate::{config, open};
@@ -86,6 +87,11 @@ fn reads_go_around_members_that_are_slow_though_they_say_nothing() {
         assert!(known.late <= known.judged);
         (judged + known.judged, settled + known.right + known.wrong)
     });
+    let around: u64 = why.members.iter().map(|member| member.detours).sum();
+    assert!(around >= why.detours.0, "each has gone around somebody: {why:?}");
+    let busy =
+        |member: &MemberWhy| matches!(&member.known, Known::Detected(d) if d.mood == Mood::Busy);
+    assert!(why.members.iter().all(|m| m.busy_us.is_none() || busy(m)), "{why:?}");
     assert!(judged > 0 && why.detours.0 > 0 && !why.verdicts.is_empty(), "{why:?}");
     assert!(settled >= why.verdicts.iter().filter(|v| v.text.contains("over")).count() as u64);
     // Who decides that reads go home decides it for all.

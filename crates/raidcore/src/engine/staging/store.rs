@@ -80,21 +80,30 @@ impl Engine {
         room
     }
 
+    /// The busy members that a write as it is planned would have to wait for.
+    fn write_waits_for(&self, id: JobId) -> Set {
+        let job = &self.jobs[id];
+        let region = self.areas.region(job.stripe);
+        // A region's bit goes to all members.
+        let marks = self.recorder.record.consistency != meta::Consistency::Resync
+            && !self.bitmap.map.get(region);
+        if marks || self.places.busy.is_empty() {
+            return self.places.busy;
+        }
+        let touched = job.plan.reads.iter().chain(&job.plan.writes);
+        let members = touched.map(|io| self.geo.member(job.stripe, io.role).index());
+        members.fold(Set::EMPTY, Set::with).and(self.places.busy)
+    }
+
     /// What the policy is asked about.
     fn redirect(&self, id: JobId) -> Redirect {
         let job = &self.jobs[id];
         let busy = |role: Role| self.places.busy.has(self.geo.member(job.stripe, role).index());
-        let region = self.areas.region(job.stripe);
-        // A region's bit goes to all members.
-        let marks = self.recorder.record.consistency != meta::Consistency::Resync
-            && !self.bitmap.map.get(region)
-            && !self.places.busy.is_empty();
-        let mut touched = job.plan.reads.iter().chain(&job.plan.writes);
         let (used, len) = self.staging.used();
         Redirect {
             blocks: job.piece_blocks(),
             data_busy: job.pieces.iter().any(|piece| busy(piece.role)),
-            busy: marks || touched.any(|io| busy(io.role)),
+            busy: !self.write_waits_for(id).is_empty(),
             staged: job.covers,
             used: used as f64 / len as f64,
         }
@@ -150,6 +159,8 @@ impl Engine {
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let room = self.staged_blocks(id) + RESERVE;
         let Some(holders) = self.holders_for(room, self.places.busy) else { return Stage::Plan };
+        let around = self.write_waits_for(id);
+        around.for_each(|member| self.members[member].avoided.writes += 1);
         self.write_staged(id, Kind::Data, holders, out);
         self.counters.staged_writes += 1;
         Stage::Settle
