@@ -112,7 +112,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
 
 /// A staging log, for people.
 pub(crate) fn staged(log: &StagingReport) -> String {
-    let StagingReport { writes, full, .. } = *log;
+    let &StagingReport { writes, full, .. } = log;
     let dirty = match Size(log.dirty_bytes) {
         Size(0) => "all is at home".to_owned(),
         dirty if log.draining => format!("draining: {dirty}"),
@@ -211,13 +211,18 @@ mod tests {
             read_bytes: mib,
             reclaimed_bytes: 28 * mib,
             full: 3,
+            lost_bytes: 0,
+            lost: Vec::new(),
         };
         assert_eq!(
             staged(&log),
             "12 MiB not at home yet; 20 MiB of 64 MiB in use; 1234 writes (40 MiB) staged, 28 MiB \
              brought home, 3 found no room; the table takes 2 MiB"
         );
-        assert!(staged(&StagingReport { draining: true, ..log }).starts_with("draining: 12 MiB; "));
+        assert!(
+            staged(&StagingReport { draining: true, ..log.clone() })
+                .starts_with("draining: 12 MiB; ")
+        );
         assert!(staged(&StagingReport { dirty_bytes: 0, ..log }).starts_with("all is at home; "));
     }
 }

@@ -109,7 +109,7 @@ impl Outcome {
     /// What it did, in words.
     fn told(&self) -> String {
         let (detours, _) = self.report.detours;
-        let staged = self.report.staging.map_or_else(String::new, |log| {
+        let staged = self.report.staging.as_ref().map_or_else(String::new, |log| {
             format!(", {} writes ({}) were staged", log.writes, Size(log.written_bytes))
         });
         let drives = self.report.members.iter().filter_map(|member| member.flash.as_ref());

@@ -392,6 +392,9 @@ pub struct Status {
     pub policy: Option<Policy>,
     /// The staging log, if there is one.
     pub staging: Option<StagingStatus>,
+    /// Blocks whose latest content was staged, and can't be read from any member that held it: reads
+    /// fail until they are written or discarded. Where each range of them begins, and how many.
+    pub lost: alloc::vec::Vec<(Lba, u64)>,
     /// Counters since the start.
     pub counters: Counters,
 }

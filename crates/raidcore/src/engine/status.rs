@@ -25,6 +25,7 @@ impl Engine {
             pace: self.background.pace,
             policy: self.policy(),
             staging: self.staging_status(),
+            lost: self.staging.lost(&self.geo),
             counters: self.counters,
         }
     }

@@ -1,5 +1,6 @@
 //! What has to go wrong at one moment for the staging log to be at fault.
 
+use raidcore::engine::{ArrayHealth, Note};
 use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::Set;
 
@@ -164,4 +165,84 @@ fn what_was_staged_is_void_when_it_is_at_home_for_good() {
         world.drain();
         assert_eq!(world.read_one(0), version);
     }
+}
+
+/// A block that was staged can't be read from either of those that hold it. Then one of these is
+/// replaced, which can't be done with before the log is empty.
+fn with_a_lost_block() -> (World, u64) {
+    let mut world = staging_world(1);
+    world.beyond = true;
+    world.busy(0);
+    world.write_one(0);
+    let beside = world.write_one(1);
+    let (start, _) = world.areas.staging();
+    for disk in 1..3 {
+        // The first entry's header is before it.
+        world.disks[disk].bad.insert(start.0 + 1, FOR_GOOD);
+    }
+    world.command(Command::Fail(MemberId(1)));
+    let spare = world.new_spare();
+    world.command(spare);
+    world.turns(20_000);
+    assert_ne!(world.engine.array_health(), ArrayHealth::Online, "the log is not empty");
+    (world, beside)
+}
+
+#[test]
+fn blocks_that_are_lost_are_told_and_others_of_their_stripe_are_read() {
+    let (mut world, beside) = with_a_lost_block();
+    assert_eq!(world.engine.status().lost, [(Lba(0), 1)]);
+    world.read_one(0);
+    assert_eq!(world.last(), Err(RequestError::Io));
+    assert_eq!(world.read_one(1), beside);
+}
+
+#[test]
+fn a_rebuild_ends_when_lost_blocks_are_written_or_discarded() {
+    for op in [Op::Write, Op::WriteZeroes, Op::Discard] {
+        let (mut world, beside) = with_a_lost_block();
+        world.ask(0, op, 0, 1);
+        let version = version_of(0, &world.memory.payload[0][0]);
+        world.drain();
+        assert_eq!(world.last(), Ok(()));
+        assert_eq!(world.engine.status().lost, []);
+        world.turns(20_000);
+        assert_eq!(world.engine.array_health(), ArrayHealth::Online, "{op:?}");
+        assert_eq!(world.dirty(), 0);
+        let expected = if op == Op::Write { version } else { 0 };
+        assert_eq!((world.read_one(0), world.read_one(1)), (expected, beside));
+    }
+}
+
+#[test]
+fn what_a_start_brings_home_is_told() {
+    let mut world = staging_world(1);
+    world.busy(0);
+    world.write_one(0);
+    world.write_one(1);
+    world.cut_power();
+    world.drain();
+    let told = Note::StagedReclaimed { blocks: 2 };
+    assert!(world.notes.contains(&told), "{:?}", world.notes);
+    world.restart();
+    assert!(!world.notes.contains(&told), "it is at home: {:?}", world.notes);
+}
+
+#[test]
+fn who_is_gone_around_is_counted() {
+    let mut world = staging_world(1);
+    let avoided = |world: &World| -> Vec<(u64, u64)> {
+        world.engine.members().map(|m| (m.avoided.reads, m.avoided.writes)).collect()
+    };
+    world.write_one(0);
+    assert_eq!(avoided(&world), [(0, 0); 3]);
+    world.busy(0);
+    world.read_one(0);
+    assert_eq!(avoided(&world), [(1, 0), (0, 0), (0, 0)]);
+    world.write_one(0);
+    assert_eq!(avoided(&world), [(1, 1), (0, 0), (0, 0)]);
+    // Its parity is on member 2.
+    world.busy(2);
+    world.write_one(2);
+    assert_eq!(avoided(&world), [(1, 1), (0, 0), (0, 1)]);
 }

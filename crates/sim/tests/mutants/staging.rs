@@ -92,6 +92,12 @@ pub(crate) const STAGING: &[Mutant] = &[
         "if !MUTANT && job.tags.len() > 1 && covered(row) {",
     ),
     mutant(
+        "staged: what shares a stripe with lost blocks stays when these are written",
+        "engine/staging/store.rs",
+        "self.staging.try_stripe_again(stripe);",
+        "if !MUTANT { self.staging.try_stripe_again(stripe); }",
+    ),
+    mutant(
         "staged: reads pass it by",
         "engine/staging/fetch.rs",
         "if job.work != Work::Read || !alone || !self.staging.concerns(job.stripe) {",

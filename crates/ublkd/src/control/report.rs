@@ -317,6 +317,7 @@ impl ArrayReport {
         }
         let members = self.members.iter();
         problems.extend(members.filter_map(|member| self.problem_of(member)));
+        problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
         if let Some(pass) = &self.pass {
             problems.extend(pass.problem(name));
         }

@@ -5,8 +5,16 @@ use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 use steering::scheme::{SCHEMES, Scheme};
 
+use super::Problem;
+
+/// How many ranges of lost blocks are told.
+const RANGES_TOLD: usize = 16;
+
+/// How many of these are told to people.
+const RANGES_SAID: usize = 4;
+
 /// How a staging log is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StagingReport {
     /// What is not at home yet.
     pub dirty_bytes: u64,
@@ -30,6 +38,12 @@ pub struct StagingReport {
     pub reclaimed_bytes: u64,
     /// Writes that would have been staged, but there was no room.
     pub full: u64,
+    /// What is staged, not at home, and can't be read from any member that held it.
+    #[serde(default)]
+    pub lost_bytes: u64,
+    /// Where that begins and how much it is, in bytes as users count them: the first 16 ranges.
+    #[serde(default)]
+    pub lost: Vec<(u64, u64)>,
 }
 
 impl StagingReport {
@@ -50,6 +64,36 @@ impl StagingReport {
             read_bytes: bytes(counters.staged_reads),
             reclaimed_bytes: bytes(counters.reclaimed_blocks),
             full: counters.staging_full,
+            lost_bytes: bytes(status.lost.iter().map(|&(_, blocks)| blocks).sum()),
+            lost: status
+                .lost
+                .iter()
+                .take(RANGES_TOLD)
+                .map(|&(first, blocks)| (bytes(first.0), bytes(blocks)))
+                .collect(),
+        })
+    }
+
+    /// What is wrong with the log of the array called `name`.
+    pub(super) fn problem(&self, name: &str) -> Option<Problem> {
+        if self.lost_bytes == 0 {
+            return None;
+        }
+        let ranges = self.lost.iter().take(RANGES_SAID);
+        let ranges = ranges.map(|(first, bytes)| format!("{bytes} at {first}"));
+        let ranges: Vec<String> = ranges.collect();
+        let more = if self.lost.len() > RANGES_SAID { ", ..." } else { "" };
+        Some(Problem {
+            what: format!(
+                "{} bytes that were written can't be read from any member that held them: {}{more}",
+                self.lost_bytes,
+                ranges.join(", ")
+            ),
+            since: None,
+            action: format!(
+                "write or discard them (`evenkeel status {name} --json` tells all that is known): \
+                 until then reads of them fail, and no rebuild ends"
+            ),
         })
     }
 }
@@ -78,5 +122,38 @@ impl NoStagingLog {
              reserved:64M`); policies that need none are {}",
             others.join(", ")
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_blocks_are_named() {
+        let mut report = StagingReport {
+            dirty_bytes: 8192,
+            staged_bytes: 8192,
+            used_bytes: 16384,
+            capacity_bytes: 1 << 20,
+            table_bytes: 1 << 16,
+            draining: false,
+            writes: 2,
+            written_bytes: 8192,
+            read_bytes: 0,
+            reclaimed_bytes: 0,
+            full: 0,
+            lost_bytes: 0,
+            lost: Vec::new(),
+        };
+        assert_eq!(report.problem("tank"), None);
+        (report.lost_bytes, report.lost) = (5 << 12, vec![(1 << 20, 8192), (3 << 20, 12288)]);
+        let problem = report.problem("tank").expect("something is wrong");
+        assert!(problem.what.starts_with("20480 bytes "), "{}", problem.what);
+        assert!(problem.what.ends_with(": 8192 at 1048576, 12288 at 3145728"), "{}", problem.what);
+        assert!(problem.action.starts_with("write or discard them"), "{}", problem.action);
+        report.lost = vec![(0, 4096); 16];
+        let problem = report.problem("tank").expect("something is wrong");
+        assert!(problem.what.ends_with(", 4096 at 0, ..."), "{}", problem.what);
     }
 }

@@ -58,6 +58,9 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     if let Some(staging) = &status.staging {
         staged.sample(&[name], staging.dirty * BLOCK_BYTES as u64);
     }
+    let lost: u64 = status.lost.iter().map(|&(_, blocks)| blocks).sum();
+    text.gauge("evenkeel_lost_bytes", "Staged, and can't be read from any member that held it.")
+        .sample(&[name], lost * BLOCK_BYTES as u64);
 }
 
 fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {

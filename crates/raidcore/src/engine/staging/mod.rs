@@ -329,6 +329,28 @@ impl Staging {
         self.entries.iter_mut().for_each(|entry| entry.stuck = false);
     }
 
+    /// The same, in a stripe.
+    fn try_stripe_again(&mut self, stripe: Stripe) {
+        let entries = self.entries.iter_mut().filter(|entry| entry.stuck && entry.stripe == stripe);
+        entries.for_each(|entry| entry.stuck = false);
+    }
+
+    /// Blocks that are staged and not at home, and can't be read from any of those that held them:
+    /// where each range of them begins, and how many.
+    pub(super) fn lost(&self, geo: &Geometry) -> Vec<(Lba, u64)> {
+        let mut lbas = Vec::new();
+        let nobody = |entry: &&Entry| entry.done && entry.dirty > 0 && entry.holders.is_empty();
+        for entry in self.entries.iter().filter(nobody) {
+            let latest = |staged: Staged| staged.entry == entry.number as u32 && !staged.clean;
+            let is_latest = |&lba: &Lba| self.table.get(lba).is_some_and(latest);
+            let blocks = |run: &Run| geo.lbas(entry.stripe, run.role, run.row, run.blocks);
+            lbas.extend(entry.runs.iter().flat_map(blocks).filter(is_latest));
+        }
+        lbas.sort_unstable();
+        let ranges = lbas.chunk_by(|a, b| a.0 + 1 == b.0);
+        ranges.map(|range| (range[0], range.len() as u64)).collect()
+    }
+
     /// The log is void as a whole: it begins anew.
     pub(super) fn reset(&mut self) {
         self.entries.clear();

@@ -314,6 +314,8 @@ impl Engine {
                 at += 1;
             }
         }
+        // What could not be brought home because of these blocks perhaps can be now.
+        self.staging.try_stripe_again(stripe);
         self.counters.staged_blocks += if kind == Kind::Data { u64::from(at) } else { 0 };
         self.staging.entry_mut(number).runs = runs;
         self.tail_is_durable(number, tail);
