@@ -88,8 +88,6 @@ struct Entry {
     /// The number of the last homecoming of a part of it.
     home: u64,
     pins: u32,
-    /// A part of it could not be brought home.
-    stuck: bool,
     /// Stores of it under way, if it has no job.
     outstanding: u32,
 }
@@ -114,7 +112,6 @@ impl Entry {
             dirty: 0,
             home: 0,
             pins: 0,
-            stuck: false,
             outstanding: 0,
         }
     }
@@ -193,6 +190,8 @@ pub(super) struct Staging {
     pub(super) blocked: bool,
     /// Stripes that are being reclaimed.
     reclaiming: Vec<Stripe>,
+    /// Those of which a part could not be brought home.
+    stuck: Vec<Stripe>,
     /// The flush after which what was recovered is at home for good.
     voiding: Option<u64>,
     /// It is to be emptied; nothing is staged meanwhile.
@@ -235,6 +234,7 @@ impl Staging {
             first_dirty: 1,
             blocked: false,
             reclaiming: Vec::new(),
+            stuck: Vec::new(),
             voiding: None,
             draining: false,
             drained: false,
@@ -313,7 +313,7 @@ impl Staging {
 
     /// Whether something can't be brought home.
     pub(super) fn is_stuck(&self) -> bool {
-        self.entries.iter().any(|entry| entry.stuck)
+        !self.stuck.is_empty()
     }
 
     /// It is to be emptied before a new member may count on it, or users may again.
@@ -326,13 +326,12 @@ impl Staging {
 
     /// What was stuck may not be any more.
     pub(super) fn try_again(&mut self) {
-        self.entries.iter_mut().for_each(|entry| entry.stuck = false);
+        self.stuck.clear();
     }
 
     /// The same, in a stripe.
     fn try_stripe_again(&mut self, stripe: Stripe) {
-        let entries = self.entries.iter_mut().filter(|entry| entry.stuck && entry.stripe == stripe);
-        entries.for_each(|entry| entry.stuck = false);
+        self.stuck.retain(|&other| other != stripe);
     }
 
     /// Blocks that are staged and not at home, and can't be read from any of those that held them:

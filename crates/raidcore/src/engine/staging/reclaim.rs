@@ -101,7 +101,7 @@ impl Engine {
         let wanted = |entry: &&Entry| {
             entry.kind == Kind::Data
                 && entry.dirty > 0
-                && !entry.stuck
+                && !staging.stuck.contains(&entry.stripe)
                 && !staging.reclaiming.contains(&entry.stripe)
         };
         let mut entries = staging.undone().filter(wanted);
@@ -156,8 +156,7 @@ impl Engine {
         let (stripe, failed) = (self.jobs[id].stripe, self.jobs[id].error.is_some());
         self.staging.reclaiming.retain(|&other| other != stripe);
         if failed {
-            let entries = self.staging.entries.iter_mut();
-            entries.filter(|entry| entry.stripe == stripe).for_each(|entry| entry.stuck = true);
+            self.staging.stuck.push(stripe);
             return;
         }
         self.staging.homes += 1;
