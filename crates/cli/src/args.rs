@@ -52,8 +52,14 @@ pub(crate) enum Command {
     /// Start an array and serve it
     #[command(alias = "assemble")]
     Start(StartArgs),
-    /// Stop a running array cleanly
+    /// Stop a running array cleanly. Refused while its block device is in use
     Stop {
+        /// The array's name
+        name: String,
+    },
+    /// Replace the process of a running array, by that of a new release for instance. Who uses its
+    /// block device waits meanwhile; NBD and FUSE are disconnected
+    Restart {
         /// The array's name
         name: String,
     },
@@ -241,9 +247,10 @@ pub(crate) struct StartArgs {
     /// Serve as a file in this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,
-    /// Serve as a block device
-    #[arg(long)]
-    pub(crate) ublk: bool,
+    /// Serve as a block device, /dev/ublkbN; the first N that is free if none is given. Its name is
+    /// /dev/evenkeel/ARRAY
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
+    pub(crate) ublk: Option<Option<u32>>,
     /// Serve metrics for Prometheus over HTTP; on 127.0.0.1:9712 if no address is given. Whoever
     /// reaches the address can read them
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,

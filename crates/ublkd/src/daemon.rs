@@ -26,7 +26,9 @@ pub use fronts::{FrontConfig, FrontError};
 pub use missing::Missing;
 
 use crate::attach::{AttachError, attach, find};
-use crate::control::{self, BindError, Facts, Front, NoStagingLog, Server, Service, Stopper};
+use crate::control::{
+    self, BindError, Facts, Front, Launch, NoStagingLog, Server, Service, Stopper,
+};
 use crate::flash::Named;
 use crate::host::{Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
@@ -53,6 +55,8 @@ pub struct DaemonConfig {
     pub metrics: Option<SocketAddr>,
     /// Where its sockets are.
     pub run_dir: PathBuf,
+    /// How whoever restarts the array does it; not at all if not given.
+    pub launch: Option<Launch>,
 }
 
 /// Why an array does not run.
@@ -158,7 +162,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let started = async {
         first::flush(&volume).await?;
         policy.record(&host).await.map_err(DaemonError::PolicyNotRecorded)?;
-        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume).await?)
+        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, record.array).await?)
     };
     let started: Result<Fronts, DaemonError> = tokio::select! {
         started = started => started,
@@ -178,9 +182,9 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     };
     // From here on the front ends alone keep the volume.
     drop(volume);
-    let scheme = policy.scheme;
+    let (scheme, launch) = (policy.scheme, config.launch);
     let running =
-        Running { name, record, scheme, warnings, missing, server, metrics, host, fronts };
+        Running { name, record, scheme, warnings, missing, server, metrics, host, fronts, launch };
     running.serve(&mut signals, ready).await
 }
 
@@ -195,6 +199,7 @@ struct Running {
     metrics: Option<MetricsServer>,
     host: HostHandle,
     fronts: Fronts,
+    launch: Option<Launch>,
 }
 
 impl Running {
@@ -210,7 +215,8 @@ impl Running {
             metrics.serve(Facts::of(&self.record), host.clone());
             fronts.push(Front { kind: "metrics".to_owned(), address: metrics.uri() });
         }
-        let service = Arc::new(Service::new(host, &self.record, fronts.clone(), stopper.clone()));
+        let service = Service::new(host, &self.record, fronts.clone(), stopper.clone());
+        let service = Arc::new(service.launched_by(self.launch.take()));
         let events = Arc::clone(&service);
         let events = tokio::spawn(async move { events.follow_events().await });
         self.server.serve(service);
@@ -224,10 +230,15 @@ impl Running {
         notify::tell("READY=1");
         tracing::info!(array = %self.name, "serving");
 
-        let ended = tokio::select! {
-            signal = signals.next() => Err(signal),
-            () = stopper.asked() => Err("the control socket"),
-            ended = self.host.join() => Ok(ended.map_err(DaemonError::Stop)),
+        let ended = loop {
+            tokio::select! {
+                signal = signals.next() => break Err(signal),
+                leave = stopper.asked() => match self.fronts.withdraw().await {
+                    Err(error) if !leave => stopper.refuse(&error.to_string()),
+                    Ok(()) | Err(_) => break Err("the control socket"),
+                },
+                ended = self.host.join() => break Ok(ended.map_err(DaemonError::Stop)),
+            }
         };
         notify::tell("STOPPING=1");
         let how = match ended {

@@ -12,6 +12,6 @@ pub(crate) use create::create;
 pub(crate) use examine::examine;
 pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use simulate::simulate;
-pub(crate) use start::{start, start_in_background};
+pub(crate) use start::{restart, start, start_in_background};
 pub(crate) use status::status;
 pub(crate) use why::why;

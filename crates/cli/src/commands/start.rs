@@ -1,4 +1,4 @@
-//! `evenkeel start`: in the foreground, or as a process of its own that outlives this one.
+//! `evenkeel start` and `restart`: in the foreground, or as a process of its own that outlives this one.
 //!
 //! In the background, this program is started once more with `--detached`. The new process says in
 //! one line of JSON on its standard output whether the array serves, then goes on alone; its
@@ -12,11 +12,14 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use raidcore::meta::{AssembleError, AssembleOptions};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
-use ublkd::control::Refusal;
+use ublkd::control::{Client, Launch, Refusal, Request};
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, run};
 use ublkd::host::HostConfig;
 use ublkd::members::OpenError;
@@ -38,7 +41,9 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
     if args.background {
         let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
         arguments.push("--detached".into());
-        let ready = start_in_background(arguments, &args.members, args.name.as_deref(), run_dir)?;
+        let here = Path::new(".");
+        let (members, name) = (&args.members, args.name.as_deref());
+        let ready = start_in_background(arguments, members, name, run_dir, here)?;
         output.result(&json!({ "ready": ready }), || text(&ready));
         return Ok(ExitCode::SUCCESS);
     }
@@ -48,13 +53,45 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts this program with `arguments`, which contain `--detached`, and waits until its array
-/// serves.
+/// `evenkeel restart`: the array's process is replaced by one of this program, such as a new
+/// release's. The users of its block device wait meanwhile.
+pub(crate) fn restart(name: &str, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    let left = Client::connect(run_dir, name)?.call(&Request::Leave)?;
+    let Launch { pid, arguments, directory } = serde_json::from_value(left)?;
+    wait_for_end(pid)?;
+    let run_dir = std::path::absolute(run_dir)?;
+    let arguments = arguments.into_iter().map(OsString::from).collect();
+    let ready = start_in_background(arguments, &[], Some(name), &run_dir, &directory);
+    let ready =
+        ready.with_context(|| format!("{name} is stopped, and could not be started again"))?;
+    output.result(&json!({ "ready": ready }), || text(&ready));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for the end of a process that is about to end.
+fn wait_for_end(pid: u32) -> Result<()> {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        bail!("{pid} is not the number of a process");
+    };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        // It has ended.
+        Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(process) => {
+            poll(&mut [PollFd::new(&process, PollFlags::IN)], None)?;
+            Ok(())
+        }
+    }
+}
+
+/// Starts this program in a directory with `arguments`, which contain `--detached`, and waits until
+/// its array serves.
 pub(crate) fn start_in_background(
     arguments: Vec<OsString>,
     members: &[PathBuf],
     name: Option<&str>,
     run_dir: &Path,
+    directory: &Path,
 ) -> Result<Ready> {
     let shown = |path: &Path| path.display().to_string();
     std::fs::create_dir_all(run_dir).with_context(|| shown(run_dir))?;
@@ -62,6 +99,8 @@ pub(crate) fn start_in_background(
     let open = File::options().create(true).append(true).open(&log);
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
+        .current_dir(directory)
+        .env("EVENKEEL_RUN_DIR", std::path::absolute(run_dir)?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(open.with_context(|| shown(&log))?)
@@ -118,7 +157,7 @@ fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<
 
 fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
     let none_asked =
-        args.nbd.is_none() && args.nbd_tcp.is_none() && args.fuse.is_none() && !args.ublk;
+        args.nbd.is_none() && args.nbd_tcp.is_none() && args.fuse.is_none() && args.ublk.is_none();
     DaemonConfig {
         members: args.members,
         name: args.name,
@@ -131,11 +170,23 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
             nbd_tcp: args.nbd_tcp,
             nbd_allow_remote: args.nbd_allow_remote,
             fuse: args.fuse,
-            ublk: args.ublk,
+            ublk: args.ublk.is_some(),
+            ublk_id: args.ublk.flatten(),
         },
         metrics: args.metrics,
+        launch: if args.detached { launch() } else { None },
         run_dir: run_dir.to_path_buf(),
     }
+}
+
+/// How this process was started, unless that can't be put in text.
+fn launch() -> Option<Launch> {
+    let arguments = std::env::args_os().skip(1).map(OsString::into_string);
+    Some(Launch {
+        pid: std::process::id(),
+        arguments: arguments.collect::<Result<_, _>>().ok()?,
+        directory: std::env::current_dir().ok()?,
+    })
 }
 
 /// What is logged unless `EVENKEEL_LOG` says otherwise. fuser warns of every question of the kernel

@@ -200,7 +200,8 @@ impl World {
         arguments.extend(["--policy".into(), self.policy.name.into()]);
         arguments.extend(self.members.iter().map(|path| path.clone().into()));
         arguments.push("--detached".into());
-        start_in_background(arguments, &self.members, Some(NAME), &self.run_dir)?;
+        let here = Path::new(".");
+        start_in_background(arguments, &self.members, Some(NAME), &self.run_dir, here)?;
         if is_interrupted() {
             bail!("interrupted");
         }

@@ -117,8 +117,22 @@ pub enum Request {
     },
     /// End a scrub.
     ScrubCancel,
-    /// Stop cleanly. Answered when the array is stopped.
+    /// Stop cleanly. Answered when the array is stopped; refused while its block device is in use.
     Stop,
+    /// Stop cleanly to be started again: the users of the block device wait meanwhile. Answered with
+    /// the [`Launch`] when the array is stopped.
+    Leave,
+}
+
+/// How a process came to run an array, so that another can take its place.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Launch {
+    /// The process.
+    pub pid: u32,
+    /// What it was started with, after the program.
+    pub arguments: Vec<String>,
+    /// Where.
+    pub directory: PathBuf,
 }
 
 /// A line of a client.
@@ -213,6 +227,7 @@ mod tests {
             Request::DiskReplace { disk: "2".into(), with: "/dev/sdz".into(), force: true },
             Request::Limit { min: Some(1), max: None },
             Request::Stop,
+            Request::Leave,
         ] {
             let line = encode_request(&request).expect("it encodes");
             assert!(line.starts_with("{\"v\":1,"), "{line}");

@@ -14,7 +14,7 @@ use steering::scheme::{SCHEMES, Scheme};
 use tokio::sync::watch;
 
 use super::report::{ArrayReport, EventReport, Facts, Front, describe};
-use super::{NoStagingLog, Refusal, Request, StagingReport};
+use super::{Launch, NoStagingLog, Refusal, Request, StagingReport};
 use crate::attach::open;
 use crate::create::{policy_name, prepare_spare, random_uuid};
 use crate::flash::Named;
@@ -33,6 +33,7 @@ pub struct Service {
     fronts: Vec<Front>,
     events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
+    launch: Option<Launch>,
     /// Adding and replacing look at the state before they change it, so one at a time.
     membership: tokio::sync::Mutex<()>,
 }
@@ -46,7 +47,11 @@ pub struct Stopper {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Phase {
     Running,
-    Stopping,
+    Stopping {
+        leave: bool,
+    },
+    /// It runs on.
+    Refused(String),
     Stopped(Result<(), String>),
 }
 
@@ -57,22 +62,30 @@ impl Default for Stopper {
 }
 
 impl Stopper {
-    /// Asks for a stop.
-    pub fn stop(&self) {
+    /// Asks for a stop, which is refused while a block device is in use, unless the device is left
+    /// to the next start.
+    pub fn stop(&self, leave: bool) {
         self.phase.send_if_modified(|phase| {
-            let running = *phase == Phase::Running;
+            let running = matches!(phase, Phase::Running | Phase::Refused(_));
             if running {
-                *phase = Phase::Stopping;
+                *phase = Phase::Stopping { leave };
             }
             running
         });
     }
 
-    /// Ends when a stop has been asked for.
-    pub async fn asked(&self) {
+    /// Ends when a stop has been asked for; tells whether a device in use is to be left.
+    pub async fn asked(&self) -> bool {
         let mut phase = self.phase.subscribe();
         // The sender is `self`, which outlives this.
-        let _ = phase.wait_for(|phase| *phase != Phase::Running).await;
+        let asked = |phase: &Phase| !matches!(phase, Phase::Running | Phase::Refused(_));
+        let asked = phase.wait_for(asked).await;
+        asked.is_ok_and(|phase| matches!(*phase, Phase::Stopping { leave: true }))
+    }
+
+    /// Tells that the array runs on, and why.
+    pub fn refuse(&self, why: &str) {
+        self.phase.send_replace(Phase::Refused(why.to_owned()));
     }
 
     /// Tells how the stop ended.
@@ -80,12 +93,13 @@ impl Stopper {
         self.phase.send_replace(Phase::Stopped(how));
     }
 
-    async fn wait(&self) -> Result<(), String> {
+    async fn wait(&self) -> Result<(), Refusal> {
         let mut phase = self.phase.subscribe();
-        let stopped = phase.wait_for(|phase| matches!(phase, Phase::Stopped(_))).await;
-        match stopped.as_deref() {
-            Ok(Phase::Stopped(how)) => how.clone(),
-            Ok(Phase::Running | Phase::Stopping) | Err(_) => Ok(()),
+        let answered = |phase: &Phase| matches!(phase, Phase::Refused(_) | Phase::Stopped(_));
+        match phase.wait_for(answered).await.as_deref() {
+            Ok(Phase::Stopped(how)) => how.clone().map_err(|why| Refusal::new("unclean", why)),
+            Ok(Phase::Refused(why)) => Err(Refusal::new("in-use", why)),
+            Ok(Phase::Running | Phase::Stopping { .. }) | Err(_) => Ok(()),
         }
     }
 }
@@ -106,8 +120,15 @@ impl Service {
             fronts,
             events: Mutex::new(VecDeque::new()),
             stopper,
+            launch: None,
             membership: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// Lets the array be restarted in this way.
+    #[must_use]
+    pub fn launched_by(self, launch: Option<Launch>) -> Self {
+        Self { launch, ..self }
     }
 
     /// Follows the array's events until it ends, logs them, and keeps the latest for reports.
@@ -179,10 +200,20 @@ impl Service {
             Request::ScrubStart { repair } => self.command(Command::Scrub { repair }).await,
             Request::ScrubCancel => self.command(Command::CancelScrub).await,
             Request::Stop => {
-                self.stopper.stop();
-                let stopped = self.stopper.wait().await;
-                let failed = |why: String| Refusal::new("unclean", why);
-                stopped.map_err(failed).map(|()| json!({ "stopped": true }))
+                self.stopper.stop(false);
+                self.stopper.wait().await?;
+                Ok(json!({ "stopped": true }))
+            }
+            Request::Leave => {
+                let launch = self.launch.as_ref().ok_or_else(|| {
+                    let message = "the array runs in the foreground, or a service manager's";
+                    let hint = "restart it there: SIGTERM leaves a block device in use to the next \
+                                start";
+                    Refusal::new("foreground", message).hint(hint)
+                })?;
+                self.stopper.stop(true);
+                self.stopper.wait().await?;
+                serde_json::to_value(launch).map_err(|e| Refusal::new("internal", e.to_string()))
             }
         }
     }

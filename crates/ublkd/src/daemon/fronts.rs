@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use raidcore::meta::ArrayId;
+
 use crate::control::Front;
 use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
@@ -22,8 +24,10 @@ pub struct FrontConfig {
     pub nbd_allow_remote: bool,
     /// As a file in this directory.
     pub fuse: Option<PathBuf>,
-    /// As a block device.
+    /// As a block device. An array that has left one with its users takes it over anyway.
     pub ublk: bool,
+    /// The number N of `/dev/ublkbN`; the first that is free if not given.
+    pub ublk_id: Option<u32>,
 }
 
 /// Why a front end can't serve.
@@ -55,9 +59,10 @@ impl Fronts {
         config: &FrontConfig,
         run_dir: &Path,
         volume: &Volume,
+        array: ArrayId,
     ) -> Result<Self, FrontError> {
         let mut fronts = Self::default();
-        match fronts.add_all(config, run_dir, volume).await {
+        match fronts.add_all(config, run_dir, volume, array).await {
             Ok(()) => Ok(fronts),
             Err(error) => {
                 fronts.stop().await;
@@ -71,22 +76,42 @@ impl Fronts {
         self.list.clone()
     }
 
-    /// Withdraws the array from its users.
-    pub(super) async fn stop(self) {
+    /// Withdraws what can't be taken away from users who have it open.
+    ///
+    /// # Errors
+    /// If somebody has; then everything goes on being served.
+    pub(super) async fn withdraw(&mut self) -> Result<(), UblkError> {
+        let Some(mut server) = self.ublk.take() else {
+            return Ok(());
+        };
+        // This waits for the kernel.
+        let stopped = tokio::task::spawn_blocking(move || (server.stop(), server)).await;
+        let Ok((stopped, server)) = stopped else {
+            tracing::error!("stopping a block device has panicked");
+            return Ok(());
+        };
+        if stopped.is_err() {
+            self.ublk = Some(server);
+        }
+        stopped
+    }
+
+    /// Withdraws the array from its users, as far as they let it: a block device in use is left to
+    /// the array's next start.
+    pub(super) async fn stop(mut self) {
+        if let Err(error) = self.withdraw().await {
+            tracing::warn!("{error}; its users wait until the array is started again");
+        }
         for server in self.nbd {
             server.stop().await;
         }
-        // These wait for threads and for the kernel.
-        let (fuse, ublk) = (self.fuse, self.ublk);
-        let withdrawn = tokio::task::spawn_blocking(move || {
-            if let Some(server) = fuse {
-                unmount(server);
-            }
-            if let Some(server) = ublk {
-                remove(server);
-            }
-        });
-        if let Err(error) = withdrawn.await {
+        if let Some(server) = self.ublk {
+            server.leave();
+        }
+        let Some(fuse) = self.fuse else {
+            return;
+        };
+        if let Err(error) = tokio::task::spawn_blocking(move || unmount(fuse)).await {
             tracing::error!(%error, "stopping the front ends failed");
         }
     }
@@ -96,6 +121,7 @@ impl Fronts {
         config: &FrontConfig,
         run_dir: &Path,
         volume: &Volume,
+        array: ArrayId,
     ) -> Result<(), FrontError> {
         let socket = config.nbd_socket.clone();
         let socket = socket.unwrap_or_else(|| run_dir.join(format!("{}.nbd", volume.name())));
@@ -114,8 +140,10 @@ impl Fronts {
             self.add("fuse", server.dir().join(volume.name()).display());
             self.fuse = Some(server);
         }
-        if config.ublk {
-            let server = UblkServer::start(volume, UblkOptions::default())?;
+        let owner = owner(array);
+        if config.ublk || UblkServer::is_left(owner) {
+            let options = UblkOptions { owner, id: config.ublk_id, ..UblkOptions::default() };
+            let server = UblkServer::start(volume, options)?;
             self.add("ublk", server.disk().display());
             self.ublk = Some(server);
         }
@@ -139,8 +167,8 @@ fn unmount(server: FuseServer) {
     }
 }
 
-fn remove(mut server: UblkServer) {
-    if let Err(error) = server.stop() {
-        tracing::error!(%error, "could not remove the block device");
-    }
+/// What a device of this array is known by.
+fn owner(ArrayId(id): ArrayId) -> u64 {
+    let (halves, _) = id.as_chunks();
+    halves.iter().fold(0, |owner, &half| owner ^ u64::from_le_bytes(half))
 }

@@ -115,10 +115,15 @@ pub(super) struct DeviceInfo {
     pub(super) request_bytes: u32,
     pub(super) id: u32,
     pub(super) features: u64,
+    /// Kept by the driver for servers (`ublksrv_flags`).
+    pub(super) owner: u64,
 }
 
 impl DeviceInfo {
     pub(super) const BYTES: usize = 64;
+
+    /// The [`state`](Self::state) of a device that has not started yet, or has stopped.
+    pub(super) const DEAD: u16 = 0;
 
     pub(super) fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -128,6 +133,7 @@ impl DeviceInfo {
         put(&mut bytes, 8, self.request_bytes.to_ne_bytes());
         put(&mut bytes, 12, self.id.to_ne_bytes());
         put(&mut bytes, 24, self.features.to_ne_bytes());
+        put(&mut bytes, 32, self.owner.to_ne_bytes());
         bytes
     }
 
@@ -139,6 +145,7 @@ impl DeviceInfo {
             request_bytes: u32::from_ne_bytes(get(bytes, 8)),
             id: u32::from_ne_bytes(get(bytes, 12)),
             features: u64::from_ne_bytes(get(bytes, 24)),
+            owner: u64::from_ne_bytes(get(bytes, 32)),
         }
     }
 }
@@ -315,9 +322,10 @@ mod tests {
             request_bytes: 0x0c0b_0a09,
             id: 0x100f_0e0d,
             features: 0x201f_1e1d_1c1b_1a19,
+            owner: 0x2827_2625_2423_2221,
         };
         let bytes = info.encode();
-        let has_meaning = |at: usize| at < 6 || (8..16).contains(&at) || (24..32).contains(&at);
+        let has_meaning = |at: usize| at < 6 || (8..16).contains(&at) || (24..40).contains(&at);
         for (at, &byte) in bytes.iter().enumerate() {
             assert_eq!(usize::from(byte), if has_meaning(at) { at + 1 } else { 0 });
         }

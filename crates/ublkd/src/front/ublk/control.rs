@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::fs::{Mode, OFlags};
 
-use super::UblkError;
 use super::abi::{self, Control as Command, ControlCommand, DeviceInfo, Params};
+use super::{UblkError, disk};
 
 /// What this front end can't do without.
 const REQUIRED: u64 =
@@ -74,7 +74,10 @@ impl Control {
     pub(super) fn add(&self, wish: DeviceInfo) -> Result<DeviceInfo, UblkError> {
         let wish = DeviceInfo { features: REQUIRED, ..wish };
         let answer = self.run(Command::AddDevice, wish.id, wish.encode().to_vec(), 0);
-        let answer = answer.map_err(|source| UblkError::command("adding a device", source))?;
+        let answer = answer.map_err(|source| match source.raw_os_error() {
+            Some(libc::EEXIST) => UblkError::Taken { disk: disk::path(wish.id) },
+            _ => UblkError::command("adding a device", source),
+        })?;
         Ok(DeviceInfo::decode(&array(&answer)))
     }
 
@@ -84,6 +87,15 @@ impl Control {
         let answer = self.run(Command::GetDeviceInfo, id, memory, 0);
         let answer = answer.map_err(|source| UblkError::command("finding the device", source))?;
         Ok(DeviceInfo::decode(&array(&answer)))
+    }
+
+    /// The devices that bear this owner's mark.
+    pub(super) fn owned_by(&self, owner: u64) -> Result<Vec<DeviceInfo>, UblkError> {
+        let numbers =
+            disk::all().map_err(|source| UblkError::command("listing devices", source))?;
+        // What goes away meanwhile, or may not be asked, is not ours.
+        let found = numbers.into_iter().filter_map(|id| self.info(id).ok());
+        Ok(found.filter(|info| info.owner == owner).collect())
     }
 
     /// Describes the disk. Only before it starts.
@@ -147,19 +159,20 @@ impl Control {
     }
 
     /// Takes the disk away, once what is under way has ended, unless it is in use.
-    pub(super) fn stop(&self, id: u32, disk: &Path) -> Result<(), UblkError> {
-        let in_use = || UblkError::InUse { disk: disk.to_owned() };
-        let command = if self.features & abi::FEATURE_SAFE_STOP != 0 {
-            Command::TryStopDevice
-        } else if is_claimed(disk) {
-            return Err(in_use());
-        } else {
-            Command::StopDevice
+    pub(super) fn stop(&self, id: u32) -> Result<(), UblkError> {
+        let in_use = |by| UblkError::InUse { disk: disk::path(id), by };
+        if let Some(user) = disk::user(&disk::path(id)) {
+            return Err(in_use(user));
+        }
+        // Between the question and the command somebody can come; some drivers ask themselves.
+        let command = match self.features & abi::FEATURE_SAFE_STOP {
+            0 => Command::StopDevice,
+            _ => Command::TryStopDevice,
         };
         match self.run_for(command, id, 0) {
             Ok(()) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                Some(libc::EBUSY) => Err(in_use()),
+                Some(libc::EBUSY) => Err(in_use("somebody".to_owned())),
                 Some(libc::ENODEV) => Ok(()),
                 _ => Err(UblkError::command("stopping the device", error)),
             },
@@ -220,12 +233,6 @@ impl Control {
             }
         }
     }
-}
-
-/// Whether somebody has the disk mounted, or otherwise for themselves.
-fn is_claimed(disk: &Path) -> bool {
-    let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-    rustix::fs::open(disk, exclusive, Mode::empty()).err() == Some(rustix::io::Errno::BUSY)
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {

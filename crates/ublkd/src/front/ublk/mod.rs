@@ -2,14 +2,16 @@
 //!
 //! Invariants:
 //! - The device outlives a server that dies: its users wait, and the next server goes on with what
-//!   they have under way ([`UblkServer::recover`]).
+//!   they have under way. It finds the device by the owner that is noted in it.
 //! - A device in use is not taken away ([`UblkServer::stop`]).
+//! - A start that fails leaves no device behind that was not there before.
 //! - Whatever can fail is done before a device starts or is taken over: threads, rings and buffers
 //!   are there before.
 
 mod abi;
 mod control;
 mod descriptors;
+mod disk;
 mod inbox;
 mod queue;
 mod request;
@@ -87,11 +89,19 @@ pub enum UblkError {
         /// What differs.
         what: &'static str,
     },
+    /// There is a device of this number.
+    #[error("{} is there already, and not this array's: choose another number", .disk.display())]
+    Taken {
+        /// The device.
+        disk: PathBuf,
+    },
     /// The device is mounted or otherwise open.
-    #[error("{} is in use: unmount or close it first", .disk.display())]
+    #[error("{} is in use by {by}: unmount or close it first", .disk.display())]
     InUse {
         /// The device.
         disk: PathBuf,
+        /// Who has it open.
+        by: String,
     },
 }
 
@@ -104,6 +114,8 @@ impl UblkError {
 /// What a device is like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UblkOptions {
+    /// By which the device is known to be this array's, when a server has died.
+    pub owner: u64,
     /// The number N of `/dev/ublkbN`; `None` for the first that is free.
     pub id: Option<u32>,
     /// Hardware queues, each with a thread; the driver takes no more than there are CPUs.
@@ -116,32 +128,59 @@ pub struct UblkOptions {
 impl Default for UblkOptions {
     /// The first free number, one queue of 64.
     fn default() -> Self {
-        Self { id: None, queues: 1, depth: 64 }
+        Self { owner: 0, id: None, queues: 1, depth: 64 }
     }
 }
 
 /// A volume that is served as a block device. Dropping it stops the device, unless that is in use:
-/// then it stays, and waits for a server to recover it once this process has ended.
+/// then it stays, and waits for a server to take it over once this process has ended.
 #[derive(Debug)]
 pub struct UblkServer {
     control: Control,
     id: u32,
     disk: PathBuf,
+    /// The name of the array, as a symbolic link.
+    name: Option<PathBuf>,
     queues: Vec<JoinHandle<()>>,
 }
 
 impl UblkServer {
-    /// Serves `volume` as a new device.
+    /// Serves `volume`: as the device that its last server has left by dying, if there is one, or
+    /// as a new one. What the users of a device that was left have under way is issued again, so the
+    /// volume must be consistent.
     ///
     /// # Errors
-    /// When there is no driver, this process is not allowed to, or the volume has too few buffers.
+    /// When there is no driver, this process is not allowed to, the number is another's, or the
+    /// volume has too few buffers.
     pub fn start(volume: &Volume, options: UblkOptions) -> Result<Self, UblkError> {
         let control = Control::open(Path::new(CONTROL))?;
+        for left in control.owned_by(options.owner)? {
+            if left.state != DeviceInfo::DEAD {
+                if options.id.is_some_and(|id| id != left.id) {
+                    tracing::warn!(id = left.id, "the device that is in use keeps its number");
+                }
+                return Self::recover(control, volume, &left);
+            }
+            // Its server died before it started, or as it had stopped.
+            control.delete(left.id)?;
+        }
+        Self::create(control, volume, options)
+    }
+
+    /// Whether a server of this owner has left a device, which may have users that wait.
+    #[must_use]
+    pub fn is_left(owner: u64) -> bool {
+        let left = Control::open(Path::new(CONTROL)).and_then(|control| control.owned_by(owner));
+        left.is_ok_and(|left| left.iter().any(|device| device.state != DeviceInfo::DEAD))
+    }
+
+    fn create(control: Control, volume: &Volume, options: UblkOptions) -> Result<Self, UblkError> {
         let info = control.add(DeviceInfo {
             queues: options.queues.max(1),
             depth: options.depth.clamp(1, abi::DEPTH_MAX),
             request_bytes: request_bytes(volume),
             id: options.id.unwrap_or(abi::ANY_DEVICE),
+            owner: options.owner,
             ..DeviceInfo::default()
         })?;
         let begin = || -> Result<Vec<JoinHandle<()>>, UblkError> {
@@ -152,44 +191,40 @@ impl UblkServer {
             Ok(threads)
         };
         match begin() {
-            Ok(queues) => Ok(Self::new(control, info.id, queues)),
+            Ok(queues) => Ok(Self::new(control, volume, info.id, queues)),
             Err(error) => {
-                control.delete(info.id).ok();
+                if let Err(error) = control.delete(info.id) {
+                    tracing::error!(id = info.id, %error, "a ublk device stays behind");
+                }
                 Err(error)
             }
         }
     }
 
-    /// Goes on serving the device that another server of this array has left by dying. What its
-    /// users have under way is issued again, so the volume must be consistent.
-    ///
-    /// # Errors
-    /// When there is no such device, or it is still served, or another array's.
-    pub fn recover(volume: &Volume, id: u32) -> Result<Self, UblkError> {
-        let control = Control::open(Path::new(CONTROL))?;
-        let info = control.info(id)?;
-        let foreign = |what| UblkError::Foreign { disk: disk(id), what };
+    fn recover(control: Control, volume: &Volume, left: &DeviceInfo) -> Result<Self, UblkError> {
+        let id = left.id;
+        let foreign = |what| UblkError::Foreign { disk: disk::path(id), what };
         if control.capacity(id)? != request::capacity(volume) {
             return Err(foreign("its size differs"));
         }
-        if info.request_bytes > request_bytes(volume) {
+        if left.request_bytes > request_bytes(volume) {
             return Err(foreign("its requests are larger than the array's buffers"));
         }
-        let queues = Prepared::all(&control, &info, volume)?;
+        let queues = Prepared::all(&control, left, volume)?;
         control.start_recovery(id)?;
         let queues = serve(queues, id)?;
         control.end_recovery(id)?;
-        Ok(Self::new(control, id, queues))
+        tracing::info!(id, "the device of the last server is served again");
+        Ok(Self::new(control, volume, id, queues))
     }
 
-    fn new(control: Control, id: u32, queues: Vec<JoinHandle<()>>) -> Self {
-        Self { control, id, disk: disk(id), queues }
-    }
-
-    /// The number N of `/dev/ublkbN`, by which it can be recovered.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.id
+    fn new(control: Control, volume: &Volume, id: u32, queues: Vec<JoinHandle<()>>) -> Self {
+        let disk = disk::path(id);
+        let name = disk::give_name(&disk, volume.name());
+        if let Err(error) = &name {
+            tracing::warn!(%error, "{} has no name in /dev/evenkeel", disk.display());
+        }
+        Self { control, id, disk, name: name.ok(), queues }
     }
 
     /// The block device.
@@ -206,13 +241,22 @@ impl UblkServer {
         if self.queues.is_empty() {
             return Ok(());
         }
-        self.control.stop(self.id, &self.disk)?;
+        self.control.stop(self.id)?;
+        if let Some(name) = self.name.take() {
+            disk::take_name(&name, &self.disk);
+        }
         for queue in self.queues.drain(..) {
             if queue.join().is_err() {
                 tracing::error!(id = self.id, "a ublk queue's thread has panicked");
             }
         }
         self.control.delete(self.id)
+    }
+
+    /// Leaves the device to the next server of its owner. Until this process has ended, requests are
+    /// still taken as long as the volume lives, and what that can't do any more is left undone.
+    pub fn leave(mut self) {
+        self.queues.clear();
     }
 }
 
@@ -228,10 +272,6 @@ impl Drop for UblkServer {
 fn request_bytes(volume: &Volume) -> u32 {
     let bytes = volume.max_request_blocks().saturating_mul(BLOCK_BYTES as u32);
     bytes.min(abi::REQUEST_BYTES_MAX)
-}
-
-fn disk(id: u32) -> PathBuf {
-    PathBuf::from(format!("/dev/ublkb{id}"))
 }
 
 /// A queue's thread, with all that it needs but the device.
@@ -297,7 +337,7 @@ impl Prepared {
 
 /// Gives the queues their device, and returns when the driver has all their tags.
 fn serve(queues: Vec<Prepared>, id: u32) -> Result<Vec<JoinHandle<()>>, UblkError> {
-    let path = PathBuf::from(format!("/dev/ublkc{id}"));
+    let path = disk::server_path(id);
     let device = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(io::Error::from)
         .map_err(|source| UblkError::Open { path, source })?;

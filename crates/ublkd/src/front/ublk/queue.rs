@@ -6,6 +6,7 @@
 //!   is given back, so there is no other copy.
 //! - All commands of a queue come from the thread that made its ring.
 //! - Once the driver has taken a tag back for good, nothing more is given to it.
+//! - What an array that stops leaves undone is not answered: it stays for the next server.
 //! - The ring goes before the buffers: no command outlives the memory that it names.
 #![allow(unsafe_code)]
 
@@ -15,6 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use io_uring::{IoUring, opcode, squeue, types};
+use raidcore::engine::RequestError;
 
 use super::abi::{self, IoCommand};
 use super::descriptors::Descriptors;
@@ -31,6 +33,8 @@ enum Slot {
     Driver(Buffer),
     /// With the volume; the driver will be told this if all goes well.
     Volume(i32),
+    /// The driver waits for it, and gets it from the next server.
+    Left,
     /// The driver has no more use for it.
     Ended,
 }
@@ -182,8 +186,11 @@ impl Queue {
             let Slot::Volume(moved) = self.slots[usize::from(tag)] else {
                 unreachable!("tag {tag} was not with the volume");
             };
-            let result = result.map_or_else(request::errno, |()| moved);
-            self.commit(tag, buffer, result);
+            match result {
+                Err(RequestError::Stopping) => self.slots[usize::from(tag)] = Slot::Left,
+                Err(error) => self.commit(tag, buffer, request::errno(error)),
+                Ok(()) => self.commit(tag, buffer, moved),
+            }
         }
         self.done = done;
     }
@@ -229,7 +236,7 @@ mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
-    use raidcore::engine::{Op, RequestError};
+    use raidcore::engine::Op;
     use raidcore::units::Lba;
 
     use super::*;
@@ -318,6 +325,17 @@ mod tests {
             queue.turn().expect("a turn");
         }
         assert!(submissions.pop().is_none());
+    }
+
+    #[test]
+    fn what_a_stop_leaves_undone_is_not_answered() {
+        let (mut queue, submissions) = queue(&descriptors(|_| (0, 8, 0)));
+        queue.fetch().expect("fetches");
+        queue.turn().expect("a turn");
+        drop(submissions);
+        queue.commit_done();
+        assert_eq!(queue.ring.submission().len(), 0, "nothing is committed");
+        assert!(queue.slots.iter().all(|slot| matches!(slot, Slot::Left)));
     }
 
     #[test]

@@ -1,0 +1,99 @@
+//! A device's files in `/dev`: what they are called, and who has them open.
+//!
+//! Invariants:
+//! - A device in use is found to be so by whoever has it open: a mount, a holder (device-mapper, md,
+//!   swap, a loop device) or a process.
+//! - A name is never taken from a file that is no symbolic link.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::abi;
+
+/// Where devices have the names of their arrays.
+const NAMES: &str = "/dev/evenkeel";
+
+/// The block device of this number.
+pub(super) fn path(id: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/ublkb{id}"))
+}
+
+/// The character device of this number, by which it is served.
+pub(super) fn server_path(id: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/ublkc{id}"))
+}
+
+/// The numbers of all devices of the driver.
+pub(super) fn all() -> io::Result<Vec<u32>> {
+    let number = |entry: io::Result<fs::DirEntry>| {
+        let name = entry.ok()?.file_name();
+        name.to_str()?.strip_prefix("ublkc")?.parse().ok()
+    };
+    let mut numbers: Vec<u32> = fs::read_dir("/dev")?.filter_map(number).collect();
+    numbers.retain(|&number| number != abi::ANY_DEVICE);
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Who has a block device open, as far as this process may know; `None` if nobody has.
+pub(super) fn user(disk: &Path) -> Option<String> {
+    let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+    if rustix::fs::open(disk, exclusive, Mode::empty()).err() == Some(rustix::io::Errno::BUSY) {
+        return Some("a mount, or a device on top of it".to_owned());
+    }
+    let device = fs::metadata(disk).ok().filter(|meta| meta.file_type().is_block_device())?.rdev();
+    process_with(device).or_else(|| loop_device_on(disk))
+}
+
+/// A process that has the device open, other than this one.
+fn process_with(device: u64) -> Option<String> {
+    let own = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut others = processes.map(|entry| entry.path()).filter(|path| !path.ends_with(&own));
+    let found = others.find(|process| {
+        // What ends meanwhile has nothing open.
+        let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        open.filter_map(|file| fs::metadata(file.path()).ok())
+            .any(|meta| meta.file_type().is_block_device() && meta.rdev() == device)
+    })?;
+    let name = fs::read_to_string(found.join("comm")).unwrap_or_default();
+    let number = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Some(format!("{} (process {number})", name.trim_end()))
+}
+
+/// A loop device on the disk: the kernel has it open for that, and not exclusively.
+fn loop_device_on(disk: &Path) -> Option<String> {
+    let devices = fs::read_dir("/sys/block").ok()?.flatten();
+    let mut files =
+        devices.map(|entry| (entry.file_name(), entry.path().join("loop/backing_file")));
+    let (device, _) = files.find(|(_, file)| {
+        fs::read_to_string(file).is_ok_and(|below| Path::new(below.trim_end()) == disk)
+    })?;
+    Some(device.to_string_lossy().into_owned())
+}
+
+/// Lets the device be found by its array's name; replaces what an earlier server has left there.
+pub(super) fn give_name(disk: &Path, array: &str) -> io::Result<PathBuf> {
+    fs::create_dir_all(NAMES)?;
+    let name = Path::new(NAMES).join(array);
+    let new = Path::new(NAMES).join(format!(".{array}.{}", std::process::id()));
+    if fs::symlink_metadata(&name).is_ok_and(|meta| !meta.is_symlink()) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    symlink(disk, &new)?;
+    fs::rename(&new, &name)?;
+    Ok(name)
+}
+
+/// Takes the name away, if it is still this device's.
+pub(super) fn take_name(name: &Path, disk: &Path) {
+    if fs::read_link(name).is_ok_and(|target| target == disk)
+        && let Err(error) = fs::remove_file(name)
+    {
+        tracing::warn!(name = %name.display(), %error, "a device's name stays behind");
+    }
+}

@@ -1,0 +1,167 @@
+# Runs a scenario, a script of bash, with what scenarios share. It fails where a command does.
+#
+# What the functions below set:
+#   members   the paths of what the array is made of
+#   daemon    the process that runs it
+#   disk      the block device that it is
+# shellcheck shell=bash disable=SC2034
+set -Eeuo pipefail
+
+# There is no udev to make the files of device-mapper.
+export DM_DISABLE_UDEV=1
+
+log=/run/daemon.log
+members=() daemon='' disk=''
+
+# The scenario has failed: tells where, and what the daemon had to say.
+fail() {
+    trap - ERR
+    echo "FAILED: $*"
+    local frame
+    for ((frame = 1; frame < ${#FUNCNAME[@]}; frame++)); do
+        echo "  ${BASH_SOURCE[frame]##*/}:${BASH_LINENO[frame - 1]} ${FUNCNAME[frame]}"
+    done
+    [[ ! -s $log ]] || { echo "The daemon's log ends so:" && tail -n 40 "$log"; }
+    exit 1
+}
+trap 'fail "$BASH_COMMAND (status $?)"' ERR
+
+say() { echo "-- $*"; }
+
+# same WHAT FOUND WANTED: the two have to be equal.
+same() {
+    [[ $2 == "$3" ]] || fail "$1 is '$2', not '$3'"
+}
+
+# refused WORDS COMMAND...: the command has to fail, and to say WORDS.
+refused() {
+    local words=$1 said
+    shift
+    if said=$("$@" 2>&1); then
+        fail "'$*' should have failed, and said: $said"
+    fi
+    [[ $said == *"$words"* ]] || fail "'$*' should have said '$words', not: $said"
+}
+
+# Devices to be members, by what they are made of; each adds to `members`.
+
+# null_members COUNT MIB: memory, quick, with discards.
+null_members() {
+    local number dir
+    [[ -d /sys/kernel/config/nullb ]] || modprobe null_blk nr_devices=0
+    for ((number = 0; number < $1; number++)); do
+        dir=/sys/kernel/config/nullb/null${#members[@]}
+        mkdir "$dir"
+        echo "$2" >"$dir/size"
+        echo 4096 >"$dir/blocksize"
+        echo 1 >"$dir/memory_backed"
+        echo 1 >"$dir/discard"
+        echo 1 >"$dir/power"
+        members+=("/dev/${dir##*/}")
+    done
+}
+
+# loop_members COUNT MIB: files in memory.
+loop_members() {
+    local number
+    for ((number = 0; number < $1; number++)); do
+        truncate -s "$2M" "/tmp/member${#members[@]}"
+        members+=("$(losetup --find --show --sector-size 4096 "/tmp/member${#members[@]}")")
+    done
+}
+
+# Put a mapping of device-mapper over the member at INDEX, or change the one that is there:
+# map_member INDEX TABLE, in which %s stands for its sectors and %d for the device below.
+declare -A below=()
+map_member() {
+    local index=$1 name=member$1 table=$2
+    : "${below[$index]:=${members[index]}}"
+    table=${table//%s/$(blockdev --getsz "${below[$index]}")}
+    table=${table//%d/${below[$index]}}
+    if [[ -e /dev/mapper/$name ]]; then
+        dmsetup load "$name" --table "$table"
+        dmsetup suspend --noflush --nolockfs "$name"
+        dmsetup resume "$name"
+    else
+        dmsetup create "$name" --table "$table"
+        members[index]=/dev/mapper/$name
+    fi
+}
+
+# create OPTIONS...: the array `tank` of all members.
+create() {
+    evenkeel create tank "$@" "${members[@]}"
+}
+
+# start OPTIONS...: runs the array as a block device; the daemon is a child, and serves when this
+# returns. If it can't, this fails.
+start() {
+    [[ " $*" == *" --ublk"* ]] || set -- --ublk "$@"
+    local ready address='"kind":"ublk","address":"([^"]*)"' other='"address":"([^"]*)","kind":"ublk"'
+    rm -f /run/ready
+    mkfifo /run/ready
+    evenkeel --json start "$@" "${members[@]}" >/run/ready 2>>"$log" &
+    daemon=$!
+    read -r ready </run/ready || true
+    if [[ $ready != '{"ready"'* ]]; then
+        wait "$daemon" || true
+        daemon=''
+        echo "$ready"
+        return 1
+    fi
+    [[ $ready =~ $address || $ready =~ $other ]] || fail "there is no device: $ready"
+    disk=${BASH_REMATCH[1]}
+    [[ -b $disk ]] || fail "$disk is no block device"
+}
+
+# Stops the array, which has to end well.
+stop() {
+    evenkeel stop tank
+    wait "$daemon"
+    daemon=''
+}
+
+# Ends the daemon at once.
+kill_daemon() {
+    kill -KILL "$daemon"
+    # It says that the daemon was killed.
+    wait "$daemon" 2>/dev/null || true
+    daemon=''
+}
+
+# The devices of the driver.
+no_device_left() {
+    local left
+    left=$(find /dev /sys/block /sys/class/ublk-char -name 'ublk[bc]*' 2>/dev/null)
+    [[ ! $left ]] || fail "devices are left: $left"
+}
+
+# queue LIMIT: one of the disk's.
+queue() {
+    cat "/sys/block/${disk##*/}/queue/$1"
+}
+
+# written: how many writes the disk has completed.
+written() {
+    local stat
+    read -ra stat <"/sys/block/${disk##*/}/stat"
+    echo "${stat[4]}"
+}
+
+# under_load COUNT: returns when that many more writes have completed.
+under_load() {
+    local until=$(($(written) + $1))
+    while (($(written) < until)); do
+        sleep 0.02
+    done
+}
+
+# verify OPTIONS...: fio writes, reads, and compares; fails if anything fails or differs.
+verify() {
+    fio --eta=never --output-format=terse --terse-version=3 --name=verify --filename="$disk" \
+        --ioengine=io_uring --direct=1 --rw=randwrite --verify=crc32c --verify_fatal=1 \
+        --randseed=1 "$@" >/run/fio 2>&1 || { cat /run/fio && return 1; }
+}
+
+modprobe -a ublk_drv loop
+. "$1"

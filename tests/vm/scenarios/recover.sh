@@ -1,0 +1,68 @@
+# kill -9 of the daemon under load: the next one takes the device over, nothing is lost
+null_members 4 64
+create --level raid5
+start
+first=$disk
+
+# killed_under_load DONE OPTIONS...: kills the daemon when so many writes are done, while fio writes,
+# verifies as it goes, and verifies all in the end.
+killed_under_load() {
+    local writes=$1 fio
+    shift
+    verify "$@" &
+    fio=$!
+    under_load "$writes"
+    kill_daemon
+    start
+    same "the device" "$disk" "$first"
+    wait "$fio"
+}
+
+for ((round = 1; round <= rounds; round++)); do
+    say "round $round of $rounds"
+    killed_under_load $((RANDOM % 300)) --bsrange=4k-64k --blockalign=4k --size=12M --iodepth=16 \
+        --verify_backlog=32 --fsync=64 --randseed="$round"
+done
+
+say "killed while nobody uses it, and twice"
+kill_daemon
+start
+kill_daemon
+start
+same "the device" "$disk" "$first"
+
+say "killed while its writes hang in a member"
+stop
+no_device_left
+map_member 1 "0 %s delay %d 0 0 %d 0 100"
+start
+killed_under_load 20 --bs=4k --size=256k --iodepth=16
+stop
+no_device_left
+
+say "told to end while it is mounted: the device waits for the next start"
+start
+mkfs.ext4 -q "$disk"
+mount "$disk" /mnt
+cp -r /usr/sbin /mnt/
+kill -TERM "$daemon"
+(cd /usr/sbin && find . -type f -exec cmp {} /mnt/sbin/{} \; && echo same >/mnt/verdict && sync) &
+copy=$!
+wait "$daemon"
+start
+wait "$copy"
+same "the verdict" "$(</mnt/verdict)" same
+
+say "restarted while it is mounted"
+kill -TERM "$daemon"
+wait "$daemon"
+evenkeel start --background "${members[@]}"
+same "the device" "$(readlink /dev/evenkeel/tank)" "$first"
+evenkeel restart tank
+cmp /usr/sbin/mkfs.btrfs /mnt/sbin/mkfs.btrfs
+refused "in use" evenkeel stop tank
+umount /mnt
+e2fsck -fn "$disk" >/dev/null
+evenkeel scrub start tank --wait >/dev/null
+evenkeel stop tank
+no_device_left
