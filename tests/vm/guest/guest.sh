@@ -44,13 +44,14 @@ refused() {
 }
 
 # Devices to be members, by what they are made of; each adds to `members`.
+made=0
 
 # null_members COUNT MIB: memory, quick, with discards.
 null_members() {
     local number dir
     [[ -d /sys/kernel/config/nullb ]] || modprobe null_blk nr_devices=0
     for ((number = 0; number < $1; number++)); do
-        dir=/sys/kernel/config/nullb/null${#members[@]}
+        dir=/sys/kernel/config/nullb/null$((made++))
         mkdir "$dir"
         echo "$2" >"$dir/size"
         echo 4096 >"$dir/blocksize"
@@ -65,8 +66,9 @@ null_members() {
 loop_members() {
     local number
     for ((number = 0; number < $1; number++)); do
-        truncate -s "$2M" "/tmp/member${#members[@]}"
-        members+=("$(losetup --find --show --sector-size 4096 "/tmp/member${#members[@]}")")
+        truncate -s "$2M" "/tmp/member$made"
+        members+=("$(losetup --find --show --sector-size 4096 "/tmp/member$made")")
+        made=$((made + 1))
     done
 }
 
@@ -148,10 +150,10 @@ written() {
     echo "${stat[4]}"
 }
 
-# under_load COUNT: returns when that many more writes have completed.
+# under_load LOAD COUNT: returns when that many more writes have completed, or that process has ended.
 under_load() {
-    local until=$(($(written) + $1))
-    while (($(written) < until)); do
+    local until=$(($(written) + $2))
+    while (($(written) < until)) && kill -0 "$1" 2>/dev/null; do
         sleep 0.02
     done
 }

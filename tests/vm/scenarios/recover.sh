@@ -11,7 +11,7 @@ killed_under_load() {
     shift
     verify "$@" &
     fio=$!
-    under_load "$writes"
+    under_load "$fio" "$writes"
     kill_daemon
     start
     same "the device" "$disk" "$first"

@@ -96,6 +96,7 @@ fn text(examined: &Examined) -> String {
             Size(facts.chunk_bytes),
             Size(facts.capacity_bytes)
         ),
+        format!("  data area    {}", data_area(record)),
         format!("  consistency  {}", facts.consistency),
         format!("  staging log  {}", staging(&facts)),
         format!("  policy       {}", policy(record)),
@@ -109,6 +110,15 @@ fn text(examined: &Examined) -> String {
     }
     lines.extend(record.spares.iter().map(|spare| format!("  spare        {spare}")));
     lines.join("\n")
+}
+
+/// In KiB, which other programs can be told.
+fn data_area(record: &ArrayRecord) -> String {
+    let kib = |blocks: u64| blocks * (BLOCK_BYTES as u64 >> 10);
+    let geometry = &record.geometry;
+    let (start, blocks) =
+        (record.areas.data_start().0, geometry.stripes() * u64::from(geometry.chunk()));
+    format!("{} KiB of each member, from {} KiB on", kib(blocks), kib(start))
 }
 
 fn staging(facts: &Facts) -> String {

@@ -1,0 +1,86 @@
+# what was written through Evenkeel, read by Linux md: docs/leaving-for-md.md
+declare -A md_level=([raid4]=4 [raid5]=5 [raid6]=6) md_layout=(
+    [raid4]='' [raid5]=--layout=left-symmetric [raid6]=--layout=left-symmetric
+)
+
+# Makes what the document calls OFFSET and SIZE, in KiB, of what a member says.
+told() {
+    local said
+    said=$(evenkeel examine "${members[0]}")
+    [[ $said =~ data\ area\ +([0-9]+)\ KiB\ of\ each\ member,\ from\ ([0-9]+)\ KiB\ on ]] ||
+        fail "no data area: $said"
+    SIZE=${BASH_REMATCH[1]} OFFSET=${BASH_REMATCH[2]}
+}
+
+# assembled DEVICES...: md's array of them has the same bytes, and finds its parity right. With
+# options of mdadm in `options`.
+assembled() {
+    mdadm --create /dev/md7 --run --assume-clean --bitmap=none --level="${md_level[$level]}" \
+        ${md_layout[$level]} --chunk=64 --size="$SIZE" --raid-devices=$# "${options[@]}" "$@" \
+        2>/run/mdadm || fail "$(</run/mdadm)"
+    cmp -n "$(stat -c %s /tmp/copy)" /dev/md7 /tmp/copy
+    same "the size" "$(blockdev --getsize64 /dev/md7)" "$(stat -c %s /tmp/copy)"
+    checked
+}
+
+# Lets md compare data and parity, and tells in `mismatches` how much differs.
+checked() {
+    echo check >/sys/block/md7/md/sync_action
+    # It fails if there is nothing to wait for any more.
+    mdadm --wait /dev/md7 || true
+    same "the action" "$(</sys/block/md7/md/sync_action)" idle
+    mismatches=$(</sys/block/md7/md/mismatch_cnt)
+}
+
+for level in raid4 raid5 raid6; do
+    say "$level"
+    members=()
+    null_members 5 48
+    create --level $level >/dev/null
+    start
+    verify --bsrange=4k-128k --blockalign=4k --size=16M --iodepth=16
+    # The last stripes, too.
+    verify --bs=64k --size=4M --offset=$(($(blockdev --getsize64 "$disk") - (4 << 20)))
+    dd if="$disk" of=/tmp/copy bs=1M status=none
+    stop
+    told
+
+    say "$level: a look, which leaves the members as they are"
+    looks=()
+    for member in "${members[@]}"; do
+        name=look-${member##*/}
+        # md's superblock goes to a file behind the data.
+        truncate -s 1M "/tmp/$name"
+        {
+            echo "0 $((SIZE * 2)) linear $member $((OFFSET * 2))"
+            echo "$((SIZE * 2)) 2048 linear $(losetup --find --show "/tmp/$name") 0"
+        } | dmsetup create "$name"
+        looks+=("/dev/mapper/$name")
+    done
+    options=(--metadata=1.0)
+    assembled "${looks[@]}"
+    same "what differs" "$mismatches" 0
+    mdadm --stop /dev/md7 2>/dev/null
+    for look in "${looks[@]}"; do
+        dmsetup remove "${look##*/}"
+    done
+    evenkeel examine "${members[@]}" >/dev/null
+    start
+    cmp "$disk" /tmp/copy
+    stop
+
+    say "$level: for good"
+    options=(--metadata=1.2 --data-offset="${OFFSET}K")
+    assembled "${members[@]}"
+    same "what differs" "$mismatches" 0
+    mdadm --stop /dev/md7 2>/dev/null
+    mdadm --assemble /dev/md7 "${members[@]}" 2>/dev/null
+    cmp -n "$(stat -c %s /tmp/copy)" /dev/md7 /tmp/copy
+    # And md would have noticed: a changed byte of a member.
+    mdadm --stop /dev/md7 2>/dev/null
+    printf x | dd of="${members[2]}" bs=1 seek=$((OFFSET * 1024 + 70000)) conv=notrunc status=none
+    mdadm --assemble /dev/md7 "${members[@]}" 2>/dev/null
+    checked
+    ((mismatches > 0)) || fail "md has not noticed a changed byte"
+    mdadm --stop /dev/md7 2>/dev/null
+done
