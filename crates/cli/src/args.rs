@@ -5,6 +5,7 @@ mod staging;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use raidcore::geometry::Level;
@@ -96,6 +97,9 @@ pub(crate) enum Command {
         /// Members, as paths
         #[arg(required = true, value_name = "MEMBER")]
         members: Vec<PathBuf>,
+        /// As properties for a rule of udev
+        #[arg(long)]
+        udev: bool,
     },
     /// Run arrays in simulated worlds whose disks and power fail, and check every byte
     Simulate(SimulateArgs),
@@ -228,6 +232,10 @@ pub(crate) struct StartArgs {
     /// Start without members that should be there
     #[arg(long)]
     pub(crate) degraded: bool,
+    /// Wait so long for members that are not there yet, such as 30s; --degraded counts after that
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration,
+          default_value = "0s", hide_default_value = true)]
+    pub(crate) wait: Duration,
     /// Start although blocks may be wrong
     #[arg(long, short)]
     pub(crate) force: bool,

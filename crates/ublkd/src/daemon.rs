@@ -10,12 +10,14 @@ mod first;
 mod fronts;
 mod missing;
 mod notify;
+mod patience;
 mod policy;
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use raidcore::engine::RequestError;
 use raidcore::meta::{ArrayRecord, AssembleOptions};
@@ -25,11 +27,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub use fronts::{FrontConfig, FrontError};
 pub use missing::Missing;
 
-use crate::attach::{AttachError, attach, find};
+use crate::attach::AttachError;
 use crate::control::{
     self, BindError, Facts, Front, Launch, NoStagingLog, Server, Service, Stopper,
 };
-use crate::flash::Named;
 use crate::host::{Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
 use fronts::Fronts;
@@ -42,7 +43,9 @@ pub struct DaemonConfig {
     pub members: Vec<PathBuf>,
     /// Find the members of the array of this name among `members`.
     pub name: Option<String>,
-    /// What the operator accepts.
+    /// How long to wait for members that are not there yet.
+    pub wait: Duration,
+    /// What the operator accepts, when that is over.
     pub options: AssembleOptions,
     /// How the array works, but for its scheme.
     pub host: HostConfig,
@@ -131,14 +134,13 @@ pub struct Ready {
 /// If it can't be started, or did not stop cleanly.
 pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
     let mut signals = Signals::new().map_err(DaemonError::Signals)?;
-    let members = match &config.name {
-        Some(name) => find(name, &config.members)?,
-        None => config.members.clone(),
+    let attached = tokio::select! {
+        attached = patience::attach(&config) => attached?,
+        signal = signals.next() => {
+            tracing::info!("{signal} while waiting for members");
+            return Ok(());
+        }
     };
-    // Absolute, as clients of the control socket have other working directories.
-    let members = members.iter().map(|path| Named::absolute(path).unwrap_or(path.clone()));
-    let members: Vec<PathBuf> = members.collect();
-    let attached = attach(&members, config.options)?;
     let record = attached.assembled.record.clone();
     let policy = Choice::new(config.policy, &record)?;
     let name = record.name.clone();

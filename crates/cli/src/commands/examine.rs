@@ -11,7 +11,7 @@ use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::Facts;
 
-use crate::output::{Output, ago};
+use crate::output::{Output, ago, print};
 use crate::size::Size;
 
 /// Fails if one of them is no intact member.
@@ -28,6 +28,23 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
         texts.push(text(&examined));
     }
     output.result(&Value::from(values), || texts.join("\n\n"));
+    Ok(code)
+}
+
+/// What udev's rules can import; nothing, and a failure, of what is no member. Names of arrays have
+/// no characters that mean anything to udev or systemd.
+pub(crate) fn examine_for_udev(members: &[PathBuf]) -> Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for path in members {
+        let Ok(superblock) = ublkd::attach::examine(path)?.superblock else {
+            code = ExitCode::FAILURE;
+            continue;
+        };
+        let facts = Facts::of(&superblock.record);
+        print("ID_FS_TYPE=evenkeel_member\nID_FS_USAGE=raid");
+        print(&format!("ID_FS_LABEL={}\nEVENKEEL_ARRAY={}", facts.name, facts.name));
+        print(&format!("ID_FS_UUID={}\nID_FS_UUID_SUB={}", facts.uuid, superblock.device));
+    }
     Ok(code)
 }
 

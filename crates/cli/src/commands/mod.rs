@@ -9,7 +9,7 @@ mod status;
 mod why;
 
 pub(crate) use create::create;
-pub(crate) use examine::examine;
+pub(crate) use examine::{examine, examine_for_udev};
 pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use simulate::simulate;
 pub(crate) use start::{restart, start, start_in_background};

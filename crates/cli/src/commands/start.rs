@@ -48,7 +48,12 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
         return Ok(ExitCode::SUCCESS);
     }
     log();
-    let tell = |ready: &Ready| output.result(&json!({ "ready": ready }), || text(ready));
+    let tell = |ready: &Ready| {
+        output.result(&json!({ "ready": ready }), || text(ready));
+        if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+            tracing::warn!(%error, "systemd could not be told that the array serves");
+        }
+    };
     serve(args, run_dir, tell).map_err(refusal)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -161,6 +166,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
     DaemonConfig {
         members: args.members,
         name: args.name,
+        wait: args.wait,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
         host: HostConfig::default(),
         policy: args.policy,
@@ -179,14 +185,16 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
     }
 }
 
-/// How this process was started, unless that can't be put in text.
+/// How this process was started, unless that can't be put in text; but for the policy, which is on
+/// record and may have been changed since.
 fn launch() -> Option<Launch> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
-    Some(Launch {
-        pid: std::process::id(),
-        arguments: arguments.collect::<Result<_, _>>().ok()?,
-        directory: std::env::current_dir().ok()?,
-    })
+    let mut arguments: Vec<String> = arguments.collect::<Result<_, _>>().ok()?;
+    while let Some(at) = arguments.iter().position(|argument| argument.starts_with("--policy")) {
+        let words = if arguments[at] == "--policy" { 2 } else { 1 };
+        arguments.drain(at..(at + words).min(arguments.len()));
+    }
+    Some(Launch { pid: std::process::id(), arguments, directory: std::env::current_dir().ok()? })
 }
 
 /// What is logged unless `EVENKEEL_LOG` says otherwise. fuser warns of every question of the kernel
@@ -195,7 +203,11 @@ const LOG: &str = "info,fuser=error";
 
 fn log() {
     let filter = EnvFilter::try_from_env("EVENKEEL_LOG").unwrap_or_else(|_| EnvFilter::new(LOG));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // To say on stderr that stderr is closed would end the process.
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .log_internal_errors(false)
+        .with_writer(std::io::stderr);
     // Only fails if there is one already.
     let _ = subscriber.with_ansi(false).try_init();
 }

@@ -233,6 +233,16 @@ fn a_policy_is_followed_until_another_is_chosen() {
     assert_eq!(world.run("examine m0 --json").json()[0]["policy"]["since"], since);
 }
 
+#[test]
+fn a_restart_follows_the_policy_that_was_chosen_last() {
+    let world = World::with_members(&[40; 3]);
+    world.run("create tank --level raid5 m0 m1 m2").done();
+    world.run("start --background --policy reconstruct m0 m1 m2").done();
+    world.run("policy set tank plain").done();
+    world.run("restart tank").done();
+    assert_eq!(world.status("tank")["policy"], "plain");
+}
+
 /// What a later release, or none at all, has put on record.
 #[test]
 fn a_policy_that_can_not_be_followed_keeps_nothing_from_starting() {

@@ -114,7 +114,7 @@ impl World {
         ended.json()
     }
 
-    fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
         command
             .args(line.split_whitespace())

@@ -11,6 +11,7 @@ mod kills;
 mod layout;
 mod nbd;
 mod pace;
+mod packaging;
 mod rounds;
 mod staged;
 mod tools;

@@ -1,0 +1,62 @@
+//! Waiting for members that are not there yet, as at boot: devices show up one by one.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use raidcore::meta::{AssembleError, AssembleOptions};
+
+use super::DaemonConfig;
+use crate::attach::{self, AttachError, Attached, find};
+use crate::flash::Named;
+use crate::members::OpenError;
+
+/// How often to look meanwhile.
+const POLL: Duration = Duration::from_millis(250);
+
+/// Attaches the array, as soon as all of its members are there; when the time for that is over, with
+/// what the operator accepts.
+pub(super) async fn attach(config: &DaemonConfig) -> Result<Attached, AttachError> {
+    let deadline = Instant::now() + config.wait;
+    let whole = AssembleOptions { degraded: false, ..config.options };
+    let mut told = false;
+    while Instant::now() < deadline {
+        match once(config, whole) {
+            Err(error) if is_about_absence(&error) => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::info!("waiting up to {} s: {error}", config.wait.as_secs());
+                }
+            }
+            result => return result,
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    once(config, config.options)
+}
+
+fn once(config: &DaemonConfig, options: AssembleOptions) -> Result<Attached, AttachError> {
+    let members = match &config.name {
+        Some(name) => find(name, &config.members)?,
+        None => config.members.clone(),
+    };
+    // Absolute, as clients of the control socket have other working directories.
+    let members = members.iter().map(|path| Named::absolute(path).unwrap_or(path.clone()));
+    let members: Vec<PathBuf> = members.collect();
+    attach::attach(&members, options)
+}
+
+/// Whether somebody who comes later could make it good.
+fn is_about_absence(error: &AttachError) -> bool {
+    match error {
+        AttachError::NotFound { .. } => true,
+        AttachError::Open(OpenError::Refused { source, .. }) => {
+            source.kind() == std::io::ErrorKind::NotFound
+        }
+        AttachError::Assemble(error) => {
+            matches!(error, AssembleError::Incomplete { .. } | AssembleError::TooManyMissing { .. })
+        }
+        AttachError::Open(_)
+        | AttachError::Memory { .. }
+        | AttachError::Ambiguous { .. }
+        | AttachError::Scan { .. } => false,
+    }
+}
