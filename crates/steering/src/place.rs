@@ -10,26 +10,41 @@ use crate::trial::Trial;
 
 /// Reads of busy members are served from the others, whose data and parity give the same, as long
 /// as that does not cost too much: the members that are not busy have to read more for it.
+///
+/// What is read earns what may be read beyond that, up to a limit: what was earned long ago says
+/// nothing of what the members can bear now.
 #[derive(Clone, Copy, Debug)]
 pub struct Reconstruct {
     /// Blocks that may be read beyond what is asked for, per million that is.
     per_million: u64,
+    /// What was read when it was last asked.
+    read: u64,
+    /// Millionths of blocks that may be read beyond that.
+    credit: u64,
 }
 
+const MILLION: u64 = 1_000_000;
+
 /// What may be spent before anything has been read.
-const CREDIT: u64 = 64;
+const CREDIT: u64 = 64 * MILLION;
+
+/// The most that may be spent at once: 16 MiB.
+const CREDIT_MAX: u64 = 4096 * MILLION;
 
 impl Reconstruct {
     /// With a budget: blocks read beyond what is asked for, per block that is.
     #[must_use]
     pub fn new(budget: f64) -> Self {
-        Self { per_million: (budget.max(0.0) * 1e6) as u64 }
+        Self { per_million: (budget.max(0.0) * MILLION as f64) as u64, read: 0, credit: CREDIT }
     }
 
-    fn takes(self, Detour { read, extra_so_far, extra, .. }: Detour) -> bool {
-        let spent = u128::from(extra_so_far) + u128::from(extra);
-        let earned = u128::from(read) * u128::from(self.per_million) / 1_000_000;
-        spent <= earned + u128::from(CREDIT)
+    fn takes(&mut self, Detour { read, extra, .. }: Detour) -> bool {
+        let earned = read.saturating_sub(self.read).saturating_mul(self.per_million);
+        self.credit = self.credit.saturating_add(earned).min(CREDIT_MAX);
+        self.read = read;
+        let left = self.credit.checked_sub(u64::from(extra) * MILLION);
+        self.credit = left.unwrap_or(self.credit);
+        left.is_some()
     }
 }
 
@@ -81,7 +96,11 @@ impl Steer {
 
 impl Place for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
-        self.reads.is_some_and(|reads| reads.takes(detour)) && self.pays(now, true, detour.blocks)
+        let Some(budget) = &mut self.reads else { return false };
+        // What slows nobody down costs nothing.
+        let trials = self.trials.as_ref();
+        let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks));
+        is_free || budget.takes(detour) && self.pays(now, true, detour.blocks)
     }
 
     fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {

@@ -6,6 +6,9 @@
 //! takes much longer (the others are overloaded, or the request is so large that to lead it around
 //! is most of the work), one in some goes the other way, and the better way is taken from then on.
 //!
+//! A comparison that ends as the one before is not made again so soon: those who go the worse way
+//! are few where it is known which one that is.
+//!
 //! Small and large requests are judged apart.
 
 use core::time::Duration;
@@ -22,11 +25,18 @@ const ENOUGH: u32 = 32;
 /// Led around, a request takes much longer if it takes so many times as long as a calm one.
 const MUCH: u32 = 3;
 
-/// One in so many goes the way that seems worse, while they are compared.
+/// One in so many goes the way that seems worse, while they are compared ...
 const PROBE: u32 = 32;
+
+/// ... and one in so many once they have been, again and again, with the same result.
+const PROBE_MAX: u32 = 4096;
 
 /// A mean weighs what ended last as one in so many.
 const MEMORY: u32 = 32;
+
+/// What takes longer than so many times the mean weighs as if it took that: one that is far out
+/// says little, several say much.
+const FAR: f64 = 8.0;
 
 /// How long requests take, of late.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +49,9 @@ impl Mean {
     fn add(&mut self, took: Duration) {
         self.count = self.count.saturating_add(1);
         let weight = 1.0 / f64::from(self.count.min(MEMORY));
-        self.nanos += (took.as_nanos() as f64 - self.nanos) * weight;
+        let nanos = took.as_nanos() as f64;
+        let far = if self.count > MEMORY { FAR * self.nanos } else { f64::INFINITY };
+        self.nanos += (nanos.min(far) - self.nanos) * weight;
     }
 
     fn known(&self) -> Option<f64> {
@@ -57,18 +69,30 @@ struct Class {
     calm: Mean,
     around: Mean,
     home: Mean,
+    /// Which way seems better, how many have come since one went the other, and how often that has
+    /// changed nothing.
+    around_is_better: bool,
     asked: u32,
+    confirmed: u32,
 }
 
 impl Class {
     /// Whether to lead around.
     fn choose(&mut self) -> bool {
-        let around_is_better = self.is_better();
         if !self.is_in_question() {
             return true;
         }
-        self.asked = self.asked.wrapping_add(1);
-        let probes = self.asked.is_multiple_of(PROBE);
+        let around_is_better = self.is_better();
+        if self.around_is_better != around_is_better {
+            (self.around_is_better, self.asked, self.confirmed) = (around_is_better, 0, 0);
+        }
+        self.asked += 1;
+        let probes = self.asked >= (PROBE << self.confirmed).min(PROBE_MAX);
+        if probes {
+            self.asked = 0;
+            let more = self.has_home() && PROBE << self.confirmed < PROBE_MAX;
+            self.confirmed += u32::from(more);
+        }
         around_is_better != probes
     }
 
@@ -85,12 +109,13 @@ impl Class {
     }
 
     fn is_better(&self) -> bool {
-        // A few that had to wait tell enough.
-        let home = (self.home.count >= ENOUGH / 4).then_some(self.home.nanos);
-        match (self.around.known(), home) {
-            (Some(around), Some(home)) => around <= home,
-            _ => true,
-        }
+        let around = self.around.known();
+        around.is_none_or(|around| !self.has_home() || around <= self.home.nanos)
+    }
+
+    /// Whether it is known how long those take that wait: a few tell enough.
+    fn has_home(&self) -> bool {
+        self.home.count >= ENOUGH / 4
     }
 }
 
@@ -111,6 +136,13 @@ struct Turned {
 impl Trial {
     fn class(&mut self, blocks: u32) -> &mut Class {
         &mut self.classes[usize::from(blocks > SMALL)]
+    }
+
+    /// Whether requests of so many blocks take much longer if they are led around than if nobody is
+    /// in their way: those whom they are led to have much to do, or they are a burden by themselves.
+    #[must_use]
+    pub fn is_in_question(&self, blocks: u32) -> bool {
+        self.classes[usize::from(blocks > SMALL)].is_in_question()
     }
 
     /// Whether to lead a request of so many blocks around, which could be.

@@ -7,24 +7,52 @@ use raidcore::engine::{Detour, Outcome, Place, Way};
 use steering::hedge::Hedge;
 use steering::place::{Reconstruct, Steer};
 use steering::scheme::{SCHEMES, Scheme};
+use steering::trial::Trial;
 
 #[test]
 fn detours_keep_to_their_budget() {
     let mut policy = Steer { reads: Some(Reconstruct::new(0.05)), ..Steer::default() };
-    let (mut read, mut extra_so_far) = (0, 0);
+    let (mut read, mut extra) = (0, 0);
     let mut refused = 0;
     for _ in 0..100_000 {
         read += 1;
-        let detour = Detour { read, extra_so_far, blocks: 1, extra: 3 };
+        let detour = Detour { read, blocks: 1, extra: 3 };
         if policy.takes(Instant::ORIGIN, detour) {
-            extra_so_far += 3;
+            extra += 3;
         } else {
             refused += 1;
         }
     }
-    let share = extra_so_far as f64 / read as f64;
+    let share = f64::from(extra) / read as f64;
     assert!((0.045..0.052).contains(&share) && refused > 0, "{share}, {refused} refused");
-    assert!(policy.takes(Instant::ORIGIN, Detour { read, extra_so_far, blocks: 1, extra: 0 }));
+    assert!(policy.takes(Instant::ORIGIN, Detour { read, blocks: 1, extra: 0 }));
+}
+
+#[test]
+fn what_was_earned_long_ago_is_spent() {
+    let mut policy = Steer { reads: Some(Reconstruct::new(0.05)), ..Steer::default() };
+    let detour = Detour { read: 1 << 40, blocks: 1, extra: 4 };
+    let taken = (0..10_000).filter(|_| policy.takes(Instant::ORIGIN, detour)).count();
+    assert_eq!(taken, 1024, "no more than 16 MiB at once");
+}
+
+#[test]
+fn what_slows_nobody_down_costs_nothing() {
+    let trials = Some([Trial::default(); 2]);
+    let mut policy = Steer { reads: Some(Reconstruct::new(0.0)), trials, ..Steer::default() };
+    let detour = Detour { read: 0, blocks: 1, extra: 4 };
+    let end = |way, took: u64, policy: &mut Steer| {
+        let took = Duration::from_micros(took);
+        policy.ended(Outcome { read: true, blocks: 1, way, took });
+    };
+    for _ in 0..1000 {
+        assert!(policy.takes(Instant::ORIGIN, detour));
+        end(Way::Calm, 100, &mut policy);
+        end(Way::Around, 200, &mut policy);
+    }
+    (0..100).for_each(|_| end(Way::Around, 1000, &mut policy));
+    let taken = (0..1000).filter(|_| policy.takes(Instant::ORIGIN, detour)).count();
+    assert!(taken <= 16, "{taken}");
 }
 
 #[test]

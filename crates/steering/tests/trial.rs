@@ -80,3 +80,24 @@ fn who_loses_rests_until_it_would_win_again() {
     assert!(led_around(&mut trial, 256, 5_000, 50_000) > 960);
     assert_eq!(on(&trial), [true, true]);
 }
+
+#[test]
+fn what_has_been_found_out_again_and_again_is_not_tried_so_often() {
+    let mut trial = trial();
+    let counts = [(); 8].map(|()| 1000 - led_around(&mut trial, 1, 400, 50_000));
+    assert!(counts[0] >= 8, "it is found out: {counts:?}");
+    assert!(counts[4..].iter().sum::<u32>() <= 1, "and then believed: {counts:?}");
+    // Until it is no longer so.
+    led_around(&mut trial, 1, 60_000, 50_000);
+    assert!(led_around(&mut trial, 1, 60_000, 50_000) < 100);
+}
+
+#[test]
+fn one_that_takes_very_long_says_little() {
+    let mut trial = trial();
+    assert_eq!(led_around(&mut trial, 1, 150, 50_000), 1000);
+    trial.ended(1, Way::Around, micros(50_000));
+    assert!(!trial.is_in_question(1));
+    (0..50).for_each(|_| trial.ended(1, Way::Around, micros(50_000)));
+    assert!(trial.is_in_question(1));
+}

@@ -70,14 +70,12 @@ impl Engine {
         }
         let job = &self.jobs[id];
         let extra: u32 = job.plan.reads.iter().map(|io| io.blocks).sum();
-        let (read, extra_so_far) = (self.places.read, self.places.extra);
-        let detour = Detour { read, extra_so_far, blocks: job.blocks, extra };
+        let detour = Detour { read: self.places.read, blocks: job.blocks, extra };
         let now = self.now;
         if !self.places.policy.as_mut().is_some_and(|policy| policy.takes(now, detour)) {
             self.gives_up(id);
             return Stage::Finish;
         }
-        self.places.extra += u64::from(extra);
         self.counters.detour_blocks += u64::from(extra);
         self.counters.hedged_reads += 1;
         self.jobs[id].way = Way::Around;

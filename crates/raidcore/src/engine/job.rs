@@ -420,7 +420,22 @@ impl Engine {
             return Stage::Plan;
         }
         self.claim(id);
-        Stage::Compute
+        // Somebody whom it is to write to may have become busy meanwhile.
+        let Job { work, way, .. } = self.jobs[id];
+        match work {
+            Work::Write if way == Way::Calm && self.is_to_be_staged(id) => {
+                self.release_buffers(id);
+                Stage::Store
+            }
+            Work::Reclaim if self.is_put_off(id) => Stage::Finish,
+            Work::Read
+            | Work::Write
+            | Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Repair
+            | Work::Replay { .. }
+            | Work::Reclaim => Stage::Compute,
+        }
     }
 
     fn compute(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {

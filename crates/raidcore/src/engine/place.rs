@@ -21,8 +21,6 @@ use crate::units::{MemberId, Set, Stripe};
 pub struct Detour {
     /// What users have read since the start.
     pub read: u64,
-    /// What detours have read beyond that.
-    pub extra_so_far: u64,
     /// What is asked for by this one.
     pub blocks: u32,
     /// What this one would read beyond what is asked for.
@@ -113,7 +111,6 @@ pub(super) struct Places {
     pub(super) policy: Option<Box<dyn Place>>,
     pub(super) busy: Set,
     pub(super) read: u64,
-    pub(super) extra: u64,
 }
 
 impl Engine {
@@ -198,13 +195,11 @@ impl Engine {
         let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);
-        let detour =
-            Detour { read: self.places.read, extra_so_far: self.places.extra, blocks, extra };
+        let detour = Detour { read: self.places.read, blocks, extra };
         let takes = planned != Err(Lost) && policy.takes(self.now, detour);
         self.places.policy = Some(policy);
         self.jobs[id].way = if takes { Way::Around } else { Way::Home };
         if takes {
-            self.places.extra += u64::from(extra);
             self.counters.detours += 1;
             self.counters.detour_blocks += u64::from(extra);
             let job = &self.jobs[id];

@@ -109,6 +109,7 @@ impl Engine {
                 let ready = !self.jobs[id].covers || self.promise_marker(id);
                 if ready { next } else { Stage::Lock }
             }
+            Work::Reclaim if self.is_put_off(id) => Stage::Finish,
             Work::Reclaim => {
                 let buffers = self.gathered(id);
                 let plan = &mut self.jobs[id].plan;

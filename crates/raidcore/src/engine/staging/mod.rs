@@ -88,6 +88,8 @@ struct Entry {
     /// The number of the last homecoming of a part of it.
     home: u64,
     pins: u32,
+    /// It is not brought home while any of these is busy.
+    waits_for: Set,
     /// Stores of it under way, if it has no job.
     outstanding: u32,
 }
@@ -112,6 +114,7 @@ impl Entry {
             dirty: 0,
             home: 0,
             pins: 0,
+            waits_for: Set::EMPTY,
             outstanding: 0,
         }
     }

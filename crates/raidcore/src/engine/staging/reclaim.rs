@@ -20,6 +20,17 @@ const LEISURE: usize = 2;
 /// Entries that are looked at for one whose members are calm.
 const LOOK: usize = 64;
 
+/// How much room in the log is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Haste {
+    /// There is enough: busy members are left alone, and the calm ones given time.
+    No,
+    /// There will not be enough: as much comes home as can without busy members.
+    Soon,
+    /// There is not enough: it comes home whoever is busy.
+    Now,
+}
+
 impl Engine {
     /// Brings home what may come home now, and tells what need not be there any more.
     pub(in super::super) fn reclaim(&mut self, out: &mut Vec<Action>) {
@@ -31,17 +42,10 @@ impl Engine {
         if !serves || self.staging.entries.is_empty() && !self.staging.draining {
             return;
         }
-        let (used, len) = self.staging.used();
-        let hasty = self.staging.starved
-            || self.staging.draining
-            || self.phase != Phase::Serving
-            || 2 * used > len;
-        if self.staging.blocked && !hasty {
-            return;
-        }
-        let window = if hasty { HASTE } else { LEISURE };
+        let haste = self.haste();
+        let window = if haste == Haste::No { LEISURE } else { HASTE };
         while self.staging.reclaiming.len() < window && self.takes_writes() {
-            let Some(stripe) = self.stripe_to_reclaim(hasty) else { break };
+            let Some(stripe) = self.stripe_to_reclaim(haste) else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
             self.staging.reclaiming.push(stripe);
             self.start_job(job);
@@ -52,7 +56,7 @@ impl Engine {
             return;
         }
         let at_home = self.staging.dirty == 0;
-        if at_home || hasty {
+        if at_home || haste > Haste::No {
             let waits = |entry: &Entry| {
                 entry.done && entry.dirty == 0 && entry.home > self.staging.durable_homes
             };
@@ -90,10 +94,20 @@ impl Engine {
         }
     }
 
-    /// The oldest stripe that can come home now. While there is no haste, busy members are left
-    /// alone.
-    fn stripe_to_reclaim(&mut self, hasty: bool) -> Option<Stripe> {
-        if self.staging.dirty == 0 {
+    fn haste(&self) -> Haste {
+        let (used, len) = self.staging.used();
+        let wanted = self.staging.starved || self.staging.draining || self.phase != Phase::Serving;
+        match () {
+            () if wanted || 4 * used > 3 * len => Haste::Now,
+            () if 2 * used > len => Haste::Soon,
+            () => Haste::No,
+        }
+    }
+
+    /// The oldest stripe that can come home now. Busy members are left alone as long as there is
+    /// room: whoever wants something of a stripe would have to wait for them, too.
+    fn stripe_to_reclaim(&mut self, haste: Haste) -> Option<Stripe> {
+        if self.staging.dirty == 0 || self.staging.blocked && haste < Haste::Now {
             return None;
         }
         self.staging.skip_clean();
@@ -104,20 +118,43 @@ impl Engine {
                 && !staging.stuck.contains(&entry.stripe)
                 && !staging.reclaiming.contains(&entry.stripe)
         };
-        let mut entries = staging.undone().filter(wanted);
-        if hasty || self.places.busy.is_empty() {
-            return entries.next().map(|entry| entry.stripe);
+        let calm = |entry: &&Entry| self.is_calm(entry);
+        let mut found = staging.undone().filter(wanted).take(LOOK).find(calm);
+        if haste == Haste::Now {
+            found = found.or_else(|| staging.undone().find(wanted));
         }
-        let found = entries.take(LOOK).find(|entry| self.is_calm(entry)).map(|entry| entry.stripe);
-        self.staging.blocked = found.is_none();
+        let found = found.map(|entry| entry.stripe);
+        self.staging.blocked = found.is_none() && !self.places.busy.is_empty();
         found
     }
 
-    /// Whether nobody is busy to whom an entry's blocks and their parity go.
+    /// Whether nobody is busy to whom an entry's blocks and their parity go, nor for whom it waits.
     fn is_calm(&self, entry: &Entry) -> bool {
+        let busy = self.places.busy;
         let parities = (self.geo.data()..self.geo.members()).map(|role| Role(role as u8));
         let mut roles = parities.chain(entry.runs.iter().map(|run| run.role));
-        roles.all(|role| !self.places.busy.has(self.geo.member(entry.stripe, role).index()))
+        entry.waits_for.and(busy).is_empty()
+            && roles.all(|role| !busy.has(self.geo.member(entry.stripe, role).index()))
+    }
+
+    /// Whether a reclaim would have to wait for busy members, and can be put off.
+    pub(in super::super) fn is_put_off(&mut self, id: JobId) -> bool {
+        if self.places.busy.is_empty() || self.haste() == Haste::Now {
+            return false;
+        }
+        let job = &self.jobs[id];
+        let touched = job.plan.reads.iter().chain(&job.plan.writes);
+        let members = touched.map(|io| self.geo.member(job.stripe, io.role).index());
+        let waits_for = members.fold(Set::EMPTY, Set::with).and(self.places.busy);
+        if waits_for.is_empty() {
+            return false;
+        }
+        let stripe = job.stripe;
+        self.jobs[id].pieces.clear();
+        for entry in self.staging.entries.iter_mut().filter(|entry| entry.stripe == stripe) {
+            entry.waits_for = waits_for;
+        }
+        true
     }
 
     /// Gives a reclaim its pieces: all of its stripe that is not at home. They are read into scratch
@@ -157,6 +194,9 @@ impl Engine {
         self.staging.reclaiming.retain(|&other| other != stripe);
         if failed {
             self.staging.stuck.push(stripe);
+            return;
+        }
+        if self.jobs[id].pieces.is_empty() {
             return;
         }
         self.staging.homes += 1;
