@@ -31,20 +31,20 @@ fn said_at(now: Instant, policy: &mut dyn Collect, members: &[Flash]) -> Vec<(us
 fn who_has_least_goes_first_and_the_others_hold() {
     let mut rotate = Rotate::new(LIMITS, 1);
     let first = said(&mut rotate, &[calm(0.05), calm(0.03), calm(0.2)]);
-    assert_eq!(first, [(1, Order::Reach(0.05 + 0.03)), (0, Order::Hold), (2, Order::Hold)]);
+    assert_eq!(first, [(1, Order::Reach(0.03 + 0.1)), (0, Order::Hold), (2, Order::Hold)]);
     assert_eq!(said(&mut rotate, &[calm(0.05), collecting(0.05), calm(0.2)]), []);
     // Its turn is over when it has reached what it should.
-    let second = said(&mut rotate, &[calm(0.05), calm(0.08), calm(0.2)]);
-    assert_eq!(second, [(0, Order::Reach(0.1)), (1, Order::Hold)]);
+    let second = said(&mut rotate, &[calm(0.05), calm(0.13), calm(0.2)]);
+    assert_eq!(second, [(0, Order::Reach(0.05 + 0.1)), (1, Order::Hold)]);
 }
 
 #[test]
 fn who_has_nothing_to_collect_keeps_nobody_waiting() {
     let mut rotate = Rotate::new(LIMITS, 1);
     let members = [calm(0.01), calm(0.02)];
-    assert_eq!(said(&mut rotate, &members)[0], (0, Order::Reach(0.01 + 0.05)));
+    assert_eq!(said(&mut rotate, &members)[0], (0, Order::Reach(0.01 + 0.1)));
     let orders: Vec<_> = (0..100).flat_map(|_| said(&mut rotate, &members)).collect();
-    assert!(orders.contains(&(1, Order::Reach(0.02 + 0.05))), "{orders:?}");
+    assert!(orders.contains(&(1, Order::Reach(0.02 + 0.1))), "{orders:?}");
 }
 
 #[test]
@@ -65,11 +65,11 @@ fn whose_turn_has_come_is_told_when_it_has_nothing_in_hand() {
     assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), [(1, Order::Hold), (0, Order::Hold)]);
     assert!(rotate.turns().has(1), "it is left alone from now on");
     assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), []);
-    assert_eq!(said(&mut rotate, &[calm(0.2), calm(0.03)]), [(1, Order::Reach(0.03 + 0.05))]);
+    assert_eq!(said(&mut rotate, &[calm(0.2), calm(0.03)]), [(1, Order::Reach(0.03 + 0.1))]);
     // Who never has nothing in hand collects, too.
     let mut rotate = Rotate::new(LIMITS, 1);
     let orders: Vec<_> = (0..1000).flat_map(|_| said(&mut rotate, &[occupied])).collect();
-    assert!(orders.contains(&(0, Order::Reach(0.03 + 0.05))), "{orders:?}");
+    assert!(orders.contains(&(0, Order::Reach(0.03 + 0.1))), "{orders:?}");
 }
 
 #[test]

@@ -34,6 +34,11 @@ struct Turn {
     idle: u32,
 }
 
+/// A turn is so many times as much as a member would collect by itself. Its dies do not run low
+/// together: were a turn over as soon as the lowest has a little more, the member would stand still
+/// for one die at a time, again and again, while the others could have collected, too.
+const STEPS: f64 = 2.0;
+
 /// How often to look whether a member collects in its turn. One that has nothing to collect, or
 /// collects only for somebody who waits, must not keep the others from theirs.
 const LOOKS: u32 = 40;
@@ -76,7 +81,7 @@ impl Collect for Rotate {
             let low = waiting.filter(|&member| members[member].free <= limits.start + ROUNDING);
             let least = low.min_by(|&a, &b| members[a].free.total_cmp(&members[b].free));
             let Some(member) = least else { break };
-            let goal = limits.step(&members[member]);
+            let goal = members[member].free + STEPS * (limits.stop - limits.start);
             let at_once = members[member].in_flight == 0;
             turns.push(Turn { member, goal, told: at_once, idle: 0 });
             told.tell(member, if at_once { Order::Reach(goal) } else { Order::Hold }, order);
