@@ -195,8 +195,16 @@ impl World {
                 Err(AssembleError::SplitBrain { .. })
                     if there.iter().any(|disk| returned.contains(disk)) =>
                 {
-                    there.retain(|disk| !returned.contains(disk));
-                    returned.iter().for_each(|&disk| self.disks[disk].gone = true);
+                    // Who was out of service when the power failed may have a history of its own;
+                    // the others only if it was not he.
+                    let members = self.member_disks();
+                    let has_returned = |disk: &&usize| returned.contains(disk);
+                    let stranger = |disk: &&usize| !members.contains(disk);
+                    let mut came_back = there.iter().filter(has_returned);
+                    let left_out = came_back.clone().find(stranger).or_else(|| came_back.next());
+                    let left_out = *left_out.expect("one of them has returned");
+                    there.retain(|&disk| disk != left_out);
+                    self.disks[left_out].gone = true;
                 }
                 Err(error) => panic!("no array after a crash: {error}"),
             }
