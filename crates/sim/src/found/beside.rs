@@ -13,10 +13,8 @@ fn waiting_write() -> (World, u64) {
     });
     let other = world.write_one(5);
     world.ask(0, Op::Write, 0, 1);
-    while !world.ios.iter().any(|p| takes_long(&p.io)) {
-        world.proceed();
-    }
-    while world.end_first_compute() || world.end_one(|io| !takes_long(io)) {}
+    world.end_all(|io| !takes_long(io));
+    assert!(world.ios.iter().any(|p| takes_long(&p.io)), "the write is under way");
     (world, other)
 }
 
@@ -40,7 +38,7 @@ fn a_read_that_needs_parity_waits_for_the_write() {
     let areas = world.areas.clone();
     world.disks[1].bad.insert(areas.data_start().0 + 1, FOR_GOOD);
     world.ask(1, Op::Read, 5, 1);
-    while world.end_first_compute() || world.end_one(|io| !takes_long(io)) {}
+    world.end_all(|io| !takes_long(io));
     assert!(world.requests[1].is_some(), "parity is not what it will be");
     world.drain();
     assert_eq!(version_of(5, &world.memory.payload[1][0]), other);
@@ -65,7 +63,7 @@ fn a_write_that_mends_a_block_waits_for_who_reads_it() {
     world.ask(1, Op::Read, 4, 1);
     let is_users = |io: &Io| matches!(io.op, IoOp::Read(Mem::Payload { .. }));
     assert!(world.ios.iter().any(|p| is_users(&p.io)), "it reads beside the write");
-    while world.end_first_compute() || world.end_one(|io| !is_users(io)) {}
+    world.end_all(|io| !is_users(io));
     assert!(world.requests.iter().flatten().count() == 2, "the write waits");
     world.drain();
     assert_eq!(world.read_one(4), versions[4]);
