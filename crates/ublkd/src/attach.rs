@@ -6,6 +6,7 @@
 //!   before memory is taken for them.
 //! - An attached array's devices are locked, those that were left out are closed again.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -186,7 +187,7 @@ pub fn examine(path: &Path) -> Result<Examined, OpenError> {
 }
 
 /// Finds the members of the array called `name` in `places`: directories, of which all files and
-/// block devices are looked at, or such themselves. What can't be opened or read is passed over.
+/// block devices but those of ublk are looked at, or such themselves. What can't be opened or read is passed over.
 ///
 /// # Errors
 /// If there is none, or members of two arrays of that name, or a directory can't be listed.
@@ -227,8 +228,9 @@ fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
         }
         let scan = |source| AttachError::Scan { path: place.clone(), source };
         for entry in std::fs::read_dir(place).map_err(scan)? {
-            let path = entry.map_err(scan)?.path();
-            if !path.is_dir() {
+            let entry = entry.map_err(scan)?;
+            let path = entry.path();
+            if !path.is_dir() && !is_served(&entry.file_name()) {
                 paths.push(path);
             }
         }
@@ -236,6 +238,12 @@ fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
     paths.sort();
     paths.dedup();
     Ok(paths)
+}
+
+/// Whether it is called like a device of the ublk driver: one that its server has left by dying,
+/// maybe this very array, can't be read before it is served again.
+fn is_served(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"ublkb")
 }
 
 /// What the assembly has to see of a device.

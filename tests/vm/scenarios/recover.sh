@@ -24,12 +24,15 @@ for ((round = 1; round <= rounds; round++)); do
         --verify_backlog=32 --fsync=64 --randseed="$round"
 done
 
-say "killed while nobody uses it, and twice"
+say "killed while nobody uses it, and twice; found by name, although the device can't be read"
+given=("${members[@]}")
+members=(--name tank /dev)
 kill_daemon
 start
 kill_daemon
 start
 same "the device" "$disk" "$first"
+members=("${given[@]}")
 
 say "killed while its writes hang in a member"
 stop

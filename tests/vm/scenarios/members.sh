@@ -1,0 +1,77 @@
+# members that fail, hang, vanish and lie: what is written stays right
+says() { evenkeel status tank | grep -q "$1"; }
+
+# Waits until the array says so of itself.
+until_status() {
+    while ! says "$1"; do
+        sleep 0.1
+    done
+}
+
+# No mismatch, and no member missing.
+whole() {
+    evenkeel rebuild status tank --wait >/run/status || true
+    grep -q "state: online" /run/status || fail "$(</run/status)"
+    evenkeel scrub start tank --wait >/run/status || true
+    grep -q "found 0 mismatches" /run/status || fail "$(</run/status)"
+}
+
+say "reads fail in bursts: they are answered all the same, and the member stays"
+null_members 5 64
+spare=${members[4]}
+unset 'members[4]'
+map_member 1 "0 %s linear %d 0"
+create --level raid5 >/dev/null
+start
+evenkeel rebuild status tank --wait >/dev/null
+verify --bs=16k --size=12M --iodepth=8
+verify --bs=16k --size=12M --iodepth=8 --verify_backlog=16 --randseed=2 &
+load=$!
+while kill -0 "$load" 2>/dev/null; do
+    under_load "$load" 50
+    map_member 1 "0 %s flakey %d 0 0 60 1 error_reads"
+    under_load "$load" 50
+    map_member 1 "0 %s linear %d 0"
+done
+wait "$load"
+whole
+
+say "a member is slow: it is waited for"
+map_member 1 "0 %s delay %d 0 40"
+verify --bs=16k --size=1M --iodepth=8
+map_member 1 "0 %s linear %d 0"
+whole
+
+say "everything fails: the member is out, its successor is rebuilt under load"
+verify --bs=16k --size=8M --iodepth=8 --verify_backlog=16 --randseed=3 &
+load=$!
+under_load "$load" 50
+map_member 1 "0 %s error"
+wait "$load"
+until_status DEGRADED
+map_member 1 "0 %s linear %d 0"
+verify --bs=16k --size=8M --iodepth=8 --verify_backlog=16 --randseed=4 &
+load=$!
+evenkeel disk replace tank 1 "$spare" --wait >/dev/null
+wait "$load"
+whole
+
+say "a member that comes back stale is not believed"
+stop
+stale=${members[1]}
+members[1]=$spare
+members+=("$stale")
+start
+dd if=/dev/urandom of=/run/random bs=1M count=4 status=none
+dd if=/run/random of="$disk" bs=1M oflag=direct conv=notrunc status=none
+stop
+unset 'members[1]'
+# With the stale one there is one member too few.
+refused "degraded" start
+start --degraded
+cmp -n 4194304 /run/random "$disk"
+evenkeel disk replace tank 1 "$stale" --force --wait >/dev/null
+cmp -n 4194304 /run/random "$disk"
+whole
+stop
+no_device_left
