@@ -187,7 +187,8 @@ pub fn examine(path: &Path) -> Result<Examined, OpenError> {
 }
 
 /// Finds the members of the array called `name` in `places`: directories, of which all files and
-/// block devices but those of ublk are looked at, or such themselves. What can't be opened or read is passed over.
+/// block devices but those of ublk are looked at, or such themselves. What can't be opened or read
+/// is passed over.
 ///
 /// # Errors
 /// If there is none, or members of two arrays of that name, or a directory can't be listed.
