@@ -90,6 +90,24 @@ fn the_others_answer_if_who_took_long_fails() {
     assert_eq!(world.last_errors(), 0);
 }
 
+#[test]
+fn a_dying_disk_is_read_block_by_block_for_longer_than_patience_lasts() {
+    let mut large = scenario(Level::Raid5, 3, Consistency::Bitmap);
+    (large.chunk, large.load.blocks, large.scratch_blocks) = (256, 256, 256 * 100);
+    let mut world = play(1, large);
+    let version = world.write_one(0);
+    world.engine.set_place(Some(Box::new(Impatient)));
+    world.disks[0].unreadable = true;
+    world.ask(0, Op::Read, 0, 256);
+    for _ in 0..100 {
+        assert!(world.end_one(|io| !others(io)), "blocks are tried one by one");
+    }
+    world.now = world.now + PATIENCE;
+    world.step(Input::Tick);
+    world.drain();
+    assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+}
+
 impl World {
     fn last_errors(&self) -> usize {
         self.results.iter().filter(|result| result.is_err()).count()
