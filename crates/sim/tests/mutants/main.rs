@@ -18,7 +18,7 @@ use list::{MUTANTS, Mutant};
 use staging::STAGING;
 
 /// The seeds that a mutant has to get past.
-const SEEDS: &str = "0..20000";
+const SEEDS: &str = "0..30000";
 
 /// When a mutant is said to hang: a step that never returns is found by nothing else.
 const PATIENCE: Duration = Duration::from_secs(600);
