@@ -40,15 +40,10 @@ impl Inbox {
         })
     }
 
-    /// Becomes readable when a parked thread has something to do.
+    /// Is written when a parked thread has something to do. Never read: each write wakes a poll that
+    /// goes on.
     pub(super) fn bell(&self) -> RawFd {
         self.bell.as_raw_fd()
-    }
-
-    /// Makes the bell unreadable again.
-    pub(super) fn silence(&self) {
-        // It fails if nobody has rung.
-        rustix::io::read(&self.bell, &mut [0; 8]).ok();
     }
 
     /// Exchanges what has ended for `taken`, which is empty.

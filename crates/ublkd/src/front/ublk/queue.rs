@@ -15,7 +15,7 @@ use std::io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use raidcore::engine::RequestError;
 
 use super::abi::{self, IoCommand};
@@ -53,7 +53,7 @@ pub(super) struct Queue {
     port: Arc<dyn Port>,
     /// Room for what is looked at, kept for its allocation.
     done: Vec<Done>,
-    events: Vec<(u64, i32)>,
+    events: Vec<cqueue::Entry>,
 }
 
 /// A ring for a queue of the calling thread, which alone may use it.
@@ -140,16 +140,13 @@ impl Queue {
             return Err(error);
         }
         let mut events = std::mem::take(&mut self.events);
-        let completions = self.ring.completion();
-        events.extend(completions.map(|event| (event.user_data(), event.result())));
-        for (name, result) in events.drain(..) {
-            match name {
-                BELL => {
-                    self.inbox.silence();
-                    self.listen();
-                }
+        events.extend(self.ring.completion());
+        for event in events.drain(..) {
+            match event.user_data() {
+                BELL if cqueue::more(event.flags()) => {}
+                BELL => self.listen(),
                 // Tags are 16 bits.
-                tag => self.came(tag as u16, result),
+                tag => self.came(tag as u16, event.result()),
             }
         }
         self.events = events;
@@ -219,7 +216,7 @@ impl Queue {
 
     fn listen(&mut self) {
         let fd = types::Fd(self.inbox.bell());
-        let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32);
+        let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).multi(true);
         self.push(entry.build().user_data(BELL));
     }
 
