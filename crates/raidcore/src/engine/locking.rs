@@ -1,6 +1,7 @@
 //! Who may work on a stripe: writers alone, readers together; and readers beside a writer, as long as
 //! what they read is at home and not what he writes. For such blocks do not change, whatever becomes
-//! of the write; parity does, so whoever has to do without a block has to wait for the writer.
+//! of the write; parity does, so whoever has to do without a block, or would go around a busy member,
+//! has to wait for the writer.
 //!
 //! Without that a write that waits for a slow member would keep back the reads of a whole stripe.
 
@@ -42,6 +43,12 @@ impl Engine {
         let holder = self.locks.exclusive_holder(job.stripe);
         let Some(writer) = holder.and_then(|holder| self.jobs.id_at(holder)) else { return false };
         let writer = &self.jobs[writer];
+        // To go around who is busy takes parity, and the writer has ended sooner than who is busy.
+        let is_busy =
+            |piece: &Piece| self.is_member_busy(self.geo.member(job.stripe, piece.role).index());
+        if job.pieces.iter().any(is_busy) {
+            return false;
+        }
         match writer.work {
             // It also writes what it could not read.
             _ if !writer.bad.is_empty() => false,

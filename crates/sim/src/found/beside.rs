@@ -53,6 +53,16 @@ fn a_read_of_what_is_being_written_waits() {
 }
 
 #[test]
+fn a_read_of_a_busy_member_waits_for_the_write_and_goes_around() {
+    let (mut world, other) = waiting_write();
+    world.step(Input::Busy(Set::one(1)));
+    world.ask(1, Op::Read, 5, 1);
+    assert!(!world.ios.iter().any(|p| p.io.device == DeviceId(1)), "nobody waits for who is busy");
+    world.drain();
+    assert_eq!(version_of(5, &world.memory.payload[1][0]), other);
+}
+
+#[test]
 fn a_write_that_mends_a_block_waits_for_who_reads_it() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     let versions: Vec<u64> = (0..8).map(|lba| world.write_one(lba)).collect();
