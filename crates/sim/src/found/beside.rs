@@ -1,6 +1,6 @@
 //! Reads beside writes of the same stripe.
 
-use raidcore::units::Mem;
+use raidcore::units::{Mem, Set};
 
 use super::*;
 
