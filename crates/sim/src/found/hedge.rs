@@ -2,6 +2,7 @@
 
 use det::Instant;
 use raidcore::engine::{Detour, Place, Redirect};
+use raidcore::units::Set;
 
 use super::*;
 
@@ -88,6 +89,29 @@ fn the_others_answer_if_who_took_long_fails() {
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
     assert_eq!(world.last_errors(), 0);
+}
+
+#[test]
+fn who_tries_again_leaves_alone_what_is_staged_too() {
+    let mut world = staging::staging_world(1);
+    world.step(Input::Busy(Set::one(0)));
+    let version = world.write_one(0);
+    // It comes home, but nobody knows how long it stays there.
+    world.step(Input::Busy(Set::EMPTY));
+    world.end_all(|io| io.op != IoOp::Flush);
+    assert!(world.engine.is_staged(Lba(0)), "it is in the log, too");
+    world.engine.set_place(Some(Box::new(Impatient)));
+    world.ask(0, Op::Read, 0, 1);
+    world.step(Input::Busy(Set::one(0)));
+    world.now = world.now + PATIENCE;
+    world.step(Input::Tick);
+    let is_first = |io: &Io| io.device == DeviceId(0) && io.op != IoOp::Flush;
+    assert!(world.end_one(is_first), "the first to be asked answers after all");
+    world.end_first_compute();
+    assert!(world.requests[0].is_none());
+    // Who comes late writes into nobody's memory.
+    world.drain();
+    assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use raidcore::units::Set;
 use super::*;
 
 /// RAID5 of three with a staging log. Block 0 is at home on member 0, its parity on member 2.
-fn staging_world(seed: u64) -> World {
+pub(super) fn staging_world(seed: u64) -> World {
     let mut scenario = scenario(Level::Raid5, 3, Consistency::Bitmap);
     (scenario.staging, scenario.busy) = (128, 1);
     play(seed, scenario)
