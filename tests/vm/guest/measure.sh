@@ -1,0 +1,104 @@
+# Measures block devices by the instructions that an I/O takes, in a machine of kind `counted`: one
+# processor, on which an instruction takes a nanosecond, so that time is the count of instructions,
+# and the same from run to run. docs/performance.md says what that means and what it doesn't.
+#
+# What the functions below set:
+#   iops           of the last measurement, in the machine's time
+#   instructions   that the processor carried out for an I/O, whoever's they were
+# shellcheck shell=bash disable=SC2034
+
+# By which fio runs commands.
+ln -sf bash /usr/bin/sh
+
+# timed_members COUNT NS: null_blk devices in memory, all of it taken, which take so long for an I/O
+# (0: none but the processor's).
+timed_members() {
+    local number dir name
+    members=()
+    [[ -d /sys/kernel/config/nullb ]] || modprobe null_blk nr_devices=0
+    for ((number = 0; number < $1; number++)); do
+        name=timed$((made++))
+        dir=/sys/kernel/config/nullb/$name
+        mkdir "$dir"
+        echo 48 >"$dir/size"
+        echo 4096 >"$dir/blocksize"
+        echo 1 >"$dir/memory_backed"
+        # Completed by a timer, or at once.
+        echo $(($2 ? 2 : 0)) >"$dir/irqmode"
+        echo "$2" >"$dir/completion_nsec"
+        echo 1 >"$dir/power"
+        members+=("/dev/$name")
+        dd if=/dev/zero of="/dev/$name" bs=1M count=48 oflag=direct status=none
+    done
+}
+
+# Takes them away.
+drop_members() {
+    local member
+    for member in "${members[@]}"; do
+        # Its memory goes with its power.
+        echo 0 >"/sys/kernel/config/nullb/${member##*/}/power"
+        rmdir "/sys/kernel/config/nullb/${member##*/}"
+    done
+    members=()
+}
+
+# serve_array OPTIONS...: an Evenkeel array of the members, as `disk`, with nothing left to do.
+serve_array() {
+    create --chunk 64K "$@" >/dev/null
+    start
+    evenkeel rebuild status tank --wait >/dev/null
+    warm_up
+}
+
+# serve_md OPTIONS...: the same by Linux md.
+serve_md() {
+    mdadm --create /dev/md7 --run --assume-clean --metadata=1.2 --chunk=64 "$@" \
+        --raid-devices="${#members[@]}" "${members[@]}" 2>/run/mdadm || fail "$(</run/mdadm)"
+    disk=/dev/md7
+    warm_up
+}
+
+stop_md() {
+    mdadm --stop /dev/md7 2>/dev/null
+}
+
+# Writes all of the disk: what was never written is quicker to read and to write.
+warm_up() {
+    measure write 1M 4 $(($(blockdev --getsize64 "$disk") >> 20))
+    settle
+}
+
+# Lets what a change has set off come to its end.
+settle() {
+    measure randread 4k 16 500
+}
+
+# How long the processor has slept, in nanoseconds: of a file of /proc/timer_list's lines.
+slept() {
+    local word number sum=0
+    while read -r word _ number _; do
+        [[ $word != .*sleeptime ]] || sum=$((sum + number))
+    done <"$1"
+    echo "$sum"
+}
+
+# measure RW BS DEPTH COUNT: so many I/Os of `disk` by fio.
+measure() {
+    local rw=$1 bs=$2 depth=$3 count=$4 said fields ms at=8
+    local kib=${bs%[kM]}
+    [[ $bs != *M ]] || kib=$((kib * 1024))
+    (cd /run && fio --eta=never --output-format=terse --terse-version=3 --name=measure \
+        --filename="$disk" --ioengine=io_uring --direct=1 --rw="$rw" --bs="$bs" \
+        --iodepth="$depth" --io_size=$((count * kib))k --norandommap --randseed=1 --gtod_reduce=1 \
+        --exec_prerun='grep sleeptime /proc/timer_list' \
+        --exec_postrun='grep sleeptime /proc/timer_list' >fio 2>&1) || fail "$(</run/fio)"
+    said=$(grep '^3;' /run/fio) || fail "$(</run/fio)"
+    IFS=';' read -ra fields <<<"$said"
+    [[ $rw != *write ]] || at=49
+    ms=${fields[at]}
+    ((ms > 0)) || fail "measured nothing: $(</run/fio)"
+    local idle=$(($(slept /run/measure.postrun.txt) - $(slept /run/measure.prerun.txt)))
+    iops=$((count * 1000 / ms))
+    instructions=$(((ms * 1000000 - idle) / count))
+}
