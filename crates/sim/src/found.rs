@@ -15,6 +15,7 @@ use crate::source::Source;
 use crate::world::World;
 
 mod beside;
+mod copies;
 mod hedge;
 mod staging;
 

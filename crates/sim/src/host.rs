@@ -6,7 +6,7 @@ use raidcore::engine::{Io, IoError, IoOp, JobId};
 use raidcore::meta::{Image, checksum};
 use raidcore::parity::gf;
 use raidcore::plan::{BoundStep, Finding, Found, Step};
-use raidcore::units::{BLOCK_BYTES, Mem};
+use raidcore::units::{BLOCK_BYTES, Mem, Pba};
 
 use crate::checks;
 use crate::disk::{Data, FOR_GOOD, KEPT, Meta};
@@ -172,11 +172,16 @@ impl World {
     fn write(&mut self, pending: &Pending, fua: bool, which: impl Fn(u64) -> bool) {
         let disk = &mut self.disks[pending.io.device.0 as usize];
         let start = pending.io.at.0;
+        let (Pba(copies), count) = self.areas.copies();
         match &pending.payload {
             Payload::None => {}
             Payload::Data(data) => {
                 for (at, block) in (start..).zip(data).filter(|&(at, _)| which(at)) {
-                    disk.write_data(at, *block, fua);
+                    if (copies..copies + count).contains(&at) {
+                        disk.write_meta(at, Rc::new(whole(block)), fua);
+                    } else {
+                        disk.write_data(at, *block, fua);
+                    }
                 }
             }
             Payload::Meta(meta) => {

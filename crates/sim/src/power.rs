@@ -118,6 +118,7 @@ impl World {
         let (scenario, source) = (&self.scenario, &mut self.source);
         self.summary.detours += self.engine.counters().detours;
         self.summary.hedges += self.engine.counters().hedged_reads;
+        self.summary.copy_reads += self.engine.counters().copy_reads;
         self.summary.staged += self.engine.counters().staged_writes;
         self.summary.reclaimed += self.engine.counters().reclaimed_blocks;
         self.engine = start(scenario, assembled, &devices, source, self.now);

@@ -34,6 +34,8 @@ pub struct Summary {
     pub staged: u64,
     /// Blocks that came home from the staging log.
     pub reclaimed: u64,
+    /// Blocks that were read from copies, as home was busy.
+    pub copy_reads: u64,
     /// How often SSDs collected garbage, where the disks were such.
     pub collections: u64,
     /// How long it was for the array.
@@ -73,6 +75,7 @@ impl std::ops::AddAssign for Summary {
         self.hedges += other.hedges;
         self.staged += other.staged;
         self.reclaimed += other.reclaimed;
+        self.copy_reads += other.copy_reads;
         self.simulated += other.simulated;
         self.digest ^= other.digest;
     }

@@ -13,7 +13,7 @@ use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
-use raidcore::units::{DeviceId, Set, Stripe};
+use raidcore::units::{DeviceId, Lba, MemberId, Set, Stripe};
 
 use crate::create::create;
 use crate::digest::Digest;
@@ -145,6 +145,7 @@ impl World {
             hedges: self.summary.hedges + self.engine.counters().hedged_reads,
             staged: self.summary.staged + self.engine.counters().staged_writes,
             reclaimed: self.summary.reclaimed + self.engine.counters().reclaimed_blocks,
+            copy_reads: self.summary.copy_reads + self.engine.counters().copy_reads,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
             digest: self.digest.value(),
@@ -348,6 +349,11 @@ impl Place for Around {
         // From none at all to more than most reads take.
         let micros = [0, 20, 100, 500, 2000][(self.asked % 5) as usize];
         (self.asked % 4 != u64::from(blocks % 4)).then_some(Duration::from_micros(micros))
+    }
+
+    fn keeps(&mut self, _: Instant, _: MemberId, _: Lba, _: u32) -> bool {
+        self.asked += 1;
+        !self.asked.is_multiple_of(4)
     }
 
     fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {

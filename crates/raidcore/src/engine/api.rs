@@ -467,11 +467,13 @@ pub struct StagingStatus {
     pub dirty: u64,
     /// Staged, whether home has them, too, or not.
     pub staged: u64,
+    /// Copied from home, to be read when that is busy.
+    pub copied: u64,
     /// In use where it is fullest.
     pub used: u64,
     /// What each member has of it.
     pub capacity: u64,
-    /// Bytes of memory that the table of redirects takes.
+    /// Bytes of memory that the tables of what is staged and copied take.
     pub table_bytes: u64,
 }
 
@@ -529,6 +531,10 @@ pub struct Counters {
     pub staged_blocks: u64,
     /// Blocks read from the staging log.
     pub staged_reads: u64,
+    /// Blocks of which copies were made, as they are read often.
+    pub copied_blocks: u64,
+    /// Blocks read from copies, as home was busy.
+    pub copy_reads: u64,
     /// Writes that would have been staged, but there was no room.
     pub staging_full: u64,
     /// Blocks brought home from the staging log.

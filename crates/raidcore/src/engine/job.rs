@@ -62,6 +62,7 @@ pub(super) enum Stage {
     Read,
     AfterRead,
     Compute,
+    Keep,
     Locate,
     Mend,
     Intend,
@@ -99,6 +100,7 @@ pub(super) enum Owner {
     Staged { job: JobId },
     StagedTail,
     Fetch { job: JobId, index: u16 },
+    Copy { job: JobId, number: u64 },
     Page { kind: MapKind, index: u32 },
     Superblock,
     Flush,
@@ -172,6 +174,8 @@ pub struct Job {
     pub(super) avoids: Set,
     /// Which of the plan's reads have ended well.
     pub(super) landed: Set,
+    /// A copy is made of what it reads.
+    pub(super) is_copied: bool,
     /// Which way a user's read or write goes, how many blocks it has, and when it began.
     pub(super) way: Way,
     pub(super) blocks: u32,
@@ -214,6 +218,7 @@ impl Job {
             partner: None,
             avoids: Set::EMPTY,
             landed: Set::EMPTY,
+            is_copied: false,
             way: Way::Calm,
             blocks: 0,
             begun: Instant::ORIGIN,
@@ -248,6 +253,7 @@ impl Job {
         self.in_line = false;
         self.partner = None;
         self.avoids = Set::EMPTY;
+        self.is_copied = false;
         self.way = Way::Calm;
         self.blocks = 0;
         assert!(self.outstanding == 0 && !self.marked && !self.holds_buffers);
@@ -358,6 +364,7 @@ impl Engine {
                 Stage::Read => self.issue_reads(id, out),
                 Stage::AfterRead => self.after_read(id),
                 Stage::Compute => self.compute(id, out),
+                Stage::Keep => self.keep(id, out),
                 Stage::Locate => self.locate(id, out),
                 Stage::Mend => self.mend(id, out),
                 Stage::Intend => self.intend(id, out),
@@ -447,7 +454,7 @@ impl Engine {
                     |&(step, _): &_| matches!(step, Step::Clear { .. } | Step::Copy { .. });
                 let rebuilt = !job.plan.steps.iter().all(copies);
                 self.counters.reconstructed_reads += u64::from(rebuilt);
-                Stage::Finish
+                if job.is_copied { Stage::Keep } else { Stage::Finish }
             }
             Work::Write | Work::Reclaim => Stage::Intend,
             Work::Sync(PassKind::Scrub { .. }) => Stage::Locate,
@@ -525,11 +532,7 @@ impl Engine {
         self.release_buffers(id);
         self.end_intent(id, out);
         self.end_staging(id);
-        self.tell_policy(id);
-        let (work, stripe, error) = {
-            let job = &self.jobs[id];
-            (job.work, job.stripe, job.error)
-        };
+        let Job { work, stripe, error, .. } = self.jobs[id];
         match work {
             Work::Sync(kind) => {
                 self.tell_findings(id, out);
@@ -538,11 +541,7 @@ impl Engine {
             Work::Replay { .. } => self.replayed(error.is_none()),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
         }
-        let tags = mem::take(&mut self.jobs[id].tags);
-        for &tag in &tags {
-            self.part_done(tag, error, out);
-        }
-        self.jobs[id].tags = tags;
+        self.answer(id, out);
         self.unlock(id);
         let bad = mem::take(&mut self.jobs[id].bad);
         if work != Work::Repair && error.is_none() && !bad.is_empty() {
@@ -551,6 +550,17 @@ impl Engine {
         self.jobs[id].bad = bad;
         self.foreground_jobs -= u16::from(work.is_users());
         self.jobs.vacate(id);
+    }
+
+    /// A job has done what users want of it, or failed to.
+    pub(super) fn answer(&mut self, id: JobId, out: &mut Vec<Action>) {
+        self.tell_policy(id);
+        let error = self.jobs[id].error;
+        let mut tags = mem::take(&mut self.jobs[id].tags);
+        for tag in tags.drain(..) {
+            self.part_done(tag, error, out);
+        }
+        self.jobs[id].tags = tags;
     }
 
     /// Rewrites unreadable blocks once the lock is free, row by row; if there is no room for a job

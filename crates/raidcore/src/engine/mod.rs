@@ -58,7 +58,7 @@ use journal::Journal;
 use place::Places;
 use record::Recorder;
 use request::UserRequest;
-use staging::Staging;
+use staging::{Copies, Staging};
 
 /// Names a job in its table.
 pub type JobId = Id<Job>;
@@ -181,6 +181,7 @@ pub struct Engine {
     regions: Regions,
     journal: Journal,
     staging: Staging,
+    copies: Copies,
     flusher: Flusher,
     background: Background,
     stop_command: Option<u64>,
@@ -244,6 +245,7 @@ impl Engine {
             zero: MapStore::new(assembled.zero_map, &assembled.zero_versions),
             spread: Spread::default(),
             staging: Staging::new(&record, &assembled.staged),
+            copies: Copies::new(&record),
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
             flusher: Flusher::default(),
             background: Background::new(
@@ -441,6 +443,7 @@ impl Engine {
             Owner::Staged { job } => self.staged_done(job, op, result, out),
             Owner::StagedTail => self.staged_tail_done(op, result, out),
             Owner::Fetch { job, index } => self.fetch_done(job, index, op, result, out),
+            Owner::Copy { job, number } => self.copy_done(job, number, op, result, out),
             Owner::Page { kind, index } => self.page_done(kind, index, op, result, out),
             Owner::Superblock => self.superblock_done(op, result, out),
             Owner::Flush => self.flush_done(op, result, out),

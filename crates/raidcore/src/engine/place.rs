@@ -14,7 +14,7 @@ use super::job::Work;
 use super::{Engine, JobId};
 use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};
-use crate::units::{MemberId, Set, Stripe};
+use crate::units::{Lba, MemberId, Set, Stripe};
 
 /// A read that could go around busy members. Numbers are of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +79,12 @@ pub trait Place: Send {
 
     /// Whether a write is staged, to come home later.
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool;
+
+    /// Whether a copy is made of what is read at home, so that it can be read elsewhere when that is
+    /// busy. Asked for each small read.
+    fn keeps(&mut self, _now: Instant, _home: MemberId, _first: Lba, _blocks: u32) -> bool {
+        false
+    }
 
     /// A read or write has ended well.
     fn ended(&mut self, _outcome: Outcome) {}

@@ -28,6 +28,7 @@ impl Engine {
             return Stage::Lock;
         }
         self.absorb_waiting_writes(id);
+        self.forget_copies(id);
         self.split_staged(id);
         self.jobs[id].covers = self.covers(id);
         if self.jobs[id].work == Work::Reclaim {
@@ -51,7 +52,10 @@ impl Engine {
             if !self.jobs[id].avoids.is_empty() {
                 return self.plan_second(id, readable, parity);
             }
-            if self.plan_detour(id, readable, parity) || self.plan_first(id, readable, parity) {
+            if self.plan_detour(id, readable, parity)
+                || self.plan_copied(id, readable, parity)
+                || self.plan_first(id, readable, parity)
+            {
                 return Stage::Buffers;
             }
         }

@@ -94,6 +94,7 @@ impl Engine {
             | Owner::Fetch { job, .. } => &self.jobs[job].tags,
             Owner::Tail
             | Owner::StagedTail
+            | Owner::Copy { .. }
             | Owner::Page { .. }
             | Owner::Superblock
             | Owner::Flush => &[],
@@ -113,9 +114,10 @@ impl Engine {
         self.staging.exists().then(|| StagingStatus {
             dirty: self.staging.dirty(),
             staged: self.staging.staged(),
+            copied: self.copies.len() as u64,
             used,
             capacity,
-            table_bytes: self.staging.table_bytes() as u64,
+            table_bytes: (self.staging.table_bytes() + self.copies.table_bytes()) as u64,
         })
     }
 
@@ -171,6 +173,8 @@ impl Engine {
     pub fn check(&self) {
         assert!(self.ready.is_empty(), "a step leaves nothing undone");
         self.staging.check();
+        let is_up = |member| self.state(member) == SlotState::Up;
+        self.copies.check(|lba| self.staging.is_dirty(lba), is_up);
         for (id, job) in self.jobs.iter() {
             let waits = self.waits.iter().filter(|(_, j)| *j == id).count();
             assert!(!job.queued, "{id:?} was left in the queue");

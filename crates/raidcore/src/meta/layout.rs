@@ -230,6 +230,14 @@ impl Areas {
         (Pba(self.staging_start), self.staging_blocks)
     }
 
+    /// Which part of that is for copies of what is read often, its last eighth. Nothing there counts
+    /// after a stop, clean or not.
+    #[must_use]
+    pub fn copies(&self) -> (Pba, u64) {
+        let blocks = self.staging_blocks / 8;
+        (Pba(self.staging_start + self.staging_blocks - blocks), blocks)
+    }
+
     /// Where the stripes begin.
     #[must_use]
     pub fn data_start(&self) -> Pba {

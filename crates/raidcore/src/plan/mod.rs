@@ -39,6 +39,13 @@ pub struct Piece {
     pub mem: Mem,
 }
 
+impl Piece {
+    /// One of its blocks, or of those that follow.
+    pub(crate) fn block(&self, offset: u32) -> Self {
+        Self { row: self.row + offset, blocks: 1, mem: self.mem.plus(offset), ..*self }
+    }
+}
+
 /// Rows of a role that turned out to be unreadable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bad {
@@ -325,12 +332,17 @@ impl Plan {
     /// The scratch rows of a role.
     fn scratch(&mut self, role: Role, row: u32) -> Mem {
         self.scratch = self.scratch.with(role.index());
-        Mem::Scratch { buffer: u16::from(role.0), at: row }
+        scratch(role, row)
     }
 
     fn operands_since(&self, start: usize) -> Operands {
         Operands { start: start as u16, count: (self.operands.len() - start) as u16 }
     }
+}
+
+/// Where a plan keeps a row of a role, if it does.
+pub(crate) fn scratch(role: Role, row: u32) -> Mem {
+    Mem::Scratch { buffer: u16::from(role.0), at: row }
 }
 
 /// Adds an I/O, joined to an earlier one that it continues on the device and in memory.

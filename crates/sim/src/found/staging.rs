@@ -24,7 +24,7 @@ impl World {
 
     /// Fails a member, and fills a spare in its place. What is written to the log meanwhile ends only
     /// when there is nothing else to wait for.
-    fn replace(&mut self, member: u8) {
+    pub(super) fn replace(&mut self, member: u8) {
         self.command(Command::Fail(MemberId(member)));
         let spare = self.new_spare();
         self.command(spare);

@@ -1,4 +1,4 @@
-//! Mutants of the staging log.
+//! Mutants of the staging log, and of copies.
 
 use crate::list::{Mutant, mutant};
 
@@ -100,8 +100,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: reads pass it by",
         "engine/staging/fetch.rs",
-        "if job.work != Work::Read || !alone || !self.staging.concerns(job.stripe) {",
-        "if MUTANT || job.work != Work::Read || !alone || !self.staging.concerns(job.stripe) {",
+        "if job.work != Work::Read || !alone || !concerned {",
+        "if MUTANT || job.work != Work::Read || !alone || !concerned {",
     ),
     mutant(
         "staged: what could not be brought home counts as if",
@@ -168,5 +168,53 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/journal.rs",
         "        self.journal.len > 0\n            && job.entry.is_none()",
         "        self.journal.len > 0\n            && !(MUTANT && job.work == Work::Reclaim)\n            && job.entry.is_none()",
+    ),
+    mutant(
+        "copies: a write leaves them be",
+        "engine/staging/copies.rs",
+        "            Work::Write | Work::Reclaim => {\n                for index",
+        "            Work::Write | Work::Reclaim if MUTANT => {}\n            Work::Write | Work::Reclaim => {\n                for index",
+    ),
+    mutant(
+        "copies: a discard leaves them be",
+        "engine/staging/copies.rs",
+        "            Work::Zero { .. } | Work::Sync(_) | Work::Repair",
+        "            Work::Zero { .. } if MUTANT => {}\n            Work::Zero { .. } | Work::Sync(_) | Work::Repair",
+    ),
+    mutant(
+        "copies: a member that was replaced has them still",
+        "engine/staging/copies.rs",
+        "            if extent.member == Some(member) {",
+        "            if !MUTANT && extent.member == Some(member) {",
+    ),
+    mutant(
+        "copies: room is used anew that is being read or written",
+        "engine/staging/copies.rs",
+        "filter(|oldest| oldest.pins == 0)?",
+        "filter(|oldest| MUTANT || oldest.pins == 0)?",
+    ),
+    mutant(
+        "copies: one that could not be written counts",
+        "engine/staging/copies.rs",
+        "if well && extent.member.is_some()",
+        "if (MUTANT || well) && extent.member.is_some()",
+    ),
+    mutant(
+        "copies: one that made room for others counts",
+        "engine/staging/copies.rs",
+        "            self.forget_those_of(number, first, blocks);\n            self.extents.pop_front();",
+        "            if !MUTANT {\n                self.forget_those_of(number, first, blocks);\n            }\n            self.extents.pop_front();",
+    ),
+    mutant(
+        "copies: of what was discarded",
+        "engine/staging/copies.rs",
+        "let stored = job.base == Base::Stored;",
+        "let stored = MUTANT || job.base == Base::Stored;",
+    ),
+    mutant(
+        "copies: one that can't be read is not read at home",
+        "engine/staging/fetch.rs",
+        "                self.jobs[id].pieces.push(piece);\n                self.jobs[id].replan = true;",
+        "                if !MUTANT {\n                    self.jobs[id].pieces.push(piece);\n                }\n                self.jobs[id].replan = true;",
     ),
 ];

@@ -1,4 +1,4 @@
-//! Reading what is staged.
+//! Reading what is staged, or copied.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -7,18 +7,27 @@ use super::super::job::{Op, Owner, Work};
 use super::super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::plan::Piece;
 use crate::redirects::Staged;
-use crate::units::{Lba, Mem, MemberId, Pba};
+use crate::units::{Lba, MemberId, Pba};
 
 /// As many as a job has under way at once.
 const WINDOW: u32 = 8;
 
-/// Consecutive blocks of an entry that a job reads.
+/// What a job reads from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum From {
+    /// An entry of the log, by its number.
+    Entry(u64),
+    /// A copy, by its number.
+    Copy(u64),
+}
+
+/// Consecutive blocks of an entry or a copy that a job reads.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Fetch {
-    entry: u64,
+    from: From,
     at: u32,
-    blocks: u32,
-    into: Mem,
+    /// What of its stripe that is.
+    piece: Piece,
 }
 
 impl Engine {
@@ -27,7 +36,9 @@ impl Engine {
         let job = &self.jobs[id];
         // Of two that read the same, neither has anything staged.
         let alone = job.avoids.is_empty();
-        if job.work != Work::Read || !alone || !self.staging.concerns(job.stripe) {
+        let concerned =
+            self.staging.concerns(job.stripe) || self.copies.may_serve(self.places.busy);
+        if job.work != Work::Read || !alone || !concerned {
             return;
         }
         let mut pieces = mem::take(&mut self.jobs[id].pieces);
@@ -39,11 +50,9 @@ impl Engine {
             for offset in 0..=piece.blocks {
                 let lba = Lba(first.0 + u64::from(offset));
                 let inside = offset < piece.blocks;
-                let staged = if inside { self.in_log(lba, piece) } else { None };
-                if let Some(staged) = staged {
-                    self.fetch_later(id, staged, piece.mem.plus(offset));
-                }
-                if inside && staged.is_none() {
+                let block = piece.block(offset);
+                let fetched = inside && self.fetch_from_elsewhere(id, lba, block);
+                if inside && !fetched {
                     if part.blocks == 0 {
                         (part.row, part.mem) = (piece.row + offset, piece.mem.plus(offset));
                     }
@@ -64,7 +73,22 @@ impl Engine {
         self.jobs[id].pieces = pieces;
     }
 
-    /// Where a block is to be read from, if not at home: what is only in the log, and what is in
+    /// Sees to it that a block is read from elsewhere, if it is to be; tells whether it is.
+    fn fetch_from_elsewhere(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
+        if let Some(staged) = self.in_log(lba, block) {
+            self.fetch_later(id, staged, block);
+            return true;
+        }
+        let home = self.geo.member(self.jobs[id].stripe, block.role);
+        let Some((copy, at)) = self.copy_of(lba, home) else { return false };
+        if self.add_fetch(id, From::Copy(copy), at, block) {
+            self.copies.pin(copy);
+        }
+        self.counters.copy_reads += 1;
+        true
+    }
+
+    /// Where a block is to be read from in the log, if at all: what is only in the log, and what is in
     /// both if home is busy.
     fn in_log(&self, lba: Lba, piece: Piece) -> Option<Staged> {
         let staged = self.staging.table.get(lba)?;
@@ -80,25 +104,27 @@ impl Engine {
     }
 
     /// A job is to read a staged block; its entry stays until the job has ended.
-    pub(super) fn fetch_later(&mut self, id: JobId, staged: Staged, into: Mem) {
+    pub(super) fn fetch_later(&mut self, id: JobId, staged: Staged, block: Piece) {
         let index = self.staging.index(staged.entry);
-        let entry = &mut self.staging.entries[index];
-        let number = entry.number;
-        let fetches = &mut self.jobs[id].fetches;
-        match fetches.last_mut() {
-            Some(last)
-                if last.entry == number
-                    && last.at + last.blocks == staged.at
-                    && last.into.plus(last.blocks) == into =>
-            {
-                last.blocks += 1;
-            }
-            Some(_) | None => {
-                entry.pins += 1;
-                fetches.push(Fetch { entry: number, at: staged.at, blocks: 1, into });
-            }
+        let number = self.staging.entries[index].number;
+        if self.add_fetch(id, From::Entry(number), staged.at, block) {
+            self.staging.entries[index].pins += 1;
         }
         self.counters.staged_reads += 1;
+    }
+
+    /// A job is to read a block of something; tells whether it was not about to read from it anyway.
+    fn add_fetch(&mut self, id: JobId, from: From, at: u32, block: Piece) -> bool {
+        let fetches = &mut self.jobs[id].fetches;
+        if let Some(last) = fetches.last_mut()
+            && (last.from, last.at + last.piece.blocks) == (from, at)
+            && last.piece.block(last.piece.blocks) == block
+        {
+            last.piece.blocks += 1;
+            return false;
+        }
+        fetches.push(Fetch { from, at, piece: block });
+        true
     }
 
     /// Begins the reads from the log, a few at a time.
@@ -120,27 +146,46 @@ impl Engine {
         true
     }
 
-    /// Reads from a calm holder if there is one, from the one with the least to do.
     fn begin_fetch(&mut self, id: JobId, index: usize, out: &mut Vec<Action>) {
-        let fetch = self.jobs[id].fetches[index];
-        let entry = self.staging.entry(fetch.entry);
+        let Fetch { from, at: offset, piece } = self.jobs[id].fetches[index];
+        let place = match from {
+            From::Entry(number) => self.best_holder(number),
+            From::Copy(number) => self.copies.place(number),
+        };
+        let found = place.and_then(|(member, at)| Some((member, at, self.live_device(member)?)));
+        let Some((member, at, device)) = found else {
+            self.not_fetched(id, from, piece);
+            return;
+        };
+        let into = self.jobs[id].bind(piece.mem);
+        self.jobs[id].outstanding += 1;
+        let owner = Owner::Fetch { job: id, index: index as u16 };
+        let op = Op { owner, member: Some(member), device };
+        let at = Pba(at.0 + u64::from(offset));
+        self.issue(op, IoOp::Read(into), at, piece.blocks, out);
+    }
+
+    /// A calm holder of an entry if there is one, the one with the least to do.
+    fn best_holder(&self, number: u64) -> Option<(MemberId, Pba)> {
+        let entry = self.staging.entry(number);
         let places = entry.payload.iter().filter(|(member, _)| entry.holders.has(member.index()));
         let load = |&&(member, _): &&(MemberId, Pba)| {
             let m = &self.members[member.index()];
             (m.unreadable, self.is_member_busy(member.index()), m.in_flight)
         };
-        let place = places.min_by_key(load).copied();
-        let found = place.and_then(|(member, at)| Some((member, at, self.live_device(member)?)));
-        let Some((member, at, device)) = found else {
-            self.jobs[id].error = Some(RequestError::Io);
-            return;
-        };
-        let into = self.jobs[id].bind(fetch.into);
-        self.jobs[id].outstanding += 1;
-        let owner = Owner::Fetch { job: id, index: index as u16 };
-        let op = Op { owner, member: Some(member), device };
-        let at = Pba(at.0 + u64::from(fetch.at));
-        self.issue(op, IoOp::Read(into), at, fetch.blocks, out);
+        places.min_by_key(load).copied()
+    }
+
+    /// Nobody is left from whom it could be read: an error, or only one to be had at home.
+    fn not_fetched(&mut self, id: JobId, from: From, piece: Piece) {
+        match from {
+            From::Entry(_) => self.jobs[id].error = Some(RequestError::Io),
+            From::Copy(_) => {
+                self.lbas_of(id, &piece).for_each(|lba| self.copies.forget(lba));
+                self.jobs[id].pieces.push(piece);
+                self.jobs[id].replan = true;
+            }
+        }
     }
 
     pub(in super::super) fn fetch_done(
@@ -151,7 +196,7 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        let fetch = self.jobs[id].fetches[usize::from(index)];
+        let Fetch { from, piece, .. } = self.jobs[id].fetches[usize::from(index)];
         match (result, op.member) {
             (Ok(()), _) | (_, None) => {
                 self.issue_fetch(id, out);
@@ -162,20 +207,28 @@ impl Engine {
                 } else {
                     self.members[member.index()].read_errors += 1;
                 }
-                // The others have it, too.
-                let entry = self.staging.entry_mut(fetch.entry);
-                entry.holders = entry.holders.without(member.index());
-                self.begin_fetch(id, usize::from(index), out);
+                match from {
+                    // The others have it, too.
+                    From::Entry(number) => {
+                        let entry = self.staging.entry_mut(number);
+                        entry.holders = entry.holders.without(member.index());
+                        self.begin_fetch(id, usize::from(index), out);
+                    }
+                    From::Copy(_) => self.not_fetched(id, from, piece),
+                }
             }
         }
         self.one_done(id);
     }
 
-    /// A job reads no more from the log.
+    /// A job reads no more from the log, nor from copies.
     pub(super) fn unpin(&mut self, id: JobId) {
         let mut fetches = mem::take(&mut self.jobs[id].fetches);
         for fetch in fetches.drain(..) {
-            self.staging.entry_mut(fetch.entry).pins -= 1;
+            match fetch.from {
+                From::Entry(number) => self.staging.entry_mut(number).pins -= 1,
+                From::Copy(number) => self.copies.unpin(number),
+            }
         }
         self.jobs[id].fetches = fetches;
         self.jobs[id].fetched = 0;

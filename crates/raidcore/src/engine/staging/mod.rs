@@ -25,6 +25,7 @@
 //! - A member becomes one after a rebuild only when the log was emptied and that is on record anew:
 //!   it has none of what the others know.
 
+mod copies;
 mod fetch;
 mod reclaim;
 mod store;
@@ -40,6 +41,7 @@ use crate::meta::{self, ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
 
+pub(super) use copies::Copies;
 pub(super) use fetch::Fetch;
 
 /// The most members that an entry is on.
@@ -210,7 +212,8 @@ pub(super) struct Staging {
 impl Staging {
     /// The log of an array; `recovered` is what was found in it.
     pub(super) fn new(record: &ArrayRecord, recovered: &[Replay]) -> Self {
-        let (start, len) = record.areas.staging();
+        let (start, blocks) = record.areas.staging();
+        let len = blocks - record.areas.copies().1;
         let geo = &record.geometry;
         let copies = geo.redundancy() + 1;
         let runs = recovered.iter().flat_map(|entry| &entry.runs);
@@ -282,6 +285,11 @@ impl Staging {
     /// Whether anything is staged in a stripe, or in one that shares its bucket.
     fn concerns(&self, stripe: Stripe) -> bool {
         self.len > 0 && self.stripes[bucket(stripe)] > 0
+    }
+
+    /// Whether a block is staged, and not at home.
+    pub(super) fn is_dirty(&self, lba: Lba) -> bool {
+        self.table.get(lba).is_some_and(|staged| !staged.clean)
     }
 
     /// Whether a block is staged.
@@ -508,6 +516,7 @@ impl Engine {
     /// A member's failure counts for the log, too.
     pub(super) fn unstage_member(&mut self, member: MemberId) {
         self.staging.drop_member(member);
+        self.copies.drop_member(member);
         self.wake_staging();
     }
 

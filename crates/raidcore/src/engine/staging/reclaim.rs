@@ -170,13 +170,14 @@ impl Engine {
                 let Some(staged) = staged.filter(|staged| !staged.clean) else { continue };
                 let buffer = (self.geo.members() + 2) as u16 + u16::from(role.0);
                 let mem = Mem::Scratch { buffer, at: row };
-                self.fetch_later(id, staged, mem);
+                let block = Piece { role, row, blocks: 1, mem };
+                self.fetch_later(id, staged, block);
                 let pieces = &mut self.jobs[id].pieces;
                 match pieces.last_mut() {
                     Some(last) if last.role == role && last.row + last.blocks == row => {
                         last.blocks += 1;
                     }
-                    Some(_) | None => pieces.push(Piece { role, row, blocks: 1, mem }),
+                    Some(_) | None => pieces.push(block),
                 }
             }
         }

@@ -387,6 +387,7 @@ impl Engine {
             | Owner::Entry { .. }
             | Owner::Tail
             | Owner::Fetch { .. }
+            | Owner::Copy { .. }
             | Owner::Page { .. }
             | Owner::Superblock
             | Owner::Flush => None,

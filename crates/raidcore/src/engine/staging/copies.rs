@@ -1,0 +1,309 @@
+//! Copies of what is read often: each is made while it is read, and lies on another member, where it
+//! is read when home is busy (GC-Steering, Wu et al., sections III-B and III-C: popular read data,
+//! stored RAID0-style).
+//!
+//! Unlike what is staged, a copy is nothing but a help: home has the same. So it is on one member,
+//! nobody takes note of it on any disk, and after a start there is none. They lie in a part of each
+//! member's staging space, where the oldest make room for new ones.
+//!
+//! Invariants:
+//! - Home has what a copy has: whoever writes to blocks forgets their
+//!   copies first, with the stripe's lock held alone; they are made with it held.
+//! - Room is not used anew while it is being read or written.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::super::job::{Op, Owner, Stage, Work};
+use super::super::{Action, Engine, IoError, IoOp, JobId};
+use super::Ring;
+use crate::geometry::Role;
+use crate::meta::ArrayRecord;
+use crate::plan::{self, Base};
+use crate::redirects::{Redirects, Staged};
+use crate::units::{Lba, MemberId, Pba, Set};
+
+/// Consecutive blocks that are on a member, too.
+#[derive(Debug)]
+struct Extent {
+    first: Lba,
+    blocks: u32,
+    /// Who has them; nobody since it was taken out of service.
+    member: Option<MemberId>,
+    at: Pba,
+    pins: u32,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(in super::super) struct Copies {
+    start: Pba,
+    /// Blocks of a ring.
+    len: u64,
+    rings: Vec<Ring>,
+    /// In the order of their numbers, without a gap.
+    extents: VecDeque<Extent>,
+    next: u64,
+    table: Redirects,
+    /// Who is next to have one.
+    turn: usize,
+}
+
+impl Copies {
+    /// Of an array that has none yet.
+    pub(in super::super) fn new(record: &ArrayRecord) -> Self {
+        let (start, len) = record.areas.copies();
+        let members = record.geometry.members();
+        Self {
+            start,
+            len,
+            rings: (0..members).map(|_| Ring::default()).collect(),
+            extents: VecDeque::new(),
+            next: 0,
+            table: Redirects::new(members * len as usize),
+            turn: 0,
+        }
+    }
+
+    /// How many blocks have one.
+    pub(in super::super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Memory of the table, in bytes.
+    pub(in super::super) fn table_bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
+    /// Whether reads of these busy members may find copies.
+    pub(super) fn may_serve(&self, busy: Set) -> bool {
+        !busy.is_empty() && !self.table.is_empty()
+    }
+
+    /// A job reads from a copy: it stays until unpinned.
+    pub(super) fn pin(&mut self, number: u64) {
+        self.extent(number).pins += 1;
+    }
+
+    pub(super) fn unpin(&mut self, number: u64) {
+        self.extent(number).pins -= 1;
+    }
+
+    /// Where a copy is, if it still is.
+    pub(super) fn place(&self, number: u64) -> Option<(MemberId, Pba)> {
+        let extent = &self.extents[self.index(number as u32)];
+        extent.member.map(|member| (member, extent.at))
+    }
+
+    /// The number of the oldest copy.
+    fn front(&self) -> u64 {
+        self.next - self.extents.len() as u64
+    }
+
+    fn index(&self, number: u32) -> usize {
+        number.wrapping_sub(self.front() as u32) as usize
+    }
+
+    fn extent(&mut self, number: u64) -> &mut Extent {
+        let index = self.index(number as u32);
+        &mut self.extents[index]
+    }
+
+    /// Room for a copy on one of these members, in turn; the oldest are forgotten for it. It is being
+    /// written from now on.
+    fn begin(&mut self, first: Lba, blocks: u32, able: Set) -> Option<u64> {
+        let n = self.rings.len();
+        let member = (0..n).map(|i| (self.turn + i) % n).find(|&member| able.has(member))?;
+        let at = loop {
+            if let Some(at) = self.rings[member].room(self.len, u64::from(blocks)) {
+                break at;
+            }
+            let oldest = self.extents.front().filter(|oldest| oldest.pins == 0)?;
+            let (first, blocks) = (oldest.first, oldest.blocks);
+            let number = self.front();
+            self.forget_those_of(number, first, blocks);
+            self.extents.pop_front();
+            for ring in &mut self.rings {
+                ring.entries.pop_front_if(|&mut (entry, _)| entry == number);
+            }
+        };
+        let number = self.next;
+        self.next += 1;
+        let ring = &mut self.rings[member];
+        ring.entries.push_back((number, at));
+        ring.head = at + u64::from(blocks);
+        self.turn = (member + 1) % n;
+        let at = Pba(self.start.0 + at);
+        let member = Some(MemberId(member as u8));
+        self.extents.push_back(Extent { first, blocks, member, at, pins: 1 });
+        Some(number)
+    }
+
+    /// A copy has been written, well or not.
+    fn written(&mut self, number: u64, well: bool) {
+        let extent = self.extent(number);
+        extent.pins -= 1;
+        let (first, blocks) = (extent.first, extent.blocks);
+        if well && extent.member.is_some() {
+            for at in 0..blocks {
+                let to = Staged { entry: number as u32, at, clean: true };
+                self.table.set(Lba(first.0 + u64::from(at)), to);
+            }
+        }
+    }
+
+    /// Forgets a copy that there may be of a block.
+    pub(super) fn forget(&mut self, lba: Lba) {
+        self.table.remove(lba);
+    }
+
+    fn forget_those_of(&mut self, number: u64, first: Lba, blocks: u32) {
+        for lba in (first.0..first.0 + u64::from(blocks)).map(Lba) {
+            if self.table.get(lba).is_some_and(|copy| copy.entry == number as u32) {
+                self.table.remove(lba);
+            }
+        }
+    }
+
+    /// A member is out of service, and what it had with it.
+    pub(super) fn drop_member(&mut self, member: MemberId) {
+        self.rings[member.index()] = Ring::default();
+        let front = self.front();
+        for index in 0..self.extents.len() {
+            let extent = &mut self.extents[index];
+            if extent.member == Some(member) {
+                extent.member = None;
+                let (first, blocks) = (extent.first, extent.blocks);
+                self.forget_those_of(front + index as u64, first, blocks);
+            }
+        }
+    }
+
+    /// Verifies the invariants; `is_dirty` tells what is not at home, `is_up` who is
+    /// in service.
+    pub(in super::super) fn check(
+        &self,
+        is_dirty: impl Fn(Lba) -> bool,
+        is_up: impl Fn(MemberId) -> bool,
+    ) {
+        let mut count = 0;
+        for (extent, number) in self.extents.iter().rev().zip((0..self.next).rev()) {
+            for at in 0..extent.blocks {
+                let lba = Lba(extent.first.0 + u64::from(at));
+                let copy = Staged { entry: number as u32, at, clean: true };
+                if self.table.get(lba) == Some(copy) {
+                    assert!(
+                        extent.member.is_some_and(&is_up),
+                        "who is out of service has no copies"
+                    );
+                    assert!(!is_dirty(lba), "what is not at home has no copy");
+                    count += 1;
+                }
+            }
+        }
+        assert_eq!(count, self.table.len(), "each copy is somewhere");
+    }
+}
+
+impl Engine {
+    /// Where a block is that would have to be read from a busy member: the number of a copy on a calm
+    /// one, and which block of it.
+    pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
+        if !self.is_member_busy(home.index()) {
+            return None;
+        }
+        let copy = self.copies.table.get(lba)?;
+        let index = self.copies.index(copy.entry);
+        let member = self.copies.extents[index].member?;
+        let calm = self.serving().minus(self.places.busy);
+        calm.has(member.index()).then_some((self.copies.front() + index as u64, copy.at))
+    }
+
+    /// Who is about to write makes sure that nobody reads what was there before.
+    pub(in super::super) fn forget_copies(&mut self, id: JobId) {
+        if self.copies.table.is_empty() {
+            return;
+        }
+        let job = &self.jobs[id];
+        match job.work {
+            Work::Read => {}
+            Work::Write | Work::Reclaim => {
+                for index in 0..job.pieces.len() {
+                    let piece = self.jobs[id].pieces[index];
+                    self.lbas_of(id, &piece).for_each(|lba| self.copies.forget(lba));
+                }
+            }
+            Work::Zero { .. } | Work::Sync(_) | Work::Repair | Work::Replay { .. } => {
+                let whole = self.geo.lbas(job.stripe, Role(0), 0, self.geo.stripe_blocks());
+                whole.for_each(|lba| self.copies.forget(lba));
+            }
+        }
+    }
+
+    /// Whether the policy wants a copy of what a job is about to read at home.
+    pub(in super::super) fn is_to_be_copied(&mut self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        let [piece] = job.pieces[..] else { return false };
+        let stored = job.base == Base::Stored;
+        if self.copies.len == 0 || !stored || !job.fetches.is_empty() || !job.bad.is_empty() {
+            return false;
+        }
+        let first = self.geo.lba(job.stripe, piece.role, piece.row);
+        let home = self.geo.member(job.stripe, piece.role);
+        let copied = self.copies.table.get(first).is_some();
+        let (now, blocks) = (self.now, piece.blocks);
+        let Some(policy) = &mut self.places.policy else { return false };
+        let wanted = policy.keeps(now, home, first, blocks);
+        wanted && !copied && 2 * u64::from(blocks) <= self.copies.len
+    }
+
+    /// A job has read what a copy is wanted of: it answers, and then makes one.
+    pub(in super::super) fn keep(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let job = &self.jobs[id];
+        let ([piece], true) = (&job.pieces[..], job.error.is_none() && job.partner.is_none())
+        else {
+            return Stage::Finish;
+        };
+        let piece = *piece;
+        let first = self.geo.lba(job.stripe, piece.role, piece.row);
+        let home = self.geo.member(job.stripe, piece.role);
+        let from = job.bind(plan::scratch(piece.role, piece.row));
+        let able = self.serving().minus(self.places.busy).without(home.index());
+        self.answer(id, out);
+        let Some(number) = self.copies.begin(first, piece.blocks, able) else {
+            return Stage::Finish;
+        };
+        let place = self.copies.place(number);
+        let place = place.and_then(|(member, at)| Some((member, at, self.live_device(member)?)));
+        let Some((member, at, device)) = place else {
+            self.copies.written(number, false);
+            return Stage::Finish;
+        };
+        self.counters.copied_blocks += u64::from(piece.blocks);
+        self.jobs[id].outstanding += 1;
+        let owner = Owner::Copy { job: id, number };
+        let op = Op { owner, member: Some(member), device };
+        self.issue(op, IoOp::Write { from, fua: false }, at, piece.blocks, out);
+        Stage::Finish
+    }
+
+    pub(in super::super) fn copy_done(
+        &mut self,
+        id: JobId,
+        number: u64,
+        op: Op,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        self.copies.written(number, result.is_ok());
+        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+            if why == IoError::Gone || self.can_spare(member) {
+                self.write_failed(member, why, out);
+            } else {
+                // Nothing is lost with a copy.
+                self.members[member.index()].write_errors += 1;
+            }
+        }
+        self.one_done(id);
+    }
+}
