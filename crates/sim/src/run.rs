@@ -34,7 +34,7 @@ pub struct Summary {
     pub staged: u64,
     /// Blocks that came home from the staging log.
     pub reclaimed: u64,
-    /// Blocks that were read from copies, as home was busy.
+    /// Reads that were served from copies, as home was busy.
     pub copy_reads: u64,
     /// How often SSDs collected garbage, where the disks were such.
     pub collections: u64,

@@ -11,6 +11,7 @@ pub mod detect;
 pub mod hedge;
 mod histogram;
 pub mod place;
+pub mod popularity;
 pub mod scheme;
 mod signals;
 mod steward;

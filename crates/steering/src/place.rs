@@ -4,8 +4,10 @@ use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Detour, Outcome, Part, Place, Redirect};
+use raidcore::units::{Lba, MemberId};
 
 use crate::hedge::Hedge;
+use crate::popularity::Popularity;
 use crate::trial::Trial;
 
 /// Reads of busy members are served from the others, whose data and parity give the same, as long
@@ -81,6 +83,10 @@ pub struct Steer {
     pub hedge: Option<Hedge>,
     /// About writes.
     pub writes: Option<Stage>,
+    /// Whether all writes are staged while a member is rebuilt.
+    pub spares_rebuilds: bool,
+    /// What is worth a copy; nothing if none are made.
+    pub popular: Option<Popularity>,
     /// For reads and writes, whether that pays, if it is to be found out: who loses is left alone.
     pub trials: Option<[Trial; 2]>,
 }
@@ -108,8 +114,14 @@ impl Place for Steer {
     }
 
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {
-        self.writes.is_some_and(|writes| writes.stages(redirect))
-            && (redirect.staged || self.pays(now, false, redirect.blocks))
+        let spared = self.spares_rebuilds && redirect.rebuilds && redirect.used < KEPT;
+        spared
+            || self.writes.is_some_and(|writes| writes.stages(redirect))
+                && (redirect.staged || self.pays(now, false, redirect.blocks))
+    }
+
+    fn keeps(&mut self, _: Instant, home: MemberId, first: Lba, blocks: u32) -> bool {
+        self.popular.as_mut().is_some_and(|popular| popular.reads(home, first, blocks))
     }
 
     fn ended(&mut self, Outcome { read, blocks, way, took }: Outcome) {

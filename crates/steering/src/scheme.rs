@@ -18,6 +18,9 @@ pub struct Scheme {
     around: bool,
     hedges: Hedges,
     writes: Option<Stage>,
+    /// Whether copies are made of what is read often, and all writes staged while a member is
+    /// rebuilt.
+    by_the_paper: bool,
     turns: Turns,
     /// Whether what loses is left alone.
     tries: bool,
@@ -47,8 +50,13 @@ pub const SCHEMES: &[Scheme] = &[
     row("reconstruct", "reads go around who collects", Turns::Local).around(),
     row("hedge", "reads that take long are tried from the others, too", Turns::Local)
         .hedges(Hedges::Always),
-    row("gc-steering", "writes to who collects are staged on others", Turns::Local)
-        .stages(Stage::Data),
+    row(
+        "gc-steering",
+        "writes to who collects are staged on others, and what is read often is copied there",
+        Turns::Local,
+    )
+    .stages(Stage::Data)
+    .by_the_paper(),
     row("steering+reconstruct", "reads and writes go around who collects", Turns::Local)
         .around()
         .hedges(Hedges::Untold)
@@ -78,7 +86,16 @@ pub const SCHEMES: &[Scheme] = &[
 ];
 
 const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {
-    Scheme { name, about, around: false, hedges: Hedges::Never, writes: None, turns, tries: false }
+    Scheme {
+        name,
+        about,
+        around: false,
+        hedges: Hedges::Never,
+        writes: None,
+        by_the_paper: false,
+        turns,
+        tries: false,
+    }
 }
 
 impl Scheme {
@@ -92,6 +109,10 @@ impl Scheme {
 
     const fn tries(self) -> Self {
         Self { tries: true, ..self }
+    }
+
+    const fn by_the_paper(self) -> Self {
+        Self { by_the_paper: true, ..self }
     }
 
     const fn stages(self, writes: Stage) -> Self {
@@ -128,7 +149,9 @@ impl Scheme {
         let reads = (self.around || hedges).then(|| Reconstruct::new(budget));
         let hedge = hedges.then(Default::default);
         let trials = self.tries.then(Default::default);
-        let steer = Steer { reads, hedge, writes: self.writes, trials };
+        let popular = self.by_the_paper.then(Default::default);
+        let (writes, spares_rebuilds) = (self.writes, self.by_the_paper);
+        let steer = Steer { reads, hedge, writes, spares_rebuilds, popular, trials };
         (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn Place>)
     }
 

@@ -49,6 +49,10 @@ pub struct Figures {
     pub detours: f64,
     /// Reads that took so long that another way was tried, too.
     pub hedged: f64,
+    /// The share of reads (of stripes) that were served from copies, as home was busy.
+    pub copy_reads: f64,
+    /// Blocks of which copies were made, per block that was read.
+    pub copied: f64,
     /// Blocks that both have read beyond what was asked for, per block that was.
     pub extra_reads: f64,
     /// How long the rebuild took, in seconds, if there was one and it has ended.
@@ -161,6 +165,8 @@ impl Meter {
         let coming = self.start.map_or(0.0, |start| (self.last - start).as_secs_f64());
         let steered = self.drives.steered;
         let (around, staged) = (steered.detours as f64, steered.staged_writes as f64);
+        let copies = steered.copy_reads as f64;
+        let avoided = around + copies + staged;
         let delayed = self.delayed_by_gc as f64;
         let pages = self.pages.summary();
         let ended = reads.count + writes.count + self.others;
@@ -185,6 +191,8 @@ impl Meter {
             gc_io_conflicts: part(self.drives.ios.1 as f64, self.drives.ios.0 as f64),
             detours: part(around, reads.count as f64),
             hedged: part(steered.hedged_reads as f64, reads.count as f64),
+            copy_reads: part(copies, reads.count as f64),
+            copied: part(steered.copied_blocks as f64, self.read_blocks as f64),
             extra_reads: part(steered.detour_blocks as f64, self.read_blocks as f64),
             rebuild_seconds: self.drives.rebuilt.map(|time| time.as_secs_f64()),
             staged: part(staged, writes.count as f64),
@@ -192,7 +200,7 @@ impl Meter {
             reclaimed_blocks: steered.reclaimed_blocks,
             staging_backlog: steered.backlog,
             staging_use: steered.staging_use,
-            gc_avoided: part(around + staged, around + staged + delayed),
+            gc_avoided: part(avoided, avoided + delayed),
             gc_any: self.collecting.share(1, time),
             gc_overlap: self.collecting.share(2, time),
             throughput_variation: variation(self.timeline.full_intervals()),

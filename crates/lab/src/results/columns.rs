@@ -91,6 +91,8 @@ pub const COLUMNS: &[Column] = &[
     brief("GC conflicts", Unit::Share, |f| f.gc_conflicts),
     brief("detours", Unit::Share, |f| f.detours),
     column("hedged", Unit::Share, |f| f.hedged),
+    column("from copies", Unit::Share, |f| f.copy_reads),
+    column("copied", Unit::Share, |f| f.copied),
     column("extra reads", Unit::Share, |f| f.extra_reads),
     column("staged", Unit::Share, |f| f.staged),
     column("staging full", Unit::Share, |f| f.staging_refused),

@@ -463,6 +463,8 @@ impl Target for Array {
             detours: now.detours - before.detours,
             detour_blocks: now.detour_blocks - before.detour_blocks,
             hedged_reads: now.hedged_reads - before.hedged_reads,
+            copy_reads: now.copy_reads - before.copy_reads,
+            copied_blocks: now.copied_blocks - before.copied_blocks,
             staged_writes: now.staged_writes - before.staged_writes,
             refused_writes: now.staging_full - before.staging_full,
             reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,

@@ -66,6 +66,10 @@ pub struct Steered {
     pub detour_blocks: u64,
     /// Reads that took so long that another way was tried, too.
     pub hedged_reads: u64,
+    /// Reads that were served from copies on others.
+    pub copy_reads: u64,
+    /// Blocks of which such copies were made.
+    pub copied_blocks: u64,
     /// Writes that were staged on others.
     pub staged_writes: u64,
     /// Writes that would have been, had there been room.

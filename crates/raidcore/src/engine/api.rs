@@ -533,7 +533,7 @@ pub struct Counters {
     pub staged_reads: u64,
     /// Blocks of which copies were made, as they are read often.
     pub copied_blocks: u64,
-    /// Blocks read from copies, as home was busy.
+    /// Reads served from copies, as home was busy.
     pub copy_reads: u64,
     /// Writes that would have been staged, but there was no room.
     pub staging_full: u64,

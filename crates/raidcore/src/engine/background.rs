@@ -136,6 +136,15 @@ impl Background {
         self.stopping
     }
 
+    /// Whether a member is being rebuilt, and that is not to wait.
+    pub(super) fn rebuilds(&self) -> bool {
+        let rebuilds = |pass: &Pass| {
+            let is_rebuild = matches!(pass.kind, PassKind::Rebuild(_));
+            is_rebuild && !pass.paused && !pass.cancelled && pass.closing == Closing::No
+        };
+        self.pass.as_ref().is_some_and(rebuilds)
+    }
+
     /// Whether a member being rebuilt is current in a stripe.
     pub(super) fn is_rebuilt(&self, member: usize, stripe: Stripe) -> bool {
         match &self.pass {

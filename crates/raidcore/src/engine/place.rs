@@ -36,6 +36,8 @@ pub struct Redirect {
     pub data_busy: bool,
     /// Whether any member is busy that it would have to wait for.
     pub busy: bool,
+    /// Whether a member is being rebuilt, which whatever is done at home would slow down.
+    pub rebuilds: bool,
     /// Whether it writes over what is staged: at home it would have to wait for flushes.
     pub staged: bool,
     /// Which part of the staging log is in use, where it is fullest.

@@ -75,11 +75,6 @@ impl Copies {
         self.table.bytes()
     }
 
-    /// Whether reads of these busy members may find copies.
-    pub(super) fn may_serve(&self, busy: Set) -> bool {
-        !busy.is_empty() && !self.table.is_empty()
-    }
-
     /// A job reads from a copy: it stays until unpinned.
     pub(super) fn pin(&mut self, number: u64) {
         self.extent(number).pins += 1;
@@ -124,7 +119,9 @@ impl Copies {
             self.forget_those_of(number, first, blocks);
             self.extents.pop_front();
             for ring in &mut self.rings {
-                ring.entries.pop_front_if(|&mut (entry, _)| entry == number);
+                if ring.entries.front().is_some_and(|&(entry, _)| entry == number) {
+                    ring.entries.pop_front();
+                }
             }
         };
         let number = self.next;
@@ -206,10 +203,17 @@ impl Copies {
 }
 
 impl Engine {
-    /// Where a block is that would have to be read from a busy member: the number of a copy on a calm
-    /// one, and which block of it.
+    /// Whether there are copies, and somebody is to be left alone or is not there.
+    pub(super) fn copies_may_serve(&self) -> bool {
+        let calm = || self.serving().minus(self.places.busy).len() == self.members.len();
+        !self.copies.table.is_empty() && (self.background.rebuilds() || !calm())
+    }
+
+    /// Where a block is whose home is busy, gone, or needed for a rebuild: the number of a copy on a
+    /// calm member, and which block of it.
     pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
-        if !self.is_member_busy(home.index()) {
+        let free = !self.is_member_busy(home.index()) && self.serving().has(home.index());
+        if free && !self.background.rebuilds() {
             return None;
         }
         let copy = self.copies.table.get(lba)?;

@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::super::job::{Op, Owner, Work};
+use super::super::place::Way;
 use super::super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::plan::Piece;
 use crate::redirects::Staged;
-use crate::units::{Lba, MemberId, Pba};
+use crate::units::{Lba, MemberId, Pba, Set};
 
 /// As many as a job has under way at once.
 const WINDOW: u32 = 8;
@@ -36,8 +37,7 @@ impl Engine {
         let job = &self.jobs[id];
         // Of two that read the same, neither has anything staged.
         let alone = job.avoids.is_empty();
-        let concerned =
-            self.staging.concerns(job.stripe) || self.copies.may_serve(self.places.busy);
+        let concerned = self.staging.concerns(job.stripe) || self.copies_may_serve();
         if job.work != Work::Read || !alone || !concerned {
             return;
         }
@@ -71,6 +71,7 @@ impl Engine {
         }
         pieces.retain(|piece| piece.blocks > 0);
         self.jobs[id].pieces = pieces;
+        self.count_copies(id);
     }
 
     /// Sees to it that a block is read from elsewhere, if it is to be; tells whether it is.
@@ -84,8 +85,22 @@ impl Engine {
         if self.add_fetch(id, From::Copy(copy), at, block) {
             self.copies.pin(copy);
         }
-        self.counters.copy_reads += 1;
         true
+    }
+
+    /// A job that reads copies goes around whoever is busy.
+    fn count_copies(&mut self, id: JobId) {
+        let job = &mut self.jobs[id];
+        let copied = |fetch: &Fetch| matches!(fetch.from, From::Copy(_));
+        if job.way == Way::Around || !job.fetches.iter().any(copied) {
+            return;
+        }
+        job.way = Way::Around;
+        self.counters.copy_reads += 1;
+        let homes = self.jobs[id].fetches.iter().filter(|fetch| copied(fetch));
+        let home = |fetch: &Fetch| self.geo.member(self.jobs[id].stripe, fetch.piece.role).index();
+        let homes = homes.map(home).fold(Set::EMPTY, Set::with);
+        homes.for_each(|member| self.members[member].avoided.reads += 1);
     }
 
     /// Where a block is to be read from in the log, if at all: what is only in the log, and what is in

@@ -110,6 +110,10 @@ impl Engine {
         if self.staging.dirty == 0 || self.staging.blocked && haste < Haste::Now {
             return None;
         }
+        // A rebuild needs the members.
+        if haste == Haste::No && self.background.rebuilds() {
+            return None;
+        }
         self.staging.skip_clean();
         let staging = &self.staging;
         let wanted = |entry: &&Entry| {

@@ -53,18 +53,19 @@ impl Engine {
         let able = self.staging.exists()
             && !self.staging.draining
             && self.phase == Phase::Serving
-            && (!self.places.busy.is_empty() || job.covers);
+            && (!self.places.busy.is_empty() || job.covers || self.background.rebuilds());
         if !able {
             return false;
         }
         let redirect = self.redirect(id);
-        if !redirect.busy && !redirect.staged {
+        if !redirect.busy && !redirect.staged && !redirect.rebuilds {
             return false;
         }
         let Some(mut policy) = self.places.policy.take() else { return false };
         let wanted = policy.stages(self.now, redirect);
         self.places.policy = Some(policy);
-        self.jobs[id].way = if wanted { Way::Around } else { Way::Home };
+        let home = if redirect.busy { Way::Home } else { Way::Calm };
+        self.jobs[id].way = if wanted { Way::Around } else { home };
         if !wanted {
             return false;
         }
@@ -75,7 +76,7 @@ impl Engine {
         self.counters.staging_full += u64::from(!room);
         self.staging.starved |= !room && self.staging.dirty() > 0;
         if !room {
-            self.jobs[id].way = Way::Home;
+            self.jobs[id].way = home;
         }
         room
     }
@@ -104,6 +105,7 @@ impl Engine {
             blocks: job.piece_blocks(),
             data_busy: job.pieces.iter().any(|piece| busy(piece.role)),
             busy: !self.write_waits_for(id).is_empty(),
+            rebuilds: self.background.rebuilds(),
             staged: job.covers,
             used: used as f64 / len as f64,
         }
