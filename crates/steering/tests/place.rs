@@ -3,9 +3,11 @@
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Detour, Outcome, Place, Way};
+use raidcore::engine::{Detour, Outcome, Place, Redirect, Way};
+use raidcore::units::{Lba, MemberId};
 use steering::hedge::Hedge;
 use steering::place::{Reconstruct, Steer};
+use steering::popularity::Popularity;
 use steering::scheme::{SCHEMES, Scheme};
 use steering::trial::Trial;
 
@@ -79,4 +81,44 @@ fn schemes_have_names_of_their_own() {
         assert_eq!(Scheme::named(scheme.name), Some(*scheme));
     }
     assert_eq!(Scheme::named("none of them"), None);
+}
+
+#[test]
+fn what_is_read_again_soon_is_popular_within_a_tenth_of_what_is_read() {
+    let mut popular = Popularity::default();
+    let mut reads = |member, first, blocks| popular.reads(MemberId(member), Lba(first), blocks);
+    assert!(!reads(0, 8, 4), "nobody has read it yet");
+    assert!(!reads(1, 8, 4), "nor from that member");
+    assert!(reads(0, 8, 4));
+    assert!(!reads(0, 10, 4), "a part of it is new");
+    assert!(reads(0, 9, 2));
+    assert!(!reads(0, 512, 64) && !reads(0, 512, 64), "much at once is not often");
+    // What was read long ago is forgotten.
+    (0..1 << 20).for_each(|other| {
+        reads(0, 4096 + other, 1);
+    });
+    assert!(!reads(0, 8, 4));
+    let copied: u32 = (0..100_000).map(|i| u32::from(reads(0, i % 64, 1))).sum();
+    assert!((10_000..=11_024).contains(&copied), "{copied} of 100,000");
+}
+
+#[test]
+fn as_the_paper_has_it_rebuilds_are_spared_and_no_other() {
+    let redirect = Redirect {
+        blocks: 1,
+        data_busy: false,
+        busy: false,
+        rebuilds: true,
+        staged: false,
+        used: 0.5,
+    };
+    let stages = |scheme: &str, redirect| {
+        let scheme = Scheme::named(scheme).expect("it exists");
+        let mut policy = scheme.place(0.05, true).expect("it has a policy");
+        policy.stages(Instant::ORIGIN, redirect)
+    };
+    assert!(stages("gc-steering", redirect));
+    assert!(!stages("gc-steering", Redirect { rebuilds: false, ..redirect }));
+    assert!(!stages("gc-steering", Redirect { used: 0.95, ..redirect }), "some room is kept");
+    assert!(!stages("evenkeel", redirect));
 }

@@ -81,10 +81,10 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push(format!(" scrub: the last one ended {ago} ago and {found}"));
     }
     if report.policy != SCHEMES[0].name {
-        let (detours, extra) = report.detours;
+        let ((detours, extra), (hedged, won)) = (report.detours, report.hedged);
         lines.push(format!(
-            "policy: {}; {detours} reads went around busy members, and read {extra} blocks more for \
-             it",
+            "policy: {}; {detours} reads went around busy members, {hedged} were tried twice ({won} \
+             were there sooner for it), and {extra} blocks more were read for it",
             report.policy
         ));
     }
@@ -118,9 +118,13 @@ pub(crate) fn staged(log: &StagingReport) -> String {
         dirty if log.draining => format!("draining: {dirty}"),
         dirty => format!("{dirty} not at home yet"),
     };
+    let copies = match (Size(log.copied_bytes), log.copy_reads) {
+        (Size(0), 0) => String::new(),
+        (copies, reads) => format!("{copies} copied, {reads} reads served from copies; "),
+    };
     format!(
         "{dirty}; {} of {} in use; {writes} writes ({}) staged, {} brought home, {full} found no \
-         room; the table takes {}",
+         room; {copies}the table takes {}",
         Size(log.used_bytes),
         Size(log.capacity_bytes),
         Size(log.written_bytes),
@@ -209,6 +213,8 @@ mod tests {
             writes: 1234,
             written_bytes: 40 * mib,
             read_bytes: mib,
+            copied_bytes: 0,
+            copy_reads: 0,
             reclaimed_bytes: 28 * mib,
             full: 3,
             lost_bytes: 0,
@@ -223,6 +229,12 @@ mod tests {
             staged(&StagingReport { draining: true, ..log.clone() })
                 .starts_with("draining: 12 MiB; ")
         );
-        assert!(staged(&StagingReport { dirty_bytes: 0, ..log }).starts_with("all is at home; "));
+        let copies = StagingReport { dirty_bytes: 0, copied_bytes: mib, copy_reads: 7, ..log };
+        let text = staged(&copies);
+        assert!(text.starts_with("all is at home; "), "{text}");
+        assert!(
+            text.contains("room; 1 MiB copied, 7 reads served from copies; the table"),
+            "{text}"
+        );
     }
 }

@@ -98,6 +98,9 @@ pub struct ArrayReport {
     /// Reads that went around busy members, and the blocks that these have read beyond what was
     /// asked for, since the start.
     pub detours: (u64, u64),
+    /// Reads that took so long that another way was tried, too, and those that it had first.
+    #[serde(default)]
+    pub hedged: (u64, u64),
     /// The staging log, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingReport>,
@@ -293,6 +296,7 @@ impl ArrayReport {
             requests: (status.counters.requests, status.counters.errors),
             policy: policy.to_owned(),
             detours: (status.counters.detours, status.counters.detour_blocks),
+            hedged: (status.counters.hedged_reads, status.counters.hedges_won),
             staging: StagingReport::of(status, policy),
             fronts,
             events,

@@ -34,6 +34,12 @@ pub struct StagingReport {
     pub written_bytes: u64,
     /// What was read from the log.
     pub read_bytes: u64,
+    /// Copies of what is read often, to be read when home is busy.
+    #[serde(default)]
+    pub copied_bytes: u64,
+    /// Reads served from them.
+    #[serde(default)]
+    pub copy_reads: u64,
     /// What was brought home.
     pub reclaimed_bytes: u64,
     /// Writes that would have been staged, but there was no room.
@@ -62,6 +68,8 @@ impl StagingReport {
             writes: counters.staged_writes,
             written_bytes: bytes(counters.staged_blocks),
             read_bytes: bytes(counters.staged_reads),
+            copied_bytes: bytes(staging.copied),
+            copy_reads: counters.copy_reads,
             reclaimed_bytes: bytes(counters.reclaimed_blocks),
             full: counters.staging_full,
             lost_bytes: bytes(status.lost.iter().map(|&(_, blocks)| blocks).sum()),
@@ -141,6 +149,8 @@ mod tests {
             writes: 2,
             written_bytes: 8192,
             read_bytes: 0,
+            copied_bytes: 0,
+            copy_reads: 0,
             reclaimed_bytes: 0,
             full: 0,
             lost_bytes: 0,

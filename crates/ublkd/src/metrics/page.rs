@@ -109,6 +109,7 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     counter("evenkeel_metadata_writes_total", "Metadata blocks written.", c.meta_stores);
     let staged = [
         ("evenkeel_staged_writes_total", "Writes staged on other members.", c.staged_writes),
+        ("evenkeel_copy_reads_total", "Reads served from copies on other members.", c.copy_reads),
         (
             "evenkeel_staging_full_total",
             "Writes that would have been staged, but there was no room.",
@@ -119,6 +120,7 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     let bytes = |blocks| blocks * BLOCK_BYTES as u64;
     let moved = [
         ("evenkeel_staged_bytes_total", "What staged writes wrote.", c.staged_blocks),
+        ("evenkeel_copied_bytes_total", "What copies were made of.", c.copied_blocks),
         ("evenkeel_staged_read_bytes_total", "What was read from the staging log.", c.staged_reads),
         (
             "evenkeel_reclaimed_bytes_total",
