@@ -50,7 +50,7 @@ impl World {
     /// Reads block by block what is at home on member 2: so much that copies of it take all the room
     /// that there is on member 1. What `waits` fits does not end.
     fn read_much(&mut self, waits: impl Fn(&Io) -> bool) {
-        let geometry = self.engine.geometry().clone();
+        let geometry = *self.engine.geometry();
         for lba in (0..u64::from(geometry.stripe_blocks()) * 30).map(Lba) {
             let (stripe, offset) = geometry.locate(lba);
             let role = Role((offset / geometry.chunk()) as u8);
@@ -84,7 +84,7 @@ fn what_is_written_or_discarded_has_no_copy() {
     let version = world.write_one(0);
     assert_eq!(world.read_busy(), (version, false));
     let (mut world, _) = copied(1);
-    let stripe = world.engine.geometry().stripe_blocks() as u32;
+    let stripe = world.engine.geometry().stripe_blocks();
     world.ask(0, Op::Discard, 0, stripe);
     world.drain();
     assert_eq!(world.copies(), 0);
