@@ -41,8 +41,7 @@ pub fn journal(bytes: &[u8]) {
 }
 
 fn scan(ring: &[u8]) -> Vec<JournalEntry> {
-    let block = |at: u64| ring.chunks_exact(BLOCK_BYTES).nth(at as usize);
-    scan_journal(Log::Journal, (ring.len() / BLOCK_BYTES) as u64, block, ARRAY, EPOCH, MEMBER)
+    scan_journal(Log::Journal, (ring.len() / BLOCK_BYTES) as u64, ring, ARRAY, EPOCH, MEMBER)
 }
 
 /// Writes an entry, forges one, copies blocks, or damages a byte.

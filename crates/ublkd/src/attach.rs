@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use raidcore::meta::{
-    ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, MemberImage,
-    SUPERBLOCK_COPIES, SUPERBLOCKS, Superblock, SuperblockError, assemble, choose_superblock,
+    ArrayId, AssembleError, AssembleOptions, Assembled, MemberImage, SUPERBLOCK_COPIES,
+    SUPERBLOCKS, SievedImage, StagedRing, Superblock, SuperblockError, assemble, choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, Pba};
 
@@ -247,12 +247,17 @@ fn is_served(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"ublkb")
 }
 
-/// What the assembly has to see of a device.
-fn read_image(device: &Device) -> Result<MemberImage, AttachError> {
+/// What the assembly has to see of a device. The staging log, which is last and can be large, is void
+/// on a device that was stopped cleanly: even if a crash amid the next start has left it so, nothing
+/// was staged since.
+fn read_image(device: &Device) -> Result<SievedImage, AttachError> {
     let (head, unreadable) = read(device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
-    let blocks = match choose_superblock(&copies(&head, &unreadable)) {
-        Ok(superblock) => wanted_blocks(&superblock.record).min(device.blocks()),
-        Err(_) => head.len() as u64 / BLOCK_BYTES as u64,
+    let (blocks, ring) = match choose_superblock(&copies(&head, &unreadable)) {
+        Ok(Superblock { record, .. }) => {
+            let (start, ring) = record.areas.staging();
+            (start.0.min(device.blocks()), if record.clean { 0 } else { ring })
+        }
+        Err(_) => (head.len() as u64 / BLOCK_BYTES as u64, 0),
     };
     let mut meta = Vec::new();
     let bytes = usize::try_from(blocks).ok().and_then(|b| b.checked_mul(BLOCK_BYTES));
@@ -261,43 +266,51 @@ fn read_image(device: &Device) -> Result<MemberImage, AttachError> {
         return Err(AttachError::Memory { path: device.path().to_path_buf(), blocks });
     }
     let (meta, unreadable) = read(device, blocks, meta);
-    Ok(MemberImage {
-        label: device.path().display().to_string(),
-        blocks: device.blocks(),
-        meta,
-        unreadable,
-    })
+    let label = device.path().display().to_string();
+    let image = MemberImage { label, blocks: device.blocks(), meta, unreadable };
+    Ok(SievedImage { image, ring: read_ring(device, Pba(blocks), ring) })
 }
 
-/// The blocks that the assembly may look at. The staging log, which is last and can be large, is
-/// void on a device that was stopped cleanly: even if a crash amid the next start has left it so,
-/// nothing was staged since.
-fn wanted_blocks(record: &ArrayRecord) -> u64 {
-    match record.areas.staging() {
-        (start, blocks) if blocks > 0 && record.clean => start.0,
-        _ => record.areas.meta_blocks(),
+/// A device's part of the staging log, which has so many blocks.
+fn read_ring(device: &Device, start: Pba, blocks: u64) -> StagedRing {
+    let mut ring = StagedRing::new(start);
+    let end = (start.0 + blocks).min(device.blocks());
+    let mut bytes = vec![0; READ_BLOCKS * BLOCK_BYTES];
+    for at in (start.0..end).step_by(READ_BLOCKS) {
+        let count = READ_BLOCKS.min((end - at) as usize);
+        let (part, _) = bytes[..count * BLOCK_BYTES].as_chunks_mut::<BLOCK_BYTES>();
+        let unreadable = read_part(device, Pba(at), part.as_flattened_mut());
+        for (block, at) in part.iter().zip(at..) {
+            ring.push((!unreadable.contains(&Pba(at))).then_some(block));
+        }
     }
+    ring
 }
 
 /// The first `blocks` blocks of a device into `bytes`; those that can't be read are zeros and are
 /// listed.
 fn read(device: &Device, blocks: u64, mut bytes: Vec<u8>) -> (Vec<u8>, Vec<Pba>) {
     bytes.resize(blocks as usize * BLOCK_BYTES, 0);
-    let mut unreadable = Vec::new();
     let parts = bytes.chunks_mut(READ_BLOCKS * BLOCK_BYTES);
-    for (part, at) in parts.zip((0..).step_by(READ_BLOCKS)) {
-        if device.read_at(Pba(at), part).is_ok() {
-            continue;
-        }
-        for (block, at) in part.chunks_mut(BLOCK_BYTES).zip(at..) {
-            if let Err(error) = device.read_at(Pba(at), block) {
-                tracing::warn!(path = %device.path().display(), block = at, %error, "can't read");
-                block.fill(0);
-                unreadable.push(Pba(at));
-            }
+    let parts = parts.zip((0..).step_by(READ_BLOCKS));
+    let unreadable = parts.flat_map(|(part, at)| read_part(device, Pba(at), part)).collect();
+    (bytes, unreadable)
+}
+
+/// Some blocks of a device; those that can't be read are zeros and are listed.
+fn read_part(device: &Device, start: Pba, part: &mut [u8]) -> Vec<Pba> {
+    let mut unreadable = Vec::new();
+    if device.read_at(start, part).is_ok() {
+        return unreadable;
+    }
+    for (block, at) in part.chunks_mut(BLOCK_BYTES).zip(start.0..) {
+        if let Err(error) = device.read_at(Pba(at), block) {
+            tracing::warn!(path = %device.path().display(), block = at, %error, "can't read");
+            block.fill(0);
+            unreadable.push(Pba(at));
         }
     }
-    (bytes, unreadable)
+    unreadable
 }
 
 /// The copies of the superblock, as far as they are there and can be read.
@@ -319,20 +332,25 @@ mod tests {
     use crate::create::{CreateConfig, StagingSize, create};
 
     #[test]
-    fn a_staging_log_is_read_only_where_something_may_be_in_it() {
+    fn a_staging_log_is_read_only_where_something_may_be_in_it_and_not_kept() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let paths = [0, 1, 2].map(|member| dir.path().join(format!("m{member}")));
         let mut config = CreateConfig::new("tank", Level::Raid5, paths.to_vec());
         (config.file_blocks, config.staging) = (Some(8192), Some(StagingSize::Blocks(1000)));
         let mut record = create(&config).expect("it is created").record;
         let device = open(&paths[1], &[]).expect("a device");
-        let blocks = || read_image(&device).expect("it is read").meta.len() / BLOCK_BYTES;
-        assert_eq!(blocks() as u64, record.areas.staging().0.0);
+        let (start, len) = record.areas.staging();
+        let read = || {
+            let SievedImage { image, ring } = read_image(&device).expect("it is read");
+            assert_eq!(image.meta.len() / BLOCK_BYTES, start.0 as usize);
+            (ring.blocks() as u64, ring.kept())
+        };
+        assert_eq!(read(), (0, 0));
         record.clean = false;
         let uuid = record.slots[1].device;
         for (at, block) in record.superblocks(uuid) {
             device.write_at(at, &block).expect("it is written");
         }
-        assert_eq!(blocks() as u64, record.areas.meta_blocks());
+        assert_eq!(read(), (len, 0));
     }
 }

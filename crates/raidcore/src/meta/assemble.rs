@@ -13,7 +13,8 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::journal::Replay;
+use super::codec::checksum;
+use super::journal::{Replay, Ring};
 use super::layout::SUPERBLOCKS;
 use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
@@ -36,6 +37,29 @@ pub trait Image {
     /// # Errors
     /// If it can't be read.
     fn block(&self, at: Pba) -> Result<&[u8], Unreadable>;
+
+    /// The [`checksum`] of a block of the staging log, of which [`Image::block`] need give headers
+    /// only; nothing if it can't be read.
+    fn sum(&self, at: Pba) -> Option<u32> {
+        self.block(at).ok().filter(|block| !block.is_empty()).map(checksum)
+    }
+}
+
+/// A member's ring that begins at a block of the member.
+pub(super) struct RingOf<'a, I> {
+    pub(super) image: &'a I,
+    pub(super) start: Pba,
+}
+
+impl<I: Image> Ring for RingOf<'_, I> {
+    fn block(&self, at: u64) -> Option<&[u8]> {
+        let block = self.image.block(Pba(self.start.0 + at)).ok();
+        block.filter(|block| !block.is_empty())
+    }
+
+    fn sum(&self, at: u64) -> Option<u32> {
+        self.image.sum(Pba(self.start.0 + at))
+    }
 }
 
 /// A block can't be read.
@@ -67,7 +91,7 @@ pub struct AssembleOptions {
 }
 
 /// An array that can be started.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assembled {
     /// The newest record, as it is on disk: members that are missing since are as they were.
     pub record: ArrayRecord,
@@ -294,6 +318,10 @@ impl<I: Image> Image for &I {
 
     fn block(&self, at: Pba) -> Result<&[u8], Unreadable> {
         (*self).block(at)
+    }
+
+    fn sum(&self, at: Pba) -> Option<u32> {
+        (*self).sum(at)
     }
 }
 

@@ -185,13 +185,31 @@ pub fn encode_header(
     seal(into, header.log.magic(), header.array);
 }
 
+/// A member's ring, block by block.
+pub trait Ring {
+    /// A block, or nothing if it can't be read. One that can't belong to a header may be missing, too.
+    fn block(&self, at: u64) -> Option<&[u8]>;
+
+    /// The [`checksum`] of any block; nothing if it can't be read.
+    fn sum(&self, at: u64) -> Option<u32> {
+        self.block(at).map(checksum)
+    }
+}
+
+/// Read whole; blocks beyond the end can't be read.
+impl Ring for [u8] {
+    fn block(&self, at: u64) -> Option<&[u8]> {
+        self.chunks_exact(BLOCK_BYTES).nth(usize::try_from(at).ok()?)
+    }
+}
+
 /// The entries of an epoch in a member's ring whose header and payload are intact, by their number.
-/// `block` gives the ring's blocks, which are `blocks`; none for one that can't be read.
+/// The ring has so many blocks.
 #[must_use]
-pub fn scan<'a>(
+pub fn scan<R: Ring + ?Sized>(
     log: Log,
     blocks: u64,
-    block: impl Fn(u64) -> Option<&'a [u8]>,
+    ring: &R,
     array: ArrayId,
     epoch: u64,
     member: MemberId,
@@ -199,7 +217,7 @@ pub fn scan<'a>(
     let mut entries = Vec::new();
     let mut at = 0;
     while at < blocks {
-        let entry = decode(log, at, &block).filter(|entry| {
+        let entry = decode(log, at, ring).filter(|entry| {
             let found = &entry.header;
             (found.array, found.epoch) == (array, epoch) && (found.member, found.at) == (member, at)
         });
@@ -223,18 +241,30 @@ impl JournalEntry {
     }
 }
 
-/// The entry that begins at a block of a ring, if it is intact.
-fn decode<'a>(log: Log, at: u64, block: &impl Fn(u64) -> Option<&'a [u8]>) -> Option<JournalEntry> {
-    let first = block(at).filter(|first| has_magic(first, log.magic()))?;
-    let (runs, payload) = (RUNS.u32(first), PAYLOAD.u32(first));
-    let bare = log == Log::Staging && payload == 0;
-    if payload > PAYLOAD_MAX || runs > if bare { PAYLOAD_MAX } else { payload } {
+/// How many blocks the header has that begins with a block, if one may.
+pub(super) fn header_blocks_at(log: Log, first: &[u8]) -> Option<u32> {
+    if !has_magic(first, log.magic()) {
         return None;
     }
-    let headers = u64::from(header_blocks(payload, runs));
+    let (runs, payload) = (RUNS.u32(first), PAYLOAD.u32(first));
+    let runs_max = if is_bare(log, payload) { PAYLOAD_MAX } else { payload };
+    (payload <= PAYLOAD_MAX && runs <= runs_max).then(|| header_blocks(payload, runs))
+}
+
+/// Whether an entry with so much payload has runs of which it has none.
+fn is_bare(log: Log, payload: u32) -> bool {
+    log == Log::Staging && payload == 0
+}
+
+/// The entry that begins at a block of a ring, if it is intact.
+fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<JournalEntry> {
+    let first = ring.block(at)?;
+    let headers = u64::from(header_blocks_at(log, first)?);
+    let (runs, payload) = (RUNS.u32(first), PAYLOAD.u32(first));
+    let bare = is_bare(log, payload);
     let mut bytes = Vec::with_capacity(headers as usize * BLOCK_BYTES);
     for at in at..at + headers {
-        bytes.extend_from_slice(block(at)?);
+        bytes.extend_from_slice(ring.block(at)?);
     }
     let array = open(&bytes, log.magic()).ok()?;
     let (table, sums) = bytes[HEADER_BYTES..].split_at(runs as usize * RUN_BYTES);
@@ -257,8 +287,8 @@ fn decode<'a>(log: Log, at: u64, block: &impl Fn(u64) -> Option<&'a [u8]>) -> Op
     if !bare && blocks != u64::from(payload) || header.tail > header.entry {
         return None;
     }
-    let mut payload = (at + headers..).map(block).zip(&crcs);
-    let intact = payload.all(|(bytes, &crc)| bytes.is_some_and(|bytes| checksum(bytes) == crc));
+    let mut payload = (at + headers..).zip(&crcs);
+    let intact = payload.all(|(at, &crc)| ring.sum(at) == Some(crc));
     intact.then_some(JournalEntry { header, runs, crcs })
 }
 

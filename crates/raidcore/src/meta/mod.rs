@@ -12,6 +12,7 @@ mod policy;
 mod problem;
 mod record;
 mod rings;
+mod sieve;
 mod staged;
 mod superblock;
 
@@ -19,7 +20,7 @@ pub use assemble::{AssembleOptions, Assembled, Image, MemberImage, Unreadable, a
 pub use codec::{CodecError, FORMAT, checksum};
 pub use create::NewArray;
 pub use journal::{
-    JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun,
+    JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, Ring,
     encode_header as encode_journal_header, header_blocks as journal_header_blocks,
     scan as scan_journal,
 };
@@ -34,4 +35,5 @@ pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
     SlotState, Superblock,
 };
+pub use sieve::{SievedImage, StagedRing};
 pub use superblock::{SuperblockError, choose as choose_superblock};

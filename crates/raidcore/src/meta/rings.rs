@@ -13,7 +13,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::assemble::Image;
+use super::assemble::{Image, RingOf};
 use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
@@ -57,9 +57,8 @@ impl<'a> Rings<'a> {
             if let Some(image) = image.filter(is_whole) {
                 rings.present = rings.present.with(index);
                 rings.unreadable = rings.unreadable.without(index);
-                let block = |at| image.block(Pba(start.0 + at)).ok().filter(|b| !b.is_empty());
-                let member = MemberId(index as u8);
-                let entries = scan(Log::Journal, blocks, block, record.array, record.epoch, member);
+                let (ring, member) = (RingOf { image, start }, MemberId(index as u8));
+                let entries = scan(Log::Journal, blocks, &ring, record.array, record.epoch, member);
                 if let Some(last) = entries.last().map(|entry| entry.header) {
                     rings.next_entry = rings.next_entry.max(last.entry + 1);
                     tail = last.tail;

@@ -9,7 +9,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::assemble::Image;
+use super::assemble::{Image, RingOf};
 use super::journal::{JournalEntry, Log, Replay, scan};
 use super::problem::Warning;
 use super::record::ArrayRecord;
@@ -31,8 +31,8 @@ pub(super) fn read<I: Image>(
     let (start, blocks) = record.areas.staging();
     for (member, image) in (0u8..).map(MemberId).zip(images) {
         let Some(image) = image else { continue };
-        let block = |at| image.block(Pba(start.0 + at)).ok().filter(|b| !b.is_empty());
-        let entries = scan(Log::Staging, blocks, block, record.array, record.staging_epoch, member);
+        let (ring, epoch) = (RingOf { image: *image, start }, record.staging_epoch);
+        let entries = scan(Log::Staging, blocks, &ring, record.array, epoch, member);
         for entry in entries {
             let header = entry.header;
             tail = tail.max(header.tail);

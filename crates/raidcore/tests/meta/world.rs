@@ -4,8 +4,8 @@ use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
     DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind, MemberImage,
-    SUPERBLOCKS, SlotRecord, SlotState, assemble, checksum, encode_journal_header,
-    journal_header_blocks,
+    SUPERBLOCKS, SievedImage, SlotRecord, SlotState, StagedRing, assemble, checksum,
+    encode_journal_header, journal_header_blocks,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -175,7 +175,7 @@ impl World {
     }
 
     pub(crate) fn assemble(&self, options: AssembleOptions) -> Result<Assembled, AssembleError> {
-        assemble(&self.images, options)
+        self.assemble_without(Set::EMPTY, options)
     }
 
     /// Assembles without some of the images.
@@ -188,7 +188,24 @@ impl World {
             .filter(|&image| !gone.has(image))
             .map(|image| self.images[image].clone())
             .collect();
-        assemble(&images, options)
+        let found = assemble(&images, options);
+        let sieved: Vec<_> = images.into_iter().map(|image| self.sieved(image)).collect();
+        assert_eq!(assemble(&sieved, options), found, "what is left of a staging log is enough");
+        found
+    }
+
+    /// The same of an image in less memory.
+    fn sieved(&self, mut image: MemberImage) -> SievedImage {
+        let (start, blocks) = self.record.areas.staging();
+        let mut ring = StagedRing::new(start);
+        let from = start.0 as usize * BLOCK_BYTES;
+        if blocks > 0 && image.meta.len() > from {
+            let bytes = image.meta.split_off(from);
+            for (block, at) in bytes.as_chunks::<BLOCK_BYTES>().0.iter().zip(start.0..) {
+                ring.push((!image.unreadable.contains(&Pba(at))).then_some(block));
+            }
+        }
+        SievedImage { image, ring }
     }
 }
 
