@@ -19,8 +19,9 @@ use crate::ring::Ring;
 /// where all members say themselves when they are.
 const EXTRA_READS_TOLD: f64 = 0.25;
 
-/// The same where some are watched, which is sometimes wrong.
-const EXTRA_READS_DETECTED: f64 = 0.05;
+/// Which part of the reads may go around busy members, or be tried twice, where some are watched,
+/// which is sometimes wrong. Each takes as many reads as a stripe has data.
+const DETOURS_DETECTED: f64 = 0.05;
 
 /// What a member counts as that says nothing.
 const SILENT: Flash = Flash { free: 1.0, collecting: false, in_flight: 0 };
@@ -154,7 +155,8 @@ impl Steering {
             self.steward = Some((devices, Steward::new(self.scheme, members, now)));
         }
         let told = members.all_tell();
-        let budget = if told { EXTRA_READS_TOLD } else { EXTRA_READS_DETECTED };
+        let detected = DETOURS_DETECTED * engine.geometry().data() as f64;
+        let budget = if told { EXTRA_READS_TOLD } else { detected };
         engine.set_place(self.scheme.place(budget, told));
     }
 
