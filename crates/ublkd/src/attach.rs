@@ -124,7 +124,9 @@ pub(crate) fn open(path: &Path, opened: &[Option<Device>]) -> Result<Device, Ope
     loop {
         match Device::open(path, OpenOptions::default()) {
             Err(OpenError::InUse { holder, .. })
-                if Instant::now() < deadline && !is_among(path, opened) =>
+                if Instant::now() < deadline
+                    && holder != Some(std::process::id())
+                    && !is_among(path, opened) =>
             {
                 if !std::mem::replace(&mut told, true) {
                     let holder = holder.map(|process| format!(", process {process}"));
