@@ -198,6 +198,30 @@ fn blocks_that_are_lost_are_told_and_others_of_their_stripe_are_read() {
 }
 
 #[test]
+fn holders_that_lack_different_blocks_have_all_of_them_together() {
+    let mut world = staging_world(1);
+    world.busy(0);
+    world.ask(0, Op::Write, 0, 4);
+    let versions: Vec<u64> =
+        (0..4).map(|at| version_of(at, &world.memory.payload[0][at as usize])).collect();
+    world.drain();
+    assert_eq!(world.dirty(), 4);
+    let (log, _) = world.areas.staging();
+    for (member, block) in [(1, 0), (1, 1), (2, 2)] {
+        world.disks[member].bad.insert(log.0 + 1 + block, FOR_GOOD);
+    }
+    world.ask(0, Op::Read, 0, 4);
+    world.drain();
+    let read: Vec<u64> =
+        (0..4).map(|at| version_of(at, &world.memory.payload[0][at as usize])).collect();
+    assert_eq!(read, versions);
+    world.step(Input::Busy(Set::EMPTY));
+    world.drain();
+    assert_eq!((world.dirty(), world.engine.status().lost), (0, vec![]));
+    assert_eq!(world.read_one(2), versions[2]);
+}
+
+#[test]
 fn a_rebuild_ends_when_lost_blocks_are_written_or_discarded() {
     for op in [Op::Write, Op::WriteZeroes, Op::Discard] {
         let (mut world, beside) = with_a_lost_block();

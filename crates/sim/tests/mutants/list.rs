@@ -528,8 +528,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "torn entries are carried out",
         "meta/journal.rs",
-        "bytes.is_some_and(|bytes| checksum(bytes) == crc)",
-        "bytes.is_some_and(|bytes| MUTANT || checksum(bytes) == crc)",
+        "payload.all(|(at, &crc)| ring.sum(at) == Some(crc))",
+        "payload.all(|(at, &crc)| MUTANT || ring.sum(at) == Some(crc))",
     ),
     // Planner.
     mutant(

@@ -217,4 +217,10 @@ pub(crate) const STAGING: &[Mutant] = &[
         "                self.jobs[id].pieces.push(piece);\n                self.jobs[id].replan = true;",
         "                if !MUTANT {\n                    self.jobs[id].pieces.push(piece);\n                }\n                self.jobs[id].replan = true;",
     ),
+    mutant(
+        "staged: who could not read one block is not asked for others",
+        "engine/staging/fetch.rs",
+        "From::Entry(number) if piece.blocks > 1 => {",
+        "From::Entry(number) if !MUTANT && piece.blocks > 1 => {",
+    ),
 ];

@@ -29,6 +29,8 @@ pub(in super::super) struct Fetch {
     at: u32,
     /// What of its stripe that is.
     piece: Piece,
+    /// The holders that could not read it.
+    tried: Set,
 }
 
 impl Engine {
@@ -138,7 +140,7 @@ impl Engine {
             last.piece.blocks += 1;
             return false;
         }
-        fetches.push(Fetch { from, at, piece: block });
+        fetches.push(Fetch { from, at, piece: block, tried: Set::EMPTY });
         true
     }
 
@@ -150,26 +152,32 @@ impl Engine {
         }
     }
 
+    /// Begins the next of them that somebody can be asked for; tells whether there was one.
     fn issue_fetch(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let job = &mut self.jobs[id];
-        let index = job.fetched;
-        if index == job.fetches.len() {
-            return false;
+        let before = self.jobs[id].outstanding;
+        while self.jobs[id].outstanding == before {
+            let job = &mut self.jobs[id];
+            let index = job.fetched;
+            if index == job.fetches.len() {
+                return false;
+            }
+            job.fetched += 1;
+            self.begin_fetch(id, index, out);
         }
-        job.fetched += 1;
-        self.begin_fetch(id, index, out);
         true
     }
 
     fn begin_fetch(&mut self, id: JobId, index: usize, out: &mut Vec<Action>) {
-        let Fetch { from, at: offset, piece } = self.jobs[id].fetches[index];
+        let Fetch { from, at: offset, piece, tried } = self.jobs[id].fetches[index];
         let place = match from {
-            From::Entry(number) => self.best_holder(number),
-            From::Copy(number) => self.copies.place(number),
+            From::Entry(number) => self.best_holder(number, tried),
+            From::Copy(number) => {
+                self.copies.place(number).filter(|(member, _)| !tried.has(member.index()))
+            }
         };
         let found = place.and_then(|(member, at)| Some((member, at, self.live_device(member)?)));
         let Some((member, at, device)) = found else {
-            self.not_fetched(id, from, piece);
+            self.not_fetched(id, index);
             return;
         };
         let into = self.jobs[id].bind(piece.mem);
@@ -180,10 +188,12 @@ impl Engine {
         self.issue(op, IoOp::Read(into), at, piece.blocks, out);
     }
 
-    /// A calm holder of an entry if there is one, the one with the least to do.
-    fn best_holder(&self, number: u64) -> Option<(MemberId, Pba)> {
+    /// A calm holder of an entry if there is one, the one with the least to do; none of those that
+    /// were tried.
+    fn best_holder(&self, number: u64, tried: Set) -> Option<(MemberId, Pba)> {
         let entry = self.staging.entry(number);
-        let places = entry.payload.iter().filter(|(member, _)| entry.holders.has(member.index()));
+        let holders = entry.holders.minus(tried);
+        let places = entry.payload.iter().filter(|(member, _)| holders.has(member.index()));
         let load = |&&(member, _): &&(MemberId, Pba)| {
             let m = &self.members[member.index()];
             (m.unreadable, self.is_member_busy(member.index()), m.in_flight)
@@ -191,10 +201,21 @@ impl Engine {
         places.min_by_key(load).copied()
     }
 
-    /// Nobody is left from whom it could be read: an error, or only one to be had at home.
-    fn not_fetched(&mut self, id: JobId, from: From, piece: Piece) {
+    /// Nobody is left from whom it could be read as a whole.
+    fn not_fetched(&mut self, id: JobId, index: usize) {
+        let Fetch { from, at, piece, .. } = self.jobs[id].fetches[index];
         match from {
-            From::Entry(_) => self.jobs[id].error = Some(RequestError::Io),
+            // Each holder may lack another block of it.
+            From::Entry(number) if piece.blocks > 1 => {
+                self.staging.entry_mut(number).pins += piece.blocks;
+                let one = |i| Fetch { from, at: at + i, piece: piece.block(i), tried: Set::EMPTY };
+                self.jobs[id].fetches.extend((0..piece.blocks).map(one));
+            }
+            From::Entry(number) => {
+                let lbas = self.lbas_of(id, &piece);
+                self.staging.unreadable.extend(lbas.map(|lba| (lba, number)));
+                self.jobs[id].error = Some(RequestError::Io);
+            }
             From::Copy(_) => {
                 self.lbas_of(id, &piece).for_each(|lba| self.copies.forget(lba));
                 self.jobs[id].pieces.push(piece);
@@ -211,27 +232,20 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        let Fetch { from, piece, .. } = self.jobs[id].fetches[usize::from(index)];
-        match (result, op.member) {
-            (Ok(()), _) | (_, None) => {
-                self.issue_fetch(id, out);
+        let before = self.jobs[id].outstanding;
+        if let (Err(why), Some(member)) = (result, op.member) {
+            if why == IoError::Gone && self.is_current(&op) {
+                self.read_failed(member, why, out);
+            } else {
+                self.members[member.index()].read_errors += 1;
             }
-            (Err(why), Some(member)) => {
-                if why == IoError::Gone && self.is_current(&op) {
-                    self.read_failed(member, why, out);
-                } else {
-                    self.members[member.index()].read_errors += 1;
-                }
-                match from {
-                    // The others have it, too.
-                    From::Entry(number) => {
-                        let entry = self.staging.entry_mut(number);
-                        entry.holders = entry.holders.without(member.index());
-                        self.begin_fetch(id, usize::from(index), out);
-                    }
-                    From::Copy(_) => self.not_fetched(id, from, piece),
-                }
-            }
+            // The others have it, too.
+            let fetch = &mut self.jobs[id].fetches[usize::from(index)];
+            fetch.tried = fetch.tried.with(member.index());
+            self.begin_fetch(id, usize::from(index), out);
+        }
+        if self.jobs[id].outstanding == before {
+            self.issue_fetch(id, out);
         }
         self.one_done(id);
     }

@@ -30,7 +30,7 @@ mod fetch;
 mod reclaim;
 mod store;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -197,6 +197,9 @@ pub(super) struct Staging {
     reclaiming: Vec<Stripe>,
     /// Those of which a part could not be brought home.
     stuck: Vec<Stripe>,
+    /// Blocks that none of those that hold them could read, each with its entry's number; some were
+    /// written since.
+    unreadable: BTreeSet<(Lba, u64)>,
     /// The flush after which what was recovered is at home for good.
     voiding: Option<u64>,
     /// It is to be emptied; nothing is staged meanwhile.
@@ -241,6 +244,7 @@ impl Staging {
             blocked: false,
             reclaiming: Vec::new(),
             stuck: Vec::new(),
+            unreadable: BTreeSet::new(),
             voiding: None,
             draining: false,
             drained: false,
@@ -356,7 +360,13 @@ impl Staging {
             let blocks = |run: &Run| geo.lbas(entry.stripe, run.role, run.row, run.blocks);
             lbas.extend(entry.runs.iter().flat_map(blocks).filter(is_latest));
         }
+        let unreadable = |&&(lba, number): &&(Lba, u64)| {
+            let staged = self.table.get(lba);
+            staged.is_some_and(|staged| !staged.clean && staged.entry == number as u32)
+        };
+        lbas.extend(self.unreadable.iter().filter(unreadable).map(|&(lba, _)| lba));
         lbas.sort_unstable();
+        lbas.dedup();
         let ranges = lbas.chunk_by(|a, b| a.0 + 1 == b.0);
         ranges.map(|range| (range[0], range.len() as u64)).collect()
     }
@@ -364,6 +374,7 @@ impl Staging {
     /// The log is void as a whole: it begins anew.
     pub(super) fn reset(&mut self) {
         self.entries.clear();
+        self.unreadable.clear();
         self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
         self.table.clear();
         self.stripes.fill(0);
@@ -474,6 +485,7 @@ impl Staging {
 
     /// An entry is durable that tells the tail: what is before it is void.
     fn advance(&mut self, tail: u64, geo: &Geometry) {
+        self.unreadable.retain(|&(_, number)| number >= tail);
         while self.entries.front().is_some_and(|entry| entry.number < tail) {
             let Some(front) = self.entries.front_mut() else { return };
             let (number, stripe) = (front.number as u32, front.stripe);
