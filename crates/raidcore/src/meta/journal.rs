@@ -104,7 +104,7 @@ pub struct JournalRun {
     pub blocks: u32,
 }
 
-/// An entry that was found intact.
+/// An entry that was found intact, as far as it can be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalEntry {
     /// What its header says.
@@ -114,6 +114,8 @@ pub struct JournalEntry {
     pub runs: Vec<JournalRun>,
     /// The [`checksum`] of each payload block.
     pub crcs: Vec<u32>,
+    /// Which payload blocks can't be read; none in the journal, where an entry has to be whole.
+    pub unreadable: Vec<u32>,
 }
 
 /// An entry to be carried out before the array may be used.
@@ -127,6 +129,13 @@ pub struct Replay {
     pub copies: Vec<(MemberId, Pba)>,
     /// What is to be written of it: all that no later entry overwrites.
     pub runs: Vec<ReplayRun>,
+}
+
+impl ReplayRun {
+    /// Whether a block of the payload belongs to it.
+    pub(super) fn reads(&self, index: u32) -> bool {
+        (self.from..self.from + self.to.blocks).contains(&index)
+    }
 }
 
 /// Consecutive blocks of an entry that are to be written.
@@ -287,9 +296,15 @@ fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<JournalEntry>
     if !bare && blocks != u64::from(payload) || header.tail > header.entry {
         return None;
     }
-    let mut payload = (at + headers..).zip(&crcs);
-    let intact = payload.all(|(at, &crc)| ring.sum(at) == Some(crc));
-    intact.then_some(JournalEntry { header, runs, crcs })
+    let mut unreadable = Vec::new();
+    for ((index, at), &crc) in (0..).zip(at + headers..).zip(&crcs) {
+        match ring.sum(at) {
+            Some(sum) if sum == crc => {}
+            None if log == Log::Staging => unreadable.push(index),
+            Some(_) | None => return None,
+        }
+    }
+    Some(JournalEntry { header, runs, crcs, unreadable })
 }
 
 fn decode_run(bytes: &[u8]) -> Option<JournalRun> {

@@ -4,7 +4,8 @@
 //! tells are void; of the others the latest counts, block by block. An entry that is not on all its
 //! holders was never acknowledged; it counts all the same, as users are served only when all is at
 //! home and the log is void as a whole, so nobody can see it come and go. But one that is on none of
-//! them, although a later one says that it was on all, is lost.
+//! them, although a later one says that it was on all, is lost; and so is one of which a block can be
+//! read from none of them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -40,6 +41,7 @@ pub(super) fn read<I: Image>(
             let payload = start.0 + header.at + u64::from(entry.header_blocks());
             match found.get_mut(&header.entry) {
                 Some((known, copies)) if agree(known, &entry) => {
+                    known.unreadable.retain(|index| entry.unreadable.contains(index));
                     copies.push((member, Pba(payload)));
                 }
                 Some(_) => warnings.push(Warning::StagedInvalid { entry: header.entry }),
@@ -50,21 +52,26 @@ pub(super) fn read<I: Image>(
         }
     }
     let mut written = BTreeSet::new();
-    let mut staged = Vec::new();
+    let (mut staged, mut lost) = (Vec::new(), None);
     for (&number, (entry, copies)) in found.range(tail..).rev() {
         if !is_possible(&record.geometry, entry) {
             warnings.push(Warning::StagedInvalid { entry: number });
             continue;
         }
         let runs = unwritten(entry, &mut written);
+        let wanted = |index: &u32| runs.iter().any(|run| run.reads(*index));
+        if entry.unreadable.iter().any(wanted) {
+            lost = if number < complete { Some(number) } else { lost };
+            continue;
+        }
         if !runs.is_empty() && !entry.crcs.is_empty() {
             let stripe = entry.header.stripe;
             staged.push(Replay { entry: number, stripe, copies: copies.clone(), runs });
         }
     }
     staged.reverse();
-    let lost = (tail.max(1)..complete).find(|number| !found.contains_key(number));
-    (staged, lost)
+    let missing = (tail.max(1)..complete).find(|number| !found.contains_key(number));
+    (staged, missing.into_iter().chain(lost).min())
 }
 
 fn agree(a: &JournalEntry, b: &JournalEntry) -> bool {

@@ -2,7 +2,7 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{AssembleError, Assembled, Consistency, ReplayRun, SlotState, Warning};
-use raidcore::units::{MemberId, Pba, Set};
+use raidcore::units::{BLOCK_BYTES, Pba, Set};
 
 use crate::world::{DEGRADED, FORCE, STAGING_EPOCH, STRICT, Staged, World, staged_record};
 
@@ -82,7 +82,7 @@ fn a_copy_is_enough_and_none_is_not() {
     world.images[1].unreadable.push(Pba(start + 1));
     let found = world.assemble(STRICT).expect("the other copy is there");
     assert_eq!(staged(&found).len(), 3);
-    assert_eq!(found.staged[0].copies, [(MemberId(2), Pba(start + 1))]);
+    assert_eq!(found.staged[0].copies.len(), 2, "together they have all");
 
     world.images[2].unreadable.push(Pba(start));
     let error = world.assemble(STRICT).err();
@@ -95,6 +95,32 @@ fn a_copy_is_enough_and_none_is_not() {
     Staged { open: 1, ..Staged::new(2, &[(0, 1, 1)]) }.store(&mut world, &[1, 2], 2);
     Staged { open: 2, ..Staged::new(3, &[(0, 2, 1)]) }.store(&mut world, &[0, 3], 0);
     assert_eq!(staged(&world.assemble(STRICT).expect("nothing is lost")).len(), 2);
+}
+
+#[test]
+fn copies_that_lack_different_blocks_are_enough_together() {
+    let mut world = unclean();
+    Staged::new(1, &[(0, 0, 3)]).store(&mut world, &[1, 2], 0);
+    let payload = world.record.areas.staging().0.0 + 1;
+    world.images[1].unreadable.push(Pba(payload));
+    world.images[2].unreadable.push(Pba(payload + 2));
+    let found = world.assemble(STRICT).expect("each block is there");
+    assert_eq!(staged(&found), [(1, 0, 0, 3, 0)]);
+    assert_eq!(found.staged[0].copies.len(), 2);
+
+    // What neither can read is lost, unless it was written since.
+    world.images[2].unreadable.push(Pba(payload));
+    Staged::new(2, &[(0, 3, 1)]).store(&mut world, &[0, 3], 0);
+    let error = world.assemble(STRICT).err();
+    assert_eq!(error, Some(AssembleError::StagedLost { entry: 1 }));
+    Staged::new(2, &[(0, 0, 1)]).store(&mut world, &[0, 3], 0);
+    let found = world.assemble(STRICT).expect("nothing is lost");
+    assert_eq!(staged(&found), [(1, 0, 1, 2, 1), (2, 0, 0, 1, 0)]);
+    // A copy that is not what was written is none.
+    world.images[2].unreadable.clear();
+    world.images[2].meta[payload as usize * BLOCK_BYTES] ^= 1;
+    world.images[1].unreadable.push(Pba(payload + 1));
+    assert_eq!(world.assemble(STRICT).err(), Some(AssembleError::StagedLost { entry: 1 }));
 }
 
 #[test]
