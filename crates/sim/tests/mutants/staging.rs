@@ -172,8 +172,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "copies: a write leaves them be",
         "engine/staging/copies.rs",
-        "            Work::Write | Work::Reclaim => {\n                for index",
-        "            Work::Write | Work::Reclaim if MUTANT => {}\n            Work::Write | Work::Reclaim => {\n                for index",
+        "            Work::Write => {\n                for index",
+        "            Work::Write if MUTANT => {}\n            Work::Write => {\n                for index",
     ),
     mutant(
         "copies: a discard leaves them be",

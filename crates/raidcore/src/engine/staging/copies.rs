@@ -176,8 +176,7 @@ impl Copies {
         }
     }
 
-    /// Verifies the invariants; `is_dirty` tells what is not at home, `is_up` who is
-    /// in service.
+    /// Verifies the invariants; `is_dirty` tells what is not at home, `is_up` who is in service.
     pub(in super::super) fn check(
         &self,
         is_dirty: impl Fn(Lba) -> bool,
@@ -230,8 +229,9 @@ impl Engine {
         }
         let job = &self.jobs[id];
         match job.work {
-            Work::Read => {}
-            Work::Write | Work::Reclaim => {
+            // What is to come home has none: its write has seen to it.
+            Work::Read | Work::Reclaim => {}
+            Work::Write => {
                 for index in 0..job.pieces.len() {
                     let piece = self.jobs[id].pieces[index];
                     self.lbas_of(id, &piece).for_each(|lba| self.copies.forget(lba));
