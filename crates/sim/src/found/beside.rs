@@ -63,6 +63,26 @@ fn a_read_of_a_busy_member_waits_for_the_write_and_goes_around() {
 }
 
 #[test]
+fn a_read_of_what_is_being_mended_waits() {
+    let mut world = world(Level::Raid6, 4, Consistency::Bitmap);
+    let versions: Vec<u64> = (0..8).map(|lba| world.write_one(lba)).collect();
+    let home = world.areas.data_start().0;
+    // Blocks 0 and 4 are at home on members 1 and 2. Parity can't be made without block 4, as block 0
+    // can't be read either: so it is written anew.
+    for disk in 1..3 {
+        world.disks[disk].bad.insert(home, FOR_GOOD);
+    }
+    world.ask(0, Op::Write, 0, 1);
+    let mends = |io: &Io| io.device == DeviceId(2) && matches!(io.op, IoOp::Write { .. });
+    world.end_all(|io| !mends(io));
+    assert!(world.ios.iter().any(|p| mends(&p.io)), "it is being mended");
+    world.ask(1, Op::Read, 4, 1);
+    assert!(!world.end_one(|io| !mends(io)), "it has begun");
+    world.drain();
+    assert_eq!(version_of(4, &world.memory.payload[1][0]), versions[4]);
+}
+
+#[test]
 fn a_write_that_mends_a_block_waits_for_who_reads_it() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     let versions: Vec<u64> = (0..8).map(|lba| world.write_one(lba)).collect();
