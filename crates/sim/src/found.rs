@@ -262,6 +262,19 @@ fn a_member_that_the_stop_finds_gone_leaves_the_array_clean() {
 }
 
 #[test]
+fn a_stop_that_finds_a_spare_gone_is_answered_when_that_is_on_record() {
+    let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
+    let spare = world.new_spare();
+    let Command::AddSpare { device, .. } = spare else { unreachable!() };
+    world.command(spare);
+    world.drain();
+    world.disks[device.0 as usize].gone = true;
+    assert!(world.stops());
+    world.restart();
+    assert_eq!(world.engine.status().spares, []);
+}
+
+#[test]
 fn a_stop_ends_when_a_flush_finds_nothing_to_settle() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     let is_flush = |io: &Io| matches!(io.op, IoOp::Flush);
