@@ -89,6 +89,23 @@ fn a_new_member_does_not_make_up_for_the_tail_that_it_does_not_know() {
 }
 
 #[test]
+fn what_is_about_to_be_void_is_not_read() {
+    let mut world = staging_world(1);
+    world.busy(0);
+    let version = world.write_one(0);
+    world.step(Input::Busy(Set::EMPTY));
+    world.end_all(|io| io.op != IoOp::Journal);
+    assert!(world.engine.is_staged(Lba(0)) && !world.ios.is_empty(), "the tail is being told");
+    world.busy(0);
+    world.ask(0, Op::Read, 0, 1);
+    // Then it is void, before whoever reads it has ended.
+    world.end_all(|io| io.op == IoOp::Journal);
+    assert!(!world.engine.is_staged(Lba(0)));
+    world.drain();
+    assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+}
+
+#[test]
 fn a_marker_waits_until_it_is_on_record_who_lacks_what_it_stands_for() {
     for seed in 0..20 {
         let mut world = staging_world(seed);
