@@ -17,6 +17,7 @@ use crate::world::World;
 mod beside;
 mod copies;
 mod hedge;
+mod journal;
 mod staging;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
