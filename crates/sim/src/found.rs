@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use raidcore::engine::{Command, Input, Io, IoOp, Op, Pace, Request, RequestError};
+use raidcore::engine::{
+    Command, Input, Io, IoOp, Note, Op, Pace, PassEnd, PassKind, Request, RequestError,
+};
 use raidcore::geometry::{Level, Role};
 use raidcore::meta::{Consistency, MapKind, PolicyName};
 use raidcore::units::{DeviceId, Lba, MemberId, Tag};
@@ -18,6 +20,7 @@ mod beside;
 mod copies;
 mod hedge;
 mod journal;
+mod passes;
 mod staging;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {

@@ -1,6 +1,6 @@
 //! What has to go wrong at one moment for the staging log to be at fault.
 
-use raidcore::engine::{ArrayHealth, Note};
+use raidcore::engine::ArrayHealth;
 use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::Set;
 

@@ -1,0 +1,81 @@
+//! What a pass is told to have done, or was recorded to have, stays so if the power fails.
+
+use raidcore::meta::{SUPERBLOCKS, SlotState};
+
+use super::*;
+use crate::checks;
+
+/// Seeds: what a power failure leaves of what was not flushed is up to chance.
+const SEEDS: std::ops::Range<u64> = 0..8;
+
+#[test]
+fn what_a_resync_has_made_agree_stays_so() {
+    for seed in SEEDS {
+        let mut used = scenario(Level::Raid5, 3, Consistency::Bitmap);
+        used.used_disks = true;
+        let mut world = World::new(Source::seed(seed), used, None);
+        // The last stripe's first block.
+        let (lba, at) = (39 * 8, world.areas.data_start().0 + 39 * 4);
+        let held = *world.disks[0].data(at);
+        let end = Note::PassEnded(PassKind::Resync, PassEnd::Done);
+        while !world.notes.contains(&end) {
+            world.proceed();
+        }
+        world.disks[0].gone = true;
+        world.cut_power();
+        world.drain();
+        world.read_one(lba);
+        assert_eq!(world.memory.payload[0][0], held, "redundancy has not made up for the disk");
+    }
+}
+
+#[test]
+fn what_a_scrub_has_corrected_stays_so() {
+    for seed in SEEDS {
+        let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Bitmap));
+        let parity = world.areas.data_start().0;
+        world.disks[2].corrupt(&mut world.source, parity);
+        world.scrub(true);
+        world.cut_power();
+        world.drain();
+        checks::parity::agrees(&world);
+    }
+}
+
+#[test]
+fn what_is_recorded_to_be_rebuilt_is_there_after_a_power_failure() {
+    let flushes = |io: &Io| io.op == IoOp::Flush;
+    for seed in SEEDS {
+        let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Bitmap));
+        let version = world.write_one(4);
+        world.command(Command::Fail(MemberId(1)));
+        let spare = world.new_spare();
+        world.command(spare);
+        while !world.ios.iter().any(|p| flushes(&p.io)) {
+            world.now = world.now + Duration::from_secs(1);
+            world.step(Input::Tick);
+        }
+        // All is rebuilt while the flush is under way that was to tell how much is.
+        world.end_all(|io| !flushes(io));
+        (0..3).for_each(|_| assert!(world.end_one(flushes)));
+        world.end_all(|io| !flushes(io));
+        world.cut_power();
+        world.heal();
+        assert_eq!(world.read_one(4), version);
+        checks::parity::agrees(&world);
+    }
+}
+
+#[test]
+fn a_member_that_can_not_be_recorded_does_not_become_one() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    world.rebuild_a_little();
+    world.disks[0].unwritable.extend(SUPERBLOCKS.map(|at| at.0));
+    world.command(Command::SetPolicy(PolicyName::new("any").expect("a name")));
+    world.command(Command::SetPace(Pace::default()));
+    world.command(Command::Resume);
+    world.turns(10_000);
+    let filled = world.engine.members().nth(1).expect("a member");
+    assert_ne!(filled.state, SlotState::Up, "a restart would not find it");
+    assert!(world.engine.pass().is_some_and(|pass| pass.done == pass.total), "all is rebuilt");
+}
