@@ -164,7 +164,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let started = async {
         first::flush(&volume).await?;
         policy.record(&host).await.map_err(DaemonError::PolicyNotRecorded)?;
-        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, record.array).await?)
+        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, &host, record.array).await?)
     };
     let started: Result<Fronts, DaemonError> = tokio::select! {
         started = started => started,

@@ -131,3 +131,6 @@ fn paths(devices: &[Option<Device>]) -> impl Iterator<Item = (DeviceId, PathBuf)
     let numbered = (0u32..).map(DeviceId).zip(devices);
     numbered.filter_map(|(id, device)| Some((id, device.as_ref()?.path().to_path_buf())))
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ pub mod host;
 pub mod members;
 pub mod metrics;
 mod ops;
+mod resident;
 mod ring;
 pub mod signature;
 pub mod thread;

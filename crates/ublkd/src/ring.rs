@@ -1,8 +1,6 @@
-//! Member I/O through an io_uring that belongs to one thread.
+//! Member I/O, and the commands of residents, through an io_uring that belongs to one thread.
 //!
 //! Invariants:
-//! - Entries reach the kernel in the order in which they were made; none is dropped when the queue
-//!   is full.
 //! - A member's number is given to another only when the kernel has let go of all I/O on it, orphans
 //!   included: an entry that waits can't meet a stranger.
 //! - I/O on a modelled SSD that succeeds is done when the model has ended it too, and not before: a
@@ -22,21 +20,24 @@ use std::time::Duration;
 
 use det::Instant;
 use flashsim::real::Ended;
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{cqueue, opcode, squeue, types};
 use raidcore::engine::{IoError, IoId};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::members::Device;
 use crate::ops::{Model, Next, OpId, OpKind, Ops};
+use crate::resident::Command;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
-use kernel::{build, entry, passing, register_memory};
+use kernel::{Entries, entry, register_memory};
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 
 /// Completions that are nobody's I/O.
 const BELL: u64 = u64::MAX;
 const CANCELLED: u64 = u64::MAX - 1;
+/// A resident's command: its place and number follow.
+const COMMAND: u64 = 1 << 63;
 
 /// Members that can be open at once: the most members and spares, and as many that linger.
 const MEMBERS: u32 = 128;
@@ -70,6 +71,18 @@ pub(crate) struct RingConfig {
     pub(crate) register_memory: bool,
 }
 
+/// A resident's place among those of the array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place(pub(crate) u16);
+
+/// A command of a resident that has completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Completed {
+    pub(crate) place: Place,
+    pub(crate) number: u16,
+    pub(crate) result: i32,
+}
+
 /// The memory of an I/O's data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source {
@@ -81,19 +94,19 @@ pub(crate) enum Source {
 
 /// See the [module](self).
 pub(crate) struct Ring {
-    uring: IoUring,
+    entries: Entries,
     config: RingConfig,
     ops: Ops,
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
     registered_files: bool,
-    /// Entries that have not found room in the submission queue.
-    backlog: VecDeque<squeue::Entry>,
     drives: Drives,
     /// Scratch space.
     modelled: Vec<Ended>,
     /// What the engine has not been told.
     done: VecDeque<(IoId, Result<(), IoError>)>,
+    /// What residents have not been told.
+    completed: VecDeque<Completed>,
     /// The earliest time at which an op can expire, or earlier.
     expiry: Option<Instant>,
     bell: RawFd,
@@ -102,24 +115,24 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring for the calling thread, which is woken when `bell`, an eventfd, is written.
     pub(crate) fn new(config: RingConfig, arena: &mut Arena, bell: RawFd) -> io::Result<Self> {
-        let uring = build(config.entries)?;
-        let registered_files = uring.submitter().register_files_sparse(MEMBERS).is_ok();
+        let entries = Entries::new(config.entries)?;
+        let registered_files = entries.uring.submitter().register_files_sparse(MEMBERS).is_ok();
         if config.register_memory {
-            register_memory(&uring, arena);
+            register_memory(&entries.uring, arena);
         } else {
             arena.forget_registration();
         }
         let room = config.entries as usize * 2;
         let mut ring = Self {
-            uring,
+            entries,
             config,
             ops: Ops::new(room),
             members: (0..MEMBERS).map(|_| None).collect(),
             registered_files,
-            backlog: VecDeque::with_capacity(room),
             drives: Drives::default(),
             modelled: Vec::new(),
             done: VecDeque::with_capacity(room),
+            completed: VecDeque::with_capacity(room),
             expiry: None,
             bell,
         };
@@ -139,7 +152,8 @@ impl Ring {
             return Err(io::Error::other("too many devices are open"));
         };
         if self.registered_files {
-            self.uring.submitter().register_files_update(index as u32, &[device.fd()])?;
+            let submitter = self.entries.uring.submitter();
+            submitter.register_files_update(index as u32, &[device.fd()])?;
         }
         let (drive, path) = (device.take_flash(), device.path().to_path_buf());
         self.members[index] = Some(Member {
@@ -277,6 +291,18 @@ impl Ring {
         self.start(now, id, arena);
     }
 
+    /// Begins a resident's command.
+    pub(crate) fn command(&mut self, place: Place, command: Command) {
+        let name = COMMAND | u64::from(place.0) << 16 | u64::from(command.number());
+        // SAFETY: as whoever made the command has promised.
+        unsafe { self.entries.push(command.entry().user_data(name)) };
+    }
+
+    /// A command that has completed; every command comes out here once.
+    pub(crate) fn next_completed(&mut self) -> Option<Completed> {
+        self.completed.pop_front()
+    }
+
     /// An I/O that has ended; every I/O that was begun comes out here once.
     pub(crate) fn next_done(&mut self) -> Option<(IoId, Result<(), IoError>)> {
         self.done.pop_front()
@@ -320,40 +346,26 @@ impl Ring {
 
     /// Hands the kernel what was begun, without waiting.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
-        loop {
-            self.refill();
-            passing(self.uring.submit())?;
-            if self.backlog.is_empty() || self.uring.submission().is_full() {
-                return Ok(());
-            }
-        }
+        self.entries.submit()
     }
 
     /// Hands the kernel what was begun, and sleeps until something completes, the bell is rung, or
     /// `limit` is over.
     pub(crate) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        self.refill();
-        if !self.backlog.is_empty() {
-            return self.submit();
-        }
-        match limit {
-            None => passing(self.uring.submitter().submit_and_wait(1)),
-            Some(limit) => {
-                let limit = types::Timespec::from(limit);
-                let args = types::SubmitArgs::new().timespec(&limit);
-                passing(self.uring.submitter().submit_with_args(1, &args))
-            }
-        }
+        self.entries.submit_and_sleep(limit)
     }
 
     fn take_completions(&mut self, now: Instant, arena: &mut Arena) {
-        loop {
-            let entry = self.uring.completion().next();
-            let Some(entry) = entry else { break };
+        while let Some(entry) = self.entries.next_completion() {
             match entry.user_data() {
                 CANCELLED => {}
                 BELL if cqueue::more(entry.flags()) => {}
                 BELL => self.listen(),
+                bits if bits & COMMAND != 0 => self.completed.push_back(Completed {
+                    place: Place((bits >> 16) as u16),
+                    number: bits as u16,
+                    result: entry.result(),
+                }),
                 bits => self.completed(now, OpId::from_bits(bits), entry.result(), arena),
             }
         }
@@ -425,7 +437,9 @@ impl Ring {
         if self.registered_files {
             entry = entry.flags(squeue::Flags::FIXED_FILE);
         }
-        self.push(entry);
+        // SAFETY: the memory is the arena's, or the op's own list of parts, which isn't touched while
+        // the op is in flight; the arena keeps what is in flight.
+        unsafe { self.entries.push(entry) };
     }
 
     fn completed(&mut self, now: Instant, id: OpId, result: i32, arena: &mut Arena) {
@@ -492,7 +506,9 @@ impl Ring {
             arena.orphan(piece);
         }
         self.done.push_back((op.io, Err(IoError::Gone)));
-        self.push(opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED));
+        let cancel = opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED);
+        // SAFETY: it names no memory.
+        unsafe { self.entries.push(cancel) };
     }
 
     /// The kernel has let go of an op.
@@ -521,7 +537,8 @@ impl Ring {
             }
             if self.registered_files {
                 // Can only fail for a number out of range; then the file would stay open.
-                let gone = self.uring.submitter().register_files_update(index.0.into(), &[-1]);
+                let submitter = self.entries.uring.submitter();
+                let gone = submitter.register_files_update(index.0.into(), &[-1]);
                 assert!(gone.is_ok(), "a registered file could not be let go: {gone:?}");
             }
         }
@@ -529,29 +546,8 @@ impl Ring {
 
     fn listen(&mut self) {
         let poll = opcode::PollAdd::new(types::Fd(self.bell), libc::POLLIN as u32).multi(true);
-        self.push(poll.build().user_data(BELL));
-    }
-
-    fn push(&mut self, entry: squeue::Entry) {
-        if !self.backlog.is_empty() || !self.try_push(&entry) {
-            self.backlog.push_back(entry);
-        }
-    }
-
-    fn try_push(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: the memory that an entry names is the arena's, or the op's own list of parts, which
-        // isn't touched while the op is in flight; both stay until the completion.
-        unsafe { self.uring.submission().push(entry) }.is_ok()
-    }
-
-    /// Moves entries from the backlog to the queue.
-    fn refill(&mut self) {
-        while let Some(entry) = self.backlog.pop_front() {
-            if !self.try_push(&entry) {
-                self.backlog.push_front(entry);
-                return;
-            }
-        }
+        // SAFETY: it names no memory.
+        unsafe { self.entries.push(poll.build().user_data(BELL)) };
     }
 }
 

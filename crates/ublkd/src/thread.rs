@@ -1,6 +1,6 @@
 //! What a thread asks of the kernel before it serves storage.
 
-use rustix::thread::{CapabilitySet, CpuSet};
+use rustix::thread::CapabilitySet;
 
 /// `PR_SET_IO_FLUSHER` of prctl(2), Linux 5.6.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
@@ -37,19 +37,5 @@ pub(crate) fn give_up_sys_admin() {
     });
     if let Err(error) = given_up {
         tracing::debug!(%error, "a thread keeps CAP_SYS_ADMIN");
-    }
-}
-
-/// Lets this thread run on these CPUs only; on all if there are none.
-pub(crate) fn stay_on(cpus: &[usize]) {
-    let mut set = CpuSet::new();
-    for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
-        set.set(cpu);
-    }
-    if set.count() == 0 {
-        return;
-    }
-    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        tracing::debug!(%error, "a thread runs on any CPU");
     }
 }

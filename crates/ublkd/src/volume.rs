@@ -59,6 +59,14 @@ pub struct Submit {
     pub fua: bool,
 }
 
+impl Submit {
+    /// Whether a buffer of so many blocks is enough for it.
+    pub(crate) fn fits(&self, buffer_blocks: u32) -> bool {
+        let moves_bytes = matches!(self.op, Op::Read | Op::Write);
+        !moves_bytes || self.blocks <= buffer_blocks
+    }
+}
+
 /// Where a front end is told of completions.
 pub trait Port: Send + Sync {
     /// The request submitted with `cookie` has ended; after a read without error the buffer begins
@@ -176,8 +184,7 @@ impl Volume {
         let shared = self.shared();
         assert!(Arc::ptr_eq(&buffer.shared, shared), "a buffer of another volume");
         let submission = Submission { port: Arc::clone(port), cookie, request, buffer };
-        let moves_bytes = matches!(request.op, Op::Read | Op::Write);
-        if moves_bytes && request.blocks > shared.config.max_request_blocks {
+        if !request.fits(shared.config.max_request_blocks) {
             submission.complete(Err(RequestError::OutOfRange));
             return;
         }

@@ -9,6 +9,7 @@ use crate::control::Front;
 use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
+use crate::host::HostHandle;
 use crate::volume::Volume;
 
 /// How an array is served.
@@ -59,10 +60,11 @@ impl Fronts {
         config: &FrontConfig,
         run_dir: &Path,
         volume: &Volume,
+        host: &HostHandle,
         array: ArrayId,
     ) -> Result<Self, FrontError> {
         let mut fronts = Self::default();
-        match fronts.add_all(config, run_dir, volume, array).await {
+        match fronts.add_all(config, run_dir, volume, host, array).await {
             Ok(()) => Ok(fronts),
             Err(error) => {
                 fronts.stop().await;
@@ -121,6 +123,7 @@ impl Fronts {
         config: &FrontConfig,
         run_dir: &Path,
         volume: &Volume,
+        host: &HostHandle,
         array: ArrayId,
     ) -> Result<(), FrontError> {
         let socket = config.nbd_socket.clone();
@@ -143,7 +146,7 @@ impl Fronts {
         let owner = owner(array);
         if config.ublk || UblkServer::is_left(owner) {
             let options = UblkOptions { owner, id: config.ublk_id, ..UblkOptions::default() };
-            let server = UblkServer::start(volume, options)?;
+            let server = UblkServer::start(volume, host, options)?;
             self.add("ublk", server.disk().display());
             self.ublk = Some(server);
         }

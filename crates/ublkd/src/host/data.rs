@@ -3,6 +3,7 @@
 //! Invariants:
 //! - A tag is in `in_flight` from before the engine hears of its request until the engine completes
 //!   it.
+//! - Residents go after the ring: no command outlives the memory that it names.
 //! - All actions of a step are begun before the next step; arithmetic is carried out when it is
 //!   asked for, and reported after the last action of that step.
 //! - The thread sleeps only when there is nothing to take in, and everything begun is with the
@@ -31,9 +32,10 @@ use super::{Event, HostConfig};
 use crate::arena::Arena;
 use crate::compute;
 use crate::members::Device;
-use crate::ring::{Ring, RingConfig, Source};
+use crate::resident::{Came, Resident};
+use crate::ring::{Completed, Place, Ring, RingConfig, Source};
 use crate::thread::{become_io_flusher, mask_signals};
-use crate::volume::{Submission, Submissions};
+use crate::volume::{Buffer, Submission, Submissions, Submit};
 
 /// What the data thread begins with.
 pub(super) struct Setup {
@@ -82,6 +84,14 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
     }
 }
 
+/// A request that the engine has, and who is told when it has ended.
+enum InFlight {
+    /// A front end on a thread of its own.
+    Submitted(Submission),
+    /// One on this thread, which knows it by a command's number.
+    Resident { place: Place, number: u16, buffer: Buffer },
+}
+
 /// Who waits for the engine's answer to a command.
 enum Asker {
     Command(Reply<()>),
@@ -92,14 +102,16 @@ enum Asker {
 struct Data {
     engine: Engine,
     kernels: &'static Kernels,
-    // The ring goes before the memory that it may use.
+    // The ring goes before the memory that it may use, the residents' among it.
     ring: Ring,
+    /// By [`Place`].
+    residents: Vec<Option<Box<dyn Resident>>>,
     arena: Arena,
     submissions: Submissions,
     shared: Arc<Shared>,
     now: Instant,
     /// By tag.
-    in_flight: Vec<Option<Submission>>,
+    in_flight: Vec<Option<InFlight>>,
     /// Scratch space.
     actions: Vec<Action>,
     orders: Vec<Order>,
@@ -145,6 +157,7 @@ impl Data {
             engine,
             kernels: Kernels::best(),
             ring,
+            residents: Vec::new(),
             arena,
             in_flight: (0..submissions.config().tags).map(|_| None).collect(),
             submissions,
@@ -172,6 +185,8 @@ impl Data {
             if let Some(result) = self.stopped
                 && self.ring.outstanding() == 0
             {
+                // What residents have just answered is with the kernel before the ring goes.
+                self.ring.submit()?;
                 self.ring.close_all();
                 return Ok(result);
             }
@@ -187,8 +202,12 @@ impl Data {
             self.steering.ended(self.now, id, result.is_ok());
             self.feed(Input::IoDone { id, result });
         }
+        while let Some(completed) = self.ring.next_completed() {
+            self.command_completed(completed);
+        }
         while let Some(submission) = self.submissions.pop() {
-            self.request(submission);
+            let (tag, asked) = (submission.buffer.tag(), submission.request);
+            self.request(tag, asked, InFlight::Submitted(submission));
         }
         let mut orders = std::mem::take(&mut self.orders);
         self.shared.take_orders(&mut orders);
@@ -221,10 +240,8 @@ impl Data {
         result
     }
 
-    fn request(&mut self, submission: Submission) {
-        let tag = submission.buffer.tag();
-        let asked = submission.request;
-        let before = self.in_flight[usize::from(tag.0)].replace(submission);
+    fn request(&mut self, tag: Tag, asked: Submit, asker: InFlight) {
+        let before = self.in_flight[usize::from(tag.0)].replace(asker);
         assert!(before.is_none(), "{tag:?} is in flight twice");
         self.feed(Input::Request(Request {
             tag,
@@ -233,6 +250,62 @@ impl Data {
             blocks: asked.blocks,
             fua: asked.fua,
         }));
+    }
+
+    /// Lets a front end live on this thread. Answered when the kernel has its first commands.
+    fn admit(&mut self, mut resident: Box<dyn Resident>, answer: Reply<()>) {
+        let free = self.residents.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.residents.push(None);
+            self.residents.len() - 1
+        });
+        for command in resident.begin() {
+            self.ring.command(Place(at as u16), command);
+        }
+        self.residents[at] = Some(resident);
+        // A kernel that refuses it refuses what follows, too: this thread is about to end.
+        reply(answer, self.ring.submit().map_err(|_| HostError::Died));
+    }
+
+    fn command_completed(&mut self, Completed { place, number, result }: Completed) {
+        let at = usize::from(place.0);
+        let Some(resident) = &mut self.residents[at] else {
+            unreachable!("a resident stays until its last command has completed");
+        };
+        match resident.came(number, result) {
+            Came::Request(asked, buffer)
+                if asked.fits(self.submissions.config().max_request_blocks) =>
+            {
+                let tag = buffer.tag();
+                self.request(tag, asked, InFlight::Resident { place, number, buffer });
+            }
+            Came::Request(_, buffer) => {
+                self.answer_resident(place, number, buffer, Err(RequestError::OutOfRange));
+            }
+            Came::Again(command) => self.ring.command(place, command),
+            Came::Nothing => self.let_go_if_ended(at),
+        }
+    }
+
+    fn answer_resident(
+        &mut self,
+        place: Place,
+        number: u16,
+        buffer: Buffer,
+        result: Result<(), RequestError>,
+    ) {
+        let at = usize::from(place.0);
+        let Some(resident) = &mut self.residents[at] else {
+            unreachable!("a resident stays while it has a request");
+        };
+        match resident.answered(number, buffer, result) {
+            Some(command) => self.ring.command(place, command),
+            None => self.let_go_if_ended(at),
+        }
+    }
+
+    fn let_go_if_ended(&mut self, at: usize) {
+        self.residents[at].take_if(|resident| resident.has_ended());
     }
 
     fn order(&mut self, order: Order) {
@@ -258,6 +331,7 @@ impl Data {
             }
             Order::Add { device, uuid, answer } => self.add(device, uuid, answer),
             Order::Gone(device) => self.feed(Input::DeviceGone(device)),
+            Order::Admit(resident, answer) => self.admit(resident, answer),
             Order::Join(answer) => self.waiting.push(answer),
             Order::Stop(answer) => {
                 self.waiting.extend(answer);
@@ -382,7 +456,10 @@ impl Data {
 
     fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
         match self.in_flight[usize::from(tag.0)].take() {
-            Some(submission) => submission.complete(result),
+            Some(InFlight::Submitted(submission)) => submission.complete(result),
+            Some(InFlight::Resident { place, number, buffer }) => {
+                self.answer_resident(place, number, buffer, result);
+            }
             None => unreachable!("{tag:?} was completed twice"),
         }
     }
@@ -392,14 +469,16 @@ impl Data {
         lock(&self.shared.log).push(Event { at, note });
     }
 
-    /// Ends the requests that the engine will never complete.
+    /// Ends the requests that the engine will never complete. Those of residents stay with whoever
+    /// they serve, who notices when the ring is gone.
     fn fail_requests(&mut self) {
         // Gives up all I/O, so that no device touches memory that a front end gets back.
         let given_up = AssertUnwindSafe(|| self.ring.give_up_all(self.now, &mut self.arena));
         if catch_unwind(given_up).is_err() {
             tracing::error!("I/O could not be given up");
         }
-        for submission in self.in_flight.iter_mut().filter_map(Option::take) {
+        for asker in self.in_flight.iter_mut().filter_map(Option::take) {
+            let InFlight::Submitted(submission) = asker else { continue };
             // A port that panics must not keep the others from hearing.
             let told = AssertUnwindSafe(|| submission.complete(Err(RequestError::Io)));
             if catch_unwind(told).is_err() {

@@ -22,6 +22,7 @@ use super::metrics::Metrics;
 use super::notes::{Log, Notes};
 use super::why::WhyReport;
 use crate::members::Device;
+use crate::resident::Resident;
 use crate::ring::{FlashLog, FlashReport};
 use crate::volume::{Bell, block_on};
 
@@ -130,6 +131,11 @@ impl HostHandle {
         self.order(|answer| Order::Add { device, uuid, answer })
     }
 
+    /// Lets a front end live on the array's thread. Answered when the kernel has its first commands.
+    pub(crate) fn admit(&self, resident: Box<dyn Resident>) -> Answer<()> {
+        self.order(|answer| Order::Admit(resident, answer))
+    }
+
     /// Tells the array that a device is no longer there. Nothing happens if it doesn't use it.
     pub fn report_gone(&self, device: DeviceId) {
         self.client.shared.post(Order::Gone(device));
@@ -194,6 +200,7 @@ pub(super) enum Order {
     Metrics(Reply<Metrics>),
     Add { device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
     Gone(DeviceId),
+    Admit(Box<dyn Resident>, Reply<()>),
     Stop(Option<Reply<()>>),
     Join(Reply<()>),
 }
@@ -280,7 +287,7 @@ impl Shared {
             End::Died => HostError::Died,
         };
         match order {
-            Order::Command(_, answer) => reply(answer, Err(why())),
+            Order::Command(_, answer) | Order::Admit(_, answer) => reply(answer, Err(why())),
             Order::Status(answer) => reply(answer, Err(why())),
             Order::Flash(answer) => reply(answer, Err(why())),
             Order::FlashLog { answer, .. } => reply(answer, Err(why())),

@@ -1,15 +1,93 @@
 //! What the kernel is asked: a ring, the registration of memory, and entries.
+//!
+//! Invariant: entries reach the kernel in the order in which they were made; none is dropped when
+//! the queue is full.
 #![allow(unsafe_code)]
 
+use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::arena::Arena;
 use crate::ops::{Op, OpKind};
 
+/// The entries of a ring, on their way to the kernel and back.
+pub(super) struct Entries {
+    pub(super) uring: IoUring,
+    /// Those that have not found room in the submission queue.
+    backlog: VecDeque<squeue::Entry>,
+}
+
+impl Entries {
+    /// A ring for the calling thread that hands over so many entries at once.
+    pub(super) fn new(entries: u32) -> io::Result<Self> {
+        let backlog = VecDeque::with_capacity(entries as usize * 2);
+        Ok(Self { uring: build(entries)?, backlog })
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Safety
+    /// The memory that it names must stay, and be left to the kernel, until it has completed or the
+    /// ring is gone.
+    pub(super) unsafe fn push(&mut self, entry: squeue::Entry) {
+        if !self.backlog.is_empty() || !self.try_push(&entry) {
+            self.backlog.push_back(entry);
+        }
+    }
+
+    /// Hands over what was added, without waiting.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        loop {
+            self.refill();
+            passing(self.uring.submit())?;
+            if self.backlog.is_empty() || self.uring.submission().is_full() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Hands over what was added, and sleeps until something completes, or `limit` is over.
+    pub(super) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        self.refill();
+        if !self.backlog.is_empty() {
+            return self.submit();
+        }
+        match limit {
+            None => passing(self.uring.submitter().submit_and_wait(1)),
+            Some(limit) => {
+                let limit = types::Timespec::from(limit);
+                let args = types::SubmitArgs::new().timespec(&limit);
+                passing(self.uring.submitter().submit_with_args(1, &args))
+            }
+        }
+    }
+
+    /// An entry that has completed.
+    pub(super) fn next_completion(&mut self) -> Option<cqueue::Entry> {
+        self.uring.completion().next()
+    }
+
+    fn try_push(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: as who pushed it has promised.
+        unsafe { self.uring.submission().push(entry) }.is_ok()
+    }
+
+    /// Moves entries from the backlog to the queue.
+    fn refill(&mut self) {
+        while let Some(entry) = self.backlog.pop_front() {
+            if !self.try_push(&entry) {
+                self.backlog.push_front(entry);
+                return;
+            }
+        }
+    }
+}
+
 /// A ring with what this kernel has to offer to a single thread that waits in it.
-pub(super) fn build(entries: u32) -> io::Result<IoUring> {
+fn build(entries: u32) -> io::Result<IoUring> {
     let mut common = IoUring::builder();
     common.setup_clamp().setup_submit_all().setup_cqsize(entries.saturating_mul(8));
     let mut best = common.clone();
@@ -73,7 +151,7 @@ fn flags(durable: bool) -> i32 {
 
 /// Errors of handing over that pass by themselves: the time is over, a signal came, or completions
 /// have to be taken in first.
-pub(super) fn passing(result: io::Result<usize>) -> io::Result<()> {
+fn passing(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
         Err(e) => match e.raw_os_error() {

@@ -121,6 +121,28 @@ fn a_device_that_does_not_answer_is_given_up_and_let_go_of() {
 }
 
 #[test]
+fn a_command_completes_by_its_place_and_number() {
+    use std::os::fd::AsFd;
+    let mut world = world(tempfile::tempfile().unwrap());
+    // It completes any command.
+    let null = File::open("/dev/null").unwrap();
+    let (place, numbers) = (Place(u16::MAX), [0, 7, u16::MAX]);
+    for number in numbers {
+        // SAFETY: it names no memory.
+        let command = unsafe { Command::new(number, null.as_fd(), 0, [0; 16]) };
+        world.ring.command(place, command);
+    }
+    let mut completed = Vec::new();
+    while completed.len() < numbers.len() {
+        world.ring.submit_and_sleep(None).unwrap();
+        world.ring.reap(Instant::ORIGIN, &mut world.arena);
+        completed.extend(std::iter::from_fn(|| world.ring.next_completed()));
+    }
+    assert_eq!(completed, numbers.map(|number| Completed { place, number, result: 0 }));
+    assert_eq!(world.ring.outstanding(), 0, "a command is no I/O");
+}
+
+#[test]
 fn io_on_a_device_that_is_closed_fails_at_once() {
     let mut world = world(tempfile::tempfile().unwrap());
     world.ring.close(DEVICE);

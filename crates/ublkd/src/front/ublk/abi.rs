@@ -9,7 +9,6 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(super) enum Control {
-    GetQueueAffinity = 0x8020_7501,
     GetDeviceInfo = 0x8020_7502,
     AddDevice = 0xc020_7504,
     DeleteDevice = 0xc020_7505,
@@ -270,7 +269,6 @@ mod tests {
     #[test]
     fn commands_have_the_documented_numbers() {
         let control = [
-            (Control::GetQueueAffinity, 2, 0x01),
             (Control::GetDeviceInfo, 2, 0x02),
             (Control::AddDevice, 3, 0x04),
             (Control::DeleteDevice, 3, 0x05),

@@ -27,9 +27,6 @@ const RECOVERY_WAIT: Duration = Duration::from_secs(120);
 /// How often it is asked whether they have.
 const RECOVERY_POLL: Duration = Duration::from_millis(20);
 
-/// Bits of the CPU mask that a queue's affinity is asked with.
-const CPUS: usize = 8192;
-
 /// The driver.
 #[derive(Debug)]
 pub(super) struct Control {
@@ -38,13 +35,6 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// No driver, for what needs none.
-    #[cfg(test)]
-    pub(super) fn nobody() -> Self {
-        let device = std::fs::File::open("/dev/null").expect("/dev/null");
-        Self { device: device.into(), features: 0 }
-    }
-
     /// The driver behind `path`, if it can what is needed.
     pub(super) fn open(path: &Path) -> Result<Self, UblkError> {
         let device = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
@@ -111,20 +101,6 @@ impl Control {
         let answer = self.run(Command::GetParams, id, memory, 0);
         let answer = answer.map_err(|source| UblkError::command("asking for the size", source))?;
         Ok(Params::capacity(&array(&answer)))
-    }
-
-    /// The CPUs whose requests come to a queue.
-    pub(super) fn affinity(&self, id: u32, queue: u16) -> Result<Vec<usize>, UblkError> {
-        let memory = vec![0; CPUS / 8];
-        let answer = self.run(Command::GetQueueAffinity, id, memory, queue.into());
-        let mask = answer.map_err(|source| UblkError::command("asking for CPUs", source))?;
-        // The mask is of longs; this is where a CPU is in them, whatever their byte order.
-        let words = mask.chunks_exact(8).map(|word| u64::from_ne_bytes(array(word)));
-        let cpus = words.enumerate().flat_map(|(at, word)| {
-            let is_in = move |bit: &usize| word >> bit & 1 == 1;
-            (0..64).filter(is_in).map(move |bit| at * 64 + bit)
-        });
-        Ok(cpus.collect())
     }
 
     /// Makes the disk appear. Waits until all tags of all queues have been fetched.

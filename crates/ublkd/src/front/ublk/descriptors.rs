@@ -16,6 +16,9 @@ pub(super) struct Descriptors {
     bytes: usize,
 }
 
+// SAFETY: the mapping is this value's alone, and belongs to no thread.
+unsafe impl Send for Descriptors {}
+
 impl Descriptors {
     /// Those of the device's queue.
     pub(super) fn map(device: BorrowedFd<'_>, queue: u16, depth: u16) -> io::Result<Self> {

@@ -5,32 +5,29 @@
 //!   they have under way. It finds the device by the owner that is noted in it.
 //! - A device in use is not taken away ([`UblkServer::stop`]).
 //! - A start that fails leaves no device behind that was not there before.
-//! - Whatever can fail is done before a device starts or is taken over: threads, rings and buffers
-//!   are there before.
+//! - Its queues are served by the array's thread, on the ring of member I/O. So when a server dies,
+//!   its last writes have ended before the driver gives the device to another.
+//! - Whatever can fail is done before a device is taken over: the buffers are there before.
 
 mod abi;
 mod control;
 mod descriptors;
 mod disk;
-mod inbox;
 mod queue;
 mod request;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
 
 use raidcore::units::BLOCK_BYTES;
 use rustix::fs::{Mode, OFlags};
 
-use crate::thread as prepare;
+use crate::host::{HostError, HostHandle};
 use crate::volume::{Buffer, Volume};
 use abi::DeviceInfo;
 use control::Control;
-use queue::Queue;
+use queue::{Queue, Served};
 
 /// Where the driver takes commands.
 const CONTROL: &str = "/dev/ublk-control";
@@ -70,9 +67,12 @@ pub enum UblkError {
         /// Why not.
         source: io::Error,
     },
-    /// A queue's thread can't work.
+    /// A queue's requests can't be read.
     #[error("can't serve a ublk queue: {0}")]
     Queue(io::Error),
+    /// The array has ended.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// Each request that can be under way needs a buffer.
     #[error("the device needs {need} free buffers of the array and there are {have}")]
     Buffers {
@@ -118,17 +118,15 @@ pub struct UblkOptions {
     pub owner: u64,
     /// The number N of `/dev/ublkbN`; `None` for the first that is free.
     pub id: Option<u32>,
-    /// Hardware queues, each with a thread; the driver takes no more than there are CPUs.
-    pub queues: u16,
-    /// The most requests under way in a queue, at most 4096. Each has a buffer of the volume for as
-    /// long as the device lives.
+    /// The most requests under way, at most 4096. Each has a buffer of the volume for as long as the
+    /// device lives.
     pub depth: u16,
 }
 
 impl Default for UblkOptions {
-    /// The first free number, one queue of 64.
+    /// The first free number, 64 requests.
     fn default() -> Self {
-        Self { owner: 0, id: None, queues: 1, depth: 64 }
+        Self { owner: 0, id: None, depth: 64 }
     }
 }
 
@@ -141,30 +139,35 @@ pub struct UblkServer {
     disk: PathBuf,
     /// The name of the array, as a symbolic link.
     name: Option<PathBuf>,
-    queues: Vec<JoinHandle<()>>,
+    /// Its queues, until it is stopped.
+    queues: Vec<Served>,
 }
 
 impl UblkServer {
-    /// Serves `volume`: as the device that its last server has left by dying, if there is one, or
-    /// as a new one. What the users of a device that was left have under way is issued again, so the
-    /// volume must be consistent.
+    /// Serves `volume`, on its host's thread: as the device that its last server has left by dying,
+    /// if there is one, or as a new one. What the users of a device that was left have under way is
+    /// issued again, so the volume must be consistent.
     ///
     /// # Errors
     /// When there is no driver, this process is not allowed to, the number is another's, or the
     /// volume has too few buffers.
-    pub fn start(volume: &Volume, options: UblkOptions) -> Result<Self, UblkError> {
+    pub fn start(
+        volume: &Volume,
+        host: &HostHandle,
+        options: UblkOptions,
+    ) -> Result<Self, UblkError> {
         let control = Control::open(Path::new(CONTROL))?;
         for left in control.owned_by(options.owner)? {
             if left.state != DeviceInfo::DEAD {
                 if options.id.is_some_and(|id| id != left.id) {
                     tracing::warn!(id = left.id, "the device that is in use keeps its number");
                 }
-                return Self::recover(control, volume, &left);
+                return Self::recover(control, volume, host, &left);
             }
             // Its server died before it started, or as it had stopped.
             control.delete(left.id)?;
         }
-        Self::create(control, volume, options)
+        Self::create(control, volume, host, options)
     }
 
     /// Whether a server of this owner has left a device, which may have users that wait.
@@ -174,21 +177,26 @@ impl UblkServer {
         left.is_ok_and(|left| left.iter().any(|device| device.state != DeviceInfo::DEAD))
     }
 
-    fn create(control: Control, volume: &Volume, options: UblkOptions) -> Result<Self, UblkError> {
+    fn create(
+        control: Control,
+        volume: &Volume,
+        host: &HostHandle,
+        options: UblkOptions,
+    ) -> Result<Self, UblkError> {
         let info = control.add(DeviceInfo {
-            queues: options.queues.max(1),
+            // More would be served by the same thread.
+            queues: 1,
             depth: options.depth.clamp(1, abi::DEPTH_MAX),
             request_bytes: request_bytes(volume),
             id: options.id.unwrap_or(abi::ANY_DEVICE),
             owner: options.owner,
             ..DeviceInfo::default()
         })?;
-        let begin = || -> Result<Vec<JoinHandle<()>>, UblkError> {
+        let begin = || -> Result<Vec<Served>, UblkError> {
             control.set_params(info.id, request::params(volume, info.request_bytes))?;
-            let queues = Prepared::all(&control, &info, volume)?;
-            let threads = serve(queues, info.id)?;
+            let queues = serve(host, &info, buffers(&info, volume)?)?;
             control.start(info.id)?;
-            Ok(threads)
+            Ok(queues)
         };
         match begin() {
             Ok(queues) => Ok(Self::new(control, volume, info.id, queues)),
@@ -201,7 +209,12 @@ impl UblkServer {
         }
     }
 
-    fn recover(control: Control, volume: &Volume, left: &DeviceInfo) -> Result<Self, UblkError> {
+    fn recover(
+        control: Control,
+        volume: &Volume,
+        host: &HostHandle,
+        left: &DeviceInfo,
+    ) -> Result<Self, UblkError> {
         let id = left.id;
         let foreign = |what| UblkError::Foreign { disk: disk::path(id), what };
         if control.capacity(id)? != request::capacity(volume) {
@@ -210,15 +223,15 @@ impl UblkServer {
         if left.request_bytes > request_bytes(volume) {
             return Err(foreign("its requests are larger than the array's buffers"));
         }
-        let queues = Prepared::all(&control, left, volume)?;
+        let buffers = buffers(left, volume)?;
         control.start_recovery(id)?;
-        let queues = serve(queues, id)?;
+        let queues = serve(host, left, buffers)?;
         control.end_recovery(id)?;
         tracing::info!(id, "the device of the last server is served again");
         Ok(Self::new(control, volume, id, queues))
     }
 
-    fn new(control: Control, volume: &Volume, id: u32, queues: Vec<JoinHandle<()>>) -> Self {
+    fn new(control: Control, volume: &Volume, id: u32, queues: Vec<Served>) -> Self {
         let disk = disk::path(id);
         let name = disk::give_name(&disk, volume.name());
         if let Err(error) = &name {
@@ -245,16 +258,12 @@ impl UblkServer {
         if let Some(name) = self.name.take() {
             disk::take_name(&name, &self.disk);
         }
-        for queue in self.queues.drain(..) {
-            if queue.join().is_err() {
-                tracing::error!(id = self.id, "a ublk queue's thread has panicked");
-            }
-        }
+        self.queues.drain(..).for_each(Served::wait);
         self.control.delete(self.id)
     }
 
-    /// Leaves the device to the next server of its owner. Until this process has ended, requests are
-    /// still taken as long as the volume lives, and what that can't do any more is left undone.
+    /// Leaves the device to the next server of its owner. Requests are still taken until the array
+    /// has stopped, and what that can't do any more is left undone.
     pub fn leave(mut self) {
         self.queues.clear();
     }
@@ -274,118 +283,40 @@ fn request_bytes(volume: &Volume) -> u32 {
     bytes.min(abi::REQUEST_BYTES_MAX)
 }
 
-/// A queue's thread, with all that it needs but the device.
-struct Prepared {
-    thread: JoinHandle<()>,
-    device: Sender<Arc<OwnedFd>>,
-    /// Told when the ring is there, and when the driver has all tags.
-    progress: Receiver<io::Result<()>>,
+/// A buffer for each request that can be under way.
+fn buffers(info: &DeviceInfo, volume: &Volume) -> Result<Vec<Buffer>, UblkError> {
+    let need = usize::from(info.queues) * usize::from(info.depth);
+    let buffers: Vec<Buffer> = (0..need).map_while(|_| volume.try_buffer()).collect();
+    let have = buffers.len();
+    if have < need { Err(UblkError::Buffers { need, have }) } else { Ok(buffers) }
 }
 
-/// What a queue's thread is given.
-struct Work {
-    number: u16,
-    cpus: Vec<usize>,
-    volume: Volume,
+/// Gives the device's queues to the array's thread, and returns when the driver has all their tags.
+fn serve(
+    host: &HostHandle,
+    info: &DeviceInfo,
     buffers: Vec<Buffer>,
-    device: Receiver<Arc<OwnedFd>>,
-    progress: Sender<io::Result<()>>,
+) -> Result<Vec<Served>, UblkError> {
+    let queues = open(info, buffers)?;
+    let admit = |(queue, served)| {
+        host.admit(Box::new(queue)).wait()?;
+        Ok(served)
+    };
+    queues.into_iter().map(admit).collect()
 }
 
-impl Prepared {
-    fn all(control: &Control, info: &DeviceInfo, volume: &Volume) -> Result<Vec<Self>, UblkError> {
-        let need = usize::from(info.queues) * usize::from(info.depth);
-        let mut buffers: Vec<Buffer> = (0..need).map_while(|_| volume.try_buffer()).collect();
-        if buffers.len() < need {
-            let have = buffers.len();
-            return Err(UblkError::Buffers { need, have });
-        }
-        let queues = (0..info.queues).map(|number| {
-            let cpus = match info.queues {
-                1 => Vec::new(),
-                _ => control.affinity(info.id, number)?,
-            };
-            let own = buffers.split_off(buffers.len() - usize::from(info.depth));
-            Self::new(number, cpus, volume.clone(), own).map_err(UblkError::Queue)
-        });
-        queues.collect()
-    }
-
-    fn new(
-        number: u16,
-        cpus: Vec<usize>,
-        volume: Volume,
-        buffers: Vec<Buffer>,
-    ) -> io::Result<Self> {
-        let (device, its_device) = mpsc::channel();
-        let (its_progress, progress) = mpsc::channel();
-        let work =
-            Work { number, cpus, volume, buffers, device: its_device, progress: its_progress };
-        let thread =
-            thread::Builder::new().name(format!("ublk-{number}")).spawn(move || work.run())?;
-        let prepared = Self { thread, device, progress };
-        prepared.wait()?;
-        Ok(prepared)
-    }
-
-    /// Waits for the thread's next step.
-    fn wait(&self) -> io::Result<()> {
-        let gone = |_| Err(io::Error::other("the queue's thread has ended"));
-        self.progress.recv().unwrap_or_else(gone)
-    }
-}
-
-/// Gives the queues their device, and returns when the driver has all their tags.
-fn serve(queues: Vec<Prepared>, id: u32) -> Result<Vec<JoinHandle<()>>, UblkError> {
-    let path = disk::server_path(id);
+/// The device's queues, which share the buffers.
+fn open(info: &DeviceInfo, mut buffers: Vec<Buffer>) -> Result<Vec<(Queue, Served)>, UblkError> {
+    let path = disk::server_path(info.id);
     let device = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(io::Error::from)
         .map_err(|source| UblkError::Open { path, source })?;
     let device = Arc::new(device);
-    for queue in &queues {
-        // A thread that is gone is noticed below.
-        queue.device.send(Arc::clone(&device)).ok();
-    }
-    for queue in &queues {
-        queue.wait().map_err(UblkError::Queue)?;
-    }
-    Ok(queues.into_iter().map(|queue| queue.thread).collect())
-}
-
-impl Work {
-    fn run(self) {
-        prepare::mask_signals();
-        prepare::become_io_flusher();
-        prepare::stay_on(&self.cpus);
-        prepare::give_up_sys_admin();
-        let ring = match queue::ring(self.buffers.len() as u16) {
-            Ok(ring) => ring,
-            Err(error) => {
-                self.progress.send(Err(error)).ok();
-                return;
-            }
-        };
-        self.progress.send(Ok(())).ok();
-        let Ok(device) = self.device.recv() else {
-            return;
-        };
-        let queue = Queue::new(ring, device, self.number, self.volume, self.buffers);
-        let fetched = queue.and_then(|mut queue| {
-            queue.fetch()?;
-            Ok(queue)
-        });
-        let mut queue = match fetched {
-            Ok(queue) => queue,
-            Err(error) => {
-                self.progress.send(Err(error)).ok();
-                return;
-            }
-        };
-        self.progress.send(Ok(())).ok();
-        if let Err(error) = queue.run() {
-            tracing::error!(queue = self.number, %error, "a ublk queue has ended");
-        }
-    }
+    let queues = (0..info.queues).map(|number| {
+        let own = buffers.split_off(buffers.len() - usize::from(info.depth));
+        Queue::new(Arc::clone(&device), number, own).map_err(UblkError::Queue)
+    });
+    queues.collect()
 }
 
 #[cfg(test)]
@@ -411,7 +342,7 @@ mod tests {
     #[test]
     fn without_buffers_nothing_starts() {
         let (volume, _submissions) = volume(3);
-        let result = Prepared::all(&Control::nobody(), &info(2, 2), &volume).map(drop);
+        let result = buffers(&info(2, 2), &volume).map(drop);
         let Err(UblkError::Buffers { need: 4, have: 3 }) = result else {
             panic!("{result:?}");
         };
@@ -419,13 +350,12 @@ mod tests {
     }
 
     #[test]
-    fn threads_without_a_device_end_and_give_buffers_back() {
+    fn without_a_device_buffers_are_given_back() {
         let (volume, _submissions) = volume(3);
-        let queues = Prepared::all(&Control::nobody(), &info(1, 3), &volume).expect("a thread");
+        let buffers = buffers(&info(1, 3), &volume).expect("buffers");
         assert!(volume.try_buffer().is_none(), "each tag has its buffer");
-        let error = serve(queues, abi::ANY_DEVICE).expect_err("there is no such device");
+        let error = open(&info(1, 3), buffers).map(drop).expect_err("there is no such device");
         assert!(error.to_string().contains("/dev/ublkc4294967295"), "{error}");
-        let back: Vec<_> = (0..3).map(|_| volume.buffer_blocking()).collect();
-        assert_eq!(back.len(), 3);
+        assert_eq!((0..3).map_while(|_| volume.try_buffer()).count(), 3);
     }
 }

@@ -1,31 +1,28 @@
-//! One hardware queue of a device, on a thread of its own.
+//! One hardware queue of a device, on the array's thread.
 //!
 //! Invariants:
 //! - A tag is with the driver, or with the volume, or has ended. Its buffer goes with it: the driver
 //!   copies written data into it before it hands the tag over, and read data out of it when the tag
 //!   is given back, so there is no other copy.
-//! - All commands of a queue come from the thread that made its ring.
+//! - All commands of a queue come from one thread, which is what the driver demands.
 //! - Once the driver has taken a tag back for good, nothing more is given to it.
 //! - What an array that stops leaves undone is not answered: it stays for the next server.
-//! - The ring goes before the buffers: no command outlives the memory that it names.
 #![allow(unsafe_code)]
 
+use std::convert::Infallible;
 use std::io;
-use std::io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use raidcore::engine::RequestError;
 
 use super::abi::{self, IoCommand};
 use super::descriptors::Descriptors;
-use super::inbox::{Done, Inbox};
 use super::request;
-use crate::volume::{Buffer, Port, Volume};
-
-/// The completion that means that something is in the inbox.
-const BELL: u64 = u64::MAX;
+use crate::resident::{Came, Command, Resident};
+use crate::thread::give_up_sys_admin;
+use crate::volume::Buffer;
 
 /// Where a tag is.
 enum Slot {
@@ -41,120 +38,85 @@ enum Slot {
 
 /// See the [module](self).
 pub(super) struct Queue {
-    ring: IoUring,
-    device: Arc<OwnedFd>,
     descriptors: Descriptors,
     number: u16,
-    volume: Volume,
     /// By tag.
     slots: Vec<Slot>,
     ended: usize,
-    inbox: Arc<Inbox>,
-    port: Arc<dyn Port>,
-    /// Room for what is looked at, kept for its allocation.
-    done: Vec<Done>,
-    events: Vec<cqueue::Entry>,
+    device: Arc<OwnedFd>,
+    /// Goes last: who waits for that finds the device closed.
+    _gone: Sender<Infallible>,
 }
 
-/// A ring for a queue of the calling thread, which alone may use it.
-pub(super) fn ring(depth: u16) -> io::Result<IoUring> {
-    // Every tag has one command at most, and the bell one more.
-    IoUring::builder()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .setup_taskrun_flag()
-        .build((u32::from(depth) + 1).next_power_of_two())
+/// Outlives a queue.
+#[derive(Debug)]
+pub(super) struct Served(Receiver<Infallible>);
+
+impl Served {
+    /// Waits until the queue has let go of its device.
+    pub(super) fn wait(self) {
+        self.0.recv().ok();
+    }
 }
 
 impl Queue {
     /// The device's queue, with a tag for each buffer.
     pub(super) fn new(
-        ring: IoUring,
         device: Arc<OwnedFd>,
         number: u16,
-        volume: Volume,
         buffers: Vec<Buffer>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Served)> {
         let descriptors = Descriptors::map(device.as_fd(), number, buffers.len() as u16)?;
-        Self::with_descriptors(ring, device, descriptors, number, volume, buffers)
+        Ok(Self::with_descriptors(device, descriptors, number, buffers))
     }
 
     fn with_descriptors(
-        ring: IoUring,
         device: Arc<OwnedFd>,
         descriptors: Descriptors,
         number: u16,
-        volume: Volume,
         buffers: Vec<Buffer>,
-    ) -> io::Result<Self> {
-        let inbox = Arc::new(Inbox::new()?);
-        Ok(Self {
-            ring,
-            device,
-            descriptors,
-            number,
-            volume,
-            done: Vec::with_capacity(buffers.len()),
-            events: Vec::with_capacity(buffers.len() + 1),
-            slots: buffers.into_iter().map(Slot::Driver).collect(),
-            ended: 0,
-            port: Arc::<Inbox>::clone(&inbox),
-            inbox,
-        })
+    ) -> (Self, Served) {
+        let (gone, served) = channel();
+        let slots = buffers.into_iter().map(Slot::Driver).collect();
+        let queue = Self { descriptors, number, slots, ended: 0, device, _gone: gone };
+        (queue, Served(served))
     }
 
-    /// Asks for requests, of all tags.
-    pub(super) fn fetch(&mut self) -> io::Result<()> {
-        self.listen();
-        for tag in 0..self.slots.len() as u16 {
-            self.command(abi::Io::Fetch, tag, 0);
+    /// Gives a tag back to the driver, and asks for its next request.
+    fn commit(&mut self, tag: u16, buffer: Buffer, result: i32) -> Option<Command> {
+        if self.ended > 0 {
+            self.end(tag);
+            return None;
         }
-        self.ring.submit()?;
-        Ok(())
+        self.slots[usize::from(tag)] = Slot::Driver(buffer);
+        Some(self.command(abi::Io::CommitAndFetch, tag, result))
     }
 
-    /// Serves until the driver has no more use for any tag.
-    pub(super) fn run(&mut self) -> io::Result<()> {
-        while !self.has_ended() {
-            self.turn()?;
-        }
-        Ok(())
+    fn end(&mut self, tag: u16) {
+        self.slots[usize::from(tag)] = Slot::Ended;
+        self.ended += 1;
     }
 
-    fn has_ended(&self) -> bool {
-        self.ended == self.slots.len()
+    fn command(&mut self, command: abi::Io, tag: u16, result: i32) -> Command {
+        let Slot::Driver(buffer) = &mut self.slots[usize::from(tag)] else {
+            unreachable!("tag {tag} has no buffer for the driver");
+        };
+        let arguments =
+            IoCommand { queue: self.number, tag, result, address: buffer.as_mut_ptr() as u64 };
+        // SAFETY: the memory is that of a buffer that stays in its slot until the command has
+        // completed, and the slot until the ring is gone.
+        unsafe { Command::new(tag, self.device.as_fd(), command as u32, arguments.encode()) }
     }
+}
 
-    /// Tells the driver what has ended, waits for something to do, and does it.
-    fn turn(&mut self) -> io::Result<()> {
-        self.commit_done();
-        if self.has_ended() {
-            return Ok(());
-        }
-        let parked = self.inbox.park();
-        let waited = self.ring.submit_and_wait(parked.into());
-        self.inbox.unpark();
-        if let Err(error) = waited
-            && !matches!(error.kind(), Interrupted | WouldBlock | ResourceBusy)
-        {
-            return Err(error);
-        }
-        let mut events = std::mem::take(&mut self.events);
-        events.extend(self.ring.completion());
-        for event in events.drain(..) {
-            match event.user_data() {
-                BELL if cqueue::more(event.flags()) => {}
-                BELL => self.listen(),
-                // Tags are 16 bits.
-                tag => self.came(tag as u16, event.result()),
-            }
-        }
-        self.events = events;
-        Ok(())
+impl Resident for Queue {
+    fn begin(&mut self) -> Vec<Command> {
+        give_up_sys_admin();
+        (0..self.slots.len() as u16).map(|tag| self.command(abi::Io::Fetch, tag, 0)).collect()
     }
 
     /// The driver hands a tag over.
-    fn came(&mut self, tag: u16, result: i32) {
+    fn came(&mut self, tag: u16, result: i32) -> Came {
         let slot = std::mem::replace(&mut self.slots[usize::from(tag)], Slot::Ended);
         let Slot::Driver(buffer) = slot else {
             unreachable!("tag {tag} was not with the driver");
@@ -164,67 +126,39 @@ impl Queue {
                 let error = io::Error::from_raw_os_error(-result);
                 tracing::error!(queue = self.number, tag, %error, "ublk refuses a command");
             }
-            self.ended += 1;
-            return;
+            self.end(tag);
+            return Came::Nothing;
         }
         match request::translate(self.descriptors.get(tag)) {
-            Ok((request, result)) => {
-                self.slots[usize::from(tag)] = Slot::Volume(result);
-                self.volume.submit(&self.port, tag.into(), request, buffer);
+            Ok((request, moved)) => {
+                self.slots[usize::from(tag)] = Slot::Volume(moved);
+                Came::Request(request, buffer)
             }
-            Err(errno) => self.commit(tag, buffer, errno),
+            Err(errno) => self.commit(tag, buffer, errno).map_or(Came::Nothing, Came::Again),
         }
     }
 
-    fn commit_done(&mut self) {
-        let mut done = std::mem::take(&mut self.done);
-        self.inbox.take(&mut done);
-        for Done { tag, buffer, result } in done.drain(..) {
-            let Slot::Volume(moved) = self.slots[usize::from(tag)] else {
-                unreachable!("tag {tag} was not with the volume");
-            };
-            match result {
-                Err(RequestError::Stopping) => self.slots[usize::from(tag)] = Slot::Left,
-                Err(error) => self.commit(tag, buffer, request::errno(error)),
-                Ok(()) => self.commit(tag, buffer, moved),
-            }
-        }
-        self.done = done;
-    }
-
-    /// Gives a tag back to the driver, and asks for its next request.
-    fn commit(&mut self, tag: u16, buffer: Buffer, result: i32) {
-        if self.ended > 0 {
-            self.slots[usize::from(tag)] = Slot::Ended;
-            self.ended += 1;
-            return;
-        }
-        self.slots[usize::from(tag)] = Slot::Driver(buffer);
-        self.command(abi::Io::CommitAndFetch, tag, result);
-    }
-
-    fn command(&mut self, command: abi::Io, tag: u16, result: i32) {
-        let Slot::Driver(buffer) = &mut self.slots[usize::from(tag)] else {
-            unreachable!("tag {tag} has no buffer for the driver");
+    fn answered(
+        &mut self,
+        tag: u16,
+        buffer: Buffer,
+        result: Result<(), RequestError>,
+    ) -> Option<Command> {
+        let Slot::Volume(moved) = self.slots[usize::from(tag)] else {
+            unreachable!("tag {tag} was not with the volume");
         };
-        let arguments =
-            IoCommand { queue: self.number, tag, result, address: buffer.as_mut_ptr() as u64 };
-        let fd = types::Fd(self.device.as_raw_fd());
-        let entry = opcode::UringCmd16::new(fd, command as u32).cmd(arguments.encode());
-        self.push(entry.build().user_data(tag.into()));
+        match result {
+            Err(RequestError::Stopping) => {
+                self.slots[usize::from(tag)] = Slot::Left;
+                None
+            }
+            Err(error) => self.commit(tag, buffer, request::errno(error)),
+            Ok(()) => self.commit(tag, buffer, moved),
+        }
     }
 
-    fn listen(&mut self) {
-        let fd = types::Fd(self.inbox.bell());
-        let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).multi(true);
-        self.push(entry.build().user_data(BELL));
-    }
-
-    fn push(&mut self, entry: squeue::Entry) {
-        // SAFETY: a command names the memory of a buffer that stays in its slot until the command
-        // ends, or until after the ring is gone; a poll names none.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        assert!(pushed.is_ok(), "the ring has room for all tags and the bell");
+    fn has_ended(&self) -> bool {
+        self.ended == self.slots.len()
     }
 }
 
@@ -234,17 +168,22 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use raidcore::engine::Op;
-    use raidcore::units::Lba;
+    use raidcore::units::{BLOCK_BYTES, Lba};
 
     use super::*;
-    use crate::volume::{Submissions, VolumeConfig};
+    use crate::volume::{Submit, Volume, VolumeConfig};
 
     const DEPTH: u16 = 4;
 
-    /// A queue of a driver that hands every tag over at once, which is what /dev/null does with
-    /// commands; `ask` is what it asks for.
-    fn queue(ask: &File) -> (Queue, Submissions) {
-        let (volume, submissions) = Volume::channel(VolumeConfig {
+    struct World {
+        queue: Queue,
+        served: Served,
+        volume: Volume,
+    }
+
+    /// A queue of a driver that asks for these (operation, sectors, start), by tag.
+    fn world(asks: impl Fn(u16) -> (u32, u32, u64)) -> World {
+        let (volume, _) = Volume::channel(VolumeConfig {
             name: "tank".to_owned(),
             blocks: 100,
             chunk_blocks: 1,
@@ -253,98 +192,110 @@ mod tests {
             tags: DEPTH,
         });
         let buffers = (0..DEPTH).map(|_| volume.buffer_blocking()).collect();
-        let descriptors = Descriptors::map(ask.as_fd(), 0, DEPTH).expect("a mapping");
-        let null = Arc::new(OwnedFd::from(File::open("/dev/null").expect("/dev/null")));
-        let ring = ring(DEPTH).expect("a ring");
-        let queue = Queue::with_descriptors(ring, null, descriptors, 0, volume, buffers);
-        (queue.expect("a queue"), submissions)
-    }
-
-    fn descriptors(of: impl Fn(u16) -> (u32, u32, u64)) -> File {
-        let file = tempfile::tempfile().expect("a file");
-        file.set_len(1 << 16).expect("a size");
+        let shared = tempfile::tempfile().expect("a file");
+        shared.set_len(1 << 16).expect("a size");
         for tag in 0..DEPTH {
-            let (op, sectors, start) = of(tag);
+            let (op, sectors, start) = asks(tag);
             let at = u64::from(tag) * 24;
-            file.write_all_at(&op.to_ne_bytes(), at).expect("a write");
-            file.write_all_at(&sectors.to_ne_bytes(), at + 4).expect("a write");
-            file.write_all_at(&start.to_ne_bytes(), at + 8).expect("a write");
+            shared.write_all_at(&op.to_ne_bytes(), at).expect("a write");
+            shared.write_all_at(&sectors.to_ne_bytes(), at + 4).expect("a write");
+            shared.write_all_at(&start.to_ne_bytes(), at + 8).expect("a write");
         }
-        file
+        let descriptors = Descriptors::map(shared.as_fd(), 3, DEPTH).expect("a mapping");
+        let null = Arc::new(OwnedFd::from(File::open("/dev/null").expect("/dev/null")));
+        let (queue, served) = Queue::with_descriptors(null, descriptors, 3, buffers);
+        World { queue, served, volume }
     }
 
-    fn asked(submissions: &mut Submissions) -> Vec<(u64, Op, Lba)> {
-        let queued = std::iter::from_fn(|| submissions.pop());
-        let mut asked: Vec<_> = queued
-            .map(|submission| {
-                let asked = (submission.cookie, submission.request.op, submission.request.lba);
-                submission.complete(Ok(()));
-                asked
-            })
-            .collect();
-        asked.sort_by_key(|&(tag, ..)| tag);
-        asked
+    impl World {
+        fn command(&self, code: abi::Io, tag: u16, result: i32, address: u64) -> Command {
+            let arguments = IoCommand { queue: 3, tag, result, address }.encode();
+            // SAFETY: it is only compared.
+            unsafe { Command::new(tag, self.queue.device.as_fd(), code as u32, arguments) }
+        }
+
+        fn request(&mut self, tag: u16) -> (Submit, Buffer) {
+            match self.queue.came(tag, abi::RESULT_REQUEST) {
+                Came::Request(request, buffer) => (request, buffer),
+                Came::Again(_) | Came::Nothing => panic!("tag {tag} brought no request"),
+            }
+        }
+
+        /// Whether its tags' buffers are back.
+        fn has_all_buffers(&self) -> bool {
+            let all: Vec<_> = (0..DEPTH).map_while(|_| self.volume.try_buffer()).collect();
+            all.len() == usize::from(DEPTH)
+        }
     }
 
     #[test]
     fn a_tag_comes_again_when_it_was_given_back() {
-        let (mut queue, mut submissions) = queue(&descriptors(|tag| (1, 8, u64::from(tag) * 8)));
-        queue.fetch().expect("fetches");
-        let all: Vec<_> = (0..4).map(|tag| (tag, Op::Write, Lba(tag))).collect();
-        for _ in 0..10 {
-            queue.turn().expect("a turn");
-            assert_eq!(asked(&mut submissions), all);
+        let mut world = world(|tag| (1, 8 * u32::from(tag), u64::from(tag) * 8));
+        let commands = world.queue.begin();
+        assert_eq!(commands.len(), usize::from(DEPTH));
+        for round in 0..10 {
+            for tag in (0..DEPTH).rev() {
+                let (request, mut buffer) = world.request(tag);
+                let (lba, blocks) = (Lba(tag.into()), tag.into());
+                assert_eq!(request, Submit { op: Op::Write, lba, blocks, fua: false });
+                let address = buffer.as_mut_ptr() as u64;
+                if round == 0 {
+                    let fetch = world.command(abi::Io::Fetch, tag, 0, address);
+                    assert_eq!(commands[usize::from(tag)], fetch);
+                }
+                let moved = i32::from(tag) * BLOCK_BYTES as i32;
+                let commit = world.command(abi::Io::CommitAndFetch, tag, moved, address);
+                assert_eq!(world.queue.answered(tag, buffer, Ok(())), Some(commit));
+            }
         }
     }
 
     #[test]
-    fn a_sleeping_thread_is_woken_by_a_completion() {
-        let (mut queue, mut submissions) = queue(&descriptors(|_| (2, 0, 0)));
-        queue.fetch().expect("fetches");
-        queue.turn().expect("a turn");
-        let back_end = std::thread::spawn(move || {
-            while let Some(submission) = submissions.recv() {
-                submission.complete(Err(RequestError::Io));
-            }
-        });
-        for _ in 0..100 {
-            queue.turn().expect("a turn, and no sleep without end");
-        }
-        drop(queue);
-        back_end.join().expect("no panic");
+    fn what_fails_is_told_to_the_driver() {
+        let mut world = world(|_| (2, 0, 0));
+        world.queue.begin();
+        let (_, mut buffer) = world.request(2);
+        let address = buffer.as_mut_ptr() as u64;
+        let commit = world.command(abi::Io::CommitAndFetch, 2, -libc::EIO, address);
+        assert_eq!(world.queue.answered(2, buffer, Err(RequestError::Io)), Some(commit));
     }
 
     #[test]
     fn what_makes_no_sense_never_reaches_the_volume() {
-        let (mut queue, mut submissions) = queue(&descriptors(|tag| (u32::from(tag) + 8, 8, 0)));
-        queue.fetch().expect("fetches");
-        for _ in 0..3 {
-            queue.turn().expect("a turn");
+        let mut world = world(|tag| (u32::from(tag) + 8, 8, 0));
+        world.queue.begin();
+        for tag in [0, 1, 2, 3, 0, 3] {
+            let came = world.queue.came(tag, abi::RESULT_REQUEST);
+            let Came::Again(commit) = came else { panic!("tag {tag} is not given back") };
+            assert_eq!(commit.number(), tag);
         }
-        assert!(submissions.pop().is_none());
     }
 
     #[test]
     fn what_a_stop_leaves_undone_is_not_answered() {
-        let (mut queue, submissions) = queue(&descriptors(|_| (0, 8, 0)));
-        queue.fetch().expect("fetches");
-        queue.turn().expect("a turn");
-        drop(submissions);
-        queue.commit_done();
-        assert_eq!(queue.ring.submission().len(), 0, "nothing is committed");
-        assert!(queue.slots.iter().all(|slot| matches!(slot, Slot::Left)));
+        let mut world = world(|_| (0, 8, 0));
+        world.queue.begin();
+        for tag in 0..DEPTH {
+            let (_, buffer) = world.request(tag);
+            assert_eq!(world.queue.answered(tag, buffer, Err(RequestError::Stopping)), None);
+        }
+        assert!(!world.queue.has_ended(), "the driver waits for them");
+        assert!(world.has_all_buffers());
     }
 
     #[test]
     fn after_an_abort_nothing_is_given_to_the_driver() {
-        let (mut queue, mut submissions) = queue(&descriptors(|_| (0, 8, 0)));
-        for tag in 1..DEPTH {
-            queue.came(tag, abi::RESULT_REQUEST);
+        let mut world = world(|_| (0, 8, 0));
+        world.queue.begin();
+        let buffers: Vec<_> = (1..DEPTH).map(|tag| world.request(tag).1).collect();
+        assert!(matches!(world.queue.came(0, abi::RESULT_ABORT), Came::Nothing));
+        for (tag, buffer) in (1..).zip(buffers) {
+            assert!(!world.queue.has_ended());
+            assert_eq!(world.queue.answered(tag, buffer, Ok(())), None);
         }
-        queue.came(0, abi::RESULT_ABORT);
-        assert_eq!(asked(&mut submissions).len(), 3);
-        queue.run().expect("an end");
-        assert_eq!(queue.ring.submission().len(), 0);
-        assert!(queue.volume.try_buffer().is_some(), "the buffers are free");
+        assert!(world.queue.has_ended());
+        assert!(world.has_all_buffers());
+        drop(world.queue);
+        world.served.wait();
     }
 }
