@@ -1,0 +1,32 @@
+//! A log-structured volume above arrays: nothing is written in place.
+//!
+//! A volume lies above one or more *groups*, each of which is a block device with a volatile cache:
+//! here an Evenkeel array, with its own redundancy, spares and rebuilds, of which the volume knows
+//! nothing. With one group it is a Log-RAID, with several it is SWAN (Kim et al., USENIX ATC '19):
+//! one group at the front takes all that users write, those at the back clean themselves.
+//!
+//! Like the engine below it, the [`Volume`] is a sans-IO machine: it is told what happened, and
+//! answers with what is to be done. It owns no file, clock or thread, and never sees a byte of a
+//! user's data.
+#![no_std]
+
+extern crate alloc;
+
+pub mod codec;
+mod map;
+mod recovery;
+mod segments;
+mod shape;
+mod units;
+mod volume;
+
+pub use codec::VolumeId;
+pub use map::Map;
+pub use recovery::{Answer, Found, Recovery, RecoveryError, Wanted};
+pub use segments::{Choice, SegmentState};
+pub use shape::{Shape, ShapeError, Wish};
+pub use units::{GroupId, Pba, Segment};
+pub use volume::{
+    Action, Batch, BatchId, Cleaning, Config, Counters, Input, Io, IoId, IoOp, Mem, Note, Pages,
+    Status, Volume,
+};

@@ -1,0 +1,451 @@
+//! From what the groups hold to a volume: the last durable checkpoint, then the chain of users'
+//! batches since.
+//!
+//! A machine of its own: it tells what it wants to read, and is given that, until it has found the
+//! volume or the reason why not. It writes nothing. The volume that it gives writes a checkpoint
+//! before it serves anybody, so a recovery that is cut short is as if it had not been.
+//!
+//! Invariants:
+//! - Of the headers the newest is believed. It is durable only when all that it needs is.
+//! - A batch is replayed only if it is the chain's next one: at the place, with the number and of
+//!   the run that is expected. So what an earlier run left behind, or an earlier use of the segment,
+//!   never comes back.
+//! - A batch that is not known to have been flushed is replayed only if all its data is there. The
+//!   chain ends at the first that is not whole.
+//! - Whatever bytes are read, it ends, and does not panic.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use raidcore::engine::IoError;
+use raidcore::units::{BLOCK_BYTES, Lba};
+
+use crate::codec::{AGES_PER_PAGE, CodecError, Entry, Header, Position, Summary, decode_page};
+use crate::map::{Map, WIDTH};
+use crate::shape::Shape;
+use crate::units::{GroupId, Pba, Segment};
+use crate::volume::{Config, Origin, Volume};
+
+/// The most pages that are asked for at once.
+const RUN: u32 = 64;
+
+/// What a recovery wants to read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// Of which group.
+    pub group: GroupId,
+    /// From which block of it on.
+    pub at: u64,
+    /// How many blocks.
+    pub blocks: u32,
+    /// Whether only [checksums](crate::codec::checksum) of the blocks are wanted.
+    pub checksums: bool,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'a> {
+    /// The bytes of all blocks.
+    Bytes(&'a [u8]),
+    /// The checksum of each block.
+    Checksums(&'a [u32]),
+    /// They can't be read.
+    Failed(IoError),
+}
+
+/// What a recovery has come to.
+pub enum Found {
+    /// Something else has to be read.
+    Wanted(Wanted),
+    /// The volume.
+    Volume(alloc::boxed::Box<Volume>),
+}
+
+/// Why there is no volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// No group holds a header.
+    #[error("these groups hold no log volume")]
+    NoVolume,
+    /// Written by a later release.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// Groups are missing, or are given in another order.
+    #[error("group {given:?} is not where the volume has it: give all its groups in their order")]
+    WrongGroup {
+        /// At which place it was given.
+        given: GroupId,
+    },
+    /// A group is smaller than it was.
+    #[error("group {group:?} has {have} blocks of 4 KiB, the volume needs {need}")]
+    TooSmall {
+        /// Which.
+        group: GroupId,
+        /// Its blocks.
+        have: u64,
+        /// The blocks needed.
+        need: u64,
+    },
+    /// What is needed can't be read.
+    #[error("block {at} of group {group:?} can't be read, and the volume can't do without")]
+    Unreadable {
+        /// Of which group.
+        group: GroupId,
+        /// From which block on.
+        at: u64,
+    },
+    /// A page of the last checkpoint is damaged in all copies.
+    #[error("page {0} of the map is damaged in all its copies")]
+    Page(u32),
+}
+
+/// A batch that may not be whole.
+#[derive(Debug)]
+struct Unproven {
+    summary: Summary,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Headers are read: of this group and area next.
+    Headers(usize, u64),
+    /// Pages are read: from this one on, of this copy.
+    Pages(u32, usize),
+    /// The chain is followed.
+    Chain,
+    /// Whether the batches at its end are whole.
+    Proof,
+    Done,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Recovery {
+    config: Config,
+    /// Blocks of each group.
+    groups: Vec<u64>,
+    unit: u64,
+    stage: Stage,
+    /// The newest header of each group.
+    headers: Vec<Option<Header>>,
+    /// The newest of all.
+    header: Option<Header>,
+    map: Map,
+    ages: Vec<u64>,
+    position: Position,
+    /// Whether the chain tells what comes after its segment.
+    next_known: bool,
+    /// The last batch that was replayed or is unproven.
+    sequence: u64,
+    clock: u64,
+    unproven: VecDeque<Unproven>,
+}
+
+impl Recovery {
+    /// A recovery from groups of so many blocks each, in order, whose stripes hold `stripe` blocks of
+    /// data.
+    #[must_use]
+    pub fn new(config: Config, groups: &[u64], stripe: u32) -> Self {
+        let nowhere = Position { segment: Segment(0), at: 0, next: Segment(0) };
+        Self {
+            config,
+            groups: groups.into(),
+            unit: Shape::unit_of(stripe),
+            stage: Stage::Headers(0, 0),
+            headers: alloc::vec![None; groups.len()],
+            header: None,
+            map: Map::new(0, 0),
+            ages: Vec::new(),
+            position: nowhere,
+            next_known: true,
+            sequence: 0,
+            clock: 0,
+            unproven: VecDeque::new(),
+        }
+    }
+
+    /// Goes on with the answer to what was wanted; without one at first.
+    ///
+    /// # Errors
+    /// If there is no volume.
+    pub fn step(&mut self, answer: Option<Answer<'_>>) -> Result<Found, RecoveryError> {
+        if let Some(answer) = answer {
+            match self.stage {
+                Stage::Headers(group, area) => self.header_read(group, area, answer)?,
+                Stage::Pages(from, copy) => self.pages_read(from, copy, answer)?,
+                Stage::Chain => self.batch_read(answer)?,
+                Stage::Proof => self.proof_read(answer)?,
+                Stage::Done => {}
+            }
+        }
+        if matches!(self.stage, Stage::Proof) && self.unproven.is_empty() {
+            self.stage = Stage::Done;
+        }
+        match self.wanted() {
+            Some(wanted) => Ok(Found::Wanted(wanted)),
+            None => self.volume().map(|volume| Found::Volume(volume.into())),
+        }
+    }
+
+    fn wanted(&self) -> Option<Wanted> {
+        let header = self.header.as_ref();
+        match self.stage {
+            Stage::Headers(group, area) => {
+                let group = GroupId(group as u8);
+                Some(Wanted { group, at: area * self.unit, blocks: 1, checksums: false })
+            }
+            Stage::Pages(from, copy) => {
+                let header = header?;
+                let at = header.shape.area_start(header.number % 2) + u64::from(from);
+                // After a copy that could not be used, page by page.
+                let most = if copy == 0 { RUN } else { 1 };
+                let blocks = most.min(header.shape.pages() - from);
+                Some(Wanted { group: GroupId(copy as u8), at, blocks, checksums: false })
+            }
+            Stage::Chain => {
+                let shape = &header?.shape;
+                let (group, at) = place(shape, self.position.segment, self.position.at);
+                Some(Wanted { group, at, blocks: shape.summary(), checksums: false })
+            }
+            Stage::Proof => {
+                let shape = &header?.shape;
+                let summary = &self.unproven.front()?.summary;
+                let skip = shape.summary();
+                let (group, at) = place(shape, summary.segment, summary.at + skip);
+                Some(Wanted { group, at, blocks: summary.blocks - skip, checksums: true })
+            }
+            Stage::Done => None,
+        }
+    }
+
+    fn header_read(
+        &mut self,
+        group: usize,
+        area: u64,
+        answer: Answer<'_>,
+    ) -> Result<(), RecoveryError> {
+        // What can't be read is missed only if no other copy is as new.
+        if let Answer::Bytes(bytes) = answer {
+            match Header::decode(bytes) {
+                Ok(header) => {
+                    let newest = &mut self.headers[group];
+                    if newest.as_ref().is_none_or(|newest| newest.number < header.number) {
+                        *newest = Some(header);
+                    }
+                }
+                Err(error @ CodecError::Format { .. }) => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
+        self.stage = match (group + 1, area) {
+            (_, 0) => Stage::Headers(group, 1),
+            (next, _) if next < self.groups.len() => Stage::Headers(next, 0),
+            _ => return self.choose(),
+        };
+        Ok(())
+    }
+
+    /// Chooses the newest header, and begins with what it tells.
+    fn choose(&mut self) -> Result<(), RecoveryError> {
+        let newest = self.headers.iter().flatten().max_by_key(|header| header.number);
+        let header = newest.cloned().ok_or(RecoveryError::NoVolume)?;
+        let shape = header.shape;
+        let given = (0..).map(GroupId).zip(&self.headers).zip(&self.groups);
+        for ((given, found), &have) in given {
+            let ours = |h: &Header| (h.volume, h.group, h.shape) == (header.volume, given, shape);
+            if self.groups.len() != shape.groups() || !found.as_ref().is_some_and(ours) {
+                return Err(RecoveryError::WrongGroup { given });
+            }
+            let need = shape.group_blocks();
+            if have < need {
+                return Err(RecoveryError::TooSmall { group: given, have, need });
+            }
+        }
+        self.map = Map::new(shape.capacity(), shape.pages());
+        self.ages = alloc::vec![0; shape.segment_count() as usize];
+        self.position = header.streams[0];
+        (self.sequence, self.clock) = (header.sequence, header.clock);
+        self.header = Some(header);
+        self.stage = Stage::Pages(0, 0);
+        Ok(())
+    }
+
+    fn pages_read(
+        &mut self,
+        from: u32,
+        copy: usize,
+        answer: Answer<'_>,
+    ) -> Result<(), RecoveryError> {
+        let header = self.header.as_ref().ok_or(RecoveryError::NoVolume)?;
+        let shape = header.shape;
+        let blocks = match answer {
+            Answer::Bytes(bytes) => bytes,
+            Answer::Checksums(_) | Answer::Failed(_) => &[],
+        };
+        let mut page = from;
+        for block in blocks.chunks_exact(BLOCK_BYTES) {
+            let decoded = decode_page(block, header.volume, page, header.number);
+            let Some(told) = decoded.ok().filter(|told| is_sound(&shape, page, told)) else {
+                break;
+            };
+            match page.checked_sub(shape.map_pages()) {
+                None => self.map.load(page, told),
+                Some(ages) => load_ages(&mut self.ages, ages, told),
+            }
+            page += 1;
+        }
+        self.stage = if page == shape.pages() {
+            self.seek();
+            Stage::Chain
+        } else if page > from {
+            Stage::Pages(page, 0)
+        } else if copy + 1 < shape.page_copies() {
+            Stage::Pages(page, copy + 1)
+        } else {
+            return Err(RecoveryError::Page(page));
+        };
+        Ok(())
+    }
+
+    /// Where a segment is full, the chain goes on in the next one, if that is known.
+    fn seek(&mut self) {
+        let full = self.header.as_ref().map(|header| header.shape.segment_blocks());
+        if Some(self.position.at) == full && self.next_known {
+            self.position.segment = self.position.next;
+            self.position.at = 0;
+            self.next_known = false;
+        }
+    }
+
+    fn batch_read(&mut self, answer: Answer<'_>) -> Result<(), RecoveryError> {
+        let header = self.header.as_ref().ok_or(RecoveryError::NoVolume)?;
+        let shape = header.shape;
+        let Answer::Bytes(bytes) = answer else {
+            let (group, at) = place(&shape, self.position.segment, self.position.at);
+            return Err(RecoveryError::Unreadable { group, at });
+        };
+        let decoded = match Summary::decode(bytes, &shape) {
+            Err(error @ CodecError::Format { .. }) => return Err(error.into()),
+            decoded => decoded.ok(),
+        };
+        let expected = |summary: &Summary| {
+            summary.volume == header.volume
+                && summary.run == header.run
+                && summary.sequence == self.sequence + 1
+                && (summary.segment, summary.at) == (self.position.segment, self.position.at)
+                && !summary.cold
+        };
+        let Some((summary, entries)) = decoded.filter(|(summary, _)| expected(summary)) else {
+            self.stage = Stage::Proof;
+            return Ok(());
+        };
+        self.sequence += 1;
+        self.position.at += summary.blocks;
+        (self.position.next, self.next_known) = (summary.next, true);
+        self.unproven.push_back(Unproven { summary, entries });
+        while self.unproven.front().is_some_and(|b| b.summary.sequence <= summary.durable) {
+            self.replay_one();
+        }
+        self.seek();
+        Ok(())
+    }
+
+    fn proof_read(&mut self, answer: Answer<'_>) -> Result<(), RecoveryError> {
+        let header = self.header.as_ref().ok_or(RecoveryError::NoVolume)?;
+        let Some(batch) = self.unproven.front() else { return Ok(()) };
+        let summary = batch.summary;
+        let Answer::Checksums(found) = answer else {
+            let (group, at) = place(&header.shape, summary.segment, summary.at);
+            return Err(RecoveryError::Unreadable { group, at });
+        };
+        let expected = batch.entries.iter().filter_map(|entry| match entry {
+            Entry::Data { checksum, .. } => Some(checksum),
+            Entry::Trim { .. } => None,
+        });
+        let count = expected.clone().count();
+        if found.len() >= count && expected.eq(&found[..count]) {
+            self.replay_one();
+            return Ok(());
+        }
+        // The chain ends before it.
+        let Summary { sequence, segment, at, .. } = summary;
+        self.sequence = sequence - 1;
+        // Any free segment can come next.
+        self.position = Position { segment, at, next: segment };
+        self.next_known = false;
+        self.unproven.clear();
+        Ok(())
+    }
+
+    /// Replays the oldest batch of those that were held back.
+    fn replay_one(&mut self) {
+        let (Some(batch), Some(header)) = (self.unproven.pop_front(), &self.header) else { return };
+        let Unproven { summary, entries } = batch;
+        self.clock = self.clock.max(summary.age);
+        if let Some(age) = self.ages.get_mut(summary.segment.index()) {
+            *age = (*age).max(summary.age);
+        }
+        let mut at = summary.at + header.shape.summary();
+        for entry in entries {
+            match entry {
+                Entry::Data { lba, .. } => {
+                    self.map.set(lba, Some(header.shape.pba(summary.segment, at)));
+                    at += 1;
+                }
+                Entry::Trim { lba, blocks } => {
+                    for lba in lba.0..lba.0 + u64::from(blocks) {
+                        self.map.set(Lba(lba), None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The volume that was found. It goes on in a run of its own.
+    fn volume(&mut self) -> Result<Volume, RecoveryError> {
+        let header = self.header.take().ok_or(RecoveryError::NoVolume)?;
+        let mut streams: Vec<(Position, bool)> =
+            header.streams.iter().map(|&position| (position, true)).collect();
+        streams[0] = (self.position, self.next_known);
+        let origin = Origin {
+            id: header.volume,
+            shape: header.shape,
+            run: header.run + 1,
+            number: header.number,
+            sequence: self.sequence,
+            clock: self.clock,
+            map: core::mem::replace(&mut self.map, Map::new(0, 0)),
+            ages: core::mem::take(&mut self.ages),
+            streams,
+        };
+        Ok(Volume::begin(self.config, origin))
+    }
+}
+
+/// Where a block of a segment is.
+fn place(shape: &Shape, segment: Segment, at: u32) -> (GroupId, u64) {
+    (shape.group_of(segment), shape.start_of(segment) + u64::from(at))
+}
+
+/// Whether all that a page tells is possible.
+fn is_sound(shape: &Shape, page: u32, told: &[u8]) -> bool {
+    if page >= shape.map_pages() {
+        return true;
+    }
+    let in_log = |entry: &[u8]| {
+        let mut word = [0; 8];
+        word[..WIDTH].copy_from_slice(entry);
+        let pba = Pba(u64::from_le_bytes(word));
+        entry == [0xff; WIDTH] || pba.0 < shape.log_blocks()
+    };
+    told.chunks_exact(WIDTH).take(crate::codec::ENTRIES_PER_PAGE as usize).all(in_log)
+}
+
+fn load_ages(ages: &mut [u64], page: u32, told: &[u8]) {
+    let first = (u64::from(page) * AGES_PER_PAGE) as usize;
+    let ages = ages.iter_mut().skip(first).take(AGES_PER_PAGE as usize);
+    for (age, bytes) in ages.zip(told.chunks_exact(8)) {
+        *age = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    }
+}

@@ -1,0 +1,324 @@
+//! Where everything is: pure address arithmetic.
+//!
+//! Each group begins with two header blocks, one unit apart, then two areas of pages, then its
+//! segments. All groups are alike; pages are kept on the first two of them.
+//!
+//! Invariants:
+//! - A unit is a whole number of stripes, a segment and what comes before it are whole numbers of
+//!   units: what is written to the log is full stripes.
+//! - The capacity leaves so much to the cleaner that it always gains: see [`Shape::capacity`].
+
+use raidcore::units::{BLOCK_BYTES, Lba};
+
+use crate::codec::{AGES_PER_PAGE, ENTRIES_PER_PAGE, ENTRY_BYTES, SUMMARY_BYTES};
+use crate::units::{GroupId, Pba, Segment};
+
+/// The most groups of a volume.
+pub(crate) const GROUPS_MAX: usize = 32;
+
+/// The most blocks of a volume's log: what a block's number has room for, 2 PiB.
+const LOG_MAX: u64 = (1 << 39) - 1;
+
+/// The most blocks of a segment.
+const SEGMENT_MAX: u32 = 1 << 14;
+
+/// The fewest blocks of a unit, if stripes are smaller.
+const UNIT_MIN: u32 = 8;
+
+/// Blocks of a segment unless something else is wanted: 1 MiB.
+const SEGMENT: u32 = 256;
+
+/// Segments of a group that are open or come next, of users and of its cleaner.
+const HELD: u32 = 4;
+
+/// On how many groups pages are kept, if there are so many.
+const COPIES: usize = 2;
+
+/// What a volume is to be made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish {
+    /// How many groups.
+    pub groups: usize,
+    /// Blocks of the smallest of them.
+    pub group_blocks: u64,
+    /// Blocks of data in a stripe of theirs.
+    pub stripe: u32,
+    /// Blocks of a segment, at least; rounded up to whole units. 0 is 1 MiB.
+    pub segment: u32,
+    /// Of a thousand blocks of the log, how many are not given to users.
+    pub spare: u32,
+}
+
+/// Why a volume can't be made so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ShapeError {
+    /// No groups, or too many.
+    #[error("a log volume lies on 1 to {GROUPS_MAX} groups, not {0}")]
+    Groups(usize),
+    /// Stripes or segments are empty or too large.
+    #[error("a segment has 1 to {SEGMENT_MAX} blocks of 4 KiB in whole stripes, not {0}")]
+    Segment(u64),
+    /// The cleaner would have nothing to gain.
+    #[error("of 1000 blocks 50 to 900 are spare, not {0}")]
+    Spare(u32),
+    /// There is no room for what cleaning needs.
+    #[error("a group has {have} segments after its metadata, and needs {need}: use larger groups")]
+    TooSmall {
+        /// Segments of a group.
+        have: u32,
+        /// Those that it needs.
+        need: u32,
+    },
+    /// There are more blocks than their numbers have room for.
+    #[error("a log volume has at most {LOG_MAX} blocks of 4 KiB, not {0}")]
+    TooLarge(u64),
+}
+
+/// Where everything is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    groups: u8,
+    unit: u32,
+    segment: u32,
+    /// Segments of a group.
+    segments: u32,
+    /// Free segments of each group that only its cleaner may take.
+    reserve: u32,
+    capacity: u64,
+    /// Blocks of one area of pages, in whole units.
+    area: u64,
+}
+
+impl Shape {
+    /// The shape of a new volume.
+    ///
+    /// # Errors
+    /// If there can't be such a volume.
+    pub fn new(wish: Wish) -> Result<Self, ShapeError> {
+        if wish.groups == 0 || wish.groups > GROUPS_MAX {
+            return Err(ShapeError::Groups(wish.groups));
+        }
+        if !(50..=900).contains(&wish.spare) {
+            return Err(ShapeError::Spare(wish.spare));
+        }
+        let segment = if wish.segment == 0 { SEGMENT } else { wish.segment };
+        let unit = Self::unit_of(wish.stripe);
+        let segment = u64::from(segment).next_multiple_of(unit);
+        if wish.stripe == 0 || segment > u64::from(SEGMENT_MAX) {
+            return Err(ShapeError::Segment(segment));
+        }
+        let all = wish.group_blocks.saturating_mul(wish.groups as u64);
+        if all > LOG_MAX {
+            return Err(ShapeError::TooLarge(all));
+        }
+        // Pages for all blocks that there could be: a little more than there will be.
+        let pages = all.div_ceil(ENTRIES_PER_PAGE) + (all / segment + 1).div_ceil(AGES_PER_PAGE);
+        let area = pages.next_multiple_of(unit);
+        let shape = Self {
+            groups: wish.groups as u8,
+            unit: unit as u32,
+            segment: segment as u32,
+            segments: (wish.group_blocks.saturating_sub(2 * unit + 2 * area) / segment) as u32,
+            // As many as fill up before a checkpoint gives back more than that, and two for padding.
+            reserve: 2 + (2 * (1000 - wish.spare)).div_ceil(wish.spare),
+            capacity: 0,
+            area,
+        };
+        shape.with_capacity(wish.spare)
+    }
+
+    fn with_capacity(self, spare: u32) -> Result<Self, ShapeError> {
+        let need = self.reserve + HELD + 4;
+        if self.segments < need {
+            return Err(ShapeError::TooSmall { have: self.segments, need });
+        }
+        let usable = u64::from(self.groups) * u64::from(self.segments - self.reserve - HELD);
+        let capacity = usable * u64::from(self.slots()) * u64::from(1000 - spare) / 1000;
+        Ok(Self { capacity, ..self })
+    }
+
+    /// The shape that a header tells.
+    pub(crate) fn from_parts(
+        groups: u8,
+        unit: u32,
+        segment: u32,
+        segments: u32,
+        reserve: u32,
+        capacity: u64,
+        area: u64,
+    ) -> Option<Self> {
+        let shape = Self { groups, unit, segment, segments, reserve, capacity, area };
+        let sound = (1..=GROUPS_MAX).contains(&usize::from(groups))
+            && unit >= UNIT_MIN
+            && segment <= SEGMENT_MAX
+            && segment >= unit
+            && segment.is_multiple_of(unit)
+            && shape.summary() < unit
+            && segments > 0
+            && reserve < segments
+            && u64::from(segments) * u64::from(groups) <= u64::from(u32::MAX)
+            && shape.log_blocks() <= LOG_MAX
+            && capacity <= u64::from(shape.segment_count()) * u64::from(shape.slots())
+            && area <= LOG_MAX
+            && u64::from(shape.pages()) <= area;
+        sound.then_some(shape)
+    }
+
+    /// Blocks of a unit, where stripes hold so many blocks of data.
+    pub(crate) fn unit_of(stripe: u32) -> u64 {
+        let stripe = u64::from(stripe.max(1));
+        stripe * u64::from(UNIT_MIN).div_ceil(stripe)
+    }
+
+    /// The blocks that each group must have.
+    #[must_use]
+    pub fn group_blocks(&self) -> u64 {
+        self.area_start(1) + self.area + u64::from(self.segments) * u64::from(self.segment)
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        usize::from(self.groups)
+    }
+
+    /// The blocks that users have: so few that cleaning always gains.
+    ///
+    /// Each group keeps some segments that are not counted here (see the source), and of the blocks
+    /// of all others only a part is given to users. So the segments that are closed are on average
+    /// filled to that part at most, and so is the emptiest of them, which the cleaner takes: from as
+    /// many segments as it needs to fill those that are kept, more become free.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Blocks of a unit: what is written to the log at once is a whole number of units.
+    #[must_use]
+    pub fn unit(&self) -> u32 {
+        self.unit
+    }
+
+    /// Blocks of a segment.
+    #[must_use]
+    pub fn segment_blocks(&self) -> u32 {
+        self.segment
+    }
+
+    /// Blocks of a summary, which each batch begins with: room for what a whole segment holds.
+    #[must_use]
+    pub fn summary(&self) -> u32 {
+        let bytes = SUMMARY_BYTES + ENTRY_BYTES * self.segment as usize;
+        bytes.div_ceil(BLOCK_BYTES) as u32
+    }
+
+    /// The most entries of a summary.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        (self.summary() as usize * BLOCK_BYTES - SUMMARY_BYTES) / ENTRY_BYTES
+    }
+
+    /// Blocks of data in a segment that is written at once.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.segment - self.summary()
+    }
+
+    /// Segments of each group.
+    #[must_use]
+    pub fn group_segments(&self) -> u32 {
+        self.segments
+    }
+
+    /// Segments of all groups.
+    #[must_use]
+    pub fn segment_count(&self) -> u32 {
+        self.segments * u32::from(self.groups)
+    }
+
+    /// Blocks of all segments.
+    #[must_use]
+    pub fn log_blocks(&self) -> u64 {
+        u64::from(self.segment_count()) * u64::from(self.segment)
+    }
+
+    /// Free segments of each group that only its cleaner may take.
+    #[must_use]
+    pub fn reserve(&self) -> u32 {
+        self.reserve
+    }
+
+    /// The group of a segment.
+    #[must_use]
+    pub fn group_of(&self, segment: Segment) -> GroupId {
+        GroupId((segment.0 / self.segments) as u8)
+    }
+
+    /// The segments of a group.
+    pub fn segments_of(&self, group: GroupId) -> impl Iterator<Item = Segment> + use<> {
+        let first = u32::from(group.0) * self.segments;
+        (first..first + self.segments).map(Segment)
+    }
+
+    /// Where a segment begins in its group.
+    #[must_use]
+    pub fn start_of(&self, segment: Segment) -> u64 {
+        let within = u64::from(segment.0 % self.segments);
+        self.area_start(1) + self.area + within * u64::from(self.segment)
+    }
+
+    /// The number of a segment's block.
+    #[must_use]
+    pub fn pba(&self, segment: Segment, at: u32) -> Pba {
+        Pba(u64::from(segment.0) * u64::from(self.segment) + u64::from(at))
+    }
+
+    /// Which block of which segment that is.
+    #[must_use]
+    pub fn locate(&self, pba: Pba) -> (Segment, u32) {
+        let blocks = u64::from(self.segment);
+        (Segment((pba.0 / blocks) as u32), (pba.0 % blocks) as u32)
+    }
+
+    /// The block of the header of checkpoints with even (0) or odd (1) numbers, in each group.
+    #[must_use]
+    pub fn header(&self, area: u64) -> u64 {
+        area * u64::from(self.unit)
+    }
+
+    /// Where the pages of checkpoints with even (0) or odd (1) numbers begin.
+    #[must_use]
+    pub fn area_start(&self, area: u64) -> u64 {
+        2 * u64::from(self.unit) + area * self.area
+    }
+
+    /// Blocks of an area of pages.
+    #[must_use]
+    pub fn area_blocks(&self) -> u64 {
+        self.area
+    }
+
+    /// Pages of a checkpoint that hold the map. Those of the segments' ages follow.
+    #[must_use]
+    pub fn map_pages(&self) -> u32 {
+        self.capacity.div_ceil(ENTRIES_PER_PAGE) as u32
+    }
+
+    /// Pages of a checkpoint.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.map_pages() + u64::from(self.segment_count()).div_ceil(AGES_PER_PAGE) as u32
+    }
+
+    /// How many groups hold a copy of the pages: the first ones.
+    #[must_use]
+    pub fn page_copies(&self) -> usize {
+        self.groups().min(COPIES)
+    }
+
+    /// Whether a request lies within what users have.
+    #[must_use]
+    pub fn contains(&self, lba: Lba, blocks: u32) -> bool {
+        blocks > 0 && lba.0.checked_add(blocks.into()).is_some_and(|end| end <= self.capacity)
+    }
+}

@@ -1,0 +1,240 @@
+//! What the host tells the volume, and what the volume answers.
+
+use core::time::Duration;
+
+use raidcore::engine::{IoError, Request, RequestError};
+use raidcore::units::Tag;
+
+use crate::segments::Choice;
+use crate::units::{GroupId, Segment};
+
+/// Names a batch in its table.
+pub type BatchId = det::Id<super::Batch>;
+
+/// The sizes of the volume's tables, and how it behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Requests that users can have in flight; their tags are below it.
+    pub tags: u16,
+    /// Buffers of one segment each for what users write. Each group's cleaner has two more.
+    pub buffers: u16,
+    /// Which segment a cleaner takes.
+    pub choice: Choice,
+    /// When a volume with one group cleans.
+    pub cleaning: Cleaning,
+    /// After so many blocks of users' a checkpoint is written: what a start has to replay at most,
+    /// and what can't be reused until then.
+    pub checkpoint: u64,
+    /// How long a block waits in memory at most until it is written, if nothing else writes it.
+    pub patience: Duration,
+}
+
+impl Default for Config {
+    /// A checkpoint for each 4 GiB written; a second in memory.
+    fn default() -> Self {
+        Self {
+            tags: 128,
+            buffers: 8,
+            choice: Choice::Greedy,
+            cleaning: Cleaning::Paced,
+            checkpoint: 1 << 20,
+            patience: Duration::from_secs(1),
+        }
+    }
+}
+
+/// When a volume with one group cleans. One with several cleans at the back, whenever there is
+/// something to gain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cleaning {
+    /// Not before it must, then users wait until enough is free.
+    Blocking,
+    /// As much for each block that users write as is needed to go on like this.
+    Paced,
+}
+
+/// Names an I/O in flight; comes back with its result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IoId(pub u64);
+
+/// One I/O on one group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Io {
+    /// Comes back in [`Input::IoDone`] or [`Input::Loaded`].
+    pub id: IoId,
+    /// Where.
+    pub group: GroupId,
+    /// What.
+    pub op: IoOp,
+    /// The group's first block that is concerned (not for a flush).
+    pub at: u64,
+    /// How many blocks (not for a flush).
+    pub blocks: u32,
+}
+
+/// What an I/O does. Before its next call of [`Volume::step`](super::Volume::step) the host asks
+/// for the bytes of what it is to write besides users' data, into memory of its own choice for
+/// pages, and into the buffer itself for summaries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoOp {
+    /// Group to memory.
+    Read(Mem),
+    /// Summaries, which the volume wants to see: the answer is an [`Input::Loaded`].
+    Load,
+    /// A batch, whole stripes from memory to the group. Its summary is
+    /// [`Volume::encode_summary`](super::Volume::encode_summary)'s and goes where `from` begins.
+    Write {
+        /// The bytes.
+        from: Mem,
+        /// Whose summary.
+        batch: BatchId,
+    },
+    /// Pages of a checkpoint: [`Volume::encode_page`](super::Volume::encode_page)'s, one after the
+    /// other from this one on.
+    Store(Pages),
+    /// Everything written to the group so far becomes durable.
+    Flush,
+    /// The range is not needed; what it reads as afterwards does not matter.
+    Discard,
+}
+
+/// Pages of a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pages {
+    /// The header, with FUA: durable when the I/O ends.
+    Header,
+    /// Pages of the map and of the segments' ages, from this number on.
+    From(u32),
+}
+
+/// Where bytes are: the host owns the memory, the volume names it. Offsets are in blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mem {
+    /// In the buffer of a user's request.
+    Payload {
+        /// Whose request.
+        tag: Tag,
+        /// From which block of its buffer on.
+        at: u32,
+    },
+    /// In a buffer of one segment.
+    Segment {
+        /// Which of the buffers.
+        buffer: u16,
+        /// From which block of it on: the same as of the segment.
+        at: u32,
+    },
+    /// Zeros, as many as asked for. Never a destination.
+    Zero,
+}
+
+/// What the host tells the volume.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// A user's request. The tag must be free.
+    Request(Request),
+    /// An I/O has ended.
+    IoDone {
+        /// Which.
+        id: IoId,
+        /// How.
+        result: Result<(), IoError>,
+    },
+    /// An [`IoOp::Load`] has ended.
+    Loaded {
+        /// Which.
+        id: IoId,
+        /// All its bytes.
+        result: Result<&'a [u8], IoError>,
+    },
+    /// Finish what was begun, and record it. Requests that come after it fail.
+    Stop,
+    /// The time of [`Volume::deadline`](super::Volume::deadline) has come. Once at first, to set
+    /// the volume going.
+    Tick,
+}
+
+/// What the volume wants done.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    /// Carry out an I/O.
+    Io(Io),
+    /// Copy blocks, before anything that comes after it.
+    Copy {
+        /// The bytes.
+        from: Mem,
+        /// Where they go.
+        to: Mem,
+        /// How many blocks.
+        blocks: u32,
+    },
+    /// A request has ended; its tag is free.
+    Complete {
+        /// Which.
+        tag: Tag,
+        /// How.
+        result: Result<(), RequestError>,
+    },
+    /// Something that an operator may want to know.
+    Note(Note),
+    /// The volume has stopped; nothing is under way.
+    Stopped,
+}
+
+/// What an operator may want to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// Another group takes what users write.
+    Front(GroupId),
+    /// A group could not be written or flushed; the volume takes no more writes.
+    Failed(GroupId, IoError),
+    /// A segment can't be cleaned: its blocks or its summaries can't be read. What can be read of
+    /// it stays there.
+    Stuck(Segment),
+    /// A checkpoint is durable.
+    Checkpoint(u64),
+}
+
+/// The volume's state, for people.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status {
+    /// The group that takes what users write.
+    pub front: GroupId,
+    /// For each group: free segments, segments that a checkpoint is to free, and blocks that live.
+    pub groups: alloc::vec::Vec<(u32, u32, u64)>,
+    /// Groups that are being cleaned.
+    pub cleaning: alloc::vec::Vec<GroupId>,
+    /// Users' writes wait for the cleaner.
+    pub stalled: bool,
+    /// The volume takes no more writes.
+    pub failed: bool,
+    /// The last durable checkpoint.
+    pub checkpoint: u64,
+    /// Counters since the start.
+    pub counters: Counters,
+}
+
+/// What the volume has done since it started. Numbers are of blocks if nothing else is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Written by users.
+    pub written: u64,
+    /// Moved by cleaners.
+    pub moved: u64,
+    /// Written to groups: data, summaries, padding.
+    pub logged: u64,
+    /// Of these, padding.
+    pub padding: u64,
+    /// Pages and headers of checkpoints, each copy counted.
+    pub stored: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Segments that were trimmed.
+    pub trimmed: u64,
+    /// Segments that were cleaned.
+    pub cleaned: u64,
+    /// How often users' writes had to wait for the cleaner.
+    pub stalls: u64,
+    /// How often another group went to the front.
+    pub rotations: u64,
+}

@@ -1,0 +1,292 @@
+//! Checkpoints: the map and the segments' ages, durable, so that a start replays little and
+//! segments can be reused.
+//!
+//! Checkpoints with even and odd numbers have an area each, and write into it what has changed since
+//! the last one there, while users go on. So a page may tell what was appended after the checkpoint
+//! began: that does no harm, since all such batches are written and flushed before the header is,
+//! and replaying users' batches once more ends in the same map.
+//!
+//! Invariants:
+//! - After a start, nothing is written before what it was read from is durable: if only the host had
+//!   died, that may have been in caches still, and one area is about to be overwritten.
+//! - The header is written when all pages, and all batches that they may point into, are durable.
+//! - Replay begins with the batch that was open when the checkpoint began. The cleaners' streams go
+//!   on after all that pages may point into.
+//! - Segments that were empty when it began are free when it is durable, and no others.
+
+use alloc::vec::Vec;
+
+use raidcore::engine::IoError;
+
+use super::stream::HOT;
+use super::{Action, IoOp, Note, Op, Pages, Volume};
+use crate::codec::{AGES_PER_PAGE, Header, Position, encode_page};
+use crate::units::{GroupId, Segment};
+
+/// The most pages of an I/O.
+const RUN: u32 = 64;
+
+/// The most I/O under way.
+const IOS: u32 = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Idle,
+    /// What the start was read from is being made durable.
+    Settling,
+    /// Pages from this one on are to be looked at.
+    Pages(u32),
+    /// What pages may point into is being written.
+    Draining,
+    /// All groups are being flushed.
+    Syncing,
+    /// The header is being written.
+    Heading,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Checkpointer {
+    stage: Stage,
+    /// The last durable checkpoint.
+    number: u64,
+    /// The header of the one that is being written.
+    header: Option<Header>,
+    /// For each stream, where it goes on, and the last batch that pages may point into.
+    drained: Vec<Option<(Position, u64)>>,
+    /// I/O under way.
+    ios: u32,
+    /// Blocks of users' since the last one.
+    written: u64,
+    /// The volume has had a checkpoint since it started.
+    serving: bool,
+    /// The last one was begun when everything had come to rest.
+    final_one: bool,
+    at_rest: bool,
+}
+
+impl Checkpointer {
+    pub(super) fn new(number: u64) -> Self {
+        Self {
+            stage: Stage::Idle,
+            number,
+            header: None,
+            drained: Vec::new(),
+            ios: 0,
+            written: 0,
+            serving: false,
+            final_one: false,
+            at_rest: false,
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether users are served: what a crash would leave is on record.
+    pub(super) fn is_serving(&self) -> bool {
+        self.serving
+    }
+
+    /// Whether a checkpoint tells all that there was when the volume stopped.
+    pub(super) fn has_recorded_stop(&self) -> bool {
+        self.at_rest
+    }
+
+    pub(super) fn wrote(&mut self, blocks: u32) {
+        self.written += u64::from(blocks);
+    }
+}
+
+impl Volume {
+    /// Moves the checkpoint on, or begins one when it is due.
+    pub(super) fn checkpoint(&mut self, out: &mut Vec<Action>) {
+        loop {
+            let before = self.checkpointer.stage;
+            match before {
+                Stage::Idle if self.checkpoint_is_due() => self.begin_checkpoint(out),
+                Stage::Settling if self.checkpointer.ios == 0 => {
+                    self.checkpointer.stage = Stage::Pages(0);
+                }
+                Stage::Idle => return,
+                Stage::Pages(from) => self.store_pages(from, out),
+                Stage::Draining => self.drain(out),
+                Stage::Syncing if self.checkpointer.ios == 0 => self.store_header(out),
+                Stage::Heading if self.checkpointer.ios == 0 => self.end_checkpoint(out),
+                Stage::Settling | Stage::Syncing | Stage::Heading => return,
+            }
+            if self.checkpointer.stage == before {
+                return;
+            }
+        }
+    }
+
+    fn checkpoint_is_due(&self) -> bool {
+        let state = &self.checkpointer;
+        if !state.serving || state.written >= self.config.checkpoint {
+            return true;
+        }
+        if self.is_winding_up() && self.ops.occupied() == 0 {
+            return !state.at_rest;
+        }
+        // It closes the cleaners' batches, which costs padding: so as many segments wait for it that
+        // more is won, unless a cleaner can't go on.
+        let wanted = |group: GroupId| {
+            let (free, coming) = (self.segments.free(group), self.segments.coming(group));
+            let many = coming >= (2 * free).max(self.shape.group_segments() / 64).max(2);
+            let ended = self.stalled && !self.cleaners[group.index()].is_busy();
+            coming > 0 && (many || free == 0 || ended)
+        };
+        self.segments.has_emptied() && self.groups().any(wanted)
+    }
+
+    fn begin_checkpoint(&mut self, out: &mut Vec<Action>) {
+        self.segments.doom();
+        let final_one = self.is_winding_up() && self.ops.occupied() == 0;
+        let state = &mut self.checkpointer;
+        (state.written, state.final_one) = (0, final_one);
+        state.drained = alloc::vec![None; self.streams.len()];
+        state.header = Some(Header {
+            volume: self.id,
+            shape: self.shape,
+            group: GroupId(0),
+            number: state.number + 1,
+            run: self.run,
+            sequence: self.streams[HOT].sequence,
+            clock: self.clock,
+            streams: self.streams.iter().map(|stream| stream.position).collect(),
+        });
+        if state.serving {
+            state.stage = Stage::Pages(0);
+        } else {
+            state.stage = Stage::Settling;
+            self.sync(out);
+        }
+    }
+
+    /// Flushes all groups.
+    fn sync(&mut self, out: &mut Vec<Action>) {
+        for group in self.groups() {
+            self.checkpointer.ios += 1;
+            self.issue(Op::Sync(group), group, IoOp::Flush, (0, 0), out);
+        }
+    }
+
+    /// The area of the checkpoint that is being written.
+    fn area(&self) -> u64 {
+        (self.checkpointer.number + 1) % 2
+    }
+
+    fn store_pages(&mut self, mut from: u32, out: &mut Vec<Action>) {
+        let area = self.area();
+        while self.checkpointer.ios < IOS {
+            let Some((first, count)) = self.map.take_dirty(area, from, RUN) else {
+                if self.checkpointer.ios == 0 {
+                    self.checkpointer.stage = Stage::Draining;
+                }
+                return;
+            };
+            from = first + count;
+            self.checkpointer.stage = Stage::Pages(from);
+            let place = (self.shape.area_start(area) + u64::from(first), count);
+            for group in self.groups().take(self.shape.page_copies()) {
+                self.store(Pages::From(first), group, place, out);
+            }
+        }
+    }
+
+    fn store(&mut self, pages: Pages, group: GroupId, place: (u64, u32), out: &mut Vec<Action>) {
+        self.checkpointer.ios += 1;
+        self.counters.stored += u64::from(place.1);
+        self.issue(Op::Store(group), group, IoOp::Store(pages), place, out);
+    }
+
+    /// Has the streams write what pages may point into, then flushes all groups.
+    fn drain(&mut self, out: &mut Vec<Action>) {
+        for index in 0..self.streams.len() {
+            if self.checkpointer.drained[index].is_none() {
+                self.seal(index, out);
+                let stream = &self.streams[index];
+                if !stream.is_open() {
+                    self.checkpointer.drained[index] = Some((stream.position, stream.sequence));
+                }
+            }
+        }
+        let streams = self.streams.iter().zip(&self.checkpointer.drained);
+        let is_written = |(stream, drained): (&super::Stream, &Option<(Position, u64)>)| {
+            drained.is_some_and(|(_, sequence)| stream.written() >= sequence)
+        };
+        if { streams }.all(is_written) {
+            self.checkpointer.stage = Stage::Syncing;
+            self.sync(out);
+        }
+    }
+
+    fn store_header(&mut self, out: &mut Vec<Action>) {
+        let state = &mut self.checkpointer;
+        let header = state.header.as_mut().expect("a checkpoint under way has a header");
+        for (position, drained) in header.streams.iter_mut().zip(&state.drained).skip(1) {
+            *position = drained.map_or(*position, |(position, _)| position);
+        }
+        state.stage = Stage::Heading;
+        let at = self.shape.header(self.area());
+        for group in self.groups() {
+            self.store(Pages::Header, group, (at, 1), out);
+        }
+    }
+
+    fn end_checkpoint(&mut self, out: &mut Vec<Action>) {
+        let state = &mut self.checkpointer;
+        state.number += 1;
+        state.header = None;
+        (state.serving, state.at_rest) = (true, state.final_one);
+        state.stage = Stage::Idle;
+        let drained = state.drained[HOT].map_or(0, |(_, sequence)| sequence);
+        let number = state.number;
+        let hot = &mut self.streams[HOT];
+        hot.durable = hot.durable.max(drained);
+        self.segments.release();
+        self.counters.checkpoints += 1;
+        out.push(Action::Note(Note::Checkpoint(number)));
+    }
+
+    pub(super) fn checkpoint_io_done(
+        &mut self,
+        group: GroupId,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        self.checkpointer.ios -= 1;
+        if let Err(error) = result {
+            self.fail(group, error, out);
+        }
+    }
+
+    /// The bytes of a checkpoint's page for a group, or of its header.
+    ///
+    /// # Panics
+    /// If there is no such page, or `into` is not one block.
+    pub fn encode_page(&self, group: GroupId, page: Pages, into: &mut [u8]) {
+        let header = self.checkpointer.header.as_ref();
+        let header = header.expect("a checkpoint under way has a header");
+        let page = match page {
+            Pages::Header => return Header { group, ..header.clone() }.encode(into),
+            Pages::From(page) => page,
+        };
+        let number = header.number;
+        match page.checked_sub(self.shape.map_pages()) {
+            None => {
+                let entries = self.map.page(page).iter().copied();
+                encode_page(self.id, page, number, entries, into);
+            }
+            Some(ages) => {
+                let first = u64::from(ages) * AGES_PER_PAGE;
+                let end = (first + AGES_PER_PAGE).min(self.shape.segment_count().into());
+                let ages = (first as u32..end as u32).map(Segment);
+                let ages = ages.flat_map(|segment| self.segments.get(segment).age.to_le_bytes());
+                encode_page(self.id, page, number, ages, into);
+            }
+        }
+    }
+}

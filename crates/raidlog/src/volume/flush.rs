@@ -1,0 +1,159 @@
+//! Flushes. All that wait share a round: the open batch is closed, it and those before it are
+//! written, the groups that hold them are flushed.
+//!
+//! Invariant: who comes while a round is under way waits for the next one, as the round may not
+//! have all that was acknowledged to it.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use det::Instant;
+use raidcore::engine::IoError;
+use raidcore::units::Tag;
+
+use super::stream::HOT;
+use super::{Action, IoOp, Op, Volume};
+use crate::units::GroupId;
+
+/// Segments of users' blocks after which the volume flushes by itself: what a recovery has to read
+/// to tell whether it is whole.
+const UNFLUSHED: u64 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Idle,
+    /// Batches up to this one are being written.
+    Writing(u64),
+    /// So many groups are being flushed.
+    Flushing(u64, u32),
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Flusher {
+    stage: Stage,
+    /// For the next round.
+    waiting: Vec<Tag>,
+    /// Of this round.
+    served: Vec<Tag>,
+    /// Batches of users' blocks written to each group, and how many of them are flushed.
+    groups: Vec<(u64, u64)>,
+    /// Batches written since the last round.
+    written: u64,
+}
+
+impl Flusher {
+    pub(super) fn new(groups: usize, tags: usize) -> Self {
+        Self {
+            stage: Stage::Idle,
+            waiting: Vec::with_capacity(tags),
+            served: Vec::with_capacity(tags),
+            groups: alloc::vec![(0, 0); groups],
+            written: 0,
+        }
+    }
+
+    pub(super) fn wait(&mut self, tag: Tag) {
+        self.waiting.push(tag);
+    }
+
+    pub(super) fn wrote(&mut self, group: GroupId) {
+        self.groups[group.index()].0 += 1;
+        self.written += 1;
+    }
+
+    /// All who wait.
+    pub(super) fn give_up(&mut self) -> Vec<Tag> {
+        self.stage = Stage::Idle;
+        let mut all = mem::take(&mut self.served);
+        all.append(&mut self.waiting);
+        all
+    }
+}
+
+impl Volume {
+    /// Moves rounds on.
+    pub(super) fn flush(&mut self, out: &mut Vec<Action>) {
+        loop {
+            match self.flusher.stage {
+                Stage::Idle => {
+                    let overdue = self.flusher.written >= UNFLUSHED;
+                    if !self.checkpointer.is_serving()
+                        || self.flusher.waiting.is_empty() && !overdue
+                    {
+                        return;
+                    }
+                    mem::swap(&mut self.flusher.waiting, &mut self.flusher.served);
+                    if !self.flusher.served.is_empty() {
+                        self.seal(HOT, out);
+                    }
+                    self.flusher.stage = Stage::Writing(self.streams[HOT].sequence);
+                }
+                Stage::Writing(until) if self.streams[HOT].written() >= until => {
+                    let flushing = self.flush_groups(out);
+                    self.flusher.stage = Stage::Flushing(until, flushing);
+                }
+                Stage::Flushing(until, 0) => {
+                    self.end_round(until, out);
+                }
+                Stage::Writing(_) | Stage::Flushing(..) => return,
+            }
+        }
+    }
+
+    /// Flushes the groups to which batches were written since they were flushed last.
+    fn flush_groups(&mut self, out: &mut Vec<Action>) -> u32 {
+        let mut flushing = 0;
+        for group in self.groups() {
+            let (writes, flushed) = self.flusher.groups[group.index()];
+            if flushed < writes {
+                flushing += 1;
+                self.issue(Op::Flush { group, writes }, group, IoOp::Flush, (0, 0), out);
+            }
+        }
+        self.flusher.written = 0;
+        flushing
+    }
+
+    pub(super) fn flush_done(
+        &mut self,
+        group: GroupId,
+        writes: u64,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        if let Err(error) = result {
+            self.fail(group, error, out);
+            return;
+        }
+        self.flusher.groups[group.index()].1 = writes;
+        if let Stage::Flushing(_, left) = &mut self.flusher.stage {
+            *left -= 1;
+        }
+    }
+
+    fn end_round(&mut self, until: u64, out: &mut Vec<Action>) {
+        let hot = &mut self.streams[HOT];
+        hot.durable = hot.durable.max(until);
+        self.flusher.stage = Stage::Idle;
+        let mut served = mem::take(&mut self.flusher.served);
+        for tag in served.drain(..) {
+            self.complete(tag, Ok(()), out);
+        }
+        self.flusher.served = served;
+    }
+
+    /// Writes the open batch when it has waited for long enough.
+    pub(super) fn write_what_waited(&mut self, out: &mut Vec<Action>) {
+        if self.deadline().is_some_and(|at| at <= self.now) {
+            self.seal(HOT, out);
+        }
+    }
+
+    /// When the volume wants an [`Input::Tick`](super::Input::Tick): a block waits in memory.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let opened = self.streams[HOT].opened().filter(|_| !self.failed);
+        opened.map(|at| at + self.config.patience)
+    }
+}

@@ -1,0 +1,377 @@
+//! The volume: a sans-IO machine that turns requests into appends to a log, and keeps room in it.
+//!
+//! Blocks that users write go to the users' *stream*: a chain of segments, each with a segment that
+//! comes next, filled in memory and written in *batches*. A batch is a summary, data, and padding
+//! up to a whole stripe. Each group's cleaner has a stream of its own, which stays within the group.
+//!
+//! What is durable is the last [checkpoint](checkpoint), and the chain of users' batches since,
+//! which a [recovery](crate::recovery) replays. What cleaners did since then is forgotten by a
+//! crash: where they took it from is still there.
+//!
+//! Invariants:
+//! - [`Volume::step`] returns with everything said.
+//! - The map tells where a block is: in a segment, whose bytes are in memory from a certain block
+//!   on, or are written.
+//! - Nothing is ever written in place: a segment is written again only after a durable checkpoint
+//!   that does not point into it, when nobody reads it any more, and after it was trimmed.
+//! - Batches of a stream are numbered, and a number is durable only with all before it.
+//! - A flush ends when all that was acknowledged before it began is durable.
+
+mod api;
+mod checkpoint;
+mod clean;
+mod flush;
+mod request;
+mod status;
+mod stream;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use det::{Id, Instant, Slots};
+use raidcore::engine::IoError;
+use raidcore::units::{Lba, Tag};
+
+pub use api::*;
+pub use stream::Batch;
+
+use crate::codec::{Position, VolumeId};
+use crate::map::Map;
+use crate::segments::{SegmentState, Segments};
+use crate::shape::Shape;
+use crate::units::{GroupId, Segment};
+use checkpoint::Checkpointer;
+use clean::{Cleaner, Fill};
+use flush::Flusher;
+use request::UserRequest;
+use stream::{HOT, Stream};
+
+/// Buffers of each cleaner's stream.
+const COLD_BUFFERS: u16 = 2;
+
+/// Trims under way at most.
+const TRIMS: u32 = 8;
+
+/// What an I/O under way is for.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Vacant,
+    /// A part of a user's read.
+    Read {
+        tag: Tag,
+        segment: Segment,
+    },
+    Write(BatchId),
+    /// For a round of the flusher; so many batches of users' had been written to the group then.
+    Flush {
+        group: GroupId,
+        writes: u64,
+    },
+    /// For a checkpoint.
+    Sync(GroupId),
+    Store(GroupId),
+    Load(GroupId),
+    Fill(Fill),
+    Trim(Segment),
+}
+
+/// Where a volume begins: what a recovery has found, or a new one.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) id: VolumeId,
+    pub(crate) shape: Shape,
+    pub(crate) run: u64,
+    /// The last checkpoint that there is.
+    pub(crate) number: u64,
+    /// The last batch of users' blocks.
+    pub(crate) sequence: u64,
+    pub(crate) clock: u64,
+    pub(crate) map: Map,
+    /// For each segment.
+    pub(crate) ages: Vec<u64>,
+    /// Where the streams go on. The users' next segment may have to be chosen.
+    pub(crate) streams: Vec<(Position, bool)>,
+}
+
+/// See the [module](self).
+pub struct Volume {
+    id: VolumeId,
+    shape: Shape,
+    config: Config,
+    run: u64,
+    now: Instant,
+    map: Map,
+    segments: Segments,
+    /// Blocks that users have written since there is the volume: the clock of ages.
+    clock: u64,
+    streams: Vec<Stream>,
+    /// For each buffer, batches under way in it.
+    buffers: Vec<u16>,
+    batches: Slots<Batch>,
+    ops: Slots<Op>,
+    requests: Vec<UserRequest>,
+    /// Writes and discards that wait, the oldest first.
+    writing: VecDeque<Tag>,
+    /// Reads whose I/O is not all begun.
+    reading: VecDeque<Tag>,
+    reads: u32,
+    /// Users' reads under way in each group.
+    group_reads: Vec<u32>,
+    trims: u32,
+    flusher: Flusher,
+    checkpointer: Checkpointer,
+    cleaners: Vec<Cleaner>,
+    /// Blocks that cleaners should move before users go on, if cleaning is paced.
+    allowance: i64,
+    /// Cleaning has begun and goes on until enough is free, if cleaning blocks.
+    blocking: bool,
+    /// Users' writes wait for a segment.
+    stalled: bool,
+    /// Victims that cleaners have done with.
+    turns: u64,
+    failed: bool,
+    stopping: bool,
+    stopped: bool,
+    counters: Counters,
+}
+
+impl Volume {
+    /// A new volume. Nothing of what the groups hold matters. The host must call [`Volume::step`]
+    /// with [`Input::Tick`] once to set it going.
+    #[must_use]
+    pub fn create(config: Config, id: VolumeId, shape: Shape) -> Self {
+        let first = |group: usize| shape.segments_of(GroupId(group as u8));
+        let position = |mut from: alloc::boxed::Box<dyn Iterator<Item = Segment>>| Position {
+            segment: from.next().unwrap_or_default(),
+            at: 0,
+            next: from.next().unwrap_or_default(),
+        };
+        let hot = position(alloc::boxed::Box::new(first(0).skip(2)));
+        let cold = (0..shape.groups()).map(|group| position(alloc::boxed::Box::new(first(group))));
+        let origin = Origin {
+            id,
+            shape,
+            run: 1,
+            number: 0,
+            sequence: 0,
+            clock: 0,
+            map: Map::new(shape.capacity(), shape.pages()),
+            ages: alloc::vec![0; shape.segment_count() as usize],
+            streams: core::iter::once(hot).chain(cold).map(|position| (position, true)).collect(),
+        };
+        Self::begin(config, origin)
+    }
+
+    /// A volume that goes on from somewhere.
+    pub(crate) fn begin(config: Config, origin: Origin) -> Self {
+        let Origin { id, shape, run, number, sequence, clock, map, ages, streams } = origin;
+        let segments = survey(shape, &map, &ages, &streams);
+        let groups = shape.groups();
+        let mut first = 0;
+        let mut buffers = |count: u16| {
+            let own = first..first + count;
+            first += count;
+            own.rev().collect::<Vec<u16>>()
+        };
+        let hot = Stream::new(streams[HOT].0, buffers(config.buffers.max(2)), sequence);
+        let cold = streams[1..].iter();
+        let cold: Vec<_> = cold.map(|&(at, _)| Stream::new(at, buffers(COLD_BUFFERS), 0)).collect();
+        let buffers = usize::from(first);
+        let batches = buffers * (shape.segment_blocks() / shape.unit()) as usize;
+        let tags = usize::from(config.tags);
+        let ops = tags * request::READS + batches + TRIMS as usize + groups * 32 + 32;
+        let mut volume = Self {
+            id,
+            shape,
+            config,
+            run,
+            now: Instant::ORIGIN,
+            map,
+            segments,
+            clock,
+            streams: core::iter::once(hot).chain(cold).collect(),
+            buffers: alloc::vec![0; buffers],
+            batches: Slots::new(batches, Batch::default),
+            ops: Slots::new(ops, || Op::Vacant),
+            requests: (0..tags).map(|_| UserRequest::default()).collect(),
+            writing: VecDeque::with_capacity(tags),
+            reading: VecDeque::with_capacity(tags),
+            reads: 0,
+            group_reads: alloc::vec![0; groups],
+            trims: 0,
+            flusher: Flusher::new(groups, tags),
+            checkpointer: Checkpointer::new(number),
+            cleaners: (0..groups).map(|_| Cleaner::default()).collect(),
+            allowance: 0,
+            blocking: false,
+            stalled: false,
+            turns: 0,
+            failed: false,
+            stopping: false,
+            stopped: false,
+            counters: Counters::default(),
+        };
+        if !streams[HOT].1 {
+            volume.choose_next();
+        }
+        volume
+    }
+
+    /// Tells the volume what happened at `now`; appends to `out` what is to be done. All of it has
+    /// to be begun before the next call.
+    pub fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Action>) {
+        self.now = self.now.max(now);
+        match input {
+            Input::Request(request) => self.request(request, out),
+            Input::IoDone { id, result } => self.io_done(id, result, out),
+            Input::Loaded { id, result } => self.loaded(id, result, out),
+            Input::Stop => self.stopping = true,
+            Input::Tick => {}
+        }
+        self.run(out);
+    }
+
+    /// Does all that can be done now.
+    fn run(&mut self, out: &mut Vec<Action>) {
+        if self.stopped {
+            return;
+        }
+        self.read_waiting(out);
+        self.write_what_waited(out);
+        // What one of them does lets another go on.
+        while !self.failed {
+            let before = (out.len(), self.turns, self.blocking, self.stalled);
+            self.write_waiting(out);
+            self.clean(out);
+            self.flush(out);
+            self.checkpoint(out);
+            self.trim(out);
+            if before == (out.len(), self.turns, self.blocking, self.stalled) {
+                break;
+            }
+        }
+        if self.failed {
+            self.refuse_writes(out);
+        }
+        self.stop(out);
+    }
+
+    fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
+        let Some(op) = self.take_op(id) else { return };
+        match op {
+            Op::Read { tag, segment } => self.read_done(tag, segment, result, out),
+            Op::Write(batch) => self.batch_done(batch, result, out),
+            Op::Flush { group, writes } => self.flush_done(group, writes, result, out),
+            Op::Sync(group) | Op::Store(group) => self.checkpoint_io_done(group, result, out),
+            Op::Fill(fill) => self.filled(fill, result, out),
+            Op::Trim(segment) => {
+                // A group that can't trim does not matter.
+                self.trims -= 1;
+                self.segments.trimmed(segment);
+                self.counters.trimmed += 1;
+            }
+            Op::Load(group) => self.load_failed(group, out),
+            Op::Vacant => {}
+        }
+    }
+
+    fn loaded(&mut self, id: IoId, result: Result<&[u8], IoError>, out: &mut Vec<Action>) {
+        match (self.take_op(id), result) {
+            (Some(Op::Load(group)), Ok(bytes)) => self.summary_loaded(group, bytes, out),
+            (Some(Op::Load(group)), Err(_)) => self.load_failed(group, out),
+            _ => {}
+        }
+    }
+
+    fn take_op(&mut self, id: IoId) -> Option<Op> {
+        let id = Id::from_bits(id.0);
+        let op = core::mem::replace(self.ops.get_mut(id)?, Op::Vacant);
+        self.ops.vacate(id);
+        Some(op)
+    }
+
+    /// Begins an I/O.
+    fn issue(
+        &mut self,
+        op: Op,
+        group: GroupId,
+        what: IoOp,
+        (at, blocks): (u64, u32),
+        out: &mut Vec<Action>,
+    ) {
+        let id = self.ops.occupy().expect("there is an op for everything that can be under way");
+        self.ops[id] = op;
+        let id = IoId(id.to_bits());
+        out.push(Action::Io(Io { id, group, op: what, at, blocks }));
+    }
+
+    /// Trims what nobody needs.
+    fn trim(&mut self, out: &mut Vec<Action>) {
+        while self.trims < TRIMS {
+            let Some(segment) = self.segments.trim_one() else { return };
+            self.trims += 1;
+            let group = self.shape.group_of(segment);
+            let at = self.shape.start_of(segment);
+            let all = (at, self.shape.segment_blocks());
+            self.issue(Op::Trim(segment), group, IoOp::Discard, all, out);
+        }
+    }
+
+    /// A group failed to do what the volume can't do without.
+    fn fail(&mut self, group: GroupId, error: IoError, out: &mut Vec<Action>) {
+        if !self.failed {
+            self.failed = true;
+            out.push(Action::Note(Note::Failed(group, error)));
+        }
+    }
+
+    /// Moves on to a stop, when it was asked for and everything has ended.
+    fn stop(&mut self, out: &mut Vec<Action>) {
+        let works = self.ops.occupied() > 0 || self.segments.is_freeing() && !self.failed;
+        if !self.is_winding_up() || works {
+            return;
+        }
+        if self.failed || self.checkpointer.has_recorded_stop() {
+            self.stopped = true;
+            out.push(Action::Stopped);
+        }
+    }
+
+    /// Whether the volume is stopping and no user waits for it any more.
+    fn is_winding_up(&self) -> bool {
+        self.stopping && !self.requests.iter().any(UserRequest::is_active)
+    }
+
+    /// Where a block is told to be from now on; the segment that it was in loses it.
+    fn remap(&mut self, lba: Lba, to: Option<crate::units::Pba>) {
+        if let Some(old) = self.map.set(lba, to) {
+            self.segments.remove(self.shape.locate(old).0);
+        }
+        if let Some(new) = to {
+            self.segments.add(self.shape.locate(new).0);
+        }
+    }
+
+    /// Notes how old a segment's blocks are.
+    fn age(&mut self, segment: Segment, age: u64) {
+        let info = self.segments.get_mut(segment);
+        if info.age != age {
+            info.age = age;
+            let page = u64::from(segment.0) / crate::codec::AGES_PER_PAGE;
+            self.map.touch(self.shape.map_pages() + page as u32);
+        }
+    }
+}
+
+/// What is known of all segments when a volume begins.
+fn survey(shape: Shape, map: &Map, ages: &[u64], streams: &[(Position, bool)]) -> Segments {
+    let mut live = alloc::vec![0; shape.segment_count() as usize];
+    for pba in (0..map.blocks()).filter_map(|lba| map.get(Lba(lba))) {
+        live[shape.locate(pba).0.index()] += 1;
+    }
+    let open = streams.iter().map(|(position, _)| (position.segment, SegmentState::Open));
+    let next = streams.iter().filter(|(_, chosen)| *chosen);
+    let next = next.map(|(position, _)| (position.next, SegmentState::Held));
+    let held: Vec<_> = open.chain(next).collect();
+    Segments::new(shape, &live, ages, &held)
+}

@@ -1,0 +1,100 @@
+//! The volume's state, for people and for checks.
+
+use alloc::vec::Vec;
+
+use raidcore::units::Lba;
+
+use super::{Counters, Status, Volume};
+use crate::codec::VolumeId;
+use crate::segments::SegmentState;
+use crate::shape::Shape;
+use crate::units::{GroupId, Segment};
+
+impl Volume {
+    /// The volume's identity.
+    #[must_use]
+    pub fn id(&self) -> VolumeId {
+        self.id
+    }
+
+    /// Where everything is.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How many buffers of one segment the host has to provide.
+    #[must_use]
+    pub fn buffers(&self) -> u16 {
+        self.buffers.len() as u16
+    }
+
+    /// Whether requests are served: not before the start is on record.
+    #[must_use]
+    pub fn is_serving(&self) -> bool {
+        self.checkpointer.is_serving() && !self.stopping
+    }
+
+    /// Where a segment is on its way round.
+    #[must_use]
+    pub fn segment(&self, segment: Segment) -> SegmentState {
+        self.segments.get(segment).state
+    }
+
+    /// Counters since the start.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The volume's state, for people.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let of = |group: GroupId| {
+            (self.segments.free(group), self.segments.coming(group), self.segments.live(group))
+        };
+        let cleans = |group: &GroupId| self.cleaners[group.index()].is_busy();
+        Status {
+            front: self.front(),
+            groups: self.groups().map(of).collect(),
+            cleaning: self.groups().filter(cleans).collect(),
+            stalled: self.stalled,
+            failed: self.failed,
+            checkpoint: self.checkpointer.number(),
+            counters: self.counters,
+        }
+    }
+
+    /// Checks all invariants that can be checked from within. It looks at every block.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check(&self) {
+        self.segments.check();
+        let mut live = alloc::vec![0u32; self.shape.segment_count() as usize];
+        let mut seen: Vec<u64> = Vec::new();
+        for lba in (0..self.map.blocks()).map(Lba) {
+            if let Some(pba) = self.map.get(lba) {
+                let (segment, at) = self.shape.locate(pba);
+                live[segment.index()] += 1;
+                seen.push(pba.0);
+                assert!(at >= self.shape.summary(), "{lba:?} is where a summary is");
+            }
+        }
+        let count = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), count, "two blocks are in one place");
+        for (segment, live) in (0..).map(Segment).zip(live) {
+            assert_eq!(self.segments.get(segment).live, live, "live blocks of {segment:?}");
+        }
+        for stream in &self.streams {
+            let position = stream.position;
+            assert_eq!(self.segments.get(position.next).state, SegmentState::Held);
+            let full = position.at == self.shape.segment_blocks();
+            let state = self.segments.get(position.segment).state;
+            assert!(full || state == SegmentState::Open, "{position:?} is {state:?}");
+            assert!(stream.durable <= stream.written(), "what is not written is not durable");
+        }
+    }
+}
