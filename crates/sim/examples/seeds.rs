@@ -1,41 +1,77 @@
 //! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`, or tells what happens in
-//! one: `seeds SEED`. The little sister of `evenkeel simulate`, for who works on the engine.
+//! one: `seeds SEED`. With `log` before it, worlds of log volumes instead of arrays. The little
+//! sister of `evenkeel simulate`, for who works on the engine.
 
+use std::fmt::{Debug, Display};
+use std::ops::{AddAssign, Range};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use sim::{Scenario, Summary, run, trace};
+use sim::log::LogScenario;
+use sim::{Scenario, log};
 
 fn main() -> ExitCode {
-    let asked = std::env::args().nth(1);
-    if let Some(seed) = asked.as_deref().and_then(|seed| seed.parse().ok()) {
-        let end = trace(seed, &Scenario::draw(seed), |line| println!("{line}"));
-        return ExitCode::from(u8::from(end.is_err()));
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let of_logs = words.first().is_some_and(|word| word == "log");
+    if of_logs {
+        words.remove(0);
     }
-    let range = asked.as_deref().and_then(|range| range.split_once(".."));
-    let numbers = range.and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
-    let Some((from, to)): Option<(u64, u64)> = numbers else {
-        eprintln!("usage: seeds FROM..TO | seeds SEED");
-        return ExitCode::FAILURE;
-    };
+    let line = |line: &str| println!("{line}");
+    match (
+        words.first().and_then(|word| word.parse().ok()),
+        words.first().and_then(|word| range(word)),
+    ) {
+        (Some(seed), _) if of_logs => ended(log::trace(seed, &LogScenario::draw(seed), line)),
+        (Some(seed), _) => ended(sim::trace(seed, &Scenario::draw(seed), line)),
+        (None, Some(seeds)) if of_logs => {
+            play(seeds, |seed| log::run(seed, &LogScenario::draw(seed)), |f| format!("{f:?}"))
+        }
+        (None, Some(seeds)) => {
+            play(seeds, |seed| sim::run(seed, &Scenario::draw(seed)), |f| format!("{f:?}"))
+        }
+        (None, None) => {
+            eprintln!("usage: seeds [log] FROM..TO | seeds [log] SEED");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn range(word: &str) -> Option<Range<u64>> {
+    let (from, to) = word.split_once("..")?;
+    Some(from.parse().ok()?..to.parse().ok()?)
+}
+
+fn ended<S, F: Display>(end: Result<S, F>) -> ExitCode {
+    if let Err(failure) = &end {
+        println!("{failure}");
+    }
+    ExitCode::from(u8::from(end.is_err()))
+}
+
+/// Plays seeds on all cores.
+fn play<S: Default + AddAssign + Debug + Send, F: Display>(
+    seeds: Range<u64>,
+    run: impl Fn(u64) -> Result<S, F> + Sync,
+    detail: impl Fn(&F) -> String + Sync,
+) -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
-    let (next, failed) = (AtomicU64::new(from), AtomicBool::new(false));
-    let total = Mutex::new(Summary::default());
+    let (next, failed) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
+    let total = Mutex::new(S::default());
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while !failed.load(Ordering::Relaxed) {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= to {
+                    if seed >= seeds.end {
                         return;
                     }
-                    match run(seed, &Scenario::draw(seed)) {
+                    match run(seed) {
                         Ok(summary) => *total.lock().expect("nobody panics") += summary,
                         Err(failure) => {
-                            println!("{failure}\n{:?}", failure.scenario);
+                            println!("{failure}\n{}", detail(&failure));
                             failed.store(true, Ordering::Relaxed);
                         }
                     }

@@ -29,23 +29,23 @@ static BLANK: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 
 /// Blocks in their versions: what is durable, and what came after it.
 #[derive(Clone)]
-struct Media<B> {
+pub(crate) struct Media<B> {
     durable: Vec<B>,
     /// Versions that are not durable yet, oldest first, each with the write's number.
     cached: BTreeMap<usize, Vec<(u64, B)>>,
 }
 
 impl<B: Clone> Media<B> {
-    fn new(blocks: u64, blank: B) -> Self {
+    pub(crate) fn new(blocks: u64, blank: B) -> Self {
         Self { durable: vec![blank; blocks as usize], cached: BTreeMap::new() }
     }
 
-    fn read(&self, at: usize) -> &B {
+    pub(crate) fn read(&self, at: usize) -> &B {
         let cached = self.cached.get(&at).and_then(|versions| versions.last());
         cached.map_or(&self.durable[at], |(_, block)| block)
     }
 
-    fn write(&mut self, at: usize, block: B, number: u64, fua: bool) {
+    pub(crate) fn write(&mut self, at: usize, block: B, number: u64, fua: bool) {
         if fua {
             self.cached.remove(&at);
             self.durable[at] = block;
@@ -54,7 +54,7 @@ impl<B: Clone> Media<B> {
         }
     }
 
-    fn flushed(&mut self, mark: u64) {
+    pub(crate) fn flushed(&mut self, mark: u64) {
         let durable = &mut self.durable;
         self.cached.retain(|&at, versions| {
             let count = versions.partition_point(|(number, _)| *number <= mark);
@@ -66,7 +66,7 @@ impl<B: Clone> Media<B> {
     }
 
     /// Each block that is not durable survives in any of its versions; `mix` may mix two.
-    fn crash(&mut self, source: &mut Source, mix: impl Fn(&mut Source, &B, &B) -> B) {
+    pub(crate) fn crash(&mut self, source: &mut Source, mix: impl Fn(&mut Source, &B, &B) -> B) {
         for (at, versions) in std::mem::take(&mut self.cached) {
             let choice = source.below(versions.len() as u64 + 1) as usize;
             if choice > 0 {
@@ -212,16 +212,26 @@ impl Disk {
             if !torn || source.chance(1, 2) {
                 return new.clone();
             }
-            let mut mixed = *old.as_deref().unwrap_or(&BLANK);
+            let old = old.as_deref().unwrap_or(&BLANK);
             let new = new.as_deref().unwrap_or(&BLANK);
-            for (to, from) in mixed.chunks_mut(SECTOR).zip(new.chunks(SECTOR)) {
-                if source.chance(1, 2) {
-                    to.copy_from_slice(from);
-                }
-            }
-            Some(Rc::new(mixed))
+            Some(Rc::new(mixed(source, old, new)))
         });
     }
+}
+
+/// A block that is old in some sectors and new in others.
+pub(crate) fn mixed(
+    source: &mut Source,
+    old: &[u8; BLOCK_BYTES],
+    new: &[u8; BLOCK_BYTES],
+) -> [u8; BLOCK_BYTES] {
+    let mut mixed = *old;
+    for (to, from) in mixed.chunks_mut(SECTOR).zip(new.chunks(SECTOR)) {
+        if source.chance(1, 2) {
+            to.copy_from_slice(from);
+        }
+    }
+    mixed
 }
 
 impl Image for Disk {

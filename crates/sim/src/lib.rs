@@ -18,6 +18,7 @@ mod flash;
 #[cfg(test)]
 mod found;
 mod host;
+pub mod log;
 mod model;
 mod operator;
 mod phases;

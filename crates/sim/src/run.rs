@@ -163,7 +163,7 @@ fn play(source: Source, scenario: &Scenario, sink: Option<Sink>) -> Result<Summa
     catch_unwind(AssertUnwindSafe(play)).map_err(|panic| message_of(&*panic))
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without a message").to_owned()

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 use list::{MUTANTS, Mutant};
 use staging::STAGING;
 
+/// The crates that are copied.
+const CRATES: [&str; 5] = ["det", "flashsim", "raidcore", "raidlog", "sim"];
+
 /// The seeds that a mutant has to get past.
 const SEEDS: &str = "0..30000";
 
@@ -142,14 +145,14 @@ fn run(program: &Path, args: &[&str], mutant: Option<u32>) -> Option<String> {
 /// The sources that matter, unbroken, with a workspace of their own.
 fn copy_sources(root: &Path, tree: &Path) {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace's manifest");
-    let members =
-        "members = [\"crates/det\", \"crates/flashsim\", \"crates/raidcore\", \"crates/sim\"]";
+    let members = CRATES.map(|name| format!("\"crates/{name}\"")).join(", ");
+    let members = format!("members = [{members}]");
     fs::create_dir_all(tree).expect("a directory for mutants");
-    write(&tree.join("Cargo.toml"), &manifest.replace("members = [\"crates/*\"]", members));
+    write(&tree.join("Cargo.toml"), &manifest.replace("members = [\"crates/*\"]", &members));
     if !tree.join("Cargo.lock").exists() {
         fs::copy(root.join("Cargo.lock"), tree.join("Cargo.lock")).expect("the lock file");
     }
-    for name in ["det", "flashsim", "raidcore", "sim"] {
+    for name in CRATES {
         copy(&root.join("crates").join(name), &tree.join("crates").join(name));
     }
 }

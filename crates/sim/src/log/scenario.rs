@@ -1,0 +1,99 @@
+//! What a run is about: each seed draws its own.
+
+use raidlog::{Choice, Cleaning, Wish};
+
+use crate::source::Source;
+
+/// What a run is about. Kinds of requests have weights.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogScenario {
+    /// What the volume is made of.
+    pub wish: Wish,
+    /// The most requests in flight.
+    pub tags: u16,
+    /// Segments of memory for what users write.
+    pub buffers: u16,
+    /// Which segment a cleaner takes.
+    pub choice: Choice,
+    /// When a volume with one group cleans.
+    pub cleaning: Cleaning,
+    /// After how many blocks a checkpoint is written.
+    pub checkpoint: u64,
+    /// How many requests there are in all.
+    pub requests: u32,
+    /// How many lives: between two of them the power fails, or the volume is stopped.
+    pub lives: u32,
+    /// The most blocks of a request.
+    pub blocks: u32,
+    /// Half of all requests go to so many blocks.
+    pub hot: u64,
+    /// Reads.
+    pub read: u64,
+    /// Writes.
+    pub write: u64,
+    /// Flushes.
+    pub flush: u64,
+    /// Discards.
+    pub discard: u64,
+    /// One write of so many has FUA; 0 is none.
+    pub fua: u64,
+    /// One read of groups of so many fails; 0 is none.
+    pub bad_reads: u64,
+    /// One write or flush of groups of so many fails; 0 is none.
+    pub bad_writes: u64,
+    /// Whether a power failure leaves blocks that are half written.
+    pub torn: bool,
+    /// In percent, how many events are I/O that ends, where it is not up to users.
+    pub pace: u64,
+}
+
+impl LogScenario {
+    /// What a seed is about.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        // Another sequence than the run's own.
+        Self::choose(&mut Source::seed(seed ^ 0x6c6f_675f_766f_6c00))
+    }
+
+    /// What a source chooses.
+    #[must_use]
+    pub fn choose(source: &mut Source) -> Self {
+        let groups = source.one_of(&[1, 1, 2, 3, 4]);
+        let stripe = source.one_of(&[1, 3, 4, 8, 12]);
+        let segment = source.one_of(&[8, 16, 24, 48]);
+        let spare = source.one_of(&[200, 333, 500]);
+        let unit = u64::from(stripe) * 8u64.div_ceil(stripe.into());
+        let blocks = u64::from(segment).next_multiple_of(unit);
+        let least = 12 + 2 * (1000 - u64::from(spare)) / u64::from(spare);
+        let segments = least + source.below(24);
+        // Pages are few: four units are enough for them and the headers.
+        let wish = Wish {
+            groups,
+            group_blocks: 4 * unit + 16 + (segments + 1) * blocks,
+            stripe,
+            segment,
+            spare,
+        };
+        Self {
+            wish,
+            tags: source.one_of(&[1, 3, 8, 16]),
+            buffers: source.one_of(&[2, 3, 6]),
+            choice: source.one_of(&[Choice::Greedy, Choice::Greedy, Choice::CostBenefit]),
+            cleaning: source.one_of(&[Cleaning::Blocking, Cleaning::Paced]),
+            checkpoint: source.one_of(&[30, 200, 1000, 100_000]),
+            requests: source.one_of(&[50, 300, 1000, 3000]),
+            lives: 1 + source.below(4) as u32,
+            blocks: source.one_of(&[1, 4, 20, 100]),
+            hot: 1 + source.below(60),
+            read: source.below(40),
+            write: 20 + source.below(60),
+            flush: source.one_of(&[0, 1, 5, 20]),
+            discard: source.one_of(&[0, 0, 2, 10]),
+            fua: source.one_of(&[0, 0, 3, 20]),
+            bad_reads: source.one_of(&[0, 0, 0, 30]),
+            bad_writes: source.one_of(&[0, 0, 0, 0, 0, 400]),
+            torn: source.chance(2, 3),
+            pace: source.one_of(&[30, 50, 80, 95]),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The world: a volume, its groups, its users, and what they have been told.
+
+use std::fmt;
+use std::time::Duration;
+
+use det::Instant;
+use raidlog::{Config, GroupId, Input, Io, Note, Shape, Volume, VolumeId};
+
+use super::LogSummary;
+use super::group::{Block, Group};
+use super::scenario::LogScenario;
+use super::user::Outstanding;
+use crate::digest::Digest;
+use crate::disk::Data;
+use crate::model::Model;
+use crate::run::Sink;
+use crate::source::Source;
+
+const VOLUME: VolumeId = VolumeId(*b"a simulated one.");
+
+/// An I/O under way.
+pub(super) struct Pending {
+    pub(super) io: Io,
+    /// What is written, or what a read has found if it was quick.
+    pub(super) blocks: Vec<Block>,
+    /// What a flush will make durable.
+    pub(super) mark: u64,
+    pub(super) fails: bool,
+}
+
+pub(super) struct World {
+    pub(super) source: Source,
+    pub(super) scenario: LogScenario,
+    pub(super) shape: Shape,
+    pub(super) groups: Vec<Group>,
+    pub(super) volume: Volume,
+    pub(super) now: Instant,
+    pub(super) pending: Vec<Pending>,
+    pub(super) payloads: Vec<Vec<Data>>,
+    pub(super) buffers: Vec<Vec<Block>>,
+    pub(super) requests: Vec<Option<Outstanding>>,
+    pub(super) model: Model,
+    pub(super) versions: u64,
+    /// How the reading of the whole volume ended.
+    pub(super) surveyed: Option<bool>,
+    /// Reads that have failed in this life.
+    pub(super) read_faults: u64,
+    /// A write has failed in this life.
+    pub(super) write_fault: bool,
+    /// Nothing fails any more.
+    pub(super) calm: bool,
+    pub(super) stopped: bool,
+    /// A checkpoint was durable, so there is a volume to recover.
+    pub(super) made: bool,
+    pub(super) summary: LogSummary,
+    pub(super) digest: Digest,
+    sink: Option<Sink>,
+}
+
+impl World {
+    pub(super) fn new(mut source: Source, scenario: LogScenario, sink: Option<Sink>) -> Self {
+        let shape = Shape::new(scenario.wish).unwrap_or_else(|e| panic!("{e}: {scenario:?}"));
+        let groups = (0..scenario.wish.groups)
+            .map(|_| Group::new(scenario.wish.group_blocks, &mut source))
+            .collect();
+        let volume = create(&scenario, shape);
+        let tags = usize::from(scenario.tags);
+        let capacity = shape.capacity();
+        let mut world = Self {
+            groups,
+            buffers: Vec::new(),
+            payloads: vec![vec![[0; _]; capacity as usize]; tags],
+            requests: (0..tags).map(|_| None).collect(),
+            model: Model::new(capacity, 0),
+            source,
+            scenario,
+            shape,
+            volume,
+            now: Instant::ORIGIN,
+            pending: Vec::new(),
+            versions: 0,
+            surveyed: None,
+            read_faults: 0,
+            write_fault: false,
+            calm: false,
+            stopped: false,
+            made: false,
+            summary: LogSummary::default(),
+            digest: Digest::default(),
+            sink,
+        };
+        world.wake();
+        world
+    }
+
+    /// Sets a volume going.
+    pub(super) fn wake(&mut self) {
+        let blocks = self.shape.segment_blocks() as usize;
+        self.buffers = vec![vec![Block::ZERO; blocks]; usize::from(self.volume.buffers())];
+        (self.stopped, self.read_faults, self.write_fault) = (false, 0, false);
+        self.step(Input::Tick);
+    }
+
+    /// Makes the volume anew.
+    pub(super) fn make(&mut self) {
+        self.volume = create(&self.scenario, self.shape);
+        self.wake();
+    }
+
+    pub(super) fn config(&self) -> Config {
+        config(&self.scenario)
+    }
+
+    pub(super) fn summary(&self) -> LogSummary {
+        LogSummary { digest: self.digest.value(), ..self.summary }
+    }
+
+    pub(super) fn trace(&self, what: fmt::Arguments<'_>) {
+        if let Some(sink) = &self.sink {
+            sink(self.now, what);
+        }
+    }
+
+    pub(super) fn group(&mut self, group: GroupId) -> &mut Group {
+        &mut self.groups[group.index()]
+    }
+
+    pub(super) fn note(&mut self, note: Note) {
+        match note {
+            Note::Failed(..) => assert!(self.write_fault, "{note:?}, but no write failed"),
+            Note::Stuck(_) => assert!(self.read_faults > 0, "{note:?}, but no read failed"),
+            Note::Checkpoint(_) => self.made = true,
+            Note::Front(_) => {}
+        }
+    }
+
+    /// Adds up what a volume has done, before it goes.
+    pub(super) fn count(&mut self) {
+        let counters = self.volume.counters();
+        self.summary.checkpoints += counters.checkpoints;
+        self.summary.cleaned += counters.cleaned;
+        self.summary.moved += counters.moved;
+        self.summary.rotations += counters.rotations;
+        self.summary.stalls += counters.stalls;
+    }
+}
+
+fn create(scenario: &LogScenario, shape: Shape) -> Volume {
+    Volume::create(config(scenario), VOLUME, shape)
+}
+
+fn config(scenario: &LogScenario) -> Config {
+    Config {
+        tags: scenario.tags,
+        buffers: scenario.buffers,
+        choice: scenario.choice,
+        cleaning: scenario.cleaning,
+        checkpoint: scenario.checkpoint,
+        patience: Duration::from_millis(10),
+    }
+}
