@@ -21,6 +21,8 @@ pub(crate) use lab::{
 };
 pub(crate) use staging::staging;
 
+const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Create, run and mend an array of SSDs.
 #[derive(Parser, Debug)]
 #[command(
@@ -239,6 +241,10 @@ pub(crate) struct StartArgs {
     /// Start although blocks may be wrong
     #[arg(long, short)]
     pub(crate) force: bool,
+    /// Take a member out of service that has not answered for so long, if the others make up for it;
+    /// wait for it if not. The kernel gives devices of its own 30s a try
+    #[arg(long, value_name = "TIME", value_parser = io_timeout, default_value = "30s")]
+    pub(crate) io_timeout: Duration,
     /// What is done about garbage collection, now and at later starts; `evenkeel policy list` tells
     /// what there is. What is on record if not given
     #[arg(long, value_parser = policy)]
@@ -362,6 +368,15 @@ pub(crate) enum RebuildAction {
         #[arg(long, value_name = "SIZE")]
         max: Option<Size>,
     },
+}
+
+/// How long a member may take.
+fn io_timeout(time: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(time).map_err(|error| error.to_string())?;
+    if time < LEAST_IO_TIMEOUT {
+        return Err("devices that work well can take almost 1s".to_owned());
+    }
+    Ok(time)
 }
 
 /// A policy by its name.

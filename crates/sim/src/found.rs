@@ -18,6 +18,7 @@ use crate::world::World;
 
 mod beside;
 mod copies;
+mod hang;
 mod hedge;
 mod journal;
 mod passes;

@@ -51,9 +51,9 @@ pub struct HostConfig {
     pub scheme: Scheme,
     /// Whether members are believed that say when they collect garbage.
     pub signals: Source,
-    /// How long a member may take for an I/O before it counts as gone. Shorter than what the
-    /// kernel's driver takes to recover a device (for SCSI and NVMe 30 s a try) gives up devices
-    /// that would have come back.
+    /// How long a member may take for an I/O before it is given up, if the others make up for it; if
+    /// not, it is waited for. Shorter than what the kernel's driver takes to recover a device (for
+    /// SCSI and NVMe 30 s a try) gives up devices that would have come back.
     pub io_timeout: Duration,
     /// I/Os that are handed to the kernel at once; more are handed over in several turns.
     pub ring_entries: u32,

@@ -13,7 +13,7 @@ use raidcore::engine::{IoError, IoId};
 use raidcore::units::Mem;
 
 use crate::arena::PieceId;
-use crate::ring::MemberIndex;
+use crate::ring::{MemberIndex, Members};
 
 /// What an op does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,8 @@ pub(crate) struct Op {
     pub(crate) bytes: usize,
     /// How much of it is done.
     pub(crate) done: usize,
-    pub(crate) deadline: Instant,
+    /// When it was begun.
+    pub(crate) began: Instant,
     /// The pieces of memory that it touches.
     pub(crate) pieces: Vec<PieceId>,
     /// What is left of a gather, in bytes from `done` on. `iovecs[first..]` are in use.
@@ -91,7 +92,7 @@ impl Op {
     pub(crate) fn progress(&mut self, result: i32) -> Next {
         let Ok(bytes) = usize::try_from(result) else {
             return match result.unsigned_abs() as i32 {
-                // A lack of memory passes; if it doesn't, the time limit ends it.
+                // A lack of memory passes; if it doesn't, the time limit tells.
                 libc::EAGAIN | libc::EINTR | libc::ENOMEM => Next::Again,
                 errno => Next::Done(Err(error(errno))),
             };
@@ -178,7 +179,7 @@ impl Ops {
         io: IoId,
         member: MemberIndex,
         kind: OpKind,
-        deadline: Instant,
+        began: Instant,
     ) -> OpId {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Op {
@@ -191,7 +192,7 @@ impl Ops {
                 offset: 0,
                 bytes: 0,
                 done: 0,
-                deadline,
+                began,
                 pieces: Vec::new(),
                 iovecs: Vec::new(),
                 first: 0,
@@ -202,7 +203,7 @@ impl Ops {
         let op = &mut self.slots[index as usize];
         assert!(op.state == State::Free, "the free list held an op in flight");
         op.state = State::Flying;
-        (op.io, op.member, op.kind, op.deadline) = (io, member, kind, deadline);
+        (op.io, op.member, op.kind, op.began) = (io, member, kind, began);
         (op.base, op.offset, op.bytes, op.done) = (std::ptr::null_mut(), 0, 0, 0);
         op.pieces.clear();
         op.iovecs.clear();
@@ -266,20 +267,28 @@ impl Ops {
         self.free.push(id.index);
     }
 
-    /// Gives up an op that is past its deadline, if there is one; it becomes an orphan.
-    pub(crate) fn expire(&mut self, now: Instant) -> Option<OpId> {
-        let due = |op: &Op| op.state == State::Flying && op.deadline <= now;
-        let index = self.slots.iter().position(due)?;
+    /// Gives up an op of a member, if there is one; it becomes an orphan.
+    pub(crate) fn give_up(&mut self, member: MemberIndex) -> Option<OpId> {
+        let lost = |op: &Op| op.state == State::Flying && op.member == member;
+        let index = self.slots.iter().position(lost)?;
         let op = &mut self.slots[index];
         op.state = State::Orphan;
         self.flying -= 1;
         Some(OpId { index: index as u32, generation: op.generation })
     }
 
-    /// The earliest deadline.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        let flying = self.slots.iter().filter(|op| op.state == State::Flying);
-        flying.map(|op| op.deadline).min()
+    /// Whose ops have been with the kernel since `before` or longer; and since when it has had the
+    /// oldest of the others.
+    pub(crate) fn oldest(&self, before: Option<Instant>) -> (Members, Option<Instant>) {
+        let (mut silent, mut oldest) = (Members::default(), None);
+        for op in self.slots.iter().filter(|op| op.state == State::Flying) {
+            if before.is_some_and(|before| op.began <= before) {
+                silent.insert(op.member.0);
+            } else {
+                oldest = oldest.into_iter().chain([op.began]).min();
+            }
+        }
+        (silent, oldest)
     }
 
     /// How many ops the engine waits for.
@@ -292,10 +301,10 @@ impl Ops {
 mod tests {
     use super::*;
 
-    const END: Instant = Instant(100);
+    const BEGUN: Instant = Instant(100);
 
     fn op(ops: &mut Ops, kind: OpKind, bytes: usize) -> OpId {
-        let id = ops.add(IoId(1), MemberIndex(0), kind, END);
+        let id = ops.add(IoId(1), MemberIndex(0), kind, BEGUN);
         ops.get(id).bytes = bytes;
         id
     }
@@ -351,11 +360,15 @@ mod tests {
     fn an_orphan_is_told_once_and_keeps_its_slot() {
         let mut ops = Ops::new(1);
         let id = op(&mut ops, OpKind::Flush, 0);
-        assert_eq!(ops.deadline(), Some(END));
-        assert_eq!(ops.expire(Instant(99)), None);
-        assert_eq!(ops.expire(END), Some(id));
-        assert_eq!(ops.expire(END), None);
-        assert_eq!((ops.flying(), ops.deadline()), (0, None));
+        let nobody = Members::default();
+        let mut somebody = nobody;
+        somebody.insert(0);
+        assert_eq!(ops.oldest(Some(Instant(99))), (nobody, Some(BEGUN)));
+        assert_eq!(ops.oldest(Some(BEGUN)), (somebody, None));
+        assert_eq!(ops.give_up(MemberIndex(1)), None);
+        assert_eq!(ops.give_up(MemberIndex(0)), Some(id));
+        assert_eq!(ops.give_up(MemberIndex(0)), None);
+        assert_eq!((ops.flying(), ops.oldest(Some(BEGUN))), (0, (nobody, None)));
         assert!(ops.is_orphan(id));
         let other = op(&mut ops, OpKind::Flush, 0);
         assert_ne!(other.index, id.index);

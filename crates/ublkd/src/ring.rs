@@ -11,6 +11,7 @@
 
 mod flash;
 mod kernel;
+mod silence;
 mod stats;
 
 use std::collections::VecDeque;
@@ -31,6 +32,8 @@ use crate::resident::Command;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
 use kernel::{Entries, entry, register_memory};
+pub(crate) use silence::Members;
+use silence::Silence;
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 
 /// Completions that are nobody's I/O.
@@ -65,7 +68,7 @@ struct Member {
 pub(crate) struct RingConfig {
     /// Entries that are handed over at once.
     pub(crate) entries: u32,
-    /// How long an I/O may take.
+    /// How long an I/O may take before the device is told to hang.
     pub(crate) io_timeout: Duration,
     /// Whether to register the memory of I/O with the kernel.
     pub(crate) register_memory: bool,
@@ -95,7 +98,6 @@ pub(crate) enum Source {
 /// See the [module](self).
 pub(crate) struct Ring {
     entries: Entries,
-    config: RingConfig,
     ops: Ops,
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
@@ -107,7 +109,10 @@ pub(crate) struct Ring {
     done: VecDeque<(IoId, Result<(), IoError>)>,
     /// What residents have not been told.
     completed: VecDeque<Completed>,
-    /// The earliest time at which an op can expire, or earlier.
+    silence: Silence,
+    /// Who hangs by now, if that is not told yet.
+    hung: Option<Members>,
+    /// When somebody can become silent, or earlier.
     expiry: Option<Instant>,
     bell: RawFd,
 }
@@ -125,7 +130,6 @@ impl Ring {
         let room = config.entries as usize * 2;
         let mut ring = Self {
             entries,
-            config,
             ops: Ops::new(room),
             members: (0..MEMBERS).map(|_| None).collect(),
             registered_files,
@@ -133,6 +137,8 @@ impl Ring {
             modelled: Vec::new(),
             done: VecDeque::with_capacity(room),
             completed: VecDeque::with_capacity(room),
+            silence: Silence::new(config.io_timeout),
+            hung: None,
             expiry: None,
             bell,
         };
@@ -171,11 +177,15 @@ impl Ring {
         Ok(())
     }
 
-    /// Closes a device when the kernel has let go of all I/O on it.
-    pub(crate) fn close(&mut self, id: DeviceId) {
+    /// Closes a device when the kernel has let go of all I/O on it. If it hangs, nobody waits for
+    /// that: its I/O is given up.
+    pub(crate) fn close(&mut self, arena: &mut Arena, id: DeviceId) {
         let Some(index) = self.find(id) else { return };
         if let Some(member) = &mut self.members[usize::from(index.0)] {
             member.released = true;
+        }
+        if self.silence.has_told(index.0) {
+            self.give_up_on(index, arena);
         }
         self.close_if_idle(index);
     }
@@ -308,19 +318,23 @@ impl Ring {
         self.done.pop_front()
     }
 
-    /// Takes in what the kernel and the models have ended, and gives up what takes too long.
+    /// Takes in what the kernel and the models have ended, and finds out who hangs.
     pub(crate) fn reap(&mut self, now: Instant, arena: &mut Arena) {
         self.take_completions(now, arena);
         if self.drives.next().is_some_and(|next| next <= now) {
             self.poll_drives(now, arena);
         }
-        self.give_up_before(now, arena);
+        if self.expiry.is_some_and(|expiry| expiry <= now) || !self.silence.is_over() {
+            self.listen_to_members(now, arena);
+        }
     }
 
     /// Takes in what the kernel has completed, and gives up all that it has not.
     pub(crate) fn give_up_all(&mut self, now: Instant, arena: &mut Arena) {
         self.take_completions(now, arena);
-        self.give_up_before(Instant(u64::MAX), arena);
+        for index in 0..self.members.len() {
+            self.give_up_on(MemberIndex(index as u16), arena);
+        }
     }
 
     /// When [`Ring::reap`] wants to be called at the latest.
@@ -371,15 +385,6 @@ impl Ring {
         }
     }
 
-    fn give_up_before(&mut self, now: Instant, arena: &mut Arena) {
-        if self.expiry.is_some_and(|expiry| expiry <= now) {
-            while let Some(id) = self.ops.expire(now) {
-                self.give_up(id, arena);
-            }
-            self.expiry = self.ops.deadline();
-        }
-    }
-
     fn find(&self, id: DeviceId) -> Option<MemberIndex> {
         let here = |m: &Option<Member>| m.as_ref().is_some_and(|m| m.id == id && !m.released);
         self.members.iter().position(here).map(|index| MemberIndex(index as u16))
@@ -399,9 +404,9 @@ impl Ring {
         if let Some(member) = &mut self.members[usize::from(index.0)] {
             member.in_flight += 1;
         }
-        let deadline = now + self.config.io_timeout;
-        self.expiry = Some(self.expiry.map_or(deadline, |expiry| expiry.min(deadline)));
-        let id = self.ops.add(io, index, kind, deadline);
+        let silent = now + self.silence.patience();
+        self.expiry = Some(self.expiry.map_or(silent, |expiry| expiry.min(silent)));
+        let id = self.ops.add(io, index, kind, now);
         let op = self.ops.get(id);
         op.offset = at.0 * BLOCK_BYTES as u64;
         op.bytes = blocks as usize * BLOCK_BYTES;
@@ -486,8 +491,7 @@ impl Ring {
     fn finish(&mut self, now: Instant, id: OpId, result: Result<(), IoError>, arena: &mut Arena) {
         let op = self.ops.get(id);
         if result.is_ok() {
-            let began =
-                Instant(op.deadline.0.saturating_sub(self.config.io_timeout.as_nanos() as u64));
+            let began = op.began;
             if let Model::Ended(ended) = op.model {
                 self.drives.count(op, began, ended, now);
             }
@@ -499,13 +503,8 @@ impl Ring {
         self.retire(id, arena);
     }
 
-    /// Gives up an op that has become an orphan.
-    fn give_up(&mut self, id: OpId, arena: &mut Arena) {
-        let op = self.ops.get(id);
-        for &piece in &op.pieces {
-            arena.orphan(piece);
-        }
-        self.done.push_back((op.io, Err(IoError::Gone)));
+    /// Asks the kernel to let go of an op.
+    fn cancel(&mut self, id: OpId) {
         let cancel = opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED);
         // SAFETY: it names no memory.
         unsafe { self.entries.push(cancel) };

@@ -168,7 +168,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         name: args.name,
         wait: args.wait,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
-        host: HostConfig::default(),
+        host: HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() },
         policy: args.policy,
         fronts: FrontConfig {
             nbd: args.nbd.is_some() || none_asked,

@@ -103,8 +103,18 @@ pub enum IoError {
     Medium,
     /// The device is full (ENOSPC on a sparse file).
     NoSpace,
-    /// The device is gone, or has not answered in time.
+    /// The device is gone.
     Gone,
+    /// The device has not answered in time, and is given up.
+    TimedOut,
+}
+
+impl IoError {
+    /// Whether there is nothing to be hoped for from the device.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Gone | Self::TimedOut)
+    }
 }
 
 /// What the host tells the engine.
@@ -112,8 +122,8 @@ pub enum IoError {
 pub enum Input {
     /// A user's request. The tag must be free.
     Request(Request),
-    /// An I/O has ended. After an error of [`IoError::Gone`] by timeout the host makes sure that
-    /// the device never touches the memory again.
+    /// An I/O has ended. After [`IoError::TimedOut`] the host makes sure that the device never touches
+    /// the memory again.
     IoDone {
         /// Which.
         id: IoId,
@@ -124,6 +134,10 @@ pub enum Input {
     Computed(super::JobId),
     /// A device has gone without an I/O telling (hot-unplug).
     DeviceGone(DeviceId),
+    /// These members and no others have not answered for too long. If the others make up for all of
+    /// them, they are taken out of service; their I/O has to end, by [`IoError::TimedOut`], after
+    /// [`Action::Release`]. If not, they are waited for.
+    Hung(Set),
     /// These members and no others are busy now: each I/O on them may take long. What is made of it
     /// is up to the [policy](super::Place).
     Busy(Set),
@@ -287,6 +301,20 @@ pub enum Note {
     },
     /// A write met an error that redundancy can't make up for; the array takes no more writes.
     ArrayFailed,
+    /// A member does not answer, and can't be spared: whoever needs it waits.
+    MemberHangs {
+        /// Which.
+        member: MemberId,
+        /// Its device.
+        device: DeviceId,
+    },
+    /// A member that was waited for answers again.
+    MemberAnswers {
+        /// Which.
+        member: MemberId,
+        /// Its device.
+        device: DeviceId,
+    },
     /// A block could not be read and was rewritten from redundancy.
     BlocksRepaired {
         /// Whose.
@@ -427,6 +455,8 @@ pub struct MemberStatus {
     pub read_errors: u64,
     /// Write errors since the start.
     pub write_errors: u64,
+    /// It does not answer, and is waited for.
+    pub hangs: bool,
     /// What went around it.
     pub avoided: Avoided,
 }

@@ -1,7 +1,8 @@
 //! Members that fail, devices that go, and what operators ask for.
 //!
 //! Invariants: a member is taken out of service only while the others make up for it; whoever is
-//! out of service is never read or written again under its device's number.
+//! out of service is never read or written again under its device's number. Members that hang are
+//! waited for as long as they can't all be spared.
 
 use alloc::vec::Vec;
 
@@ -10,7 +11,7 @@ use super::{
     Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
 };
 use crate::meta::{DeviceUuid, Policy, PolicyName, SPARES_MAX, SlotState};
-use crate::units::{DeviceId, MemberId};
+use crate::units::{DeviceId, MemberId, Set};
 
 impl Engine {
     /// Whether the others make up for a member.
@@ -54,8 +55,8 @@ impl Engine {
             return true;
         }
         let m = &mut self.members[member.index()];
-        m.unreadable |= why == IoError::Gone;
-        let broken = self.geo.redundancy() > 0 || why == IoError::Gone;
+        m.unreadable |= why.is_final();
+        let broken = self.geo.redundancy() > 0 || why.is_final();
         if broken && !core::mem::replace(&mut m.unwritable, true) {
             out.push(Action::Note(Note::ArrayFailed));
         }
@@ -65,8 +66,43 @@ impl Engine {
         false
     }
 
+    /// Some members don't answer, all others do. They are given up together or not at all: what has
+    /// stopped more of them than can be spared may pass, and then all of them are needed.
+    pub(super) fn set_hung(&mut self, hung: Set, out: &mut Vec<Action>) {
+        let before = self.hung();
+        for (index, m) in self.members.iter_mut().enumerate() {
+            m.hangs = hung.has(index) && m.device.is_some();
+        }
+        self.fail_the_hung(out);
+        for (index, m) in self.members.iter().enumerate() {
+            let (member, Some(device)) = (MemberId(index as u8), m.device) else { continue };
+            match (before.has(index), m.hangs) {
+                (false, true) => out.push(Action::Note(Note::MemberHangs { member, device })),
+                (true, false) => out.push(Action::Note(Note::MemberAnswers { member, device })),
+                (true, true) | (false, false) => {}
+            }
+        }
+    }
+
+    /// The members that don't answer.
+    fn hung(&self) -> Set {
+        let hung = self.members.iter().enumerate().filter(|(_, m)| m.hangs);
+        hung.fold(Set::EMPTY, |set, (index, _)| set.with(index))
+    }
+
+    fn fail_the_hung(&mut self, out: &mut Vec<Action>) {
+        let hung = self.hung();
+        if self.serving().minus(hung).len() < self.geo.members() - self.geo.redundancy() {
+            return;
+        }
+        for index in (0..self.members.len()).filter(|&index| hung.has(index)) {
+            self.fail(MemberId(index as u8), Some(IoError::TimedOut), out);
+        }
+    }
+
     /// Takes members out of service that don't do their work and can be spared by now.
     pub(super) fn fail_the_useless(&mut self, out: &mut Vec<Action>) {
+        self.fail_the_hung(out);
         for index in 0..self.members.len() {
             let (member, m) = (MemberId(index as u8), self.members[index]);
             if (m.unwritable || m.unreadable) && self.can_spare(member) {
@@ -82,7 +118,7 @@ impl Engine {
         slot.state = SlotState::Failed;
         slot.since = seconds;
         let m = &mut self.members[member.index()];
-        (m.unreadable, m.unwritable) = (false, false);
+        (m.unreadable, m.unwritable, m.hangs) = (false, false, false);
         let Some(device) = m.device.take() else {
             return;
         };

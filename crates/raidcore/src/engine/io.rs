@@ -146,11 +146,11 @@ impl Engine {
         match (result, op.member) {
             (Ok(()), _) | (_, None) => self.landed(id, index),
             (Err(_), Some(_)) if !self.is_current(&op) => self.jobs[id].replan = true,
-            (Err(why), Some(member)) if why == IoError::Gone || replays => {
+            (Err(why), Some(member)) if why.is_final() || replays => {
                 if replays {
                     self.journal.pass_copy_by(member);
                 }
-                if why == IoError::Gone {
+                if why.is_final() {
                     self.read_failed(member, why, out);
                 } else {
                     self.members[member.index()].read_errors += 1;

@@ -114,6 +114,8 @@ struct Member {
     unreadable: bool,
     /// Writes fail although no other member can stand in.
     unwritable: bool,
+    /// It does not answer although no other member can stand in.
+    hangs: bool,
     read_errors: u64,
     write_errors: u64,
     /// Reads that went around it while it was busy, and writes that were staged because of it.
@@ -269,6 +271,7 @@ impl Engine {
             Input::IoDone { id, result } => self.io_done(id, result, out),
             Input::Computed(job) => self.computed(job),
             Input::DeviceGone(device) => self.device_gone(device, out),
+            Input::Hung(members) => self.set_hung(members, out),
             Input::Busy(members) => self.set_busy(members),
             Input::Command { number, command } => self.command(number, command, out),
             Input::Tick => {}

@@ -41,6 +41,7 @@ impl Engine {
             since: slot.since,
             read_errors: m.read_errors,
             write_errors: m.write_errors,
+            hangs: m.hangs,
             avoided: m.avoided,
         })
     }

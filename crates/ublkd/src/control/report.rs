@@ -152,6 +152,9 @@ pub struct MemberReport {
     pub read_errors: u64,
     /// Write errors since the start.
     pub write_errors: u64,
+    /// It does not answer, and is waited for.
+    #[serde(default)]
+    pub hangs: bool,
     /// If it is a modelled SSD, how that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashReport>,
@@ -270,6 +273,7 @@ impl ArrayReport {
             since: m.since,
             read_errors: m.read_errors,
             write_errors: m.write_errors,
+            hangs: m.hangs,
             flash: m.device.and_then(flash),
         });
         let spare = |&device: &DeviceId| SpareReport { path: path(device) };
@@ -363,6 +367,13 @@ impl ArrayReport {
                 format!(
                     "give the array a new device: `evenkeel disk replace {name} {number} PATH`"
                 ),
+            ),
+            MemberState::Up | MemberState::Rebuilding if member.hangs => (
+                format!("member {number}{path} does not answer, and who needs it waits"),
+                None,
+                "bring the device back (cables, power, the network, the kernel's log): nothing is \
+                 lost, and nothing fails meanwhile"
+                    .into(),
             ),
             MemberState::Rebuilding => (
                 format!("member {number}{path} is being rebuilt"),
@@ -481,9 +492,18 @@ pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) 
                 None => "as told",
                 Some(IoError::Medium) => "it failed to read or write",
                 Some(IoError::NoSpace) => "no space is left behind it",
-                Some(IoError::Gone) => "it is gone, smaller than it was, or does not answer",
+                Some(IoError::Gone) => "it is gone, or smaller than it was",
+                Some(IoError::TimedOut) => "it does not answer",
             };
             format!("member {}{} was taken out of service: {why}", member.0, named(device))
+        }
+        Note::MemberHangs { member, device } => format!(
+            "member {}{} does not answer, and can't be spared: who needs it waits",
+            member.0,
+            named(device)
+        ),
+        Note::MemberAnswers { member, device } => {
+            format!("member {}{} answers again", member.0, named(device))
         }
         Note::ArrayFailed => {
             "more failed than the redundancy makes up for: no more writes are taken".to_owned()

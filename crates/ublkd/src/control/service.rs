@@ -138,10 +138,12 @@ impl Service {
             let text = describe(&event.note, |device| self.host.device_path(device));
             match event.note {
                 Note::ArrayFailed => tracing::error!("{text}"),
-                Note::MemberFailed { .. } | Note::BlocksWrong { .. } | Note::Mismatch { .. } => {
-                    tracing::warn!("{text}");
-                }
+                Note::MemberFailed { .. }
+                | Note::MemberHangs { .. }
+                | Note::BlocksWrong { .. }
+                | Note::Mismatch { .. } => tracing::warn!("{text}"),
                 Note::BlocksRepaired { .. }
+                | Note::MemberAnswers { .. }
                 | Note::PassStarted(_)
                 | Note::PassEnded(..)
                 | Note::SpareActivated { .. }

@@ -198,6 +198,9 @@ impl Data {
     fn take_in(&mut self) {
         self.now = now();
         self.ring.reap(self.now, &mut self.arena);
+        if let Some(devices) = self.ring.next_hung() {
+            self.hung(&devices);
+        }
         while let Some((id, result)) = self.ring.next_done() {
             self.steering.ended(self.now, id, result.is_ok());
             self.feed(Input::IoDone { id, result });
@@ -238,6 +241,18 @@ impl Data {
         let result = self.ring.submit_and_sleep(limit);
         bell.unpark();
         result
+    }
+
+    /// These devices do not answer any more, all others do.
+    fn hung(&mut self, devices: &[DeviceId]) {
+        let mut hung = Set::EMPTY;
+        for &device in devices {
+            match self.engine.members().find(|m| m.device == Some(device)) {
+                Some(member) => hung = hung.with(member.member.index()),
+                None => self.ring.give_up(&mut self.arena, device),
+            }
+        }
+        self.feed(Input::Hung(hung));
     }
 
     fn request(&mut self, tag: Tag, asked: Submit, asker: InFlight) {
@@ -367,7 +382,7 @@ impl Data {
             Some(Asker::Command(answer)) => reply(answer, result.map_err(HostError::from)),
             Some(Asker::Add(device, answer)) => {
                 if result.is_err() {
-                    self.ring.close(device);
+                    self.ring.close(&mut self.arena, device);
                 }
                 reply(answer, result.map(|()| device).map_err(HostError::from));
             }
@@ -406,7 +421,7 @@ impl Data {
             Action::Complete { tag, result } => self.complete(tag, result),
             Action::Answer { number, result } => self.answer(number, result),
             Action::Note(note) => self.note(note),
-            Action::Release(device) => self.ring.close(device),
+            Action::Release(device) => self.ring.close(&mut self.arena, device),
         }
     }
 

@@ -132,7 +132,7 @@ impl Resident for Checker {
         lane.buffer = Some(buffer);
         (lane.op, lane.lba) = match lane.op {
             Op::Write => (Op::Read, lane.lba),
-            _ => (Op::Write, lane.lba + LANES),
+            Op::Read | Op::Flush | Op::Discard | Op::WriteZeroes => (Op::Write, lane.lba + LANES),
         };
         Some(self.command(number))
     }
@@ -168,7 +168,8 @@ fn a_stop_lets_a_resident_go() {
     let (volume, host) = array();
     let (checker, hears) = Checker::new(&volume, volume.blocks());
     host.admit(checker).wait().unwrap();
-    hears.recv().unwrap();
+    let (_, _, first, _) = hears.recv().unwrap();
+    assert_eq!(first, Ok(()));
     host.stop().wait().unwrap();
     // Until it is dropped.
     let mut results = hears.iter().map(|(_, _, result, _)| result);

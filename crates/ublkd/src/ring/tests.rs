@@ -88,32 +88,58 @@ fn more_io_than_the_queue_holds_is_carried_out() {
     }
 }
 
-#[test]
-fn a_device_that_does_not_answer_is_given_up_and_let_go_of() {
-    // A pipe that nobody writes to never answers.
+/// A read of a pipe that nobody writes to, which never answers; told that the device hangs.
+fn hung() -> (World, Buffer, io::PipeWriter) {
     let (reader, writer) = io::pipe().unwrap();
     let mut world = world(File::from(std::os::fd::OwnedFd::from(reader)));
     let mut buffer = world.buffers(1).remove(0);
     buffer.fill(7);
-    let memory = buffer.as_ptr();
     let io = (IoId(1), DEVICE);
     let (arena, to) = (&mut world.arena, mem(buffer.tag()));
     world.ring.read(Instant::ORIGIN, arena, io, to, (Pba(0), 1));
     world.ring.submit().unwrap();
-    world.ring.reap(Instant::ORIGIN, &mut world.arena);
+    for half in [Duration::ZERO, LIMIT / 2] {
+        world.ring.reap(Instant::ORIGIN + half, &mut world.arena);
+        assert_eq!(world.ring.deadline(), Some(Instant::ORIGIN + half + LIMIT / 2));
+        assert_eq!(world.ring.next_hung(), None);
+    }
+    world.ring.reap(Instant::ORIGIN + LIMIT, &mut world.arena);
+    assert_eq!(world.ring.next_hung(), Some(vec![DEVICE]));
+    assert_eq!(world.ring.next_hung(), None, "it is told once");
+    assert_eq!(world.ring.deadline(), None);
     assert_eq!(world.ring.next_done(), None);
-    assert_eq!(world.ring.deadline(), Some(Instant::ORIGIN + LIMIT));
+    (world, buffer, writer)
+}
 
-    let late = Instant::ORIGIN + LIMIT;
+#[test]
+fn a_device_that_hangs_is_waited_for() {
+    let (mut world, buffer, mut writer) = hung();
+    let memory = buffer.as_ptr();
+    let late = Instant::ORIGIN + 9 * LIMIT;
     world.ring.reap(late, &mut world.arena);
-    assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::Gone))));
-    assert_ne!(buffer.as_ptr(), memory, "the device may still write there");
-    assert!(buffer.iter().all(|&byte| byte == 7), "the content stays");
-
-    world.ring.close(DEVICE);
-    while world.ring.members[0].is_some() {
+    assert_eq!(world.ring.next_done(), None);
+    io::Write::write_all(&mut writer, &[8; BLOCK_BYTES]).unwrap();
+    while world.ring.ops.flying() > 0 {
         world.ring.submit_and_sleep(None).unwrap();
         world.ring.reap(late, &mut world.arena);
+    }
+    assert_eq!(world.ring.next_done(), Some((IoId(1), Ok(()))));
+    assert_eq!(world.ring.next_hung(), Some(vec![]));
+    assert_eq!(buffer.as_ptr(), memory);
+    assert!(buffer.iter().all(|&byte| byte == 8));
+}
+
+#[test]
+fn a_device_that_hangs_is_let_go_of() {
+    let (mut world, buffer, writer) = hung();
+    let memory = buffer.as_ptr();
+    world.ring.close(&mut world.arena, DEVICE);
+    assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::TimedOut))));
+    assert_ne!(buffer.as_ptr(), memory, "the device may still write there");
+    assert!(buffer.iter().all(|&byte| byte == 7), "the content stays");
+    while world.ring.members[0].is_some() {
+        world.ring.submit_and_sleep(None).unwrap();
+        world.ring.reap(Instant::ORIGIN + LIMIT, &mut world.arena);
     }
     assert_eq!(world.ring.next_done(), None, "it is told once");
     assert_eq!(world.ring.outstanding(), 0);
@@ -143,9 +169,27 @@ fn a_command_completes_by_its_place_and_number() {
 }
 
 #[test]
+fn a_device_that_hangs_when_nobody_needs_it_is_given_up() {
+    let (reader, writer) = io::pipe().unwrap();
+    let mut world = world(File::from(std::os::fd::OwnedFd::from(reader)));
+    let buffer = world.buffers(1).remove(0);
+    let (arena, to) = (&mut world.arena, mem(buffer.tag()));
+    world.ring.read(Instant::ORIGIN, arena, (IoId(1), DEVICE), to, (Pba(0), 1));
+    world.ring.submit().unwrap();
+    world.ring.close(&mut world.arena, DEVICE);
+    for half in 0..3 {
+        assert_eq!(world.ring.next_done(), None);
+        world.ring.reap(Instant::ORIGIN + half * LIMIT / 2, &mut world.arena);
+    }
+    assert_eq!(world.ring.next_hung(), Some(vec![]));
+    assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::TimedOut))));
+    drop(writer);
+}
+
+#[test]
 fn io_on_a_device_that_is_closed_fails_at_once() {
     let mut world = world(tempfile::tempfile().unwrap());
-    world.ring.close(DEVICE);
+    world.ring.close(&mut world.arena, DEVICE);
     world.ring.flush(Instant::ORIGIN, &world.arena, (IoId(1), DEVICE));
     assert!(world.ring.has_done());
     assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::Gone))));
@@ -188,7 +232,7 @@ fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
     let reports = world.ring.flash_reports(Instant::ORIGIN + LIMIT);
     let [(DEVICE, report)] = &reports[..] else { panic!("{reports:?}") };
     assert_eq!((report.writes.count, report.drive.pages_written), (1, 1));
-    world.ring.close(DEVICE);
+    world.ring.close(&mut world.arena, DEVICE);
     assert!(world.ring.members[0].is_none());
     drop(world);
     let stored = flash::load(&dir.path().join("a"), 1 << 18).unwrap().expect("a state");

@@ -301,7 +301,7 @@ impl Engine {
     ) {
         self.copies.written(number, result.is_ok());
         if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
-            if why == IoError::Gone || self.can_spare(member) {
+            if why.is_final() || self.can_spare(member) {
                 self.write_failed(member, why, out);
             } else {
                 // Nothing is lost with a copy.

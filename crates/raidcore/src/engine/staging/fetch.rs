@@ -234,7 +234,7 @@ impl Engine {
     ) {
         let before = self.jobs[id].outstanding;
         if let (Err(why), Some(member)) = (result, op.member) {
-            if why == IoError::Gone && self.is_current(&op) {
+            if why.is_final() && self.is_current(&op) {
                 self.read_failed(member, why, out);
             } else {
                 self.members[member.index()].read_errors += 1;

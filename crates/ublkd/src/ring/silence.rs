@@ -1,0 +1,163 @@
+//! Who does not answer.
+//!
+//! A member whose I/O has been with the kernel for half of the limit is silent. Who is silent is told
+//! when that has not changed for the other half: what stops several members is told of all of them
+//! at once, and nobody is told of while others begin to answer, or to be silent. Nor does it count
+//! that time jumps, as it does when a machine is stopped for a while.
+//!
+//! Invariant: between two tellings, what was told last stands.
+
+use std::time::Duration;
+
+use det::Instant;
+use raidcore::engine::IoError;
+use raidcore::units::DeviceId;
+
+use super::{MEMBERS, MemberIndex, Ring};
+use crate::arena::Arena;
+
+/// Members, by their [index](super::MemberIndex).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Members(u128);
+
+const _: () = assert!(MEMBERS <= u128::BITS);
+
+impl Members {
+    pub(crate) fn insert(&mut self, index: u16) {
+        self.0 |= 1 << index;
+    }
+
+    pub(crate) fn has(self, index: u16) -> bool {
+        self.0 >> index & 1 != 0
+    }
+}
+
+/// See the [module](self).
+pub(super) struct Silence {
+    half: Duration,
+    silent: Members,
+    /// Since when just these are.
+    since: Instant,
+    told: Members,
+}
+
+impl Silence {
+    /// Nobody is silent.
+    pub(super) fn new(limit: Duration) -> Self {
+        let none = Members::default();
+        Self { half: limit / 2, silent: none, since: Instant::ORIGIN, told: none }
+    }
+
+    /// How long an I/O takes before its member is silent.
+    pub(super) fn patience(&self) -> Duration {
+        self.half
+    }
+
+    /// These are silent now. Returns who is to be told of, if that is not what was told last.
+    pub(super) fn look(&mut self, now: Instant, silent: Members) -> Option<Members> {
+        if silent != self.silent {
+            (self.silent, self.since) = (silent, now);
+        }
+        let settled = silent == Members::default() || self.since + self.half <= now;
+        (settled && silent != self.told).then(|| {
+            self.told = silent;
+            silent
+        })
+    }
+
+    /// When to look again at the latest, as long as nobody else becomes silent.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        (self.silent != self.told).then(|| self.since + self.half)
+    }
+
+    /// Whether there is somebody to look after.
+    pub(super) fn is_over(&self) -> bool {
+        self.silent == Members::default() && self.told == Members::default()
+    }
+
+    /// Whether it was told of a member.
+    pub(super) fn has_told(&self, index: u16) -> bool {
+        self.told.has(index)
+    }
+}
+
+impl Ring {
+    /// The devices that hang, if these are others than before: they have I/O that does not end. It
+    /// goes on unless it is [given up](Self::give_up), or the device [closed](Self::close).
+    pub(crate) fn next_hung(&mut self) -> Option<Vec<DeviceId>> {
+        let hung = self.hung.take()?;
+        let members = (0..).zip(&self.members).filter(|&(index, _)| hung.has(index));
+        let members = members.filter_map(|(_, member)| member.as_ref());
+        Some(members.filter(|member| !member.released).map(|member| member.id).collect())
+    }
+
+    /// Gives up the I/O on a device that hangs.
+    pub(crate) fn give_up(&mut self, arena: &mut Arena, id: DeviceId) {
+        if let Some(index) = self.find(id) {
+            self.give_up_on(index, arena);
+        }
+    }
+
+    /// Finds out who hangs, and gives up those who are to be closed.
+    pub(super) fn listen_to_members(&mut self, now: Instant, arena: &mut Arena) {
+        let patience = self.silence.patience();
+        let before = now.0.checked_sub(patience.as_nanos() as u64).map(Instant);
+        let (silent, oldest) = self.ops.oldest(before);
+        if let Some(hung) = self.silence.look(now, silent) {
+            self.hung = Some(hung);
+            for index in 0..self.members.len() {
+                let released = self.members[index].as_ref().is_some_and(|member| member.released);
+                if released && hung.has(index as u16) {
+                    self.give_up_on(MemberIndex(index as u16), arena);
+                }
+            }
+        }
+        let next = oldest.map(|oldest| oldest + patience);
+        self.expiry = next.into_iter().chain(self.silence.deadline()).min();
+    }
+
+    /// Gives up all that a member has not ended.
+    pub(super) fn give_up_on(&mut self, member: MemberIndex, arena: &mut Arena) {
+        while let Some(id) = self.ops.give_up(member) {
+            let op = self.ops.get(id);
+            for &piece in &op.pieces {
+                arena.orphan(piece);
+            }
+            self.done.push_back((op.io, Err(IoError::TimedOut)));
+            self.cancel(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ORIGIN + Duration::from_secs(seconds)
+    }
+
+    fn members(indices: &[u16]) -> Members {
+        let mut members = Members::default();
+        indices.iter().for_each(|&index| members.insert(index));
+        members
+    }
+
+    #[test]
+    fn who_is_silent_is_told_once_when_it_has_stayed_the_same() {
+        let mut silence = Silence::new(Duration::from_secs(30));
+        assert!(silence.is_over());
+        assert_eq!(silence.look(at(15), members(&[1])), None);
+        assert_eq!(silence.look(at(16), members(&[1, 3])), None);
+        assert_eq!(silence.deadline(), Some(at(31)));
+        assert_eq!(silence.look(at(30), members(&[1, 3])), None);
+        assert_eq!(silence.look(at(31), members(&[1, 3])), Some(members(&[1, 3])));
+        assert_eq!(silence.deadline(), None);
+        assert_eq!(silence.look(at(90), members(&[1, 3])), None);
+        // What has stopped both of them passes.
+        assert_eq!(silence.look(at(91), members(&[3])), None);
+        assert!(silence.has_told(1), "nothing else was told yet");
+        assert_eq!(silence.look(at(92), members(&[])), Some(members(&[])));
+        assert!(silence.is_over());
+    }
+}
