@@ -131,6 +131,21 @@ kill_daemon() {
     daemon=''
 }
 
+# Waits until the array says so of itself.
+until_status() {
+    while ! evenkeel status tank | grep -q "$1"; do
+        sleep 0.1
+    done
+}
+
+# No mismatch, and no member missing.
+whole() {
+    evenkeel rebuild status tank --wait >/run/status || true
+    grep -q "state: online" /run/status || fail "$(</run/status)"
+    evenkeel scrub start tank --wait >/run/status || true
+    grep -q "found 0 mismatches" /run/status || fail "$(</run/status)"
+}
+
 # The devices of the driver.
 no_device_left() {
     local left

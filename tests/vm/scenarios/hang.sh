@@ -1,0 +1,81 @@
+# members that hang: given up if the others make up for them, waited for if not
+hang() { dmsetup suspend --noflush --nolockfs "member$1"; }
+answer() { dmsetup resume "member$1"; }
+
+# Takes the member at INDEX alone, if nobody else has it.
+claim() { dmsetup create claimed --table "0 8 linear /dev/mapper/member$1 0"; }
+
+# Waits until nobody has the member at INDEX.
+until_free() {
+    until claim "$1" 2>/dev/null; do
+        sleep 0.1
+    done
+    dmsetup remove claimed
+}
+
+null_members 5 64
+spare=${members[4]}
+unset 'members[4]'
+for member in 0 1 2; do
+    map_member "$member" "0 %s linear %d 0"
+done
+create --level raid5 >/dev/null
+start --io-timeout=6s
+evenkeel rebuild status tank --wait >/dev/null
+
+say "one hangs under load: a spare takes its place"
+evenkeel disk add tank "$spare" >/dev/null
+verify --bs=16k --size=12M --iodepth=8 --verify_backlog=16 &
+load=$!
+under_load "$load" 50
+hang 1
+wait "$load"
+until_status "member 1 .*was taken out of service: it does not answer"
+whole
+verify --bs=16k --size=12M --iodepth=8 --randseed=2
+
+say "nobody can have it while it has not ended what was given up"
+refused "busy" claim 1
+answer 1
+until_free 1
+evenkeel disk add tank "${members[1]}" --force >/dev/null
+# What it had been given is written by now.
+verify --bs=16k --size=12M --iodepth=8 --randseed=2 --verify_only
+whole
+
+say "two hang under load: they are waited for, and nothing fails"
+evenkeel disk remove tank "${members[1]}" >/dev/null
+verify --bs=16k --size=8M --iodepth=8 --verify_backlog=16 --randseed=3 &
+load=$!
+under_load "$load" 50
+hang 0
+hang 2
+until_status "member 0 .*does not answer"
+until_status "member 2 .*does not answer"
+until_status "state: online"
+before=$(written)
+sleep 7
+same "the writes completed" "$(written)" "$before"
+until_status "state: online"
+answer 0
+answer 2
+wait "$load"
+until_status "member 2 .*answers again"
+whole
+
+say "a stop does not wait for who was given up"
+verify --bs=16k --size=1M --iodepth=8 --randseed=4 &
+load=$!
+under_load "$load" 10
+hang 2
+wait "$load"
+until_status DEGRADED
+stop
+answer 2
+until_free 2
+members[1]=$spare
+start
+until_status "member 2 is out of service"
+verify --bs=16k --size=1M --iodepth=8 --randseed=4 --verify_only
+stop
+no_device_left
