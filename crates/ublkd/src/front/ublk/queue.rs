@@ -201,7 +201,7 @@ mod tests {
             shared.write_all_at(&sectors.to_ne_bytes(), at + 4).expect("a write");
             shared.write_all_at(&start.to_ne_bytes(), at + 8).expect("a write");
         }
-        let descriptors = Descriptors::map(shared.as_fd(), 3, DEPTH).expect("a mapping");
+        let descriptors = Descriptors::map(shared.as_fd(), 0, DEPTH).expect("a mapping");
         let null = Arc::new(OwnedFd::from(File::open("/dev/null").expect("/dev/null")));
         let (queue, served) = Queue::with_descriptors(null, descriptors, 3, buffers);
         World { queue, served, volume }
