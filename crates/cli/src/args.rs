@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod lab;
+mod plan;
 mod staging;
 
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
 };
+pub(crate) use plan::{PlanAction, SwanArgs};
 pub(crate) use staging::staging;
 
 const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
@@ -109,6 +111,11 @@ pub(crate) enum Command {
     Lab {
         #[command(subcommand)]
         action: LabAction,
+    },
+    /// Find out how large an array has to be
+    Plan {
+        #[command(subcommand)]
+        action: PlanAction,
     },
     /// Build an array on modelled SSDs, break it, mend it, and check every byte
     Demo(DemoArgs),

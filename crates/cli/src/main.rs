@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Examine { members, .. } => commands::examine(&members, output),
         Command::Simulate(args) => commands::simulate(&args, output),
         Command::Lab { action } => lab::lab(&action, output),
+        Command::Plan { action } => lab::plan(&action, output),
         Command::Demo(args) => demo::run(&args, output),
     };
     match done {

@@ -9,6 +9,7 @@ pub mod experiment;
 pub mod judge;
 pub mod measure;
 mod pages;
+pub mod plan;
 pub mod report;
 pub mod results;
 pub mod run;

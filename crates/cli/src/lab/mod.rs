@@ -1,6 +1,7 @@
 //! `evenkeel lab`: arrays and SSDs in virtual time.
 
 mod judged;
+mod plan;
 mod run;
 mod ssd;
 mod table;
@@ -13,6 +14,8 @@ mod written;
 use std::process::ExitCode;
 
 use anyhow::Result;
+
+pub(crate) use plan::plan;
 
 use crate::args::{LabAction, TraceAction};
 use crate::output::Output;

@@ -177,3 +177,14 @@ fn mistakes_are_told() {
         assert_eq!(world.run(line).code, 2, "{line}");
     }
 }
+
+#[test]
+fn a_swan_is_planned_as_in_the_paper() {
+    let world = World::new();
+    let text = world.run("plan swan --throughput 100M --measured 4000,19.5,15.6").done();
+    for words in ["4 groups of 2 members", "Eq 1", "3.05", "1.86"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    world.run("plan swan --throughput 100M --measured 4000,19.5").failed(&["three times"]);
+    world.run("plan swan --throughput 100M --profile nothing").failed(&["nothing"]);
+}

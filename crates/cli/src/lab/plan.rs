@@ -1,0 +1,119 @@
+//! `evenkeel plan`: how large an array has to be.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use flashsim::Profile;
+use lab::plan::{SegmentTimes, Swan};
+use raidcore::units::BLOCK_BYTES;
+use serde_json::{Value, json};
+
+use super::table::Table;
+use crate::args::{PlanAction, SwanArgs};
+use crate::output::Output;
+
+/// The utilisations that are told besides the one that is asked for.
+const USED: [f64; 7] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+
+pub(crate) fn plan(action: &PlanAction, output: Output) -> Result<ExitCode> {
+    match action {
+        PlanAction::Swan(args) => swan(args, output),
+    }
+}
+
+fn swan(args: &SwanArgs, output: Output) -> Result<ExitCode> {
+    if args.segment.blocks() == 0 || args.throughput.0 == 0 {
+        bail!("a segment has at least 4 KiB, and a throughput is more than nothing");
+    }
+    let times = times(args)?;
+    let rate = args.segment.0 as f64 / times.write;
+    let throughput = args.throughput.0 as f64;
+    let with = |used: f64| Swan::new(&times, used, throughput, rate, args.parity);
+    let asked = with(args.used);
+    let table: Vec<Swan> = USED.map(with).into();
+    let value = json!({
+        "times_us": {
+            "erase": times.erase * 1e6,
+            "write": times.write * 1e6,
+            "read": times.read * 1e6,
+        },
+        "member_bytes_per_s": rate,
+        "plan": swan_json(&asked),
+        "table": table.iter().map(swan_json).collect::<Value>(),
+    });
+    output.result(&value, || text(args, &times, &asked, &table));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The SSD's times for its part of a segment.
+fn times(args: &SwanArgs) -> Result<SegmentTimes> {
+    let Some(measured) = &args.measured else {
+        let known = flashsim::profile::BUILTIN.iter().any(|known| known.name == args.profile);
+        let profile = match known {
+            true => Profile::builtin(&args.profile)?,
+            false => Profile::load(Path::new(&args.profile))?,
+        };
+        return Ok(SegmentTimes::of_profile(&profile, args.segment.0));
+    };
+    let [erase, write, read] = measured[..] else {
+        bail!("--measured takes three times: 4000,19.5,15.6")
+    };
+    if ![erase, write, read].iter().all(|us| us.is_finite() && *us >= 0.0) || write == 0.0 {
+        bail!("--measured takes times in µs, and writing takes some");
+    }
+    let blocks = u32::try_from(args.segment.0 / BLOCK_BYTES as u64)?;
+    Ok(SegmentTimes::of_blocks(erase * 1e-6, write * 1e-6, read * 1e-6, blocks))
+}
+
+fn text(args: &SwanArgs, times: &SegmentTimes, asked: &Swan, table: &[Swan]) -> String {
+    let mut lines = Table::new([
+        "in use",
+        "live when cleaned",
+        "Eq 1",
+        "without erase",
+        "groups",
+        "SSDs",
+        "users have",
+    ]);
+    for swan in table {
+        lines.row([
+            format!("{:.0}%", 100.0 * swan.used),
+            format!("{:.0}%", 100.0 * swan.victim),
+            format!("{:.2}", swan.equation),
+            format!("{:.2}", swan.without_erase),
+            swan.groups.to_string(),
+            (swan.groups * swan.members).to_string(),
+            format!("{:.0}%", 100.0 * swan.given),
+        ]);
+    }
+    format!(
+        "{} groups of {} members for {} a second with {:.0}% in use: {} SSDs, users have {:.0}% of \
+         their space\n\na segment's part on an SSD takes {:.0} µs to write, {:.0} µs to read, {:.0} \
+         µs to erase\n\n{}\n\nEq 1 is Kim et al.'s (USENIX ATC '19). Groups are its value rounded \
+         up. The paper's own example leaves\nits erase term out; fewer groups than without it are \
+         too few by any reading.",
+        asked.groups,
+        asked.members,
+        args.throughput,
+        100.0 * asked.used,
+        asked.groups * asked.members,
+        100.0 * asked.given,
+        times.write * 1e6,
+        times.read * 1e6,
+        times.erase * 1e6,
+        lines.text(),
+    )
+}
+
+fn swan_json(swan: &Swan) -> Value {
+    json!({
+        "used": swan.used,
+        "victim": swan.victim,
+        "equation": swan.equation,
+        "without_erase": swan.without_erase,
+        "groups": swan.groups,
+        "members": swan.members,
+        "given": swan.given,
+    })
+}
