@@ -1,0 +1,88 @@
+//! Power failures of a real array: what `tests/vm/scenarios/powercut.sh` is made of.
+//!
+//! The array's members are on Linux's dm-log-writes, which logs what it is given in the order in
+//! which it becomes durable. `write` is the array's user. Now and then it asks for a *point*: whoever
+//! runs it stops all members, which is an instant at which the power could have failed, marks their
+//! logs, and lets them go on. `replay` makes what the members may hold if it had failed there, and
+//! `check` compares an array that was started from that with what `write` knew.
+//!
+//! At an instant at which members stand still, each holds all that its log has: that was flushed, or
+//! written with FUA. Then its log is marked (`before`), flushed, and marked again (`at`). What lies
+//! between the marks was written and not flushed, so any of its blocks may be lost.
+
+mod ledger;
+mod log;
+mod replay;
+mod write;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+
+use ledger::Ledger;
+
+#[derive(Parser)]
+enum Command {
+    /// Write to an array; say `point N` on standard output, and go on when a line comes in
+    Write {
+        /// The array
+        disk: PathBuf,
+        /// Where to put what it must hold at each point
+        ledger: PathBuf,
+        /// How many points there are
+        #[arg(long, default_value_t = 20)]
+        points: u32,
+        /// Another number is another run
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Make members as a power failure at a point may leave them
+    Replay {
+        /// At which point
+        #[arg(long)]
+        point: u32,
+        /// Decides what is lost
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// The log of each member, and the file to make of it
+        #[arg(required = true, value_name = "LOG=MEMBER")]
+        members: Vec<String>,
+    },
+    /// Compare an array with what it must hold
+    Check {
+        /// The array
+        disk: PathBuf,
+        /// What was put down by `write`
+        ledger: PathBuf,
+        /// At which point the power failed
+        #[arg(long)]
+        point: u32,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    match Command::parse() {
+        Command::Write { disk, ledger, points, seed } => {
+            write::run(&disk, points, seed)?.store(&ledger)?;
+        }
+        Command::Replay { point, seed, members } => {
+            for (number, member) in (0..).zip(&members) {
+                let (log, to) = member.split_once('=').context("neither a log nor a member")?;
+                let done = replay::run(log.as_ref(), to.as_ref(), point, seed * 64 + number);
+                println!("{member}: {}", done.with_context(|| log.to_owned())?);
+            }
+        }
+        Command::Check { disk, ledger, point } => {
+            let wrong = Ledger::load(&ledger)?.check(&disk, point)?;
+            for each in wrong.iter().take(10) {
+                println!("{each}");
+            }
+            if !wrong.is_empty() {
+                bail!("{} blocks are wrong", wrong.len());
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,49 @@
+# a member is unplugged under load: the array goes on, and takes it back, stale as it is
+# takes: long
+modprobe sd_mod
+modprobe scsi_debug add_host=4 per_host_store=1 dev_size_mb=64 sector_size=4096 physblk_exp=0 \
+    delay=0 lbpu=1
+hosts=()
+for name in $(grep -l scsi_debug /sys/class/scsi_host/host*/proc_name); do
+    hosts+=("${name%/*}")
+done
+# The disk of the adapter at INDEX, as soon as it is there.
+plugged() {
+    local block
+    until block=$(compgen -G "${hosts[$1]}/device/target*/*/block/sd*") && [[ -b /dev/${block##*/} ]]; do
+        sleep 0.1
+    done
+    echo "/dev/${block##*/}"
+}
+for index in 0 1 2 3; do
+    members+=("$(plugged "$index")")
+done
+create --level raid5 >/dev/null
+start
+evenkeel rebuild status tank --wait >/dev/null
+
+for ((round = 1; round <= rounds; round++)); do
+    say "round $round of $rounds"
+    member=$((RANDOM % 4))
+    verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32 \
+        --randseed="$round" &
+    load=$!
+    under_load "$load" $((20 + RANDOM % 100))
+    echo 1 >"/sys/block/${members[member]#/dev/}/device/delete"
+    wait "$load"
+    until_status "wrong: member $member is out of service"
+    until_status DEGRADED
+
+    # Back in its place, perhaps by another name.
+    echo "- - -" >"${hosts[member]}/scan"
+    members[member]=$(plugged "$member")
+    refused "--force" evenkeel disk replace tank "$member" "${members[member]}"
+    verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32 \
+        --randseed="$((round + 100))" &
+    load=$!
+    evenkeel disk replace tank "$member" "${members[member]}" --force --wait >/dev/null
+    wait "$load"
+    whole
+done
+stop
+no_device_left
