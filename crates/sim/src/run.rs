@@ -130,13 +130,9 @@ pub fn run(seed: u64, scenario: &Scenario) -> Result<Summary, Box<Failure>> {
 pub fn trace(
     seed: u64,
     scenario: &Scenario,
-    mut line: impl FnMut(&str) + 'static,
+    line: impl FnMut(&str) + 'static,
 ) -> Result<Summary, Box<Failure>> {
-    let told = RefCell::new(move |at: Instant, what: fmt::Arguments<'_>| {
-        line(&format!("{at:?} {what}"));
-    });
-    let sink: Sink = Rc::new(move |at, what| told.borrow_mut()(at, what));
-    let played = play(Source::seed(seed), scenario, Some(sink));
+    let played = play(Source::seed(seed), scenario, Some(lines(line)));
     played.map_err(|message| failure(seed, scenario, message))
 }
 
@@ -155,15 +151,27 @@ fn failure(seed: u64, scenario: &Scenario, message: String) -> Box<Failure> {
 }
 
 fn play(source: Source, scenario: &Scenario, sink: Option<Sink>) -> Result<Summary, String> {
-    let play = || {
+    caught(|| {
         let mut world = World::new(source, scenario.clone(), sink);
         world.run();
         world.summary()
-    };
+    })
+}
+
+/// Tells all that happens line by line.
+pub(crate) fn lines(mut line: impl FnMut(&str) + 'static) -> Sink {
+    let told = RefCell::new(move |at: Instant, what: fmt::Arguments<'_>| {
+        line(&format!("{at:?} {what}"));
+    });
+    Rc::new(move |at, what| told.borrow_mut()(at, what))
+}
+
+/// What a run comes to, or what a check has found.
+pub(crate) fn caught<T>(play: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(play)).map_err(|panic| message_of(&*panic))
 }
 
-pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without a message").to_owned()

@@ -52,6 +52,17 @@ impl Source {
     }
 
     /// Noise. It is never worth a choice.
+    /// One of several, each as often as its weight says.
+    pub(crate) fn weighted<T: Copy>(&mut self, of: &[(T, u64)]) -> T {
+        let mut at = self.below(of.iter().map(|&(_, weight)| weight).sum());
+        let chosen = of.iter().find(|&&(_, weight)| {
+            let inside = at < weight;
+            at = at.wrapping_sub(weight);
+            inside
+        });
+        chosen.expect("some weight is more than nothing").0
+    }
+
     pub(crate) fn noise(&mut self, bytes: &mut [u8]) {
         self.prng.fill(bytes);
     }

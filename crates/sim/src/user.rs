@@ -39,17 +39,13 @@ impl World {
             blocks = stripe;
         }
         let lba = lba.min(capacity - blocks);
-        let weights = [load.read, load.write, load.flush, load.discard, load.zeroes];
-        let kinds = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes];
-        let mut at = self.source.below(weights.iter().sum());
-        let mut op = Op::Read;
-        for (kind, weight) in kinds.into_iter().zip(weights) {
-            if at < weight {
-                op = kind;
-                break;
-            }
-            at -= weight;
-        }
+        let op = self.source.weighted(&[
+            (Op::Read, load.read),
+            (Op::Write, load.write),
+            (Op::Flush, load.flush),
+            (Op::Discard, load.discard),
+            (Op::WriteZeroes, load.zeroes),
+        ]);
         let fua = load.fua > 0 && self.source.chance(1, load.fua);
         let tag = Tag(tag as u16);
         self.begin_request(Request { tag, op, lba: Lba(lba), blocks: blocks as u32, fua });

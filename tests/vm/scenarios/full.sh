@@ -23,8 +23,11 @@ memory() {
     losetup --find --show "/tmp/$1"
 }
 
-# fill: writes until that fails or there is no more; sets how many MiB were acknowledged.
+# fill: writes to a new array until that fails or there is no more; sets how many MiB were acknowledged.
 fill() {
+    create --level raid5 >/dev/null
+    start
+    evenkeel rebuild status tank --wait >/dev/null
     local mib=$(($(blockdev --getsize64 "$disk") >> 20))
     dd if=/dev/urandom of=/run/random bs=1M count="$mib" status=none
     for ((acknowledged = 0; acknowledged < mib; acknowledged++)); do
@@ -40,9 +43,6 @@ kept() { cmp -n $((acknowledged << 20)) /run/random "$disk"; }
 say "one member is full: the others go on"
 null_members 3 64
 thin_members 1 64 40
-create --level raid5 >/dev/null
-start
-evenkeel rebuild status tank --wait >/dev/null
 fill
 same "what was acknowledged" "$acknowledged" $(($(blockdev --getsize64 "$disk") >> 20))
 until_status "member 3 .*was taken out of service: no space is left behind it"
@@ -56,9 +56,6 @@ say "more are full than can be spared: writes fail, nothing that was acknowledge
 members=()
 null_members 2 64
 thin_members 2 64 70
-create --level raid5 >/dev/null
-start
-evenkeel rebuild status tank --wait >/dev/null
 fill
 ((acknowledged > 8 && acknowledged < 100)) || fail "$acknowledged MiB were acknowledged"
 until_status "no more writes are taken"

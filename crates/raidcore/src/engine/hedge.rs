@@ -82,15 +82,14 @@ impl Engine {
         Stage::Buffers
     }
 
-    /// Plans a read of what is to be copied, if the policy wants that. Tells whether it has.
-    pub(super) fn plan_copied(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
-        let prefer = self.preferred_copy(self.jobs[id].stripe);
-        let planned = self.is_to_be_copied(id) && self.plan_aside(id, readable, parity, prefer);
-        self.jobs[id].is_copied = planned;
-        planned
-    }
-
-    fn plan_aside(&mut self, id: JobId, readable: Set, parity: Parity, prefer: usize) -> bool {
+    /// Plans a read to scratch memory; tells whether it can be read.
+    pub(super) fn plan_aside(
+        &mut self,
+        id: JobId,
+        readable: Set,
+        parity: Parity,
+        prefer: usize,
+    ) -> bool {
         let job = &mut self.jobs[id];
         let health = Health { readable, writable: readable, parity, bad: &[] };
         let plan = &mut job.plan;

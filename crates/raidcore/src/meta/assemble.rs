@@ -19,7 +19,7 @@ use super::layout::SUPERBLOCKS;
 use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
-use super::rings::{Rings, is_there};
+use super::rings::Rings;
 use super::staged;
 use super::superblock::{SuperblockError, choose};
 use crate::units::{BLOCK_BYTES, MemberId, Pba};
@@ -41,8 +41,13 @@ pub trait Image {
     /// The [`checksum`] of a block of the staging log, of which [`Image::block`] need give headers
     /// only; nothing if it can't be read.
     fn sum(&self, at: Pba) -> Option<u32> {
-        self.block(at).ok().filter(|block| !block.is_empty()).map(checksum)
+        there(self, at).map(checksum)
     }
+}
+
+/// A block that is there and can be read.
+pub(super) fn there<I: Image + ?Sized>(image: &I, at: Pba) -> Option<&[u8]> {
+    image.block(at).ok().filter(|block| !block.is_empty())
 }
 
 /// A member's ring that begins at a block of the member.
@@ -53,8 +58,7 @@ pub(super) struct RingOf<'a, I> {
 
 impl<I: Image> Ring for RingOf<'_, I> {
     fn block(&self, at: u64) -> Option<&[u8]> {
-        let block = self.image.block(Pba(self.start.0 + at)).ok();
-        block.filter(|block| !block.is_empty())
+        there(self.image, Pba(self.start.0 + at))
     }
 
     fn sum(&self, at: u64) -> Option<u32> {
@@ -469,7 +473,7 @@ fn check_journals<I: Image>(
     let (start, blocks) = record.areas.journal();
     let mut whole = true;
     for image in members.iter().flatten() {
-        if (start.0..start.0 + blocks).all(|at| is_there(*image, Pba(at))) {
+        if (start.0..start.0 + blocks).all(|at| there(*image, Pba(at)).is_some()) {
             continue;
         }
         whole = false;

@@ -131,13 +131,6 @@ pub struct Replay {
     pub runs: Vec<ReplayRun>,
 }
 
-impl ReplayRun {
-    /// Whether a block of the payload belongs to it.
-    pub(super) fn reads(&self, index: u32) -> bool {
-        (self.from..self.from + self.to.blocks).contains(&index)
-    }
-}
-
 /// Consecutive blocks of an entry that are to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayRun {
@@ -145,6 +138,13 @@ pub struct ReplayRun {
     pub to: JournalRun,
     /// Which block of the payload is the first of them.
     pub from: u32,
+}
+
+impl ReplayRun {
+    /// Whether a block of the payload belongs to it.
+    pub(super) fn reads(&self, index: u32) -> bool {
+        (self.from..self.from + self.to.blocks).contains(&index)
+    }
 }
 
 /// How many header blocks an entry has.

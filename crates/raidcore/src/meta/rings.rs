@@ -13,17 +13,12 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::assemble::{Image, RingOf};
+use super::assemble::{Image, RingOf, there};
 use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
 use crate::geometry::Geometry;
 use crate::units::{MemberId, Pba, Set, Stripe};
-
-/// Whether a block of a ring can be read.
-pub(super) fn is_there<I: Image>(image: &I, at: Pba) -> bool {
-    image.block(at).is_ok_and(|block| !block.is_empty())
-}
 
 /// The live entries of each member whose ring can be read, by their number.
 pub(super) struct Rings<'a> {
@@ -53,7 +48,8 @@ impl<'a> Rings<'a> {
             if image.is_some() {
                 rings.unreadable = rings.unreadable.with(index);
             }
-            let is_whole = |image: &&I| (0..blocks).all(|at| is_there(*image, Pba(start.0 + at)));
+            let is_there = |image: &I, at| there(image, Pba(start.0 + at)).is_some();
+            let is_whole = |image: &&I| (0..blocks).all(|at| is_there(image, at));
             if let Some(image) = image.filter(is_whole) {
                 rings.present = rings.present.with(index);
                 rings.unreadable = rings.unreadable.without(index);

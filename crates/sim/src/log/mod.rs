@@ -11,17 +11,12 @@ mod scenario;
 mod user;
 mod world;
 
-use std::cell::RefCell;
 use std::fmt;
 use std::ops::AddAssign;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
-
-use det::Instant;
 
 pub use scenario::LogScenario;
 
-use crate::run::{Sink, message_of};
+use crate::run::{Sink, caught, lines};
 use crate::source::Source;
 use world::World;
 
@@ -102,13 +97,9 @@ pub fn run(seed: u64, scenario: &LogScenario) -> Result<LogSummary, Box<LogFailu
 pub fn trace(
     seed: u64,
     scenario: &LogScenario,
-    mut line: impl FnMut(&str) + 'static,
+    line: impl FnMut(&str) + 'static,
 ) -> Result<LogSummary, Box<LogFailure>> {
-    let told = RefCell::new(move |at: Instant, what: fmt::Arguments<'_>| {
-        line(&format!("{at:?} {what}"));
-    });
-    let sink: Sink = Rc::new(move |at, what| told.borrow_mut()(at, what));
-    let played = play(Source::seed(seed), scenario, Some(sink));
+    let played = play(Source::seed(seed), scenario, Some(lines(line)));
     played.map_err(|message| failure(seed, scenario, message))
 }
 
@@ -127,10 +118,9 @@ fn failure(seed: u64, scenario: &LogScenario, message: String) -> Box<LogFailure
 }
 
 fn play(source: Source, scenario: &LogScenario, sink: Option<Sink>) -> Result<LogSummary, String> {
-    let play = || {
+    caught(|| {
         let mut world = World::new(source, scenario.clone(), sink);
         world.run();
         world.summary()
-    };
-    catch_unwind(AssertUnwindSafe(play)).map_err(|panic| message_of(&*panic))
+    })
 }

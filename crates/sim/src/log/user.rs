@@ -32,17 +32,13 @@ impl World {
         }
         let lba = lba.min(capacity - blocks);
         let load = &self.scenario;
-        let kinds = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes];
-        let weights = [load.read, load.write, load.flush, load.discard, load.discard];
-        let mut at = self.source.below(weights.iter().sum());
-        let mut op = Op::Write;
-        for (kind, weight) in kinds.into_iter().zip(weights) {
-            if at < weight {
-                op = kind;
-                break;
-            }
-            at -= weight;
-        }
+        let op = self.source.weighted(&[
+            (Op::Read, load.read),
+            (Op::Write, load.write),
+            (Op::Flush, load.flush),
+            (Op::Discard, load.discard),
+            (Op::WriteZeroes, load.discard),
+        ]);
         let fua = self.scenario.fua > 0 && self.source.chance(1, self.scenario.fua);
         let tag = Tag(tag as u16);
         self.ask(Request { tag, op, lba: Lba(lba), blocks: blocks as u32, fua });

@@ -19,7 +19,7 @@ use super::super::{Action, Engine, IoError, IoOp, JobId};
 use super::Ring;
 use crate::geometry::Role;
 use crate::meta::ArrayRecord;
-use crate::plan::{self, Base};
+use crate::plan::{self, Base, Parity};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, MemberId, Pba, Set};
 
@@ -211,15 +211,13 @@ impl Engine {
     /// Where a block is whose home is busy, gone, or needed for a rebuild: the number of a copy on a
     /// calm member, and which block of it.
     pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
-        let free = !self.is_member_busy(home.index()) && self.serving().has(home.index());
-        if free && !self.background.rebuilds() {
-            return None;
-        }
         let copy = self.copies.table.get(lba)?;
         let index = self.copies.index(copy.entry);
         let member = self.copies.extents[index].member?;
         let calm = self.serving().minus(self.places.busy);
-        calm.has(member.index()).then_some((self.copies.front() + index as u64, copy.at))
+        let wanted = !calm.has(home.index()) || self.background.rebuilds();
+        let serves = wanted && calm.has(member.index());
+        serves.then_some((self.copies.front() + index as u64, copy.at))
     }
 
     /// Who is about to write makes sure that nobody reads what was there before.
@@ -244,8 +242,21 @@ impl Engine {
         }
     }
 
+    /// Plans a read of what is to be copied, if the policy wants that. Tells whether it has.
+    pub(in super::super) fn plan_copied(
+        &mut self,
+        id: JobId,
+        readable: Set,
+        parity: Parity,
+    ) -> bool {
+        let prefer = self.preferred_copy(self.jobs[id].stripe);
+        let planned = self.is_to_be_copied(id) && self.plan_aside(id, readable, parity, prefer);
+        self.jobs[id].is_copied = planned;
+        planned
+    }
+
     /// Whether the policy wants a copy of what a job is about to read at home.
-    pub(in super::super) fn is_to_be_copied(&mut self, id: JobId) -> bool {
+    fn is_to_be_copied(&mut self, id: JobId) -> bool {
         let job = &self.jobs[id];
         let [piece] = job.pieces[..] else { return false };
         let stored = job.base == Base::Stored;
