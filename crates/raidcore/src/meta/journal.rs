@@ -228,7 +228,9 @@ pub fn scan<R: Ring + ?Sized>(
     while at < blocks {
         let entry = decode(log, at, ring).filter(|entry| {
             let found = &entry.header;
-            (found.array, found.epoch) == (array, epoch) && (found.member, found.at) == (member, at)
+            (found.array, found.epoch) == (array, epoch)
+                && (found.member, found.at) == (member, at)
+                && at + u64::from(entry.blocks()) <= blocks
         });
         at += entry.as_ref().map_or(1, |entry| u64::from(entry.blocks()));
         entries.extend(entry);

@@ -124,6 +124,19 @@ fn copies_that_lack_different_blocks_are_enough_together() {
 }
 
 #[test]
+fn an_entry_that_goes_beyond_the_log_is_none() {
+    let mut world = unclean();
+    Staged { open: 1, ..Staged::new(1, &[(0, 0, 1)]) }.store(&mut world, &[1, 2], 127);
+    let payload = world.record.areas.staging().0.0 + 128;
+    for unreadable in [false, true] {
+        if unreadable {
+            world.images[1].unreadable.push(Pba(payload));
+        }
+        assert_eq!(staged(&world.assemble(STRICT).expect("nothing is lost")), []);
+    }
+}
+
+#[test]
 fn who_is_not_up_is_not_asked() {
     let mut world = unclean();
     Staged::new(1, &[(0, 0, 1)]).store(&mut world, &[1], 0);
