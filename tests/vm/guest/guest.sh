@@ -131,9 +131,11 @@ kill_daemon() {
     daemon=''
 }
 
-# Waits until the array says so of itself.
+# Waits until the array says so of itself; fails if it does not for far longer than anything takes.
 until_status() {
-    while ! evenkeel status tank | grep -q "$1"; do
+    local begun=$SECONDS
+    until evenkeel status tank >/run/status && grep -q "$1" /run/status; do
+        ((SECONDS - begun < 600)) || fail "'$1' is not in the status: $(</run/status)"
         sleep 0.1
     done
 }
