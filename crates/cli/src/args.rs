@@ -13,7 +13,6 @@ use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
-use ublkd::create::StagingSize;
 
 use crate::size::Size;
 pub(crate) use lab::{
@@ -21,7 +20,7 @@ pub(crate) use lab::{
     TraceArgs, ValidateArgs,
 };
 pub(crate) use plan::{PlanAction, SwanArgs};
-pub(crate) use staging::staging;
+pub(crate) use staging::{StagingArg, places as staging_places, staging};
 
 const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -126,6 +125,7 @@ pub(crate) enum Command {
   evenkeel create tank --level raid6 /dev/disk/by-id/nvme-A /dev/disk/by-id/nvme-B ...
   evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
   evenkeel create calm --level raid5 --staging reserved:64M /dev/sd[b-f]
+  evenkeel create calm --level raid5 --staging dedicated:/dev/sdg /dev/sd[b-f]
   evenkeel create slow --level raid5 --file-size 1G flash:mqsim+aged:{a,b,c}.img
 
 A member that carries a filesystem, a partition table or the like is refused, and nothing is
@@ -151,10 +151,11 @@ pub(crate) struct CreateArgs {
     /// What survives an unclean stop
     #[arg(long, value_enum, default_value_t = ConsistencyArg::Journal)]
     pub(crate) consistency: ConsistencyArg,
-    /// Set so much of each member aside for writes that would meet busy members: reserved:64M, or
-    /// reserved:10% of the smallest; some policies need it. None unless given
-    #[arg(long, value_name = "reserved:SIZE", value_parser = staging)]
-    pub(crate) staging: Option<StagingSize>,
+    /// Where writes go that would meet busy members, which some policies need: a part of each member
+    /// (reserved:64M, or reserved:10% of the smallest), or a device of its own (dedicated:PATH, several
+    /// if given again), or both. Nowhere unless given
+    #[arg(long, value_name = "reserved:SIZE|dedicated:PATH", value_parser = staging)]
+    pub(crate) staging: Vec<StagingArg>,
     /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
     #[arg(long, default_value = "plain", value_parser = policy)]
     pub(crate) policy: Scheme,

@@ -272,7 +272,7 @@ fn bytes(block: Pba) -> Range<usize> {
 /// What must hold of whatever was assembled.
 fn check(array: &Assembled, images: &[MemberImage]) {
     let (record, geometry) = (&array.record, &array.record.geometry);
-    assert_eq!((array.slots.len(), array.spares.len()), (geometry.members(), record.spares.len()));
+    assert_eq!((array.slots.len(), array.spares.len()), (record.slots.len(), record.spares.len()));
     let superblock = |image: usize| {
         let image: &MemberImage = &images[image];
         let copies = SUPERBLOCKS.map(|at| {
@@ -283,14 +283,16 @@ fn check(array: &Assembled, images: &[MemberImage]) {
     };
     let mut current = 0;
     let mut used = Vec::new();
-    for (slot, image) in record.slots.iter().zip(&array.slots) {
+    for (place, image) in record.places().zip(&array.slots) {
+        let slot = &record.slots[place.index()];
         let Some(image) = *image else { continue };
         let Superblock { record: own, device } = superblock(image);
         assert_eq!((own.array, device), (record.array, slot.device));
         assert!(slot.state != SlotState::Failed, "a failed member is in service");
         assert!(own.events <= record.events && record.events - own.events <= 1, "it is stale");
-        assert!(images[image].blocks >= record.areas.member_blocks());
-        current += usize::from(slot.state == SlotState::Up);
+        assert!(images[image].blocks >= record.blocks_of(place));
+        let serves = slot.state == SlotState::Up && !record.is_staging_device(place);
+        current += usize::from(serves);
         used.push(image);
     }
     assert!(current >= geometry.members() - geometry.redundancy(), "there are too few");
@@ -311,9 +313,10 @@ fn check(array: &Assembled, images: &[MemberImage]) {
     assert!(array.staged.is_empty() || !array.was_clean);
     for staged in &array.staged {
         assert!(staged.stripe.0 < geometry.stripes() && !staged.copies.is_empty());
-        let (start, blocks) = record.areas.staging();
-        let log = start.0..start.0 + blocks;
-        assert!(staged.copies.iter().all(|(_, at)| log.contains(&at.0)));
+        assert!(staged.copies.iter().all(|&(member, at)| {
+            let (start, blocks) = record.staging_of(member);
+            (start.0..start.0 + blocks).contains(&at.0)
+        }));
     }
 }
 

@@ -1,9 +1,10 @@
 //! A superblock that somebody made up.
 
 use raidcore::meta::{
-    CodecError, FORMAT, SUPERBLOCK_COPIES, Superblock, SuperblockError, checksum, choose_superblock,
+    CodecError, FORMAT, STAGING_MAX, SUPERBLOCK_COPIES, Superblock, SuperblockError, checksum,
+    choose_superblock,
 };
-use raidcore::units::BLOCK_BYTES;
+use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX};
 
 use crate::images::{flip, reseal, superblock as encode};
 
@@ -41,7 +42,8 @@ fn check(decoded: Result<Superblock, CodecError>) -> Option<Superblock> {
     assert!(areas.meta_blocks() <= stripes / 16_128 + (1 << 18) + (1 << 13));
     assert!(areas.regions(stripes) <= 1 << 16);
     assert!(geometry.capacity() > 0 && geometry.capacity() < 1 << 56);
-    assert_eq!(found.record.slots.len(), geometry.members());
+    assert!((geometry.members()..=MEMBERS_MAX).contains(&found.record.slots.len()));
+    assert!(areas.staging_device_blocks() <= areas.meta_blocks() + STAGING_MAX);
     assert!(found.record.slots.iter().all(|slot| slot.watermark() <= stripes));
     let again = encode(&found.record, found.device);
     assert_eq!(Superblock::decode(&again).as_ref(), Ok(&found));

@@ -113,6 +113,8 @@ fn main() {
         devices: (1..=5).map(|disk| DeviceUuid([disk; 16])).collect(),
         journal_blocks: JOURNAL_BLOCKS,
         staging_blocks: 0,
+        staging_devices: Vec::new(),
+        staging_device_blocks: 0,
         member_blocks: 1024,
     });
     println!("An array of {} blocks on 5 disks.", array.engine.geometry().capacity());

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use raidcore::meta::{ArrayId, ArrayRecord, DeviceUuid, NewArray};
+use raidcore::units::MemberId;
 
 use crate::disk::Disk;
 use crate::scenario::Scenario;
@@ -29,6 +30,8 @@ pub(crate) fn create(scenario: &Scenario, source: &mut Source) -> (Vec<Disk>, Ar
         devices: (0..members).map(uuid_of).collect(),
         journal_blocks: journal,
         staging_blocks: staging,
+        staging_devices: (members..scenario.places()).map(uuid_of).collect(),
+        staging_device_blocks: scenario.staging_device,
         member_blocks,
     };
     let record = (1..)
@@ -36,8 +39,10 @@ pub(crate) fn create(scenario: &Scenario, source: &mut Source) -> (Vec<Disk>, Ar
         .find_map(|record| record.ok().filter(|r| r.geometry.stripes() >= stripes))
         .expect("some size is enough");
     let resyncs = scenario.used_disks && record.geometry.redundancy() > 0;
-    let (meta_blocks, blocks) = (record.areas.meta_blocks(), record.areas.member_blocks());
-    let mut disks: Vec<_> = (0..members).map(|i| Disk::new(i, meta_blocks, blocks)).collect();
+    let disk = |place: MemberId| {
+        Disk::new(place.index(), record.meta_blocks_of(place), record.blocks_of(place))
+    };
+    let mut disks: Vec<_> = record.places().map(disk).collect();
     for (disk, slot) in disks.iter_mut().zip(&record.slots) {
         if scenario.used_disks {
             disk.soil(source);

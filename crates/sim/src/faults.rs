@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use raidcore::engine::{Command, Input, IoError};
+use raidcore::engine::{ArrayHealth, Command, Input, IoError};
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock};
 use raidcore::units::{DeviceId, Pba, Stripe};
 
@@ -12,20 +12,26 @@ use crate::disk::{Disk, FOR_GOOD};
 use crate::world::World;
 
 impl World {
-    /// Members that do not serve in full, or will not when the engine finds out, or would not
-    /// after a crash now.
+    /// Members and staging devices that do not serve in full, or will not when the engine finds out, or
+    /// would not after a crash now.
     pub(crate) fn missing(&self) -> usize {
         // Whatever is lost next, the one that knows of the latest change may be it.
-        let members = self.member_disks();
+        let members = self.disks_in_use();
         let known = self.superblocks().filter(|(disk, _)| members.contains(disk));
         let known: Vec<_> = known.map(|(_, superblock)| superblock.record).collect();
         let well = |disk: &Disk| !disk.gone && disk.sick.is_none();
         let whole = self.engine.members().enumerate().filter(|(index, m)| {
-            m.state == SlotState::Up
-                && m.device.is_some_and(|d| well(&self.disks[d.0 as usize]))
-                && known.iter().all(|record| record.slots[*index].state == SlotState::Up)
+            let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
+            // Nothing that was on such a staging device is missing any more.
+            let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(*index));
+            let up = m.device.is_some_and(|d| well(&self.disks[d.0 as usize]));
+            match m.state {
+                SlotState::Up => up && on_record(SlotState::Up),
+                SlotState::Failed => done_with && on_record(SlotState::Failed),
+                SlotState::Rebuilding { .. } => false,
+            }
         });
-        self.scenario.members - whole.count()
+        self.scenario.places() - whole.count()
     }
 
     /// The superblocks of the disks that answer.
@@ -217,7 +223,9 @@ impl World {
         let disk = if self.source.chance(1, 2) {
             // What it holds looks like this very array's.
             let model = self.source.below(index as u64) as usize;
-            self.disks[model].wiped(index)
+            // What is as small as a staging device can only be one.
+            let wanted = self.engine.array_health() == ArrayHealth::Online;
+            self.disks[if wanted { model } else { 0 }].wiped(index)
         } else {
             let mut disk = Disk::new(index, self.areas.meta_blocks(), self.disks[0].size());
             disk.soil(&mut self.source);

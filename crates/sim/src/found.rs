@@ -18,6 +18,7 @@ use crate::world::World;
 
 mod beside;
 mod copies;
+mod devices;
 mod hang;
 mod hedge;
 mod journal;
@@ -35,6 +36,8 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         flash: false,
         busy: 0,
         staging: 0,
+        staging_devices: 0,
+        staging_device: 0,
         used_disks: false,
         tags: 16,
         jobs: 30,

@@ -172,12 +172,12 @@ impl World {
     fn write(&mut self, pending: &Pending, fua: bool, which: impl Fn(u64) -> bool) {
         let disk = &mut self.disks[pending.io.device.0 as usize];
         let start = pending.io.at.0;
-        let (Pba(copies), count) = self.areas.copies();
+        let copies = self.copies.map(|(Pba(copies), count)| copies..copies + count);
         match &pending.payload {
             Payload::None => {}
             Payload::Data(data) => {
                 for (at, block) in (start..).zip(data).filter(|&(at, _)| which(at)) {
-                    if (copies..copies + count).contains(&at) {
+                    if copies.iter().any(|copies| copies.contains(&at)) {
                         disk.write_meta(at, Rc::new(whole(block)), fua);
                     } else {
                         disk.write_data(at, *block, fua);

@@ -29,7 +29,7 @@ impl World {
         let impaired = self.engine.array_health() != ArrayHealth::Online;
         let redundant = self.redundancy() > 0;
         let spares: Vec<_> = self.engine.spares().collect();
-        let member = MemberId(self.source.below(self.scenario.members as u64) as u8);
+        let member = MemberId(self.source.below(self.scenario.places() as u64) as u8);
         let command = match self.source.below(16) {
             0..=3 if impaired && spares.is_empty() && redundant => self.new_spare(),
             4 if self.disks.len() < DISKS_MAX && redundant => self.new_spare(),

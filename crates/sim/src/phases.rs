@@ -146,8 +146,10 @@ impl World {
             if pass.is_some_and(|p| p.paused || p.stuck.is_some()) {
                 self.command(Command::Resume);
             }
-            let spares = self.engine.spares().count();
-            if health != ArrayHealth::Online && pass.is_none() && spares == 0 {
+            let need = self.areas.member_blocks();
+            let fits = |spare: DeviceId| self.disks[spare.0 as usize].size() >= need;
+            let spare = self.engine.spares().any(fits);
+            if health != ArrayHealth::Online && pass.is_none() && !spare {
                 let spare = self.new_spare();
                 self.command(spare);
             }

@@ -103,7 +103,10 @@ impl World {
         let (assembled, devices) = self.assemble(there, &returned);
         self.trace(format_args!("the power is back: {assembled:?}"));
         let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
-        let whole = slots.all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
+        let whole = slots
+            .by_ref()
+            .take(self.scenario.members)
+            .all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
         let geometry = *self.engine.geometry();
         let is_marked = |lba: u64| {
             let (stripe, _) = geometry.locate(Lba(lba));
@@ -134,7 +137,7 @@ impl World {
         if !self.scenario.faults.lossy || !bearable || self.source.chance(1, 2) {
             return None;
         }
-        let members = self.member_disks();
+        let members = self.disks_in_use();
         let there: Vec<_> = members.into_iter().filter(|&disk| !self.disks[disk].gone).collect();
         if there.is_empty() || self.missing() >= self.redundancy() || self.has_bad() {
             return None;
@@ -151,7 +154,7 @@ impl World {
         if !self.scenario.faults.lossy || self.missing() > 0 || self.source.chance(1, 2) {
             return;
         }
-        let disk = self.source.one_of(&self.member_disks());
+        let disk = self.source.one_of(&self.disks_in_use());
         let (Pba(journal), blocks) = self.areas.journal();
         // Two copies of the superblock are always left.
         for _ in 0..2 {
@@ -198,7 +201,7 @@ impl World {
                 {
                     // Who was out of service when the power failed may have a history of its own;
                     // the others only if it was not he.
-                    let members = self.member_disks();
+                    let members = self.disks_in_use();
                     let has_returned = |disk: &&usize| returned.contains(disk);
                     let stranger = |disk: &&usize| !members.contains(disk);
                     let mut came_back = there.iter().filter(has_returned);

@@ -28,6 +28,12 @@ pub struct Scenario {
     /// Blocks of the staging log; 0 is none.
     #[serde(default)]
     pub staging: u64,
+    /// Staging devices.
+    #[serde(default)]
+    pub staging_devices: usize,
+    /// Blocks of the staging log on each of them.
+    #[serde(default)]
+    pub staging_device: u64,
     /// Whether the disks are SSDs that collect garbage, which say when I/O ends; if not, that is
     /// up to chance.
     #[serde(default)]
@@ -163,6 +169,8 @@ impl Scenario {
             flash: false,
             busy: 0,
             staging: 0,
+            staging_devices: 0,
+            staging_device: 0,
             consistency,
             // Mostly so small that it is full all the time.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -191,12 +199,24 @@ impl Scenario {
         if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) && scenario.busy > 0 {
             // Mostly so small that it is full all the time.
             scenario.staging = source.one_of(&[0, 64, 64, 80, 200]);
+            if scenario.staging > 0 {
+                scenario.staging_devices = source.one_of(&[0, 0, 1, 2]);
+            }
+            if scenario.staging_devices > 0 {
+                // What is large enough for a member is so for it.
+                scenario.staging_device = source.one_of(&[64, scenario.staging]);
+            }
         }
         scenario
     }
 }
 
 impl Scenario {
+    /// Its members and staging devices.
+    pub(crate) fn places(&self) -> usize {
+        self.members + self.staging_devices
+    }
+
     /// As few members as its level takes.
     pub(crate) fn least_members(&self) -> usize {
         least_members(self.level)

@@ -51,6 +51,8 @@ fn simpler(of: &Scenario) -> Vec<Scenario> {
     with(&|s| s.used_disks = false);
     with(&|s| s.flash = false);
     with(&|s| s.busy = 0);
+    with(&|s| s.staging_devices = 0);
+    with(&|s| s.staging_devices = s.staging_devices.min(1));
     with(&|s| s.tags = s.tags.div_ceil(2));
     with(&|s| s.load.blocks = s.load.blocks.div_ceil(2));
     with(&|s| s.load.whole = 0);

@@ -13,7 +13,7 @@ use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
-use raidcore::units::{DeviceId, Lba, MemberId, Set, Stripe};
+use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
 
 use crate::create::create;
 use crate::digest::Digest;
@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) disks: Vec<Disk>,
     pub(crate) uuids: Vec<DeviceUuid>,
     pub(crate) areas: Areas,
+    /// Where copies of what is read often lie, on members and on staging devices.
+    pub(crate) copies: [(Pba, u64); 2],
     pub(crate) engine: Engine,
     pub(crate) kernels: &'static Kernels,
     pub(crate) memory: Memory,
@@ -96,6 +98,7 @@ impl World {
             now: Instant::ORIGIN,
             disks,
             uuids,
+            copies: [0, record.slots.len() - 1].map(|at| record.copies_of(MemberId(at as u8))),
             areas: record.areas,
             engine,
             kernels,
@@ -275,8 +278,8 @@ impl World {
             let place = (!without).then(|| Box::new(Around::default()) as Box<dyn Place>);
             self.engine.set_place(place);
         }
-        let some = self.source.below(1 << self.scenario.members);
-        let fewer = self.source.below(1 << self.scenario.members);
+        let some = self.source.below(1 << self.scenario.places());
+        let fewer = self.source.below(1 << self.scenario.places());
         let busy = if self.source.chance(1, 4) { 0 } else { some & fewer };
         self.step(Input::Busy(Set(busy)));
     }
@@ -295,11 +298,18 @@ impl World {
 
     /// Whether all members serve.
     fn is_whole(&self) -> bool {
-        self.engine.members().all(|m| m.device.is_some() && m.state == SlotState::Up)
+        let mut members = self.engine.members().filter(|m| !m.stages);
+        members.all(|m| m.device.is_some() && m.state == SlotState::Up)
     }
 
     /// The disks of the members.
     pub(crate) fn member_disks(&self) -> Vec<usize> {
+        let members = self.engine.members().filter(|m| !m.stages);
+        members.filter_map(|m| Some(m.device?.0 as usize)).collect()
+    }
+
+    /// The disks of the members and those that are staging devices.
+    pub(crate) fn disks_in_use(&self) -> Vec<usize> {
         self.engine.members().filter_map(|m| Some(m.device?.0 as usize)).collect()
     }
 }

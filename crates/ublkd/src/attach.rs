@@ -255,8 +255,10 @@ fn is_served(name: &OsStr) -> bool {
 fn read_image(device: &Device) -> Result<SievedImage, AttachError> {
     let (head, unreadable) = read(device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
     let (blocks, ring) = match choose_superblock(&copies(&head, &unreadable)) {
-        Ok(Superblock { record, .. }) => {
-            let (start, ring) = record.areas.staging();
+        Ok(Superblock { record, device: uuid }) => {
+            let place = record.member_of(uuid);
+            let (start, ring) =
+                place.map_or(record.areas.staging(), |place| record.staging_of(place));
             (start.0.min(device.blocks()), if record.clean { 0 } else { ring })
         }
         Err(_) => (head.len() as u64 / BLOCK_BYTES as u64, 0),

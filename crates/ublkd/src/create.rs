@@ -30,6 +30,7 @@ use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::signature::Signature;
 pub use staging::{StagingError, StagingSize};
+use staging::{check_places, device_ring};
 pub(crate) use write::prepare_spare;
 use write::{needs_resync, write};
 
@@ -52,8 +53,11 @@ pub struct CreateConfig {
     pub paths: Vec<PathBuf>,
     /// What survives an unclean stop.
     pub consistency: Consistency,
-    /// The staging log, if there is to be one.
+    /// The staging log's part of each member, if there is to be a log. With staging devices there is
+    /// one anyway.
     pub staging: Option<StagingSize>,
+    /// The staging devices, in order; as modelled SSDs if they are called so.
+    pub staging_devices: Vec<PathBuf>,
     /// What is to be done about garbage collection.
     pub policy: Scheme,
     /// How much of each member to use at most, in blocks; all of the smallest if not given.
@@ -77,6 +81,7 @@ impl CreateConfig {
             paths,
             consistency: Consistency::Journal,
             staging: None,
+            staging_devices: Vec::new(),
             policy: SCHEMES[0],
             member_blocks: None,
             file_blocks: None,
@@ -218,30 +223,34 @@ pub enum CreateError {
 /// # Errors
 /// If it can't be, see [`CreateError`].
 pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
-    let named = config.paths.iter().map(|path| Named::parse(path));
-    let named: Vec<Named> = named.collect::<Result<_, _>>().map_err(OpenError::from)?;
-    let paths = named.iter().map(|named| named.path.clone()).collect();
-    let config = &CreateConfig { paths, ..config.clone() };
+    let all = config.paths.iter().chain(&config.staging_devices);
+    let named: Vec<Named> =
+        all.map(|path| Named::parse(path)).collect::<Result<_, _>>().map_err(OpenError::from)?;
+    let all: Vec<PathBuf> = named.iter().map(|named| named.path.clone()).collect();
+    let (paths, staging_devices) = all.split_at(config.paths.len());
+    let (paths, staging_devices) = (paths.to_vec(), staging_devices.to_vec());
+    let config = &CreateConfig { paths, staging_devices, ..config.clone() };
     check_name(&config.name)?;
-    NoStagingLog::check(config.policy, u64::from(config.staging.is_some()))?;
+    let stages = config.staging.is_some() || !config.staging_devices.is_empty();
+    NoStagingLog::check(config.policy, u64::from(stages))?;
     Geometry::new(config.level, config.paths.len(), config.chunk, 1).map_err(LayoutError::from)?;
     let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        config.paths.iter().partition(|path| !path.exists());
+        all.iter().partition(|path| !path.exists());
     if let (Some(path), None) = (missing.first(), config.file_blocks) {
         let path = (*path).clone();
         return Err(CreateError::Missing { path });
     }
-    check_distinct(&config.paths)?;
+    check_distinct(&all)?;
     let opened = there.iter().map(open);
     let mut opened: Vec<Device> = opened.collect::<Result<_, _>>()?;
     let mut notes = Vec::new();
     check_content(config, &opened, &mut notes)?;
     check_flash(config, &opened, &named)?;
     let used = used_blocks(config, &opened, &mut notes);
-    let record = record(config, used)?;
+    let record = record(config, used, staging_device_blocks(config, &opened))?;
 
     let mut files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;
-    let mut devices = Vec::with_capacity(config.paths.len());
+    let mut devices = Vec::with_capacity(all.len());
     for Named { path, flash } in &named {
         let at = opened.iter().position(|device| device.path() == path);
         let mut device = match at {
@@ -358,13 +367,21 @@ fn check_flash(
     Ok(())
 }
 
+/// How many blocks a device has, or will have once it is made.
+fn size_of(path: &Path, config: &CreateConfig, devices: &[Device]) -> u64 {
+    let device = devices.iter().find(|device| device.path() == path);
+    device.map(Device::blocks).or(config.file_blocks).unwrap_or(0)
+}
+
+/// How many blocks the smallest staging device has.
+fn staging_device_blocks(config: &CreateConfig, devices: &[Device]) -> u64 {
+    let sizes = config.staging_devices.iter().map(|path| size_of(path, config, devices));
+    sizes.min().unwrap_or(0)
+}
+
 /// How many blocks of each member are used.
 fn used_blocks(config: &CreateConfig, devices: &[Device], notes: &mut Vec<CreateNote>) -> u64 {
-    let size = |path: &PathBuf| {
-        let device = devices.iter().find(|device| device.path() == path);
-        device.map(Device::blocks).or(config.file_blocks)
-    };
-    let sizes = config.paths.iter().map(|path| (path, size(path).unwrap_or(0)));
+    let sizes = config.paths.iter().map(|path| (path, size_of(path, config, devices)));
     let sizes: Vec<(&PathBuf, u64)> = sizes.collect();
     let smallest = sizes.iter().min_by_key(|(_, blocks)| *blocks);
     let (path, smallest) = smallest.map_or((PathBuf::new(), 0), |(p, b)| ((*p).clone(), *b));
@@ -376,23 +393,47 @@ fn used_blocks(config: &CreateConfig, devices: &[Device], notes: &mut Vec<Create
     used
 }
 
-fn record(config: &CreateConfig, member_blocks: u64) -> Result<ArrayRecord, CreateError> {
+/// The record of an array of which so many blocks of each member are used, and of which the smallest
+/// staging device has `device_blocks`.
+fn record(
+    config: &CreateConfig,
+    member_blocks: u64,
+    device_blocks: u64,
+) -> Result<ArrayRecord, CreateError> {
     let uuid = || random_uuid().map_err(CreateError::Random);
+    let uuids = |paths: &[PathBuf]| {
+        let uuids = paths.iter().map(|_| Ok(DeviceUuid(uuid()?)));
+        uuids.collect::<Result<Vec<_>, CreateError>>()
+    };
     let members = config.paths.len();
-    let staging = config.staging.map(|size| size.blocks(config.level, members, member_blocks));
-    let devices = config.paths.iter().map(|_| Ok(DeviceUuid(uuid()?)));
-    let new = NewArray {
+    let mut new = NewArray {
         array: ArrayId(uuid()?),
         name: config.name.clone(),
         created: wall_clock(),
         level: config.level,
         chunk: config.chunk,
         consistency: config.consistency,
-        devices: devices.collect::<Result<_, CreateError>>()?,
+        devices: uuids(&config.paths)?,
         journal_blocks: JOURNAL_BLOCKS,
-        staging_blocks: staging.transpose()?.unwrap_or(0),
+        staging_blocks: 0,
+        staging_devices: Vec::new(),
+        staging_device_blocks: 0,
         member_blocks,
     };
+    let devices = config.staging_devices.len();
+    let mut size = config.staging;
+    if devices > 0 {
+        check_places(members, devices)?;
+        // Without a log more is before where it begins, if anything.
+        let (start, _) = new.clone().record()?.areas.staging();
+        let ring = device_ring(device_blocks, start)?;
+        size = size.or(Some(StagingSize::beside(devices, ring, config.level, members)));
+        new.staging_device_blocks = ring;
+        new.staging_devices = uuids(&config.staging_devices)?;
+    }
+    if let Some(size) = size {
+        new.staging_blocks = size.blocks(config.level, members, member_blocks)?;
+    }
     let mut record = new.record()?;
     record.policy = Some(Policy { name: policy_name(config.policy), since: record.created });
     Ok(record)

@@ -255,6 +255,7 @@ impl Running {
                 stop_host(&self.host).await
             }
         };
+        self.server.withdraw();
         stopper.stopped(how.as_ref().map(drop).map_err(ToString::to_string));
         self.server.close().await;
         if let Err(error) = events.await {

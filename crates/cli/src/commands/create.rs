@@ -10,7 +10,7 @@ use ublkd::control::{Facts, Refusal};
 use ublkd::create::{CreateConfig, CreateError, Created};
 use ublkd::flash::Named;
 
-use crate::args::CreateArgs;
+use crate::args::{CreateArgs, StagingArg, staging_places};
 use crate::output::Output;
 use crate::size::Size;
 
@@ -34,13 +34,15 @@ fn config(args: &CreateArgs) -> Result<CreateConfig> {
     if !chunk.is_multiple_of(block) || !blocks.is_power_of_two() || blocks > 256 {
         bail!("the chunk must be a power of two from 4K to 1M, not {chunk} bytes");
     }
+    let (staging, staging_devices) = staging_places(&args.staging).map_err(anyhow::Error::msg)?;
     Ok(CreateConfig {
         name: args.name.clone(),
         level: args.level.into(),
         chunk: blocks as u32,
         paths: args.members.clone(),
         consistency: args.consistency.into(),
-        staging: args.staging,
+        staging,
+        staging_devices,
         policy: args.policy,
         member_blocks: args.member_size.map(Size::blocks),
         file_blocks: args.file_size.map(Size::blocks),
@@ -80,11 +82,22 @@ fn text(args: &CreateArgs, created: &Created, facts: &Facts, notes: &[String]) -
         }
     ));
     if facts.staging_bytes > 0 {
-        lines.push(format!("its staging log has {} of each member", Size(facts.staging_bytes)));
+        let (each, devices) = (Size(facts.staging_bytes), facts.staging_devices);
+        let devices = match (devices, Size(facts.staging_device_bytes)) {
+            (0, _) => String::new(),
+            (1, size) => format!(", and {size} of a staging device"),
+            (n, size) => format!(", and {size} of each of {n} staging devices"),
+        };
+        lines.push(format!("its staging log has {each} of each member{devices}"));
     }
     // Modelled SSDs are known by what is beside them from now on.
     let plain = |typed: &PathBuf| Named::parse(typed).map_or(typed.clone(), |named| named.path);
-    let paths: Vec<_> = args.members.iter().map(|p| plain(p).display().to_string()).collect();
+    let devices = args.staging.iter().filter_map(|place| match place {
+        StagingArg::Dedicated(path) => Some(path),
+        StagingArg::Reserved(_) => None,
+    });
+    let paths = args.members.iter().chain(devices);
+    let paths: Vec<_> = paths.map(|path| plain(path).display().to_string()).collect();
     lines.push(format!("start it: evenkeel start --background {}", paths.join(" ")));
     lines.join("\n")
 }

@@ -103,7 +103,7 @@ fn text(examined: &Examined) -> String {
     };
     let record = &superblock.record;
     let facts = Facts::of(record);
-    let members = record.slots.len();
+    let members = facts.member_count;
     lines.extend([
         format!("  array        {} ({})", facts.name, facts.uuid),
         format!("  this device  {} ({})", role(superblock), superblock.device),
@@ -123,7 +123,8 @@ fn text(examined: &Examined) -> String {
     ]);
     for (number, slot) in record.slots.iter().enumerate() {
         let (state, ago) = (state(slot.state), ago(slot.since));
-        lines.push(format!("  member {number:<5} {state}, for {ago} ({})", slot.device));
+        let what = if number < members { "member" } else { "stages" };
+        lines.push(format!("  {what} {number:<5} {state}, for {ago} ({})", slot.device));
     }
     lines.extend(record.spares.iter().map(|spare| format!("  spare        {spare}")));
     lines.join("\n")
@@ -139,9 +140,14 @@ fn data_area(record: &ArrayRecord) -> String {
 }
 
 fn staging(facts: &Facts) -> String {
+    let on_devices = |facts: &Facts| match facts.staging_devices {
+        0 => String::new(),
+        1 => format!(", and {} of a staging device", Size(facts.staging_device_bytes)),
+        n => format!(", and {} of each of {n} staging devices", Size(facts.staging_device_bytes)),
+    };
     match facts.staging_bytes {
         0 => "none".to_owned(),
-        bytes => format!("{} of each member", Size(bytes)),
+        bytes => format!("{} of each member{}", Size(bytes), on_devices(facts)),
     }
 }
 
@@ -155,7 +161,7 @@ fn policy(record: &ArrayRecord) -> String {
 fn role(superblock: &Superblock) -> String {
     let record = &superblock.record;
     match record.member_of(superblock.device) {
-        Some(member) => format!("member {}", member.0),
+        Some(member) => Facts::of(record).place(member.0),
         None if record.spares.contains(&superblock.device) => "spare".to_owned(),
         None => "no longer used".to_owned(),
     }

@@ -259,12 +259,13 @@ fn hint(error: &DaemonError) -> Option<String> {
 
 fn text(ready: &Ready) -> String {
     let warnings = ready.warnings.iter().map(|warning| format!("warning: {warning}"));
-    let missing = ready.missing.iter().map(|Missing { member, device, since }| {
+    let missing = ready.missing.iter().map(|Missing { member, stages, device, since }| {
+        let what = if *stages { "staging device" } else { "member" };
         let since = match since {
             Some(since) => format!("out of service for {}", ago(*since)),
             None => "there when the array ran last, and out of service from now on".to_owned(),
         };
-        format!("warning: started without member {member} (device {device}), {since}")
+        format!("warning: started without {what} {member} (device {device}), {since}")
     });
     let recovered = ready.recovered.iter().map(|recovered| format!("note: {recovered}"));
     let plain = ready.policy.is_empty() || ready.policy == SCHEMES[0].name;

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use ublkd::control::{
-    ArrayReport, Client, Health, MemberReport, MemberState, PassReport, ScrubReport, StagingReport,
-    running,
+    ArrayReport, Client, Facts, Health, MemberReport, MemberState, PassReport, ScrubReport,
+    StagingReport, running,
 };
 use ublkd::host::FlashReport;
 
@@ -65,7 +65,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         format!(
             " shape: {} of {} members, chunk {}, {} usable",
             facts.level,
-            report.members.len(),
+            facts.member_count,
             Size(facts.chunk_bytes),
             Size(facts.capacity_bytes)
         ),
@@ -92,7 +92,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
     lines.push(String::new());
     for each in &report.members {
-        lines.push(member(each));
+        lines.push(member(each, facts));
         lines.extend(each.flash.as_ref().map(|report| format!("               {}", flash(report))));
     }
     for spare in &report.spares {
@@ -160,7 +160,7 @@ pub(crate) fn found(scrub: &ScrubReport) -> String {
     format!("found {mismatches} mismatches{more}")
 }
 
-fn member(member: &MemberReport) -> String {
+fn member(member: &MemberReport, facts: &Facts) -> String {
     let state = match member.state {
         MemberState::Up => "up",
         MemberState::Rebuilding => "rebuilding",
@@ -171,7 +171,8 @@ fn member(member: &MemberReport) -> String {
         _ => format!("  ({} read, {} write errors)", member.read_errors, member.write_errors),
     };
     let path = shown(member.path.as_deref());
-    format!("  member {:<3} {state:<10} {path}{errors}", member.member)
+    let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
+    format!("  {what} {:<3} {state:<10} {path}{errors}", member.member)
 }
 
 /// A modelled SSD, for people.

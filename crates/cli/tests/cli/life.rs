@@ -112,6 +112,35 @@ fn a_device_that_comes_back_brings_nothing_of_an_earlier_staging_log() {
     world.run("stop tank").done();
 }
 
+#[test]
+fn a_staging_device_is_lost_replaced_by_a_small_one_and_done_without() {
+    let world = World::with_members(&[40, 40, 40, 20, 14]);
+    let said = world.run("create tank --level raid5 --staging dedicated:m3 m0 m1 m2").done();
+    assert!(said.contains("and 11.0 MiB of a staging device"), "{said}");
+    assert!(world.run("examine m3").done().contains("this device  staging device 3"));
+    world.run("start --background m0 m1 m2 m3").done();
+    let status = world.status("tank");
+    assert_eq!((&status["member_count"], &status["staging_devices"]), (&3.into(), &1.into()));
+
+    world.run("disk fail tank 3").done();
+    let said = world.run("status").done();
+    assert!(said.contains("state: online") && said.contains("raid5 of 3 members"), "{said}");
+    assert!(said.contains("staging device 3 is out of service"), "{said}");
+    let refused = world.run("disk replace tank 3 m4");
+    assert!(refused.stderr.contains("give a larger device"), "{refused:?}");
+    // It is smaller than a member by far.
+    world.file("new", 20 * MIB);
+    let said = world.run("disk replace tank 3 new --wait").done();
+    assert!(said.contains("All is well"), "{said}");
+    world.run("stop tank").done();
+
+    let refused = world.run("start --background m0 m1 m2");
+    assert!(refused.stderr.contains("missing: staging device 3"), "{refused:?}");
+    let said = world.run("start --background --degraded m0 m1 m2").stdout;
+    assert!(said.contains("started without staging device 3"), "{said}");
+    world.run("stop tank").done();
+}
+
 /// Spoils two blocks of a member of a running array, and scrubs without and with repair. Returns
 /// what the data area of each member held before and after, and what the scrubs said.
 fn spoil_and_scrub(world: &World, names: &[&str]) -> ([Vec<Vec<u8>>; 2], [String; 2]) {

@@ -43,7 +43,7 @@ fn wrong_usage_is_told_from_failure() {
         "create tank --level raid5 --chunk big m0 m1 m2",
         "create tank --level raid5 --consistency none m0 m1 m2",
         "create tank --level raid5 --staging 64M m0 m1 m2",
-        "create tank --level raid5 --staging dedicated:m3 m0 m1 m2",
+        "create tank --level raid5 --staging dedicated: m0 m1 m2",
         "start",
         "start --nbd-tcp nowhere m0",
         "disk replace tank 1",
@@ -92,6 +92,18 @@ fn staging_logs_that_can_not_be_are_refused() {
     refused("raid5", 3, "1%", &["40 KiB is too small", "reserved:SIZE"]);
     refused("raid5", 3, "1025M", &["is too large", "to 1024 MiB"]);
     refused("raid5", 3, "4M", &["needs at least"]);
+}
+
+#[test]
+fn staging_devices_that_can_not_be_are_refused() {
+    let world = World::with_members(&[40, 40, 40, 4]);
+    let refused = |line: &str, words: &[&str]| refused(&world, &["m0", "m1", "m2"], line, words);
+    let line = "create tank --level raid5 --staging dedicated:m1 m0 m1 m2";
+    refused(line, &["m1 and m1 are the same device"]);
+    let line = "create tank --level raid5 --staging dedicated:m3 m0 m1 m2";
+    refused(line, &["a staging device needs at least", "the smallest has 4096 KiB"]);
+    let twice = "create tank --level raid5 --staging reserved:1M --staging reserved:2M m0 m1 m2";
+    refused(twice, &["only once"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use raidcore::engine::{
 };
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray,
+    ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray, STAGING_MAX,
 };
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Set, Tag};
 use serde::de::Error;
@@ -49,6 +49,12 @@ pub struct ArraySpec {
     /// The size of each SSD's part of the staging log; none by default.
     #[serde(default = "no_staging")]
     pub staging: Bytes,
+    /// SSDs for the staging log, besides the members (the paper's dedicated staging space).
+    #[serde(default)]
+    pub staging_ssds: u8,
+    /// The size of the staging log's part of each of them; all that there is, up to 1 GiB, by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging_ssd: Option<Bytes>,
     /// What is done about garbage collection: a name of [`steering::scheme::SCHEMES`].
     #[serde(default)]
     pub scheme: SchemeName,
@@ -74,10 +80,15 @@ pub struct RebuildSpec {
 }
 
 impl ArraySpec {
-    /// How many SSDs it takes: its members, and the spare if there is one.
+    /// How many SSDs it takes: its members, those for staging, and the spare if there is one.
     #[must_use]
     pub fn ssds(&self) -> usize {
-        usize::from(self.members) + usize::from(self.rebuild.is_some())
+        self.places() + usize::from(self.rebuild.is_some())
+    }
+
+    /// Its members, and the SSDs for staging.
+    fn places(&self) -> usize {
+        usize::from(self.members) + usize::from(self.staging_ssds)
     }
 }
 
@@ -179,7 +190,7 @@ pub struct Array {
     /// Requests of which something had to wait for garbage collection, by tag.
     delayed: Vec<bool>,
     members: Members,
-    /// The drive in each member's place.
+    /// The drive in each member's place, and in those of the SSDs for staging.
     places: Vec<usize>,
     rebuild: Option<RebuildSpec>,
     failed_at: Instant,
@@ -209,34 +220,48 @@ impl Array {
             .ok()
             .filter(|_| spec.chunk.0.is_multiple_of(block))
             .ok_or(StartError::Chunk(spec.chunk))?;
-        if spec.scheme.0.needs_staging() && spec.staging.0 == 0 {
+        let needs_staging = spec.scheme.0.needs_staging() || spec.staging_ssds > 0;
+        if needs_staging && spec.staging.0 == 0 {
             return Err(StartError::NoStaging(spec.scheme.0.name));
         }
         let drives: Vec<_> = (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
-        let new = NewArray {
+        let member_blocks = drives.iter().map(Drive::blocks).min().unwrap_or(0);
+        let uuids = |places: std::ops::Range<usize>| {
+            places.map(|place| DeviceUuid([place as u8 + 1; 16])).collect()
+        };
+        let members = usize::from(spec.members);
+        let mut new = NewArray {
             array: ArrayId(*b"in virtual time!"),
             name: "lab".into(),
             created: 0,
             level: spec.level,
             chunk,
             consistency: spec.consistency,
-            devices: (1..=spec.members).map(|member| DeviceUuid([member; 16])).collect(),
+            devices: uuids(0..members),
             journal_blocks: spec.journal.0 / block,
             staging_blocks: spec.staging.0 / block,
-            member_blocks: drives.iter().map(Drive::blocks).min().unwrap_or(0),
+            staging_devices: uuids(members..spec.places()),
+            staging_device_blocks: 0,
+            member_blocks,
         };
+        if spec.staging_ssds > 0 {
+            let (start, _) =
+                NewArray { staging_devices: Vec::new(), ..new.clone() }.record()?.areas.staging();
+            let most = member_blocks.saturating_sub(start.0).min(STAGING_MAX);
+            new.staging_device_blocks = spec.staging_ssd.map_or(most, |size| size.0 / block);
+        }
         let record = new.record()?;
         let devices: Vec<_> =
-            (0..u32::from(spec.members)).map(|device| Some(DeviceId(device))).collect();
+            (0..spec.places() as u32).map(|device| Some(DeviceId(device))).collect();
         let assembled = Assembled::of_new(record, false);
         let mut engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
         let scheme = spec.scheme.0;
         engine.set_place(scheme.place(spec.extra_reads, spec.signals == Source::Told));
         let members = Members {
-            count: spec.members.into(),
+            count: spec.places(),
             redundancy: engine.geometry().redundancy(),
             telling: match spec.signals {
-                Source::Told => Set::first(spec.members.into()),
+                Source::Told => Set::first(spec.places()),
                 Source::Detected => Set::EMPTY,
             },
             limits: drives.first().map_or(Limits::default(), |drive| {
@@ -250,7 +275,7 @@ impl Array {
             drives,
             config,
             members,
-            places: (0..spec.members.into()).collect(),
+            places: (0..spec.places()).collect(),
             rebuild: spec.rebuild,
             failed_at: Instant::ORIGIN,
             rebuilt: None,

@@ -76,6 +76,8 @@ impl NullHost {
             devices: (1..=MEMBERS as u8).map(|member| DeviceUuid([member; 16])).collect(),
             journal_blocks: JOURNAL_BLOCKS,
             staging_blocks: log,
+            staging_devices: Vec::new(),
+            staging_device_blocks: 0,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().expect("a possible array");

@@ -402,7 +402,7 @@ pub struct Status {
     pub array: ArrayId,
     /// Its health.
     pub health: ArrayHealth,
-    /// Its members, in order.
+    /// Its members, in order, and after them the staging devices.
     pub members: alloc::vec::Vec<MemberStatus>,
     /// Its spares.
     pub spares: alloc::vec::Vec<DeviceId>,
@@ -443,6 +443,8 @@ pub enum ArrayHealth {
 pub struct MemberStatus {
     /// Its place.
     pub member: MemberId,
+    /// It is a staging device: it holds nothing of any stripe.
+    pub stages: bool,
     /// Its device, if there is one.
     pub device: Option<DeviceId>,
     /// The device's identity as the superblock has it.

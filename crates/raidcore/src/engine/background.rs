@@ -140,7 +140,11 @@ impl Background {
     pub(super) fn rebuilds(&self) -> bool {
         let rebuilds = |pass: &Pass| {
             let is_rebuild = matches!(pass.kind, PassKind::Rebuild(_));
-            is_rebuild && !pass.paused && !pass.cancelled && pass.closing == Closing::No
+            is_rebuild
+                && pass.total > 0
+                && !pass.paused
+                && !pass.cancelled
+                && pass.closing == Closing::No
         };
         self.pass.as_ref().is_some_and(rebuilds)
     }
@@ -166,12 +170,12 @@ impl Background {
         self.rebuilt[member.index()] = Progress::default();
     }
 
-    /// A member left the service: what fills it is pointless.
-    pub(super) fn member_failed(&mut self, member: MemberId) {
+    /// A member left the service, or a staging device: what fills it is pointless.
+    pub(super) fn member_failed(&mut self, member: MemberId, stages: bool) {
         self.restart(member);
         if let Some(pass) = &mut self.pass {
             pass.cancelled |= pass.kind == PassKind::Rebuild(member)
-                || matches!(pass.kind, PassKind::Scrub { .. });
+                || matches!(pass.kind, PassKind::Scrub { .. }) && !stages;
         }
     }
 
@@ -255,14 +259,12 @@ impl Engine {
         let rebuilding = slots.iter().zip(&self.members).position(|(slot, m)| {
             matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
         });
-        let failed = slots.iter().position(|slot| slot.state == SlotState::Failed);
         let kind = if self.regions.unsynced.count() > 0 && self.geo.redundancy() > 0 {
             PassKind::Resync
         } else if let Some(index) = rebuilding {
             PassKind::Rebuild(MemberId(index as u8))
-        } else if let (Some(index), false) = (failed, self.spares.is_empty()) {
-            let member = MemberId(index as u8);
-            self.activate(member, 0, out);
+        } else if let Some((member, spare)) = self.spare_for_failed() {
+            self.activate(member, spare, out);
             PassKind::Rebuild(member)
         } else if let Some(repair) = self.background.scrub_wanted.take() {
             PassKind::Scrub { repair }
@@ -276,7 +278,7 @@ impl Engine {
         self.background.pass = Some(Pass {
             kind,
             progress,
-            total: self.geo.stripes(),
+            total: self.stripes_of(kind),
             paused: false,
             stuck: None,
             found: Mismatches::default(),
@@ -290,9 +292,28 @@ impl Engine {
         out.push(Action::Note(Note::PassStarted(kind)));
     }
 
+    /// The first that has failed and a spare that is large enough for its place.
+    fn spare_for_failed(&self) -> Option<(MemberId, usize)> {
+        let record = &self.recorder.record;
+        let places = (0u8..).map(MemberId).zip(&record.slots);
+        let mut failed = places.filter(|(_, slot)| slot.state == SlotState::Failed);
+        failed.find_map(|(member, _)| {
+            let fits = |spare: &super::Spare| spare.blocks >= record.blocks_of(member);
+            Some((member, self.spares.iter().position(fits)?))
+        })
+    }
+
+    /// How many stripes a pass goes over: a staging device has a part in none.
+    fn stripes_of(&self, kind: PassKind) -> u64 {
+        match kind {
+            PassKind::Rebuild(member) if member.index() >= self.geo.members() => 0,
+            PassKind::Rebuild(_) | PassKind::Resync | PassKind::Scrub { .. } => self.geo.stripes(),
+        }
+    }
+
     /// The stripe that the pass begins next, if it may begin one now.
     fn next_stripe(&mut self) -> Option<Stripe> {
-        let (geo_total, serving) = (self.geo.stripes(), self.phase == Phase::Serving);
+        let serving = self.phase == Phase::Serving;
         let window = u32::from(self.config.background_jobs).min(WINDOW as u32);
         let early = self.next_at().is_some_and(|at| at > self.now);
         let pass = self.background.pass.as_mut()?;
@@ -300,14 +321,14 @@ impl Engine {
         if held || pass.in_flight >= window || early {
             return None;
         }
-        while pass.next < geo_total && pass.progress.has(pass.next) {
+        while pass.next < pass.total && pass.progress.has(pass.next) {
             pass.next += 1;
         }
         if pass.kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
             let region = pass.next / per_region;
             let unsynced = self.regions.unsynced.next_set(region.min(self.regions.unsynced.len()));
-            let next = unsynced.map_or(geo_total, |r| (r * per_region).max(pass.next));
+            let next = unsynced.map_or(pass.total, |r| (r * per_region).max(pass.next));
             if next != pass.next {
                 // Only a pass with nothing under way may leap.
                 if pass.in_flight > 0 {
@@ -317,7 +338,7 @@ impl Engine {
                 pass.progress = Progress::from(next);
             }
         }
-        let ready = pass.next < geo_total && pass.next - pass.progress.base < WINDOW;
+        let ready = pass.next < pass.total && pass.next - pass.progress.base < WINDOW;
         ready.then_some(Stripe(pass.next))
     }
 

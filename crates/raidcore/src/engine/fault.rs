@@ -19,15 +19,23 @@ impl Engine {
         if self.state(member) != SlotState::Up {
             return true;
         }
-        let others = self.serving().without(member.index());
-        others.len() >= self.geo.members() - self.geo.redundancy()
+        self.can_spare_all(Set::EMPTY.with(member.index()))
+    }
+
+    /// Whether the others make up for members and staging devices that are in service.
+    fn can_spare_all(&self, lost: Set) -> bool {
+        let others = self.serving().minus(lost);
+        let stripes = others.len() >= self.geo.members() - self.geo.redundancy();
+        let of_stripes = lost.and(Set::first(self.geo.members()));
+        (stripes || of_stripes.is_empty()) && !self.staging.needs(lost)
     }
 
     /// Whether writes are taken: every member that is kept current can be written, and what becomes
     /// of them recorded. A member that can't, and can't be spared, would be read as if it were
     /// current; one whose state is not on record would not be read at all after a restart.
     pub(super) fn takes_writes(&self) -> bool {
-        !self.recorder.is_broken() && (!self.impaired || self.members.iter().all(|m| !m.unwritable))
+        let of_stripes = &self.members[..self.geo.members()];
+        !self.recorder.is_broken() && (!self.impaired || of_stripes.iter().all(|m| !m.unwritable))
     }
 
     /// A member can't be read at all.
@@ -92,7 +100,7 @@ impl Engine {
 
     fn fail_the_hung(&mut self, out: &mut Vec<Action>) {
         let hung = self.hung();
-        if self.serving().minus(hung).len() < self.geo.members() - self.geo.redundancy() {
+        if !self.can_spare_all(hung) {
             return;
         }
         for index in (0..self.members.len()).filter(|&index| hung.has(index)) {
@@ -124,11 +132,16 @@ impl Engine {
         };
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
-        self.journal.drop_ring(member);
+        if member.index() < self.geo.members() {
+            self.journal.drop_ring(member);
+        } else {
+            let thin = &mut self.recorder.record.staging_thin;
+            *thin = thin.with(member.index());
+        }
         self.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
         self.look_at_members();
-        self.background.member_failed(member);
+        self.background.member_failed(member, member.index() >= self.geo.members());
         self.background.look = true;
         self.record_failure(out);
     }
@@ -223,7 +236,7 @@ impl Engine {
         uuid: DeviceUuid,
         blocks: u64,
     ) -> Result<(), CommandError> {
-        let need = self.areas.member_blocks();
+        let need = self.recorder.record.least_blocks();
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
@@ -241,7 +254,7 @@ impl Engine {
         if self.recorder.record.spares.len() >= SPARES_MAX {
             return Err(CommandError::TooManySpares);
         }
-        self.spares.push(Spare { device, uuid });
+        self.spares.push(Spare { device, uuid, blocks });
         self.background.look = true;
         self.recorder.record.spares.push(uuid);
         Ok(())
@@ -266,6 +279,10 @@ impl Engine {
         }
         let spare = self.spares.iter().position(|s| s.device == spare);
         let spare = spare.ok_or(CommandError::NoSuchDevice)?;
+        let (have, need) = (self.spares[spare].blocks, self.recorder.record.blocks_of(member));
+        if have < need {
+            return Err(CommandError::TooSmall { have, need });
+        }
         if self.state(member) != SlotState::Failed {
             self.fail_by_command(member, out)?;
         }
@@ -302,7 +319,8 @@ impl Engine {
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        let serving = self.members.iter().zip(&self.recorder.record.slots);
+        let of_stripes = self.members.iter().take(self.geo.members());
+        let serving = of_stripes.zip(&self.recorder.record.slots);
         let serving = serving.filter(|(m, slot)| m.device.is_some() && slot.state == SlotState::Up);
         if serving.count() <= self.geo.members() - self.geo.redundancy() {
             return Err(CommandError::NothingToCompare);

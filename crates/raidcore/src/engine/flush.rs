@@ -94,7 +94,8 @@ impl Engine {
         self.flusher.round.staging_mark = self.staging.mark();
         self.flusher.round.rebuilt.clear();
         self.flusher.round.rebuilt.extend(self.background.rebuilt_to());
-        for index in 0..self.members.len() {
+        // What is written to staging devices is durable at once.
+        for index in 0..self.geo.members() {
             let member = MemberId(index as u8);
             let Some(device) = self.members[index].device else {
                 continue;

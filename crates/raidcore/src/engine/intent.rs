@@ -228,7 +228,7 @@ impl Engine {
             MapKind::Bitmap => MetaPage::Bitmap { index },
             MapKind::ZeroMap => MetaPage::ZeroMap { index },
         };
-        for member in (0..self.members.len() as u8).map(MemberId) {
+        for member in (0..self.geo.members() as u8).map(MemberId) {
             let Some(device) = self.live_device(member) else {
                 continue;
             };

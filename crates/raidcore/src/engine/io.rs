@@ -118,7 +118,7 @@ impl Engine {
     /// Tells all members that they need not keep a stripe.
     fn issue_discards(&mut self, id: JobId, out: &mut Vec<Action>) {
         let at = self.geo.place(self.jobs[id].stripe, self.areas.data_start());
-        for member in (0..self.members.len() as u8).map(MemberId) {
+        for member in (0..self.geo.members() as u8).map(MemberId) {
             let Some(device) = self.live_device(member) else {
                 continue;
             };

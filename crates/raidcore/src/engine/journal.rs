@@ -542,11 +542,17 @@ impl Engine {
     fn fail_missing(&mut self) -> bool {
         let seconds = self.seconds();
         let mut some = false;
-        for (slot, member) in self.recorder.record.slots.iter_mut().zip(&self.members) {
+        for (index, member) in self.members.iter().enumerate() {
+            let slot = &mut self.recorder.record.slots[index];
             if member.device.is_none() && slot.state != SlotState::Failed {
                 slot.state = SlotState::Failed;
                 slot.since = seconds;
                 some = true;
+                // What was on it is on fewer others, until it is at home.
+                if index >= self.geo.members() {
+                    let thin = &mut self.recorder.record.staging_thin;
+                    *thin = thin.with(index);
+                }
             }
         }
         some

@@ -128,6 +128,7 @@ struct Member {
 struct Spare {
     device: DeviceId,
     uuid: crate::meta::DeviceUuid,
+    blocks: u64,
 }
 
 /// What the engine does as a whole.
@@ -159,6 +160,7 @@ pub struct Engine {
     /// Seconds since 1970 at the origin of `now`.
     epoch_seconds: u64,
     phase: Phase,
+    /// The members, and after them the staging devices.
     members: Vec<Member>,
     spares: Vec<Spare>,
     /// Members are being rebuilt or missing somewhere: plans have to look.
@@ -191,8 +193,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The engine of an assembled array. `devices` gives the device of each member (by slot) and
-    /// spare (after the members, in the record's order); `wall` is the time in seconds since 1970
+    /// The engine of an assembled array. `devices` gives the device of each member and staging device
+    /// (by slot) and spare (after these, in the record's order); `wall` is the time in seconds since 1970
     /// at `now`. The host must call [`Engine::step`] with [`Input::Tick`] once to set it going.
     ///
     /// # Panics
@@ -208,11 +210,15 @@ impl Engine {
         let record = assembled.record;
         let geo = record.geometry;
         let n = geo.members();
-        assert_eq!(devices.len(), n + record.spares.len(), "a device or a gap for each");
+        let places = record.slots.len();
+        assert_eq!(devices.len(), places + record.spares.len(), "a device or a gap for each");
+        let (members, spares) = devices.split_at(places);
         let members: Vec<Member> =
-            devices[..n].iter().map(|&device| Member { device, ..Member::default() }).collect();
-        let spares = record.spares.iter().zip(&devices[n..]);
-        let spares = spares.filter_map(|(&uuid, &device)| Some(Spare { device: device?, uuid }));
+            members.iter().map(|&device| Member { device, ..Member::default() }).collect();
+        let spares = record.spares.iter().zip(&assembled.spare_blocks).zip(spares);
+        let spares = spares.filter_map(|((&uuid, &blocks), &device)| {
+            Some(Spare { device: device?, uuid, blocks })
+        });
         let jobs = usize::from(config.jobs);
         // A reclaim has two for every data chunk.
         let most = n + 2 + geo.data();
@@ -230,7 +236,7 @@ impl Engine {
             spares: spares.collect(),
             impaired: true,
             jobs: Slots::new(jobs, || Job::new(&geo)),
-            ops: Slots::new(jobs * (4 * n + 4 + 8) + 64 * n, || job::Op::BLANK),
+            ops: Slots::new(jobs * (4 * n + 4 + 8) + 64 * places, || job::Op::BLANK),
             ready: VecDeque::with_capacity(jobs * 2),
             waits: Vec::with_capacity(jobs * 2),
             requests: (0..config.tags).map(|_| UserRequest::default()).collect(),
@@ -330,6 +336,7 @@ impl Engine {
             self.cut_waiting(out);
             self.background(out);
             self.reclaim(out);
+            self.note_thickness(out);
             if self.ready.is_empty() && !worked {
                 self.forget_landed();
                 return;
@@ -374,7 +381,7 @@ impl Engine {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in self.members.iter().enumerate().take(self.geo.members()) {
             let role = self.geo.role(stripe, MemberId(index as u8)).index();
             let current = member.device.is_some()
                 && match self.recorder.record.slots[index].state {
@@ -412,7 +419,7 @@ impl Engine {
 
     /// Brings what is derived from the members' states up to date.
     fn look_at_members(&mut self) {
-        self.impaired = self.serving().len() < self.members.len();
+        self.impaired = self.serving().len() < self.geo.members();
     }
 
     fn seconds(&self) -> u64 {

@@ -164,8 +164,9 @@ impl Engine {
         self.staging.blocked = false;
     }
 
-    /// The roles of members in a stripe.
+    /// The roles of members in a stripe; staging devices have none.
     pub(super) fn roles_of(&self, stripe: Stripe, members: Set) -> Set {
+        let members = members.and(Set::first(self.geo.members()));
         let role = |member: usize| self.geo.role(stripe, MemberId(member as u8)).index();
         members.map(role).fold(Set::EMPTY, Set::with)
     }

@@ -160,7 +160,7 @@ impl Engine {
         if self.regions.is_unsynced(self.areas.region(stripe)) {
             return 0;
         }
-        let members = self.members.iter().enumerate();
+        let members = self.members.iter().enumerate().take(self.geo.members());
         let load = |&(index, m): &(usize, &Member)| (self.is_member_busy(index), m.in_flight);
         members.min_by_key(load).map_or(0, |(index, _)| index)
     }

@@ -30,11 +30,12 @@ impl Engine {
         }
     }
 
-    /// The members, in order.
+    /// The members, in order, and after them the staging devices.
     pub fn members(&self) -> impl Iterator<Item = MemberStatus> {
         let slots = self.members.iter().zip(&self.recorder.record.slots);
         (0u8..).zip(slots).map(|(index, (m, slot))| MemberStatus {
             member: MemberId(index),
+            stages: usize::from(index) >= self.geo.members(),
             device: m.device,
             uuid: slot.device,
             state: slot.state,
@@ -136,6 +137,11 @@ impl Engine {
 
     /// The members that have all of the array's past and can be read and written.
     pub(super) fn serving(&self) -> Set {
+        self.able().and(Set::first(self.geo.members()))
+    }
+
+    /// The members that serve, and the staging devices.
+    pub(super) fn able(&self) -> Set {
         let members = self.members.iter().zip(&self.recorder.record.slots).enumerate();
         let serving = members.filter(|(_, (m, slot))| {
             m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up

@@ -99,10 +99,12 @@ pub struct AssembleOptions {
 pub struct Assembled {
     /// The newest record, as it is on disk: members that are missing since are as they were.
     pub record: ArrayRecord,
-    /// The image of each member.
+    /// The image of each member, and of each staging device.
     pub slots: Vec<Option<usize>>,
     /// The image of each spare, in the record's order.
     pub spares: Vec<Option<usize>>,
+    /// How many blocks each spare has; 0 if it is not there.
+    pub spare_blocks: Vec<u64>,
     /// Images that are left out: stale, damaged, or too small a spare. `warnings` tells why.
     pub stale: Vec<usize>,
     /// The write-intent bitmap: regions that may be out of step.
@@ -139,18 +141,20 @@ pub fn assemble<I: Image>(
     let newest = newest(images, &superblocks, &warnings)?;
     let roster = Roster::new(images, &superblocks, newest, &mut warnings)?;
     roster.check_missing(newest, options, &warnings)?;
-    let members: Vec<Option<&I>> =
+    let devices: Vec<Option<&I>> =
         roster.slots.iter().map(|slot| slot.map(|image| &images[image])).collect();
     let degraded = roster.lost(newest) > 0;
 
     // A member that is being filled may hold maps of another time.
-    let whole: Vec<Option<&I>> = members
+    let up: Vec<Option<&I>> = devices
         .iter()
         .zip(&newest.slots)
         .map(|(image, slot)| image.filter(|_| slot.state == SlotState::Up))
         .collect();
+    let of_stripes = newest.geometry.members();
+    let (members, whole) = (&devices[..of_stripes], &up[..of_stripes]);
 
-    let (mut bitmap, bitmap_versions, lost) = load_map(newest, &whole, MapKind::Bitmap);
+    let (mut bitmap, bitmap_versions, lost) = load_map(newest, whole, MapKind::Bitmap);
     for page in lost {
         bitmap.set_page(page);
         warnings.push(Warning::BitmapPageLost { page });
@@ -159,7 +163,7 @@ pub fn assemble<I: Image>(
     if resync && !newest.clean {
         bitmap.set_all();
     }
-    let (zero_map, zero_versions, lost) = load_map(newest, &whole, MapKind::ZeroMap);
+    let (zero_map, zero_versions, lost) = load_map(newest, whole, MapKind::ZeroMap);
     for page in lost {
         accept(
             options.force,
@@ -179,19 +183,23 @@ pub fn assemble<I: Image>(
     }
     let (mut replay, mut next_entry) = (Vec::new(), 1);
     if !newest.clean && newest.consistency == Consistency::Journal {
-        if !check_journals(newest, &members, options.force || !degraded, &mut warnings)? {
+        if !check_journals(newest, members, options.force || !degraded, &mut warnings)? {
             // What such a ring holds is not carried out, and a replay of it that a crash has cut
             // short may have left anything behind, in regions that are not marked.
             bitmap.set_all();
         }
-        let rings = Rings::read(newest, &members);
+        let rings = Rings::read(newest, members);
         replay = rings.replay(&mut warnings);
         next_entry = rings.next_entry();
     }
     let staged = if newest.clean || newest.areas.staging().1 == 0 {
         Vec::new()
     } else {
-        let (staged, lost) = staged::read(newest, &whole, &mut warnings);
+        if roster.may_lack_staged(newest) {
+            let (error, warning) = (AssembleError::StagedMissing, Warning::StagedMissing);
+            accept(options.force, error, warning, &mut warnings)?;
+        }
+        let (staged, lost) = staged::read(newest, &up, &mut warnings);
         if let Some(entry) = lost {
             accept(
                 options.force,
@@ -205,6 +213,9 @@ pub fn assemble<I: Image>(
     Ok(Assembled {
         record: newest.clone(),
         slots: roster.slots,
+        spare_blocks: (roster.spares.iter())
+            .map(|spare| spare.map_or(0, |image| images[image].blocks()))
+            .collect(),
         spares: roster.spares,
         stale: roster.left_out,
         bitmap,
@@ -238,7 +249,6 @@ impl Roster {
             spares: vec![None; newest.spares.len()],
             left_out: Vec::new(),
         };
-        let need = newest.areas.member_blocks();
         for (index, (image, superblock)) in images.iter().zip(superblocks).enumerate() {
             let Some(superblock) = superblock else {
                 roster.left_out.push(index);
@@ -251,6 +261,10 @@ impl Roster {
                 |slot: &super::SlotRecord| slot.device == device && slot.state != SlotState::Failed;
             let slot = newest.slots.iter().position(in_service);
             let spare = newest.spares.iter().position(|&spare| spare == device);
+            let need = match slot {
+                Some(slot) => newest.blocks_of(MemberId(slot as u8)),
+                None => newest.least_blocks(),
+            };
             let warning = match (slot, spare) {
                 (Some(_), _) if events < newest.events.saturating_sub(1) => {
                     Warning::Behind { label, events, newest: newest.events }
@@ -275,9 +289,27 @@ impl Roster {
         Ok(roster)
     }
 
+    /// Whether entries of the staging log may be on none of the devices that are there: each is on one
+    /// more than may be lost, and on at least one of those that are in service.
+    fn may_lack_staged(&self, record: &ArrayRecord) -> bool {
+        let devices = record.places().skip(record.geometry.members());
+        let lost = devices.filter(|place| match record.slots[place.index()].state {
+            SlotState::Up => self.slots[place.index()].is_none(),
+            SlotState::Failed => record.staging_thin.has(place.index()),
+            // It may hold some already, and that be on record nowhere.
+            SlotState::Rebuilding { .. } => true,
+        });
+        let lost = lost.count();
+        let absent = self.slots.iter().zip(&record.slots);
+        let mut absent = absent.filter(|(image, _)| image.is_none());
+        lost > 0
+            && absent.any(|(_, slot)| slot.state != SlotState::Failed)
+            && self.lost(record) + lost > record.geometry.redundancy()
+    }
+
     /// How many members are not (fully) there.
     fn lost(&self, record: &ArrayRecord) -> usize {
-        let slots = self.slots.iter().zip(&record.slots);
+        let slots = self.slots.iter().zip(&record.slots).take(record.geometry.members());
         slots.filter(|(image, slot)| image.is_none() || slot.state != SlotState::Up).count()
     }
 
@@ -290,7 +322,9 @@ impl Roster {
         let slots = (0u8..).zip(self.slots.iter().zip(&record.slots));
         let absent = slots.filter(|(_, (image, _))| image.is_none()).map(|(member, (_, slot))| {
             let since = (slot.state == SlotState::Failed).then_some(slot.since);
-            MissingMember { member: MemberId(member), device: slot.device, since }
+            let member = MemberId(member);
+            let stages = record.is_staging_device(member);
+            MissingMember { member, device: slot.device, stages, since }
         });
         let (failed, missing): (Vec<_>, Vec<_>) = absent.partition(|m| m.since.is_some());
         let (lost, redundancy) = (self.lost(record), record.geometry.redundancy());

@@ -14,7 +14,7 @@ use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord, SlotState,
 };
 use crate::geometry::{Geometry, Level};
-use crate::units::{BLOCK_BYTES, Pba};
+use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Pba, Set};
 
 /// What a new array is to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +38,10 @@ pub struct NewArray {
     pub journal_blocks: u64,
     /// Blocks of each member's staging log; 0 for none.
     pub staging_blocks: u64,
+    /// The identities of its staging devices, in order; none without a staging log.
+    pub staging_devices: Vec<DeviceUuid>,
+    /// Blocks of each staging device's part of the staging log; 0 without such devices.
+    pub staging_device_blocks: u64,
     /// Blocks of the smallest member.
     pub member_blocks: u64,
 }
@@ -50,7 +54,7 @@ impl NewArray {
     pub fn record(self) -> Result<ArrayRecord, LayoutError> {
         let Self { level, chunk, consistency, created, .. } = self;
         let members = self.devices.len();
-        let (areas, stripes) = Areas::plan(
+        let (mut areas, stripes) = Areas::plan(
             level,
             members,
             chunk,
@@ -59,22 +63,32 @@ impl NewArray {
             self.staging_blocks,
             self.member_blocks,
         )?;
-        let incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
+        let mut incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
+        let geometry = Geometry::new(level, members, chunk, stripes)?;
+        if !self.staging_devices.is_empty() {
+            if members + self.staging_devices.len() > MEMBERS_MAX {
+                return Err(LayoutError::Area("number of staging devices"));
+            }
+            incompatible |= Features::STAGING_DEVICES;
+            areas.device_ring = self.staging_device_blocks;
+            areas.check(&geometry, consistency)?;
+        }
         let slot = |device| SlotRecord { device, state: SlotState::Up, since: created };
         Ok(ArrayRecord {
             array: self.array,
             name: self.name,
             created,
             features: Features { incompatible, ..Features::default() },
-            geometry: Geometry::new(level, members, chunk, stripes)?,
+            geometry,
             areas,
             consistency,
             events: 1,
             epoch: 1,
             staging_epoch: 1,
+            staging_thin: Set::EMPTY,
             clean: true,
             policy: None,
-            slots: self.devices.into_iter().map(slot).collect(),
+            slots: self.devices.into_iter().chain(self.staging_devices).map(slot).collect(),
             spares: Vec::new(),
         })
     }
@@ -115,6 +129,7 @@ impl Assembled {
         Self {
             slots: (0..record.slots.len()).map(Some).collect(),
             spares: Vec::new(),
+            spare_blocks: Vec::new(),
             stale: Vec::new(),
             bitmap_versions: vec![0; bitmap.pages() as usize],
             bitmap,
@@ -158,6 +173,8 @@ mod tests {
             devices: (1..=5).map(|member| DeviceUuid([member; 16])).collect(),
             journal_blocks: JOURNAL_BLOCKS,
             staging_blocks: 256,
+            staging_devices: Vec::new(),
+            staging_device_blocks: 0,
             member_blocks: 200_000,
         };
         new.record().expect("it is possible")

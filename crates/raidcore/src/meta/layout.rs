@@ -85,6 +85,9 @@ pub struct Areas {
     pub(super) journal_blocks: u64,
     pub(super) staging_start: u64,
     pub(super) staging_blocks: u64,
+    /// Blocks of the staging log on a staging device, where there are such; it begins where it does
+    /// on members.
+    pub(super) device_ring: u64,
     pub(super) data_start: u64,
     pub(super) member_blocks: u64,
 }
@@ -153,6 +156,7 @@ impl Areas {
             journal_blocks,
             staging_start,
             staging_blocks,
+            device_ring: 0,
             data_start,
             member_blocks: data_start + stripes * u64::from(chunk),
         }
@@ -188,6 +192,9 @@ impl Areas {
         let journal_end = end(self.journal_start, self.journal_blocks);
         ensure(fits(journal_end, self.staging_start), "staging log")?;
         check_staging(geometry, self.staging_blocks)?;
+        let device_ring = self.device_ring;
+        let sized = (STAGING_MIN..=STAGING_MAX).contains(&device_ring) && self.staging_blocks > 0;
+        ensure(device_ring == 0 || sized, "staging log")?;
         let staging_end = end(self.staging_start, self.staging_blocks);
         ensure(fits(staging_end, self.data_start), "data area")?;
         ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
@@ -230,12 +237,17 @@ impl Areas {
         (Pba(self.staging_start), self.staging_blocks)
     }
 
-    /// Which part of that is for copies of what is read often, its last eighth. Nothing there counts
-    /// after a stop, clean or not.
+    /// The same on a staging device.
     #[must_use]
-    pub fn copies(&self) -> (Pba, u64) {
-        let blocks = self.staging_blocks / 8;
-        (Pba(self.staging_start + self.staging_blocks - blocks), blocks)
+    pub fn staging_on_device(&self) -> (Pba, u64) {
+        (Pba(self.staging_start), self.device_ring)
+    }
+
+    /// How many blocks a staging device must have: those before the staging log, which hold what they
+    /// do on members, and its own part of that.
+    #[must_use]
+    pub fn staging_device_blocks(&self) -> u64 {
+        self.staging_start + self.device_ring
     }
 
     /// Where the stripes begin.

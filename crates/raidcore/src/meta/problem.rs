@@ -15,6 +15,8 @@ pub struct MissingMember {
     pub member: MemberId,
     /// The device that the array expects there, or that was there last.
     pub device: DeviceUuid,
+    /// It is a staging device.
+    pub stages: bool,
     /// Since when it is out of service, in seconds since 1970; none if it was there when the array
     /// ran last.
     pub since: Option<u64>,
@@ -22,7 +24,8 @@ pub struct MissingMember {
 
 impl fmt::Display for MissingMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "member {} (device {})", self.member.0, self.device)
+        let what = if self.stages { "staging device" } else { "member" };
+        write!(f, "{what} {} (device {})", self.member.0, self.device)
     }
 }
 
@@ -160,6 +163,13 @@ pub enum AssembleError {
         /// Which page.
         page: u32,
     },
+    /// Too few are there to tell what was staged.
+    #[error(
+        "so many members and staging devices are missing since an unclean stop that blocks which were \
+         written before it may be on none of the others, and would read as what they were before; \
+         connect them, or accept that by --force"
+    )]
+    StagedMissing,
     /// No intact copy of what was staged.
     #[error(
         "no member has an intact copy of entry {entry} of the staging log, so some blocks that were \
@@ -226,6 +236,8 @@ pub enum Warning {
         /// Which entry.
         entry: u64,
     },
+    /// Entries of the staging log may be lost, by force.
+    StagedMissing,
     /// Entries of the staging log are lost, by force.
     StagedLost {
         /// The first of them.
@@ -281,6 +293,10 @@ impl fmt::Display for Warning {
                 f,
                 "entry {entry} of the journal names blocks that the array does not have; it is not \
                  carried out"
+            ),
+            Self::StagedMissing => f.write_str(
+                "some blocks may read as what they were before, as too few devices are there to tell \
+                 what was staged: check the contents (fsck) before use",
             ),
             Self::StagedLost { entry } => write!(
                 f,

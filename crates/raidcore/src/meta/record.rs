@@ -6,7 +6,7 @@ use core::fmt;
 
 use crate::geometry::Geometry;
 use crate::meta::{Areas, Policy};
-use crate::units::MemberId;
+use crate::units::{MemberId, Pba, Set};
 
 /// The most spares that a superblock can record.
 pub const SPARES_MAX: usize = 16;
@@ -92,6 +92,9 @@ impl Features {
     /// The incompatible bit of an array with a staging log: what users wrote may be there and not at
     /// home.
     pub const STAGING: u64 = 1;
+
+    /// The incompatible bit of an array with staging devices, which are in slots after its members'.
+    pub const STAGING_DEVICES: u64 = 2;
 }
 
 /// What a member is to the array.
@@ -154,11 +157,15 @@ pub struct ArrayRecord {
     pub epoch: u64,
     /// Counts how often the staging log was emptied; its entries of earlier epochs are void.
     pub staging_epoch: u64,
+    /// The staging devices that have failed without which entries are on fewer devices than they were
+    /// meant to be, by their places.
+    pub staging_thin: Set,
     /// Whether the array was stopped cleanly.
     pub clean: bool,
     /// The policy that it is to follow, if one was ever chosen.
     pub policy: Option<Policy>,
-    /// The members, `geometry.members` of them.
+    /// The members, `geometry.members` of them, and after them the staging devices: devices that
+    /// hold the staging log, and nothing of any stripe (GC-Steering's dedicated staging space).
     pub slots: Vec<SlotRecord>,
     /// The spares, at most [`SPARES_MAX`].
     pub spares: Vec<DeviceUuid>,
@@ -168,7 +175,63 @@ impl ArrayRecord {
     /// The member that `device` is, if it is one.
     #[must_use]
     pub fn member_of(&self, device: DeviceUuid) -> Option<MemberId> {
-        (0u8..).zip(&self.slots).find(|(_, slot)| slot.device == device).map(|(m, _)| MemberId(m))
+        self.places().find(|place| self.slots[place.index()].device == device)
+    }
+
+    /// Whether what is in this place is a staging device.
+    #[must_use]
+    pub fn is_staging_device(&self, member: MemberId) -> bool {
+        member.index() >= self.geometry.members()
+    }
+
+    /// All places: those of the members, and then those of the staging devices.
+    pub fn places(&self) -> impl Iterator<Item = MemberId> + Clone + use<> {
+        (0..self.slots.len() as u8).map(MemberId)
+    }
+
+    /// How many blocks the device in this place must have.
+    #[must_use]
+    pub fn blocks_of(&self, member: MemberId) -> u64 {
+        if self.is_staging_device(member) {
+            self.areas.staging_device_blocks()
+        } else {
+            self.areas.member_blocks()
+        }
+    }
+
+    /// How many blocks a spare must have to be of use anywhere.
+    #[must_use]
+    pub fn least_blocks(&self) -> u64 {
+        let places = [0, self.slots.len() - 1].map(|place| self.blocks_of(MemberId(place as u8)));
+        places.into_iter().min().unwrap_or(0)
+    }
+
+    /// Where the staging log's ring is on the device in this place, and how many blocks it has; none
+    /// if there is none.
+    #[must_use]
+    pub fn staging_of(&self, member: MemberId) -> (Pba, u64) {
+        let device = self.is_staging_device(member);
+        if device { self.areas.staging_on_device() } else { self.areas.staging() }
+    }
+
+    /// Which part of that is for copies of what is read often, its last eighth. Nothing there counts
+    /// after a stop, clean or not.
+    #[must_use]
+    pub fn copies_of(&self, member: MemberId) -> (Pba, u64) {
+        let (start, ring) = self.staging_of(member);
+        let blocks = ring / 8;
+        (Pba(start.0 + ring - blocks), blocks)
+    }
+
+    /// How many blocks at its beginning hold metadata, the staging log among it, on the device in this
+    /// place.
+    #[must_use]
+    pub fn meta_blocks_of(&self, member: MemberId) -> u64 {
+        if self.is_staging_device(member) {
+            self.areas.staging_device_blocks()
+        } else {
+            self.areas.meta_blocks()
+        }
     }
 }
 

@@ -29,9 +29,9 @@ pub(super) fn read<I: Image>(
 ) -> (Vec<Replay>, Option<u64>) {
     let mut found: BTreeMap<u64, Found> = BTreeMap::new();
     let (mut tail, mut complete) = (0, 0);
-    let (start, blocks) = record.areas.staging();
     for (member, image) in (0u8..).map(MemberId).zip(images) {
         let Some(image) = image else { continue };
+        let (start, blocks) = record.staging_of(member);
         let (ring, epoch) = (RingOf { image: *image, start }, record.staging_epoch);
         let entries = scan(Log::Staging, blocks, &ring, record.array, epoch, member);
         for entry in entries {

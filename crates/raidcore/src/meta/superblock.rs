@@ -17,7 +17,7 @@ use super::record::{
     Superblock,
 };
 use crate::geometry::{Geometry, Level};
-use crate::units::{BLOCK_BYTES, MEMBERS_MAX};
+use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 
 const MAGIC: [u8; 8] = *b"Evenkeel";
 
@@ -61,15 +61,23 @@ const STAGING_EPOCH: Field<8> = STAGING_BLOCKS.then();
 const POLICY_LENGTH: Field<1> = STAGING_EPOCH.then();
 const POLICY: Field<POLICY_NAME_MAX> = POLICY_LENGTH.then();
 const POLICY_SINCE: Field<8> = POLICY.then();
+const STAGING_DEVICES: Field<1> = POLICY_SINCE.then();
+const STAGING_THIN: Field<8> = STAGING_DEVICES.then();
+const DEVICE_RING: Field<8> = STAGING_THIN.then();
 
 const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
-const _: () = assert!(SPARE_TABLE.end() == 1792 && POLICY_SINCE.end() == 1856);
+const _: () =
+    assert!(SPARE_TABLE.end() == 1792 && POLICY_SINCE.end() == 1856 && DEVICE_RING.end() == 1873);
 
 /// How many intact copies of a superblock are a quorum.
 const QUORUM: usize = 2;
 
 /// The feature bits that this build knows.
-const KNOWN: Features = Features { compatible: 0, read_only: 0, incompatible: Features::STAGING };
+const KNOWN: Features = Features {
+    compatible: 0,
+    read_only: 0,
+    incompatible: Features::STAGING | Features::STAGING_DEVICES,
+};
 
 /// Why a device's superblock can't be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -93,9 +101,10 @@ impl ArrayRecord {
     ///
     /// # Panics
     /// If `into` is not one block, the name is longer than 63 bytes, there is not one slot for each
-    /// member, or there are more than [`SPARES_MAX`] spares.
+    /// member and at most [`MEMBERS_MAX`] in all, or there are more than [`SPARES_MAX`] spares.
     pub fn encode(&self, device: DeviceUuid, into: &mut [u8]) {
-        assert!(into.len() == BLOCK_BYTES && self.slots.len() == self.geometry.members());
+        let members = self.geometry.members();
+        assert!(into.len() == BLOCK_BYTES && (members..=MEMBERS_MAX).contains(&self.slots.len()));
         assert!(self.name.len() <= 63 && self.spares.len() <= SPARES_MAX);
         into.fill(0);
         DEVICE.put(into, device.0);
@@ -108,7 +117,7 @@ impl ArrayRecord {
         LEVEL.put(into, [level_number(self.geometry.level())]);
         CONSISTENCY.put(into, [consistency_number(self.consistency)]);
         CLEAN.put(into, [u8::from(self.clean)]);
-        MEMBERS.put(into, [self.slots.len() as u8]);
+        MEMBERS.put(into, [members as u8]);
         CHUNK.put(into, self.geometry.chunk().to_le_bytes());
         STRIPES.put(into, self.geometry.stripes().to_le_bytes());
         encode_areas(&self.areas, into);
@@ -116,6 +125,11 @@ impl ArrayRecord {
             STAGING_START.put(into, self.areas.staging_start.to_le_bytes());
             STAGING_BLOCKS.put(into, self.areas.staging_blocks.to_le_bytes());
             STAGING_EPOCH.put(into, self.staging_epoch.to_le_bytes());
+        }
+        if self.features.incompatible & Features::STAGING_DEVICES != 0 {
+            STAGING_DEVICES.put(into, [(self.slots.len() - members) as u8]);
+            STAGING_THIN.put(into, self.staging_thin.0.to_le_bytes());
+            DEVICE_RING.put(into, self.areas.device_ring.to_le_bytes());
         }
         NAME_LENGTH.put(into, [self.name.len() as u8]);
         into[NAME.at..NAME.at + self.name.len()].copy_from_slice(self.name.as_bytes());
@@ -157,14 +171,17 @@ impl Superblock {
         let areas = decode_areas(block, &features);
         areas.check(&geometry, consistency)?;
         let staging_epoch = decode_staging_epoch(block, &features, &areas)?;
+        let devices = decode_staging_devices(block, &features, &areas, members)?;
         let clean = match CLEAN.u8(block) {
             0 => false,
             1 => true,
             _ => return Err(CodecError::Invalid("clean")),
         };
         let slots = block[SLOT_TABLE.at..SLOT_TABLE.end()].chunks_exact(SLOT_BYTES);
-        let slots: Result<Vec<_>, _> =
-            slots.take(members).map(|bytes| decode_slot(bytes, geometry.stripes())).collect();
+        let slots: Result<Vec<_>, _> = slots
+            .take(members + devices)
+            .map(|bytes| decode_slot(bytes, geometry.stripes()))
+            .collect();
         let spares = match usize::try_from(SPARES.u64(block)) {
             Ok(count) if count <= SPARES_MAX => count,
             Ok(_) | Err(_) => return Err(CodecError::Invalid("spares")),
@@ -182,6 +199,7 @@ impl Superblock {
             events: EVENTS.count(block, "events")?,
             epoch: EPOCH.count(block, "epoch")?,
             staging_epoch,
+            staging_thin: if devices > 0 { Set(STAGING_THIN.u64(block)) } else { Set::EMPTY },
             clean,
             policy: decode_policy(block),
             slots: slots?,
@@ -244,6 +262,7 @@ fn decode_areas(block: &[u8], features: &Features) -> Areas {
     } else {
         (journal_start.saturating_add(journal_blocks), 0)
     };
+    let has_devices = features.incompatible & Features::STAGING_DEVICES != 0;
     Areas {
         region_stripes: REGION_STRIPES.u64(block),
         bitmap_start: BITMAP_START.u64(block),
@@ -254,6 +273,7 @@ fn decode_areas(block: &[u8], features: &Features) -> Areas {
         journal_blocks,
         staging_start,
         staging_blocks,
+        device_ring: if has_devices { DEVICE_RING.u64(block) } else { 0 },
         data_start: DATA_START.u64(block),
         member_blocks: MEMBER_BLOCKS.u64(block),
     }
@@ -272,6 +292,23 @@ fn decode_staging_epoch(
         return Err(CodecError::Invalid("staging blocks"));
     }
     STAGING_EPOCH.count(block, "staging epoch")
+}
+
+/// How many staging devices there are.
+fn decode_staging_devices(
+    block: &[u8],
+    features: &Features,
+    areas: &Areas,
+    members: usize,
+) -> Result<usize, CodecError> {
+    if features.incompatible & Features::STAGING_DEVICES == 0 {
+        return Ok(0);
+    }
+    let devices = usize::from(STAGING_DEVICES.u8(block));
+    if devices == 0 || members + devices > MEMBERS_MAX || areas.device_ring == 0 {
+        return Err(CodecError::Invalid("staging devices"));
+    }
+    Ok(devices)
 }
 
 fn decode_policy(block: &[u8]) -> Option<Policy> {

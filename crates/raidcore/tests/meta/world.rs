@@ -74,6 +74,7 @@ pub(crate) fn staged_record(
         events: EVENTS,
         epoch: EPOCH,
         staging_epoch: STAGING_EPOCH,
+        staging_thin: Set::EMPTY,
         clean: true,
         policy: None,
         slots: (0..members).map(slot).collect(),

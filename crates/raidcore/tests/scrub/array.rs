@@ -56,6 +56,8 @@ impl Array {
                 member_blocks,
                 journal_blocks: 0,
                 staging_blocks: 0,
+                staging_devices: Vec::new(),
+                staging_device_blocks: 0,
             };
             new.record().expect("a possible array")
         };

@@ -137,7 +137,7 @@ fn what_could_not_be_written_is_no_copy() {
 #[test]
 fn a_copy_that_can_not_be_read_is_read_at_home() {
     let (mut world, version) = copied(1);
-    let (copies, _) = world.areas.copies();
+    let (copies, _) = world.copies[0];
     world.disks[1].bad.insert(copies.0, FOR_GOOD);
     assert_eq!(world.read_busy().0, version);
     assert_eq!(world.results.iter().filter(|result| result.is_err()).count(), 0);

@@ -384,8 +384,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "writes go on when a member that can't be spared misses them",
         "engine/fault.rs",
-        "(!self.impaired || self.members.iter().all(|m| !m.unwritable))",
-        "(MUTANT || !self.impaired || self.members.iter().all(|m| !m.unwritable))",
+        "(!self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
+        "(MUTANT || !self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
     ),
     mutant(
         "a member that can't be recorded becomes one",

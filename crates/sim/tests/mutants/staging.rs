@@ -223,4 +223,46 @@ pub(crate) const STAGING: &[Mutant] = &[
         "From::Entry(number) if piece.blocks > 1 => {",
         "From::Entry(number) if !MUTANT && piece.blocks > 1 => {",
     ),
+    mutant(
+        "staging device: what is on one member only is spared with it",
+        "engine/staging/mod.rs",
+        "self.has_devices() && self.entries",
+        "!MUTANT && self.has_devices() && self.entries",
+    ),
+    mutant(
+        "staging device: what is on one member only is in no hurry to come home",
+        "engine/staging/reclaim.rs",
+        "|| self.staging.is_thin();\n        let wanted",
+        "|| !MUTANT && self.staging.is_thin();\n        let wanted",
+    ),
+    mutant(
+        "staging device: its failure does not count for what is staged",
+        "engine/fault.rs",
+        "*thin = thin.with(member.index());",
+        "*thin = if MUTANT { *thin } else { thin.with(member.index()) };",
+    ),
+    mutant(
+        "staging device: that it is missing does not count for what is staged",
+        "engine/journal.rs",
+        "*thin = thin.with(index);",
+        "*thin = if MUTANT { *thin } else { thin.with(index) };",
+    ),
+    mutant(
+        "staging device: its failure is over before all is at home",
+        "engine/staging/reclaim.rs",
+        "self.phase != Phase::Serving || self.staging.is_thin();",
+        "!MUTANT && (self.phase != Phase::Serving || self.staging.is_thin());",
+    ),
+    mutant(
+        "staging device: it and a member may be missing",
+        "meta/assemble.rs",
+        "        lost > 0\n            && absent",
+        "        !MUTANT && lost > 0\n            && absent",
+    ),
+    mutant(
+        "staging device: it takes part while it is being replaced",
+        "engine/status.rs",
+        "!m.unwritable && slot.state == SlotState::Up",
+        "!m.unwritable && (slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed)",
+    ),
 ];

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use raidcore::engine::{ArrayHealth, IoError, Note, PassEnd, PassKind, Status};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
-use raidcore::units::{BLOCK_BYTES, DeviceId};
+use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
 use serde::{Deserialize, Serialize};
 
 use super::StagingReport;
@@ -23,6 +23,9 @@ pub struct Facts {
     pub level: String,
     /// A chunk.
     pub chunk_bytes: u64,
+    /// How many members it has.
+    #[serde(default)]
+    pub member_count: usize,
     /// What users see.
     pub capacity_bytes: u64,
     /// How much of each member is used, metadata included.
@@ -36,6 +39,12 @@ pub struct Facts {
     /// The staging log's part of each member; 0 if there is no log.
     #[serde(default)]
     pub staging_bytes: u64,
+    /// Its staging devices, which have the places after the members'.
+    #[serde(default)]
+    pub staging_devices: usize,
+    /// The staging log's part of each of them.
+    #[serde(default)]
+    pub staging_device_bytes: u64,
     /// When it was created, in seconds since 1970.
     pub created: u64,
 }
@@ -55,15 +64,30 @@ impl Facts {
             uuid: record.array.to_string(),
             level: level_name(record.geometry.level()).to_owned(),
             chunk_bytes: bytes(record.geometry.chunk().into()),
+            member_count: record.geometry.members(),
             capacity_bytes: bytes(record.geometry.capacity()),
             member_bytes: bytes(record.areas.member_blocks()),
             data_offset_bytes: bytes(record.areas.data_start().0),
             redundancy: record.geometry.redundancy(),
             consistency: consistency.to_owned(),
             staging_bytes: bytes(record.areas.staging().1),
+            staging_devices: record.slots.len() - record.geometry.members(),
+            staging_device_bytes: bytes(record.areas.staging_on_device().1),
             created: record.created,
         }
     }
+
+    /// What is in a place, for people.
+    #[must_use]
+    pub fn place(&self, number: u8) -> String {
+        place(number, self.member_count)
+    }
+}
+
+/// What is in a place of an array with so many members, for people.
+fn place(number: u8, members: usize) -> String {
+    let what = if usize::from(number) < members { "member" } else { "staging device" };
+    format!("{what} {number}")
 }
 
 /// An array's state.
@@ -352,37 +376,38 @@ impl ArrayReport {
     fn problem_of(&self, member: &MemberReport) -> Option<Problem> {
         let name = &self.facts.name;
         let number = member.member;
+        let place = self.facts.place(number);
         let path = member.path.as_ref().map(|path| format!(" ({})", path.display()));
         let path = path.unwrap_or_default();
         let errors = member.read_errors + member.write_errors;
         let (what, since, action) = match member.state {
             MemberState::Failed if self.facts.redundancy == 0 => (
-                format!("member {number} is out of service"),
+                format!("{place} is out of service"),
                 Some(member.since),
                 "this level has no redundancy: bring the device back, or restore a backup".into(),
             ),
             MemberState::Failed => (
-                format!("member {number} is out of service"),
+                format!("{place} is out of service"),
                 Some(member.since),
                 format!(
                     "give the array a new device: `evenkeel disk replace {name} {number} PATH`"
                 ),
             ),
             MemberState::Up | MemberState::Rebuilding if member.hangs => (
-                format!("member {number}{path} does not answer, and who needs it waits"),
+                format!("{place}{path} does not answer, and who needs it waits"),
                 None,
                 "bring the device back (cables, power, the network, the kernel's log): nothing is \
                  lost, and nothing fails meanwhile"
                     .into(),
             ),
             MemberState::Rebuilding => (
-                format!("member {number}{path} is being rebuilt"),
+                format!("{place}{path} is being rebuilt"),
                 Some(member.since),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
             MemberState::Up if errors > 0 => (
                 format!(
-                    "member {number}{path} had {} read and {} write errors since the start",
+                    "{place}{path} had {} read and {} write errors since the start",
                     member.read_errors, member.write_errors
                 ),
                 None,
@@ -474,15 +499,20 @@ pub fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// A note in words.
-pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) -> String {
+/// A note in words, of an array with so many members.
+pub(super) fn describe(
+    note: &Note,
+    members: usize,
+    path: impl Fn(DeviceId) -> Option<PathBuf>,
+) -> String {
+    let place = |member: MemberId| place(member.0, members);
     let named = |device| match path(device) {
         Some(path) => format!(" ({})", path.display()),
         None => String::new(),
     };
     let task = |kind: PassKind| match kind {
         PassKind::Resync => "resync".to_owned(),
-        PassKind::Rebuild(member) => format!("rebuild of member {}", member.0),
+        PassKind::Rebuild(member) => format!("rebuild of {}", place(member)),
         PassKind::Scrub { repair: false } => "scrub".to_owned(),
         PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
     };
@@ -495,15 +525,15 @@ pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) 
                 Some(IoError::Gone) => "it is gone, or smaller than it was",
                 Some(IoError::TimedOut) => "it does not answer",
             };
-            format!("member {}{} was taken out of service: {why}", member.0, named(device))
+            format!("{}{} was taken out of service: {why}", place(member), named(device))
         }
         Note::MemberHangs { member, device } => format!(
-            "member {}{} does not answer, and can't be spared: who needs it waits",
-            member.0,
+            "{}{} does not answer, and can't be spared: who needs it waits",
+            place(member),
             named(device)
         ),
         Note::MemberAnswers { member, device } => {
-            format!("member {}{} answers again", member.0, named(device))
+            format!("{}{} answers again", place(member), named(device))
         }
         Note::ArrayFailed => {
             "more failed than the redundancy makes up for: no more writes are taken".to_owned()
@@ -531,7 +561,7 @@ pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) 
             if corrected { "; the data was believed, and redundancy made anew" } else { "" }
         ),
         Note::SpareActivated { member, device } => {
-            format!("a spare{} takes the place of member {}", named(device), member.0)
+            format!("a spare{} takes the place of {}", named(device), place(member))
         }
         Note::JournalReplayed { entries, blocks } => format!(
             "after an unclean stop, {entries} entries of the journal were carried out ({blocks} \
@@ -546,5 +576,5 @@ pub(super) fn describe(note: &Note, path: impl Fn(DeviceId) -> Option<PathBuf>) 
 /// What a start has brought home, in words, if a note tells that.
 pub(crate) fn recovered(note: &Note) -> Option<String> {
     let tells = matches!(note, Note::JournalReplayed { .. } | Note::StagedReclaimed { .. });
-    tells.then(|| describe(note, |_| None))
+    tells.then(|| describe(note, usize::MAX, |_| None))
 }

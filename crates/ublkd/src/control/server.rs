@@ -48,6 +48,8 @@ pub enum BindError {
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
+    /// The path is not ours any more.
+    withdrawn: bool,
     listener: Option<UnixListener>,
     closing: watch::Sender<bool>,
     task: Option<JoinHandle<()>>,
@@ -74,7 +76,8 @@ impl Server {
             Ok(listener)
         };
         let listener = make().map_err(|e| at(&path, e))?;
-        Ok(Self { path, listener: Some(listener), closing: watch::Sender::new(false), task: None })
+        let closing = watch::Sender::new(false);
+        Ok(Self { path, withdrawn: false, listener: Some(listener), closing, task: None })
     }
 
     /// Where it listens.
@@ -91,6 +94,17 @@ impl Server {
         }
     }
 
+    /// Is found by nobody from now on: whoever is told that the array is stopped can start another of its
+    /// name at once.
+    pub fn withdraw(&mut self) {
+        if std::mem::replace(&mut self.withdrawn, true) {
+            return;
+        }
+        if let Err(error) = remove_if_there(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "could not remove the socket");
+        }
+    }
+
     /// Takes no more requests, and ends when those under way are answered.
     pub async fn close(mut self) {
         self.closing.send_replace(true);
@@ -104,9 +118,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Err(error) = remove_if_there(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "could not remove the socket");
-        }
+        self.withdraw();
     }
 }
 

@@ -29,7 +29,8 @@ const EVENTS_TOLD: usize = 32;
 pub struct Service {
     host: HostHandle,
     facts: Facts,
-    areas: Areas,
+    /// As it was at the start: who is where may have changed, not how much each has.
+    record: ArrayRecord,
     fronts: Vec<Front>,
     events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
@@ -116,7 +117,7 @@ impl Service {
         Self {
             host,
             facts: Facts::of(record),
-            areas: record.areas.clone(),
+            record: record.clone(),
             fronts,
             events: Mutex::new(VecDeque::new()),
             stopper,
@@ -135,7 +136,9 @@ impl Service {
     pub async fn follow_events(&self) {
         let mut notes = self.host.notes();
         while let Some(event) = notes.next().await {
-            let text = describe(&event.note, |device| self.host.device_path(device));
+            let text = describe(&event.note, self.facts.member_count, |device| {
+                self.host.device_path(device)
+            });
             match event.note {
                 Note::ArrayFailed => tracing::error!("{text}"),
                 Note::MemberFailed { .. }
@@ -168,7 +171,7 @@ impl Service {
             Request::Why => self.why().await,
             Request::DiskAdd { path, force } => {
                 let _alone = self.membership.lock().await;
-                self.add(&path, force).await?;
+                self.add(&path, self.record.least_blocks(), force).await?;
                 Ok(json!({ "added": path }))
             }
             Request::DiskFail { disk } => {
@@ -270,7 +273,7 @@ impl Service {
             Some(device) => self.host.flash_log(device, since).await,
             None => Ok(None),
         };
-        let message = format!("member {} is not modelled as an SSD", member.0);
+        let message = format!("{} is not modelled as an SSD", self.facts.place(member.0));
         let log = log.map_err(|error| self.refusal(error))?;
         let log = log.ok_or_else(|| Refusal::new("no-flash", message))?;
         serde_json::to_value(log).map_err(|e| Refusal::new("internal", e.to_string()))
@@ -285,14 +288,14 @@ impl Service {
         done.map(|()| json!({})).map_err(|error| self.refusal(error))
     }
 
-    /// Opens, checks and wipes a device, and gives it to the array as a spare.
-    async fn add(&self, path: &Path, force: bool) -> Result<DeviceId, Refusal> {
+    /// Opens, checks and wipes a device of so many blocks at least, and gives it to the array as a spare.
+    async fn add(&self, path: &Path, need: u64, force: bool) -> Result<DeviceId, Refusal> {
         if self.facts.redundancy == 0 {
             return Err(self.refusal(CommandError::NotRedundant.into()));
         }
-        let (areas, path) = (self.areas.clone(), path.to_path_buf());
+        let (areas, path) = (self.record.areas.clone(), path.to_path_buf());
         // Opening and wiping wait for the device.
-        let opened = tokio::task::spawn_blocking(move || take_in(&path, &areas, force)).await;
+        let opened = tokio::task::spawn_blocking(move || take_in(&path, &areas, need, force)).await;
         let opened = opened.map_err(|e| Refusal::new("internal", e.to_string()))?;
         let (device, uuid) = opened?;
         let added = self.host.add_device(device, uuid).await;
@@ -302,24 +305,26 @@ impl Service {
     async fn replace(&self, disk: &str, with: &Path, force: bool) -> Result<Value, Refusal> {
         let status = self.status().await?;
         let member = self.member(disk, &status)?;
+        let need = self.record.blocks_of(member);
         let failed = |m: &&raidcore::engine::MemberStatus| m.state == SlotState::Failed;
         let missing: Vec<MemberId> =
             status.members.iter().filter(failed).map(|m| m.member).collect();
         match missing.first() {
             // A spare goes where one is missing, the lowest number first.
             Some(&first) if first != member => {
-                let message = format!("member {} is missing and has to be replaced first", first.0);
+                let first_name = self.facts.place(first.0);
+                let message = format!("{first_name} is missing and has to be replaced first");
                 let hint = format!("`evenkeel disk replace {} {} PATH`", self.facts.name, first.0);
                 return Err(Refusal::new("busy", message).hint(hint));
             }
             Some(_) => {
-                self.add(with, force).await?;
+                self.add(with, need, force).await?;
             }
             None => {
                 if !status.spares.is_empty() {
                     tracing::info!("the array has spares; they stay");
                 }
-                let spare = self.add(with, force).await?;
+                let spare = self.add(with, need, force).await?;
                 let replace = Command::Replace { member, spare };
                 if let Err(error) = self.host.command(replace).await {
                     // Not left behind as a spare that nobody asked for.
@@ -412,7 +417,12 @@ impl Service {
 
 /// A device that can be a spare: locked, and nothing of what it carried is left to be taken for
 /// metadata.
-fn take_in(path: &Path, areas: &Areas, force: bool) -> Result<(Device, DeviceUuid), Refusal> {
+fn take_in(
+    path: &Path,
+    areas: &Areas,
+    need: u64,
+    force: bool,
+) -> Result<(Device, DeviceUuid), Refusal> {
     let refused = |error: OpenError| {
         let code = match &error {
             OpenError::InUse { .. } => "in-use",
@@ -426,7 +436,7 @@ fn take_in(path: &Path, areas: &Areas, force: bool) -> Result<(Device, DeviceUui
     let Named { path, flash } = Named::parse(path).map_err(|error| refused(error.into()))?;
     let mut device = open(&path, &[]).map_err(refused)?;
     let shown = path.display();
-    let (have, need) = (device.blocks(), areas.member_blocks());
+    let (have, need) = (device.blocks(), need);
     if have < need {
         let message = format!("{shown}: {}", CommandError::TooSmall { have, need });
         return Err(Refusal::new("too-small", message).hint("give a larger device"));

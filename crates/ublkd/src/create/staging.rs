@@ -1,8 +1,9 @@
-//! How much of each member a new array sets aside for its staging log.
+//! How much of each member a new array sets aside for its staging log, and how much staging devices
+//! have of it.
 
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{STAGING_MAX, STAGING_MIN, can_stage};
-use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX};
+use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX, Pba};
 
 use crate::control::level_name;
 
@@ -49,9 +50,58 @@ pub enum StagingError {
         kib(STAGING_MAX) >> 10
     )]
     Size(u64),
+    /// There are too many staging devices.
+    #[error("{members} members take at most {most} staging devices, not {devices}: take fewer")]
+    Devices {
+        /// How many members there are.
+        members: usize,
+        /// How many staging devices there are.
+        devices: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A staging device is too small.
+    #[error(
+        "a staging device needs at least {} KiB for this array, and the smallest has {} KiB",
+        kib(*.need),
+        kib(*.have)
+    )]
+    Device {
+        /// Blocks that it has.
+        have: u64,
+        /// Blocks that it needs.
+        need: u64,
+    },
+}
+
+/// The least of each member's part where there are staging devices: what takes their place while they
+/// are busy, or gone.
+const BESIDE_MIN: u64 = 1024;
+
+/// That so many members and staging devices have a place each.
+pub(super) fn check_places(members: usize, devices: usize) -> Result<(), StagingError> {
+    let most = MEMBERS_MAX.saturating_sub(members);
+    let error = StagingError::Devices { members, devices, most };
+    if devices > most { Err(error) } else { Ok(()) }
+}
+
+/// The staging log's part of a device of so many blocks, of which it may take all from `start` on.
+pub(super) fn device_ring(blocks: u64, start: Pba) -> Result<u64, StagingError> {
+    let need = start.0 + STAGING_MIN;
+    let too_small = StagingError::Device { have: blocks, need };
+    if blocks < need { Err(too_small) } else { Ok((blocks - start.0).min(STAGING_MAX)) }
 }
 
 impl StagingSize {
+    /// Where so many staging devices have `ring` blocks each: as much as makes up for the copies that
+    /// these don't hold. What is staged is on one device more than may be lost.
+    pub(super) fn beside(devices: usize, ring: u64, level: Level, members: usize) -> Self {
+        let redundancy = Geometry::new(level, members, 1, 1).map_or(0, |geo| geo.redundancy());
+        let elsewhere = (redundancy + 1).saturating_sub(devices) as u64;
+        let blocks = (ring * elsewhere).div_ceil(members.max(1) as u64);
+        Self::Blocks(blocks.clamp(BESIDE_MIN, STAGING_MAX))
+    }
+
     /// In blocks, for an array of which `used` blocks of each member are used.
     pub(super) fn blocks(
         self,

@@ -4,7 +4,7 @@
 use std::io;
 
 use raidcore::meta::{Areas, ArrayRecord};
-use raidcore::units::{BLOCK_BYTES, Pba};
+use raidcore::units::{BLOCK_BYTES, MemberId, Pba};
 
 use super::CreateError;
 use crate::members::{BlockBuffer, Device};
@@ -21,8 +21,8 @@ pub(super) fn write(
 ) -> Result<Vec<bool>, CreateError> {
     each(devices, |_, device| wipe(device))?;
     let mut zeroed = Vec::with_capacity(devices.len());
-    each(devices, |_, device| {
-        zeroed.push(prepare(record, device, preallocate)?);
+    each(devices, |index, device| {
+        zeroed.push(prepare(record, MemberId(index as u8), device, preallocate)?);
         Ok(())
     })?;
     let resync = needs_resync(record, &zeroed);
@@ -65,10 +65,22 @@ fn wipe(device: &Device) -> io::Result<()> {
     device.sync()
 }
 
-/// Zeroes the metadata area, and the data area if that is cheap: tells whether it was.
-fn prepare(record: &ArrayRecord, device: &Device, preallocate: bool) -> io::Result<bool> {
-    let (start, end) = (record.areas.data_start(), record.areas.member_blocks());
+/// Zeroes the metadata area, and the data area if that is cheap: tells whether it was. A staging device
+/// has none.
+fn prepare(
+    record: &ArrayRecord,
+    place: MemberId,
+    device: &Device,
+    preallocate: bool,
+) -> io::Result<bool> {
+    let (start, end) = (Pba(record.meta_blocks_of(place)), record.blocks_of(place));
     write_zeros(device, Pba(0), start.0)?;
+    if record.is_staging_device(place) {
+        if preallocate {
+            device.preallocate(end)?;
+        }
+        return Ok(true);
+    }
     let zeroed = zero_quickly(device, start, end - start.0)?;
     if preallocate {
         device.preallocate(end)?;
@@ -127,7 +139,8 @@ fn write_blocks(
 /// # Errors
 /// If it can't be written.
 pub(crate) fn prepare_spare(device: &Device, areas: &Areas) -> io::Result<()> {
+    let meta = areas.meta_blocks().max(areas.staging_device_blocks());
     wipe(device)?;
-    write_zeros(device, Pba(0), areas.meta_blocks())?;
+    write_zeros(device, Pba(0), meta.min(device.blocks()))?;
     device.sync()
 }

@@ -1,6 +1,7 @@
 //! Members that an array is started without.
 
 use raidcore::meta::{Assembled, SlotState};
+use raidcore::units::MemberId;
 use serde::{Deserialize, Serialize};
 
 /// A member without a device, or with one that is no longer used.
@@ -8,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Missing {
     /// Its number.
     pub member: u8,
+    /// Whether it is a staging device.
+    #[serde(default)]
+    pub stages: bool,
     /// The identity of the device that was there last.
     pub device: String,
     /// Since when it is out of service, in seconds since 1970; none if it was there when the array
@@ -22,6 +26,7 @@ impl Missing {
         let missing = (0u8..).zip(slots).filter(|(_, (image, _))| image.is_none());
         let missing = missing.map(|(member, (_, slot))| Self {
             member,
+            stages: assembled.record.is_staging_device(MemberId(member)),
             device: slot.device.to_string(),
             since: (slot.state == SlotState::Failed).then_some(slot.since),
         });

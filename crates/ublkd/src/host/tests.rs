@@ -31,6 +31,8 @@ fn array() -> (Volume, HostHandle) {
         devices: (1..=3).map(|byte| DeviceUuid([byte; 16])).collect(),
         journal_blocks: JOURNAL_BLOCKS,
         staging_blocks: 0,
+        staging_devices: Vec::new(),
+        staging_device_blocks: 0,
         member_blocks: MEMBER_BLOCKS,
     };
     let record = new.record().unwrap();

@@ -60,6 +60,8 @@ impl Files {
             devices: (0..self.members.len()).map(uuid).collect(),
             journal_blocks: JOURNAL_BLOCKS,
             staging_blocks: 0,
+            staging_devices: Vec::new(),
+            staging_device_blocks: 0,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().unwrap();

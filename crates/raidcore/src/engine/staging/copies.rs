@@ -37,10 +37,12 @@ struct Extent {
 /// See the [module](self).
 #[derive(Debug)]
 pub(in super::super) struct Copies {
-    start: Pba,
-    /// Blocks of a ring.
-    len: u64,
+    /// Where each ring begins.
+    starts: Vec<Pba>,
+    /// Those of the members, and then those of the staging devices.
     rings: Vec<Ring>,
+    /// How many of them are members'.
+    members: usize,
     /// In the order of their numbers, without a gap.
     extents: VecDeque<Extent>,
     next: u64,
@@ -52,15 +54,16 @@ pub(in super::super) struct Copies {
 impl Copies {
     /// Of an array that has none yet.
     pub(in super::super) fn new(record: &ArrayRecord) -> Self {
-        let (start, len) = record.areas.copies();
-        let members = record.geometry.members();
+        let areas = record.places().map(|place| record.copies_of(place));
+        let rings: Vec<_> = areas.clone().map(|(_, len)| Ring::new(len)).collect();
+        let all: u64 = rings.iter().map(|ring| ring.len).sum();
         Self {
-            start,
-            len,
-            rings: (0..members).map(|_| Ring::default()).collect(),
+            starts: areas.map(|(start, _)| start).collect(),
+            rings,
+            members: record.geometry.members(),
             extents: VecDeque::new(),
             next: 0,
-            table: Redirects::new(members * len as usize),
+            table: Redirects::new(all as usize),
             turn: 0,
         }
     }
@@ -104,13 +107,14 @@ impl Copies {
         &mut self.extents[index]
     }
 
-    /// Room for a copy on one of these members, in turn; the oldest are forgotten for it. It is being
-    /// written from now on.
+    /// Room for a copy on one of these, a staging device if there is one, else members in turn; the
+    /// oldest are forgotten for it. It is being written from now on.
     fn begin(&mut self, first: Lba, blocks: u32, able: Set) -> Option<u64> {
-        let n = self.rings.len();
-        let member = (0..n).map(|i| (self.turn + i) % n).find(|&member| able.has(member))?;
+        let n = self.members;
+        let in_turn = (0..n).map(|i| (self.turn + i) % n);
+        let member = (n..self.rings.len()).chain(in_turn).find(|&member| able.has(member))?;
         let at = loop {
-            if let Some(at) = self.rings[member].room(self.len, u64::from(blocks)) {
+            if let Some(at) = self.rings[member].room(u64::from(blocks)) {
                 break at;
             }
             let oldest = self.extents.front().filter(|oldest| oldest.pins == 0)?;
@@ -130,7 +134,7 @@ impl Copies {
         ring.entries.push_back((number, at));
         ring.head = at + u64::from(blocks);
         self.turn = (member + 1) % n;
-        let at = Pba(self.start.0 + at);
+        let at = Pba(self.starts[member].0 + at);
         let member = Some(MemberId(member as u8));
         self.extents.push_back(Extent { first, blocks, member, at, pins: 1 });
         Some(number)
@@ -164,7 +168,8 @@ impl Copies {
 
     /// A member is out of service, and what it had with it.
     pub(super) fn drop_member(&mut self, member: MemberId) {
-        self.rings[member.index()] = Ring::default();
+        let ring = &mut self.rings[member.index()];
+        *ring = Ring::new(ring.len);
         let front = self.front();
         for index in 0..self.extents.len() {
             let extent = &mut self.extents[index];
@@ -204,7 +209,7 @@ impl Copies {
 impl Engine {
     /// Whether there are copies, and somebody is to be left alone or is not there.
     pub(super) fn copies_may_serve(&self) -> bool {
-        let calm = || self.serving().minus(self.places.busy).len() == self.members.len();
+        let calm = || self.serving().minus(self.places.busy).len() == self.geo.members();
         !self.copies.table.is_empty() && (self.background.rebuilds() || !calm())
     }
 
@@ -214,7 +219,7 @@ impl Engine {
         let copy = self.copies.table.get(lba)?;
         let index = self.copies.index(copy.entry);
         let member = self.copies.extents[index].member?;
-        let calm = self.serving().minus(self.places.busy);
+        let calm = self.able().minus(self.places.busy);
         let wanted = !calm.has(home.index()) || self.background.rebuilds();
         let serves = wanted && calm.has(member.index());
         serves.then_some((self.copies.front() + index as u64, copy.at))
@@ -260,7 +265,8 @@ impl Engine {
         let job = &self.jobs[id];
         let [piece] = job.pieces[..] else { return false };
         let stored = job.base == Base::Stored;
-        if self.copies.len == 0 || !stored || !job.fetches.is_empty() || !job.bad.is_empty() {
+        let room = self.copies.rings[0].len;
+        if room == 0 || !stored || !job.fetches.is_empty() || !job.bad.is_empty() {
             return false;
         }
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
@@ -269,7 +275,7 @@ impl Engine {
         let (now, blocks) = (self.now, piece.blocks);
         let Some(policy) = &mut self.places.policy else { return false };
         let wanted = policy.keeps(now, home, first, blocks);
-        wanted && !copied && 2 * u64::from(blocks) <= self.copies.len
+        wanted && !copied && 2 * u64::from(blocks) <= room
     }
 
     /// A job has read what a copy is wanted of: it answers, and then makes one.
@@ -283,7 +289,7 @@ impl Engine {
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
-        let able = self.serving().minus(self.places.busy).without(home.index());
+        let able = self.able().minus(self.places.busy).without(home.index());
         self.answer(id, out);
         let Some(number) = self.copies.begin(first, piece.blocks, able) else {
             return Stage::Finish;

@@ -126,17 +126,25 @@ impl Entry {
     }
 }
 
-/// A member's part of the log.
-#[derive(Debug, Default)]
+/// A member's part of the log, or a staging device's.
+#[derive(Debug)]
 struct Ring {
+    /// Its blocks.
+    len: u64,
     head: u64,
     /// The entries that are there, each with where it begins.
     entries: VecDeque<(u64, u64)>,
 }
 
 impl Ring {
+    /// An empty one of so many blocks.
+    fn new(len: u64) -> Self {
+        Self { len, head: 0, entries: VecDeque::new() }
+    }
+
     /// Where so many contiguous blocks are free.
-    fn room(&self, len: u64, blocks: u64) -> Option<u64> {
+    fn room(&self, blocks: u64) -> Option<u64> {
+        let len = self.len;
         let Some(&(_, oldest)) = self.entries.front() else {
             let at = if self.head + blocks <= len { self.head } else { 0 };
             return (blocks <= len).then_some(at);
@@ -150,12 +158,12 @@ impl Ring {
         }
     }
 
-    fn used(&self, len: u64) -> u64 {
+    fn used(&self) -> u64 {
         let oldest = self.entries.front().map_or(self.head, |&(_, at)| at);
         if self.entries.is_empty() || self.head > oldest {
             self.head - oldest
         } else {
-            len + self.head - oldest
+            self.len + self.head - oldest
         }
     }
 }
@@ -164,11 +172,16 @@ impl Ring {
 #[derive(Debug)]
 pub(super) struct Staging {
     start: Pba,
-    /// Blocks of a ring; none if there is no log.
+    /// Blocks of a member's ring; none if there is no log.
     len: u64,
-    /// How many members an entry is on.
+    /// How many members an entry is on, or staging devices.
     copies: usize,
+    /// Those of the members, and then those of the staging devices.
     rings: Vec<Ring>,
+    /// How many of them are members'.
+    members: usize,
+    /// Entries before this one may be on fewer.
+    thin_until: u64,
     /// In the order of their numbers, without a gap.
     entries: VecDeque<Entry>,
     next: u64,
@@ -215,18 +228,23 @@ pub(super) struct Staging {
 impl Staging {
     /// The log of an array; `recovered` is what was found in it.
     pub(super) fn new(record: &ArrayRecord, recovered: &[Replay]) -> Self {
-        let (start, blocks) = record.areas.staging();
-        let len = blocks - record.areas.copies().1;
+        let (start, _) = record.areas.staging();
         let geo = &record.geometry;
+        let ring = |place| Ring::new(record.staging_of(place).1 - record.copies_of(place).1);
+        let rings: Vec<_> = record.places().map(ring).collect();
+        let len = rings[0].len;
+        let all: u64 = rings.iter().map(|ring| ring.len).sum();
         let copies = geo.redundancy() + 1;
         let runs = recovered.iter().flat_map(|entry| &entry.runs);
         let found: usize = runs.map(|run| run.to.blocks as usize).sum();
-        let capacity = (geo.members() * len as usize / copies).max(found);
+        let capacity = (all as usize / copies).max(found);
         let mut staging = Self {
             start,
             len,
             copies,
-            rings: (0..geo.members()).map(|_| Ring::default()).collect(),
+            rings,
+            members: geo.members(),
+            thin_until: 0,
             entries: VecDeque::new(),
             next: 1,
             announced: 1,
@@ -313,7 +331,8 @@ impl Staging {
 
     /// Blocks of the fullest ring that are in use, and how many it has.
     pub(super) fn used(&self) -> (u64, u64) {
-        (self.rings.iter().map(|ring| ring.used(self.len)).max().unwrap_or(0), self.len)
+        let used = self.rings.iter().map(|ring| (ring.used(), ring.len));
+        used.max_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((0, 0))
     }
 
     /// Memory of the table, in bytes.
@@ -375,7 +394,8 @@ impl Staging {
     pub(super) fn reset(&mut self) {
         self.entries.clear();
         self.unreadable.clear();
-        self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
+        self.rings.iter_mut().for_each(|ring| *ring = Ring::new(ring.len));
+        self.thin_until = 0;
         self.table.clear();
         self.stripes.fill(0);
         (self.next, self.announced, self.first_dirty, self.payload) = (1, 1, 1, 0);
@@ -384,10 +404,33 @@ impl Staging {
 
     /// A member is gone, and its part of the log with it.
     pub(super) fn drop_member(&mut self, member: MemberId) {
-        self.rings[member.index()] = Ring::default();
+        let ring = &mut self.rings[member.index()];
+        *ring = Ring::new(ring.len);
         for entry in &mut self.entries {
             entry.holders = entry.holders.without(member.index());
         }
+        if self.has_devices() {
+            self.thin_until = self.next;
+        }
+    }
+
+    /// Whether there are places for staging devices.
+    fn has_devices(&self) -> bool {
+        self.rings.len() > self.members
+    }
+
+    /// Whether entries may be on fewer devices than they are meant to be. Not asked where there are only
+    /// members: who of them is lost is rebuilt, and then the log was emptied.
+    pub(super) fn is_thin(&self) -> bool {
+        self.front() < self.thin_until
+    }
+
+    /// Whether something would be lost with these: an entry is on no other. Of members alone, not more can
+    /// be spared than each entry has to spare.
+    pub(super) fn needs(&self, lost: Set) -> bool {
+        let on_these =
+            |entry: &Entry| !entry.holders.is_empty() && entry.holders.minus(lost).is_empty();
+        self.has_devices() && self.entries.iter().any(on_these)
     }
 
     /// How many homecomings a flush that begins now makes durable.

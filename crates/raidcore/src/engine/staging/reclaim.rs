@@ -32,6 +32,15 @@ enum Haste {
 }
 
 impl Engine {
+    /// Takes note that all that is staged is on as many devices as it is meant to be.
+    pub(in super::super) fn note_thickness(&mut self, out: &mut Vec<Action>) {
+        let thin = self.phase != Phase::Serving || self.staging.is_thin();
+        if !self.recorder.record.staging_thin.is_empty() && !thin {
+            self.recorder.record.staging_thin = Set::EMPTY;
+            self.record_change(out);
+        }
+    }
+
     /// Brings home what may come home now, and tells what need not be there any more.
     pub(in super::super) fn reclaim(&mut self, out: &mut Vec<Action>) {
         let serves = match self.phase {
@@ -96,7 +105,8 @@ impl Engine {
 
     fn haste(&self) -> Haste {
         let (used, len) = self.staging.used();
-        let wanted = self.staging.starved || self.staging.draining || self.phase != Phase::Serving;
+        let waited_for = self.staging.starved || self.staging.draining || self.staging.is_thin();
+        let wanted = waited_for || self.phase != Phase::Serving;
         match () {
             () if wanted || 4 * used > 3 * len => Haste::Now,
             () if 2 * used > len => Haste::Soon,

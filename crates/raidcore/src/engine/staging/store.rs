@@ -112,15 +112,16 @@ impl Engine {
     }
 
     /// Who is to hold an entry of so many blocks (with what is to be left free): of those that are
-    /// not `busy`, in turn; none if there are too few with room.
+    /// not `busy`, first staging devices, then members in turn; none if there are too few with room.
     fn holders_for(&self, blocks: u64, busy: Set) -> Option<Set> {
-        let (staging, n) = (&self.staging, self.members.len());
+        let (staging, n) = (&self.staging, self.geo.members());
         let blocks = blocks + staging.promised;
-        let able = self.serving().minus(busy);
+        let able = self.able().minus(busy);
         let mut holders = Set::EMPTY;
-        for member in (0..n).map(|i| (staging.turn + i) % n) {
-            let fits =
-                able.has(member) && staging.rings[member].room(staging.len, blocks).is_some();
+        // Those that are there for it come first.
+        let in_turn = (0..n).map(|i| (staging.turn + i) % n);
+        for member in (n..self.members.len()).chain(in_turn) {
+            let fits = able.has(member) && staging.rings[member].room(blocks).is_some();
             if fits && holders.len() < staging.copies {
                 holders = holders.with(member);
             }
@@ -130,8 +131,8 @@ impl Engine {
 
     /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible.
     fn holders_for_note(&self) -> Set {
-        let (staging, able) = (&self.staging, self.serving());
-        let fits = |&member: &usize| staging.rings[member].room(staging.len, 1).is_some();
+        let (staging, able) = (&self.staging, self.able());
+        let fits = |&member: &usize| staging.rings[member].room(1).is_some();
         let calm = able.minus(self.places.busy).filter(fits);
         let others = able.and(self.places.busy).filter(fits);
         calm.chain(others).take(staging.copies).fold(Set::EMPTY, Set::with)
@@ -143,9 +144,9 @@ impl Engine {
         if self.jobs[id].promised {
             return true;
         }
-        let (staging, able) = (&self.staging, self.serving());
+        let (staging, able) = (&self.staging, self.able());
         let blocks = staging.promised + RESERVE / 2;
-        let fits = |&member: &usize| staging.rings[member].room(staging.len, blocks).is_some();
+        let fits = |&member: &usize| staging.rings[member].room(blocks).is_some();
         if able.clone().all(|member| fits(&member)) && !able.is_empty() {
             self.staging.promised += 1;
             self.jobs[id].promised = true;
@@ -254,7 +255,7 @@ impl Engine {
         let blocks = header + u64::from(entry.blocks);
         for (place, index) in entry.payload.iter_mut().zip(holders) {
             let ring = &mut staging.rings[index];
-            let at = ring.room(staging.len, blocks).expect("holders have room");
+            let at = ring.room(blocks).expect("holders have room");
             ring.entries.push_back((number, at));
             ring.head = at + blocks;
             *place = (MemberId(index as u8), Pba(staging.start.0 + at + header));
@@ -262,7 +263,7 @@ impl Engine {
         staging.next += 1;
         staging.announced = staging.announced.max(tail);
         staging.payload += entry.blocks as usize;
-        staging.turn = (staging.turn + 1) % staging.rings.len();
+        staging.turn = (staging.turn + 1) % staging.members;
         staging.entries.push_back(entry);
         number
     }
@@ -339,12 +340,13 @@ impl Engine {
         let staging = &self.staging;
         let frees = |entry: &Entry| entry.kind != Kind::Tail;
         let frees = staging.entries.iter().take_while(|e| e.number < tail).any(frees);
-        let anew = staging.draining && !staging.drained && tail == staging.next;
+        let anew = staging.draining && !staging.drained && tail == staging.next
+            || staging.is_thin() && tail >= staging.thin_until;
         if staging.telling.is_some() || !frees && !anew {
             return;
         }
         let holders = self.holders_for_note();
-        if holders.is_empty() || holders.len() < self.staging.copies.min(self.serving().len()) {
+        if holders.is_empty() || holders.len() < self.staging.copies.min(self.able().len()) {
             return;
         }
         let runs = self.staging.spare.pop().unwrap_or_default();

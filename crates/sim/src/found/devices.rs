@@ -1,0 +1,128 @@
+//! Staging devices: what is staged is on one of them and on one member, so that who may be lost
+//! depends on what is in the log.
+
+use raidcore::engine::CommandError;
+use raidcore::meta::{AssembleError, AssembleOptions, Assembled, assemble};
+use raidcore::units::Set;
+
+use super::*;
+
+/// The place of the staging device.
+const DEVICE: MemberId = MemberId(3);
+
+/// RAID5 of three with a staging device. Block 0 is at home on member 0, which is busy, its parity on
+/// member 2; what is written to it is staged on the device and on member 1.
+fn staged() -> (World, u64) {
+    let mut scenario = scenario(Level::Raid5, 3, Consistency::Journal);
+    (scenario.staging, scenario.busy) = (128, 1);
+    (scenario.staging_devices, scenario.staging_device) = (1, 64);
+    let mut world = play(1, scenario);
+    world.step(Input::Busy(Set::one(0).with(2)));
+    let version = world.write_one(0);
+    assert!(world.engine.is_staged(Lba(0)));
+    (world, version)
+}
+
+impl World {
+    fn fails(&mut self, member: MemberId) -> Option<Result<(), CommandError>> {
+        let number = self.command(Command::Fail(member));
+        let answer = self.answers.iter().find(|(answered, _)| *answered == number);
+        answer.map(|&(_, result)| result)
+    }
+
+    /// Everything ends that is no work on blocks.
+    fn record(&mut self) {
+        self.end_all(|io| matches!(io.op, IoOp::Store(_) | IoOp::Flush));
+    }
+
+    /// Who is on record as lacking entries, by all who are in service.
+    fn thin(&self) -> Vec<bool> {
+        let used = self.disks_in_use();
+        let records = self.superblocks().filter(|(disk, _)| used.contains(disk));
+        records.map(|(_, found)| found.record.staging_thin.has(DEVICE.index())).collect()
+    }
+
+    fn assemble_without(&self, without: &[usize]) -> Result<Assembled, AssembleError> {
+        let disks = self.superblocks().map(|(disk, _)| disk);
+        let there = disks.filter(|disk| !without.contains(disk));
+        let images: Vec<_> = there.map(|disk| &self.disks[disk]).collect();
+        assemble(&images, AssembleOptions { degraded: true, force: false })
+    }
+}
+
+#[test]
+fn a_member_is_needed_that_alone_has_what_a_staging_device_took_with_it() {
+    let (mut world, version) = staged();
+    world.fails(DEVICE);
+    world.record();
+    assert_eq!(world.fails(MemberId(1)), Some(Err(CommandError::NoRedundancy)));
+    assert_eq!(world.read_one(0), version);
+    // It is brought home, busy members or not; then the member can be spared.
+    world.drain();
+    assert!(!world.engine.is_staged(Lba(0)));
+    world.fails(MemberId(1));
+    world.drain();
+    assert_eq!(world.engine.members().filter(|member| member.device.is_none()).count(), 2);
+    assert_eq!(world.read_one(0), version);
+}
+
+#[test]
+fn a_staging_device_is_needed_that_alone_has_what_a_member_took_with_it() {
+    let (mut world, version) = staged();
+    world.fails(MemberId(1));
+    world.record();
+    assert_eq!(world.fails(DEVICE), Some(Err(CommandError::NoRedundancy)));
+    world.drain();
+    assert_eq!(world.read_one(0), version);
+}
+
+#[test]
+fn nobody_starts_without_both_who_may_have_what_was_staged() {
+    let (world, _) = staged();
+    assert!(world.assemble_without(&[3]).is_ok() && world.assemble_without(&[1]).is_ok());
+    let neither = world.assemble_without(&[1, 3]);
+    assert_eq!(neither.err(), Some(AssembleError::StagedMissing));
+}
+
+#[test]
+fn it_is_on_record_that_a_staging_device_may_be_missed_as_long_as_it_may() {
+    let (mut world, version) = staged();
+    world.fails(DEVICE);
+    world.record();
+    assert_eq!(world.thin(), [true; 3]);
+    assert_eq!(world.assemble_without(&[1]).err(), Some(AssembleError::StagedMissing));
+    world.drain();
+    assert_eq!(world.thin(), [false; 3]);
+    assert!(world.assemble_without(&[1]).is_ok());
+    assert_eq!(world.read_one(0), version);
+}
+
+#[test]
+fn a_start_without_a_staging_device_records_that_it_may_be_missed() {
+    let (mut world, version) = staged();
+    world.disks[DEVICE.index()].gone = true;
+    world.cut_power();
+    world.record();
+    assert_eq!(world.thin(), [true; 3]);
+    world.drain();
+    assert_eq!(world.thin(), [false; 3]);
+    assert_eq!(world.read_one(0), version);
+}
+
+#[test]
+fn another_staging_device_takes_the_place_of_one_that_failed() {
+    let (mut world, version) = staged();
+    world.fails(DEVICE);
+    let spare = world.new_spare();
+    world.command(spare);
+    world.drain();
+    let device = world.engine.members().nth(DEVICE.index()).expect("its place");
+    assert!(device.device.is_some(), "{device:?}");
+    // What it is given to hold counts.
+    world.step(Input::Busy(Set::one(0).with(2)));
+    let newer = world.write_one(0);
+    assert!(newer != version && world.engine.is_staged(Lba(0)));
+    world.disks[1].gone = true;
+    world.restart();
+    assert_eq!(world.read_one(0), newer);
+}
