@@ -45,6 +45,8 @@ pub fn run_shard(
 ) -> Result<Figures, ShardError> {
     let profile = point.ssd.profile(base)?;
     let mut seeds = Prng::new(seed);
+    // The same requests, however many SSDs there are.
+    let requests = Prng::new(!seed).next_u64();
     let mut ssd = || {
         let made = Ssd::new(&profile, point.ssd.precondition(), seeds.next_u64());
         made.map_err(DriveError::from)
@@ -53,13 +55,13 @@ pub fn run_shard(
     let Some(array) = &point.array else {
         let mut alone = Alone::new(ssd()?, depth);
         let begun = (Instant::ORIGIN, Told::default());
-        return measure(&mut alone, begun, point, seeds.next_u64(), base, count);
+        return measure(&mut alone, begun, point, requests, base, count);
     };
     let ssds = (0..array.ssds()).map(|_| ssd()).collect::<Result<_, _>>()?;
     let config = Config { tags: depth, jobs: jobs(depth), ..Config::default() };
     let mut told = Told::default();
     let (mut array, start) = Array::start(array, ssds, config, &mut told)?;
-    measure(&mut array, (start, told), point, seeds.next_u64(), base, count)
+    measure(&mut array, (start, told), point, requests, base, count)
 }
 
 /// Stripes that can be worked on at once: two for each request, since many touch two.

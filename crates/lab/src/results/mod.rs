@@ -17,7 +17,7 @@ pub use file::{ResultsError, merge, read, write};
 pub use statistics::Estimate;
 
 /// The version of what a line holds.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The result of a shard: a line of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -61,13 +61,14 @@ const STAGING_EPOCH: Field<8> = STAGING_BLOCKS.then();
 const POLICY_LENGTH: Field<1> = STAGING_EPOCH.then();
 const POLICY: Field<POLICY_NAME_MAX> = POLICY_LENGTH.then();
 const POLICY_SINCE: Field<8> = POLICY.then();
-const STAGING_DEVICES: Field<1> = POLICY_SINCE.then();
-const STAGING_THIN: Field<8> = STAGING_DEVICES.then();
+const STAGING_THIN: Field<8> = POLICY_SINCE.then();
 const DEVICE_RING: Field<8> = STAGING_THIN.then();
+const STAGING_DEVICES: Field<1> = DEVICE_RING.then();
 
 const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
-const _: () =
-    assert!(SPARE_TABLE.end() == 1792 && POLICY_SINCE.end() == 1856 && DEVICE_RING.end() == 1873);
+const _: () = assert!(
+    SPARE_TABLE.end() == 1792 && POLICY_SINCE.end() == 1856 && STAGING_DEVICES.end() == 1873
+);
 
 /// How many intact copies of a superblock are a quorum.
 const QUORUM: usize = 2;
