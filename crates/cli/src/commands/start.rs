@@ -249,9 +249,9 @@ fn hint(error: &DaemonError) -> Option<String> {
     let AttachError::Assemble(AssembleError::TooManyMissing { missing, failed, .. }) = error else {
         return None;
     };
-    let connect = missing.iter().map(|m| format!("connect member {}", m.member.0));
+    let connect = missing.iter().map(|m| format!("connect {} {}", m.what(), m.member.0));
     let gone = failed.iter().filter_map(|m| {
-        Some(format!("member {} is out of service for {}", m.member.0, ago(m.since?)))
+        Some(format!("{} {} is out of service for {}", m.what(), m.member.0, ago(m.since?)))
     });
     let hints: Vec<String> = connect.chain(gone).collect();
     (!hints.is_empty()).then(|| hints.join("; "))

@@ -22,10 +22,17 @@ pub struct MissingMember {
     pub since: Option<u64>,
 }
 
+impl MissingMember {
+    /// What is to be in its place.
+    #[must_use]
+    pub fn what(&self) -> &'static str {
+        if self.stages { "staging device" } else { "member" }
+    }
+}
+
 impl fmt::Display for MissingMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.stages { "staging device" } else { "member" };
-        write!(f, "{what} {} (device {})", self.member.0, self.device)
+        write!(f, "{} {} (device {})", self.what(), self.member.0, self.device)
     }
 }
 
