@@ -93,6 +93,8 @@ pub(crate) struct Disk {
     pub(crate) unwritable: BTreeSet<u64>,
     /// How its next write or flush fails.
     pub(crate) sick: Option<IoError>,
+    /// It has not answered for so long that it was said to hang.
+    pub(crate) hangs: bool,
     /// It takes no notice of anything until so many events have passed.
     pub(crate) stalled_until: u64,
 }
@@ -112,6 +114,7 @@ impl Disk {
             unreadable: false,
             unwritable: BTreeSet::new(),
             sick: None,
+            hangs: false,
             stalled_until: 0,
         }
     }

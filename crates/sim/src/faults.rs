@@ -19,7 +19,7 @@ impl World {
         let members = self.disks_in_use();
         let known = self.superblocks().filter(|(disk, _)| members.contains(disk));
         let known: Vec<_> = known.map(|(_, superblock)| superblock.record).collect();
-        let well = |disk: &Disk| !disk.gone && disk.sick.is_none();
+        let well = |disk: &Disk| !disk.gone && !disk.hangs && disk.sick.is_none();
         let whole = self.engine.members().enumerate().filter(|(index, m)| {
             let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
             // Nothing that was on such a staging device is missing any more.
@@ -84,6 +84,7 @@ impl World {
             faults.latent,
             faults.transient,
             faults.stall,
+            faults.hang,
             faults.operator,
         ];
         let total = weights.iter().sum();
@@ -102,13 +103,14 @@ impl World {
             Some(2) => self.spoil_blocks(false),
             Some(3) => self.spoil_blocks(true),
             Some(4) => self.stall(),
+            Some(5) => self.hang(),
             _ => self.operate(),
         }
     }
 
     /// A disk that may fail now: a spare, a member that is being filled, or any member if
     /// redundancy makes up for it.
-    fn victim(&mut self) -> Option<usize> {
+    pub(crate) fn victim(&mut self) -> Option<usize> {
         let members: Vec<_> = self.engine.members().collect();
         let mut victims: Vec<_> = self.engine.spares().collect();
         if !self.unsynced {

@@ -17,6 +17,7 @@ mod faults;
 mod flash;
 #[cfg(test)]
 mod found;
+mod hang;
 mod host;
 pub mod log;
 mod model;

@@ -54,6 +54,11 @@ impl World {
         }
         match self.source.below(100) {
             rate if rate < self.scenario.faults.rate => self.fault(),
+            _ if self.something_hangs() && self.source.chance(1, 50) => self.hang_ends(),
+            _ if !self.given_up.is_empty() && self.source.chance(1, 50) => {
+                let first = self.given_up.remove(0);
+                self.write_some(&first);
+            }
             rate if rate < 45 => return self.submit(),
             45..=48 => self.pass_time(),
             _ => self.proceed(),
@@ -126,10 +131,11 @@ impl World {
     pub(crate) fn heal(&mut self) {
         for disk in &mut self.disks {
             disk.bad.clear();
-            (disk.sick, disk.stalled_until) = (None, 0);
+            (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
         }
         self.command(Command::SetPace(Pace::default()));
         self.step(Input::Busy(Set::EMPTY));
+        self.step(Input::Hung(Set::EMPTY));
         self.sweep();
         let mut bound = Bound::new("the array is whole again", 1_000_000);
         loop {

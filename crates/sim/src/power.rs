@@ -33,6 +33,7 @@ impl World {
                 self.write_some(&pending);
             }
         }
+        self.end_given_up();
         self.computes.clear();
         self.requests.iter_mut().for_each(|request| *request = None);
         let torn = self.scenario.faults.torn;
@@ -40,7 +41,7 @@ impl World {
             if !disk.gone {
                 disk.crash(&mut self.source, torn);
             }
-            (disk.sick, disk.stalled_until) = (None, 0);
+            (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
         }
         self.expose(self.scenario.consistency == Consistency::Journal);
         let healed = self.beyond || is_exposed(&self.scenario) || !self.exposed.is_empty();

@@ -57,6 +57,8 @@ pub struct FaultCounts {
     pub unreadable: u64,
     /// Disks that took no notice of anything for a while.
     pub stalls: u64,
+    /// How often a disk, or all, did not answer for so long that they were said to hang.
+    pub hangs: u64,
     /// Stripes that were changed without a word.
     pub silent: u64,
     /// How often more failed than redundancy makes up for.
@@ -88,6 +90,7 @@ impl std::ops::AddAssign for FaultCounts {
         self.write += other.write;
         self.unreadable += other.unreadable;
         self.stalls += other.stalls;
+        self.hangs += other.hangs;
         self.silent += other.silent;
         self.beyond += other.beyond;
     }

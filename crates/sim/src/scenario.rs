@@ -101,6 +101,9 @@ pub struct Faults {
     pub transient: u64,
     /// A disk takes no notice of anything for a while.
     pub stall: u64,
+    /// A disk does not answer any more, and is said to hang; or none of them does, for a while.
+    #[serde(default)]
+    pub hang: u64,
     /// An operator does something.
     pub operator: u64,
     /// I/O ends in any order, not in the order in which it began.
@@ -207,6 +210,7 @@ impl Scenario {
                 scenario.staging_device = source.one_of(&[64, scenario.staging]);
             }
         }
+        scenario.faults.hang = source.one_of(&[0, 0, 1, 4]);
         scenario
     }
 }
@@ -243,6 +247,7 @@ impl Faults {
             latent,
             transient,
             stall,
+            hang: 0,
             operator,
             reorder: source.chance(7, 8),
             torn: source.chance(1, 2),

@@ -65,6 +65,7 @@ fn simpler(of: &Scenario) -> Vec<Scenario> {
     with(&|s| s.faults.latent = 0);
     with(&|s| s.faults.transient = 0);
     with(&|s| s.faults.stall = 0);
+    with(&|s| s.faults.hang = 0);
     with(&|s| s.faults.operator = 0);
     with(&|s| s.faults.reorder = false);
     with(&|s| s.faults.torn = false);

@@ -39,6 +39,10 @@ pub(crate) struct World {
     pub(crate) kernels: &'static Kernels,
     pub(crate) memory: Memory,
     pub(crate) ios: Vec<Pending>,
+    /// What was given up, and may be done all the same.
+    pub(crate) given_up: Vec<Pending>,
+    /// Who is out of service since the step before.
+    pub(crate) released: Vec<DeviceId>,
     /// The SSDs that say when I/O ends, if the disks are such.
     pub(crate) flash: Option<Flash>,
     pub(crate) computes: Vec<JobId>,
@@ -103,6 +107,8 @@ impl World {
             engine,
             kernels,
             ios: Vec::new(),
+            given_up: Vec::new(),
+            released: Vec::new(),
             computes: Vec::new(),
             versions: 0,
             commands: 0,
@@ -254,6 +260,7 @@ impl World {
             self.whole_at = self.model.now();
         }
         self.engine.check();
+        self.give_up();
     }
 
     fn act(&mut self, action: Action) {
@@ -266,7 +273,7 @@ impl World {
                 self.trace(format_args!("{note:?}"));
                 self.notes.push(note);
             }
-            Action::Release(_) => {}
+            Action::Release(device) => self.released.push(device),
         }
     }
 

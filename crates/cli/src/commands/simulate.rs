@@ -101,7 +101,7 @@ fn report(
     output: Output,
 ) -> Result<()> {
     let Total { seeds, summary: s } = *total;
-    let FaultCounts { crashes, gone, write, unreadable, stalls, silent, beyond } = s.faults;
+    let FaultCounts { crashes, gone, write, unreadable, stalls, hangs, silent, beyond } = s.faults;
     let rate = seeds as f64 / took.as_secs_f64();
     let failed =
         |f: &Failure| json!({ "seed": f.seed, "found": f.message, "scenario": f.scenario });
@@ -124,6 +124,7 @@ fn report(
             "failed_writes": write,
             "unreadable_blocks": unreadable,
             "stalls": stalls,
+            "hangs": hangs,
             "silent_corruptions": silent,
             "beyond_redundancy": beyond,
         },
@@ -136,7 +137,7 @@ fn report(
         let mut text = format!(
             "{seeds} seeds in {:.1} s ({rate:.0} a second): {} requests, {} events, {} simulated \
              hours\n  the power failed {crashes} times, {gone} disks went, {write} writes failed, \
-             {unreadable} blocks could not be read,\n  {stalls} disks stalled, {silent} stripes \
+             {unreadable} blocks could not be read,\n  {stalls} disks stalled, {hangs} times one or all hung, {silent} stripes \
              changed without a word, {beyond} times more failed than can be borne,\n  {} commands \
              were given, {} requests ended with an error as they had to,\n  SSDs collected garbage \
              {} times, {} reads went around members that were said to be busy, {} writes were \

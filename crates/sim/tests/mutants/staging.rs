@@ -1,4 +1,4 @@
-//! Mutants of the staging log, and of copies.
+//! Mutants of the staging log, of staging devices and copies, and of members that hang.
 
 use crate::list::{Mutant, mutant};
 
@@ -264,5 +264,17 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/status.rs",
         "!m.unwritable && slot.state == SlotState::Up",
         "!m.unwritable && (slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed)",
+    ),
+    mutant(
+        "hang: members are given up that can't all be spared",
+        "engine/fault.rs",
+        "if !self.can_spare_all(hung) {",
+        "if !MUTANT && !self.can_spare_all(hung) {",
+    ),
+    mutant(
+        "hang: nobody is given up",
+        "engine/fault.rs",
+        "if !self.can_spare_all(hung) {\n            return;",
+        "if MUTANT || !self.can_spare_all(hung) {\n            return;",
     ),
 ];
