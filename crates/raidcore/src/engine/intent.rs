@@ -28,6 +28,8 @@ struct Page {
     durable: u64,
     outstanding: u32,
     stored: u32,
+    /// A member has taken it that was still being filled, which does not count.
+    early: bool,
     again: bool,
     /// The version that has the latest bit to be set.
     set_in: u64,
@@ -221,7 +223,7 @@ impl Engine {
     fn start_page(&mut self, kind: MapKind, index: u32, out: &mut Vec<Action>) -> u64 {
         let page = &mut self.map(kind).pages[index as usize];
         page.started += 1;
-        page.stored = 0;
+        (page.stored, page.early) = (0, false);
         let version = page.started;
         let at = self.areas.map_page(kind, index, version);
         let what = match kind {
@@ -294,6 +296,7 @@ impl Engine {
             (Ok(()), Some(member)) if self.state(member) == SlotState::Up => {
                 self.map(kind).pages[index as usize].stored += 1;
             }
+            (Ok(()), Some(_)) => self.map(kind).pages[index as usize].early = true,
             (Ok(()) | Err(_), _) => {}
         }
         self.spread.in_flight -= 1;
@@ -303,6 +306,12 @@ impl Engine {
             return;
         }
         let (stored, version) = (page.stored, page.started);
+        if stored == 0 && page.early && !self.serving().is_empty() {
+            // Perhaps who took it too early serves now.
+            self.start_page(kind, index, out);
+            return;
+        }
+        let page = &mut self.map(kind).pages[index as usize];
         let spread = page.spread_in.take_if(|wanted| *wanted <= version).is_some();
         let again = core::mem::take(&mut page.again);
         self.spread.pending -= u32::from(spread);

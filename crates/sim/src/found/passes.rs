@@ -1,6 +1,6 @@
 //! What a pass is told to have done, or was recorded to have, stays so if the power fails.
 
-use raidcore::meta::{SUPERBLOCKS, SlotState};
+use raidcore::meta::{MetaPage, SUPERBLOCKS, SlotState};
 
 use super::*;
 use crate::checks;
@@ -78,4 +78,32 @@ fn a_member_that_can_not_be_recorded_does_not_become_one() {
     let filled = world.engine.members().nth(1).expect("a member");
     assert_ne!(filled.state, SlotState::Up, "a restart would not find it");
     assert!(world.engine.pass().is_some_and(|pass| pass.done == pass.total), "all is rebuilt");
+}
+
+#[test]
+fn a_page_counts_that_a_member_took_as_the_last_thing_before_it_was_one() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    world.command(Command::Fail(MemberId(1)));
+    let spare = world.new_spare();
+    world.command(spare);
+    // The rebuild ends when its maps are on both; of the bitmap that is not said yet.
+    let bitmap = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
+    let zeros = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::ZeroMap { .. }));
+    while world.ios.iter().filter(|pending| bitmap(&pending.io)).count() < 2 {
+        if !world.end_first_compute() && !world.end_one(|io| !bitmap(io)) {
+            world.pass_time();
+        }
+    }
+    world.end_all(|io| !bitmap(io));
+    // Then a discard puts a page on the new member, and on the old one after that.
+    world.ask(0, Op::Discard, 0, 4);
+    world.end_all(|io| zeros(io) && io.device.0 > 0);
+    assert!(world.ios.iter().any(|pending| zeros(&pending.io)), "the old one has it in hand");
+    world.end_all(bitmap);
+    let up = world.engine.members().nth(1).expect("a member").state;
+    assert_eq!(up, SlotState::Up);
+    world.disks[0].gone = true;
+    world.step(Input::DeviceGone(DeviceId(0)));
+    world.drain();
+    assert!(world.requests[0].is_none() && world.results.is_empty(), "nothing fails");
 }

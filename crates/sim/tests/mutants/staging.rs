@@ -274,7 +274,13 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "hang: nobody is given up",
         "engine/fault.rs",
-        "if !self.can_spare_all(hung) {\n            return;",
-        "if MUTANT || !self.can_spare_all(hung) {\n            return;",
+        "self.fail(MemberId(index as u8), Some(IoError::TimedOut), out);",
+        "if !MUTANT { self.fail(MemberId(index as u8), Some(IoError::TimedOut), out); }",
+    ),
+    mutant(
+        "hang: what a member took before it was one counts for nothing when the old one is given up",
+        "engine/intent.rs",
+        "if stored == 0 && page.early",
+        "if !MUTANT && stored == 0 && page.early",
     ),
 ];
