@@ -70,8 +70,7 @@ impl NewArray {
                 return Err(LayoutError::Area("number of staging devices"));
             }
             incompatible |= Features::STAGING_DEVICES;
-            areas.device_ring = self.staging_device_blocks;
-            areas.check(&geometry, consistency)?;
+            areas = areas.with_staging_devices(self.staging_device_blocks)?;
         }
         let slot = |device| SlotRecord { device, state: SlotState::Up, since: created };
         Ok(ArrayRecord {

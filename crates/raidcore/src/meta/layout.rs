@@ -134,6 +134,18 @@ impl Areas {
         }
     }
 
+    /// The same, with so many blocks of the staging log on each staging device.
+    ///
+    /// # Errors
+    /// If these are too few or too many, or the members have no staging log.
+    pub fn with_staging_devices(self, blocks: u64) -> Result<Self, LayoutError> {
+        if self.staging_blocks > 0 && is_ring(blocks) {
+            Ok(Self { device_ring: blocks, ..self })
+        } else {
+            Err(LayoutError::Area("staging log"))
+        }
+    }
+
     /// The layout for a given number of stripes.
     fn of(chunk: u32, journal_blocks: u64, staging_blocks: u64, stripes: u64) -> Self {
         let mut region_stripes = 1;
@@ -192,9 +204,8 @@ impl Areas {
         let journal_end = end(self.journal_start, self.journal_blocks);
         ensure(fits(journal_end, self.staging_start), "staging log")?;
         check_staging(geometry, self.staging_blocks)?;
-        let device_ring = self.device_ring;
-        let sized = (STAGING_MIN..=STAGING_MAX).contains(&device_ring) && self.staging_blocks > 0;
-        ensure(device_ring == 0 || sized, "staging log")?;
+        ensure(self.device_ring == 0 || self.staging_blocks > 0, "staging log")?;
+        ensure(self.device_ring == 0 || is_ring(self.device_ring), "staging log")?;
         let staging_end = end(self.staging_start, self.staging_blocks);
         ensure(fits(staging_end, self.data_start), "data area")?;
         ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
@@ -307,9 +318,13 @@ pub fn can_stage(geometry: &Geometry) -> bool {
     geometry.parities() > 0 && geometry.members() + 2 + geometry.data() <= 64
 }
 
+/// Whether a staging log can have so many blocks.
+fn is_ring(blocks: u64) -> bool {
+    (STAGING_MIN..=STAGING_MAX).contains(&blocks)
+}
+
 fn check_staging(geometry: &Geometry, blocks: u64) -> Result<(), LayoutError> {
-    let sized = (STAGING_MIN..=STAGING_MAX).contains(&blocks);
-    if blocks == 0 || sized && can_stage(geometry) {
+    if blocks == 0 || is_ring(blocks) && can_stage(geometry) {
         Ok(())
     } else {
         Err(LayoutError::Area("staging log"))

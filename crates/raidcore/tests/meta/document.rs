@@ -2,11 +2,12 @@
 //! the code writes.
 
 use raidcore::geometry::Level;
-use raidcore::meta::{Consistency, Features, MapKind, Policy, PolicyName, SlotState, Superblock};
+use raidcore::meta::{Consistency, MapKind, Policy, PolicyName, SlotState, Superblock};
 use raidcore::units::{BLOCK_BYTES, Set};
 
 use crate::world::{
     ARRAY, EPOCH, EVENTS, Entry, World, device, of_slot, staged_record, superblock,
+    with_staging_devices,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/on-disk-format.md");
@@ -75,9 +76,11 @@ fn seal(block: &mut [u8], magic: &[u8; 8]) {
 
 #[test]
 fn a_superblock_by_the_book() {
-    let mut record = staged_record(Level::Raid6, 5, Consistency::Journal, 128);
+    let record = staged_record(Level::Raid6, 5, Consistency::Journal, 128);
+    let mut record = with_staging_devices(record, 1, 300);
     record.clean = false;
-    record.features = Features { compatible: 9, incompatible: Features::STAGING, read_only: 0 };
+    record.features.compatible = 9;
+    record.staging_thin = Set::one(5);
     record.staging_epoch = 5;
     let name = PolicyName::new("rotate").expect("it is printable");
     record.policy = Some(Policy { name, since: 60 });
@@ -94,7 +97,7 @@ fn a_superblock_by_the_book() {
     for (name, value) in [
         ("compatible", 9),
         ("read-only", 0),
-        ("incompatible", 1),
+        ("incompatible", 3),
         ("events", EVENTS),
         ("epoch", EPOCH),
         ("created", 40),
@@ -120,15 +123,18 @@ fn a_superblock_by_the_book() {
         ("staging epoch", 5),
         ("policy length", 6),
         ("policy since", 60),
+        ("thin", 1 << 5),
+        ("device ring", 300),
+        ("staging devices", 1),
     ] {
         table.number(&mut block, name, value);
     }
     table.field(&mut block, "name")[..4].copy_from_slice(b"tank");
     table.field(&mut block, "policy")[..6].copy_from_slice(b"rotate");
     let slots = table.field(&mut block, "slot table");
-    for (slot, bytes) in slots.chunks_exact_mut(40).take(5).enumerate() {
+    for (slot, bytes) in slots.chunks_exact_mut(40).take(6).enumerate() {
         slot_table.field(bytes, "device").copy_from_slice(&of_slot(slot).0);
-        let (state, watermark) = [(1, 0), (1, 0), (1, 0), (2, 77), (3, 0)][slot];
+        let (state, watermark) = [(1, 0), (1, 0), (1, 0), (2, 77), (3, 0), (1, 0)][slot];
         slot_table.number(bytes, "state", state);
         slot_table.number(bytes, "watermark", watermark);
         slot_table.number(bytes, "since", 50);

@@ -4,7 +4,9 @@ use raidcore::geometry::Level;
 use raidcore::meta::{AssembleError, Assembled, Consistency, ReplayRun, SlotState, Warning};
 use raidcore::units::{BLOCK_BYTES, Pba, Set};
 
-use crate::world::{DEGRADED, FORCE, STAGING_EPOCH, STRICT, Staged, World, staged_record};
+use crate::world::{
+    DEGRADED, FORCE, STAGING_EPOCH, STRICT, Staged, World, staged_record, with_staging_devices,
+};
 
 /// RAID5 of four with a staging log, stopped uncleanly.
 fn unclean() -> World {
@@ -158,4 +160,57 @@ fn what_the_array_does_not_have_is_left_out() {
     for warning in [Warning::StagedInvalid { entry: 1 }, Warning::StagedInvalid { entry: 2 }] {
         assert!(found.warnings.contains(&warning), "{:?}", found.warnings);
     }
+}
+
+/// A staging device in place 4, with a larger log than members have, besides.
+fn unclean_with_device() -> World {
+    let mut record = staged_record(Level::Raid5, 4, Consistency::Journal, 128);
+    record.clean = false;
+    World::of(with_staging_devices(record, 1, 300))
+}
+
+#[test]
+fn what_is_on_a_staging_device_counts_wherever_it_lies_in_its_log() {
+    let mut world = unclean_with_device();
+    Staged::new(1, &[(0, 0, 3)]).store(&mut world, &[4], 290);
+    Staged::new(1, &[(0, 0, 3)]).store(&mut world, &[1], 0);
+    for gone in [Set::EMPTY, Set::one(1), Set::one(4)] {
+        let found = world.assemble_without(gone, DEGRADED).expect("one may be lost");
+        assert_eq!(staged(&found), [(1, 0, 0, 3, 0)], "without {gone:?}");
+    }
+    let strict = world.assemble_without(Set::one(4), STRICT).expect_err("it is missed");
+    assert!(strict.to_string().starts_with("missing: staging device 4 "), "{strict}");
+}
+
+#[test]
+fn of_members_and_staging_devices_not_more_may_be_missing_than_an_entry_has_copies_to_spare() {
+    let missing = Some(AssembleError::StagedMissing);
+    let mut world = unclean_with_device();
+    let both = Set::one(1).with(4);
+    assert_eq!(world.assemble_without(both, DEGRADED).err(), missing);
+    let forced = world.assemble_without(both, FORCE).expect("it is accepted");
+    assert!(forced.warnings.contains(&Warning::StagedMissing));
+    // One that failed long ago has taken nothing with it.
+    world.record.slots[4].state = SlotState::Failed;
+    world.store_records();
+    assert!(world.assemble_without(Set::one(1), DEGRADED).is_ok());
+    world.record.staging_thin = Set::one(4);
+    world.store_records();
+    assert_eq!(world.assemble_without(Set::one(1), DEGRADED).err(), missing);
+    // Who was in service then is there.
+    assert!(world.assemble(DEGRADED).is_ok());
+    world.record.clean = true;
+    world.store_records();
+    assert!(world.assemble_without(Set::one(1), DEGRADED).is_ok(), "nothing was staged");
+}
+
+#[test]
+fn a_staging_device_needs_to_be_no_larger_than_its_log() {
+    let mut world = unclean_with_device();
+    let need = world.record.areas.staging_device_blocks();
+    assert!(need < world.record.areas.member_blocks());
+    assert!(world.assemble(STRICT).is_ok());
+    world.images[4].blocks = need - 1;
+    let expected = AssembleError::Shrunk { label: "disk4".into(), have: need - 1, need };
+    assert_eq!(world.assemble(FORCE).err(), Some(expected));
 }

@@ -82,6 +82,17 @@ pub(crate) fn staged_record(
     }
 }
 
+/// The same with so many staging devices, of `ring` blocks each.
+pub(crate) fn with_staging_devices(record: ArrayRecord, devices: usize, ring: u64) -> ArrayRecord {
+    let mut record = record;
+    record.features.incompatible |= Features::STAGING_DEVICES;
+    record.areas = record.areas.with_staging_devices(ring).expect("there is a log");
+    let places = record.slots.len()..record.slots.len() + devices;
+    let slot = |place| SlotRecord { device: of_slot(place), state: SlotState::Up, since: 50 };
+    record.slots.extend(places.map(slot));
+    record
+}
+
 impl World {
     /// A clean array, everything up, both slots of the maps' pages written.
     pub(crate) fn new(level: Level, members: usize, consistency: Consistency) -> Self {
@@ -105,11 +116,12 @@ impl World {
 
     /// An image with nothing but superblocks.
     pub(crate) fn add_image(&mut self, device: DeviceUuid) -> usize {
-        let areas = &self.record.areas;
+        let place = self.record.member_of(device).unwrap_or(MemberId(0));
+        let meta = self.record.meta_blocks_of(place) as usize * BLOCK_BYTES;
         self.images.push(MemberImage {
             label: format!("disk{}", self.images.len()),
-            blocks: areas.member_blocks(),
-            meta: vec![0; areas.meta_blocks() as usize * BLOCK_BYTES],
+            blocks: self.record.blocks_of(place),
+            meta: vec![0; meta],
             unreadable: Vec::new(),
         });
         let image = self.images.len() - 1;
