@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use raidcore::meta::Superblock;
 use ublkd::attach::examine;
 
 use crate::rounds::ledger::Ledger;
@@ -16,17 +17,22 @@ const ROUNDS: usize = 3;
 
 struct Life {
     world: World,
+    /// By their places; staging devices are the last.
     members: Vec<String>,
     ledger: Ledger,
 }
 
 impl Life {
     /// An array of used SSDs that goes around busy ones, and stages writes.
-    fn new(level: &str, members: usize) -> Self {
-        let members: Vec<String> = (0..members).map(|number| format!("m{number}")).collect();
-        let drives: Vec<String> = members.iter().map(|m| format!("flash:mqsim+aged:{m}")).collect();
-        let options = format!("--level {level} --file-size 40M --staging reserved:3M");
+    fn new(level: &str, members: usize, devices: usize) -> Self {
+        let names = (0..members + devices).map(|number| format!("m{number}"));
+        let drives: Vec<_> = names.clone().map(|name| format!("flash:mqsim+aged:{name}")).collect();
+        let (drives, devices) = drives.split_at(members);
+        let devices: String =
+            devices.iter().map(|device| format!(" --staging dedicated:{device}")).collect();
+        let options = format!("--level {level} --file-size 40M --staging reserved:3M{devices}");
         let mut world = World::empty().with_array(&options, &drives.join(" "));
+        let members: Vec<String> = names.collect();
         world.set_members(&members.join(" "));
         world.start("--policy evenkeel");
         Self { world, members, ledger: Ledger::new(7, LEDGER_BLOCKS) }
@@ -90,9 +96,11 @@ impl Life {
     /// Overwrites all of the staging log.
     fn spoil_logs(&self) {
         for member in self.members.iter().map(|name| self.world.path(name)) {
-            let record = examine(&member).expect("a file").superblock.expect("a member").record;
+            let found = examine(&member).expect("a file").superblock.expect("a member");
+            let Superblock { record, device } = found;
             assert!(record.clean);
-            let (start, blocks) = record.areas.staging();
+            let place = record.member_of(device).expect("it has a place");
+            let (start, blocks) = record.staging_of(place);
             let file = File::options().write(true).open(&member).expect("the member");
             let junk = vec![0xee; (blocks * BLOCK) as usize];
             file.write_all_at(&junk, start.0 * BLOCK).expect("it is spoilt");
@@ -102,7 +110,7 @@ impl Life {
 
 #[test]
 fn what_was_staged_outlives_the_process() {
-    let mut life = Life::new("raid5", 4);
+    let mut life = Life::new("raid5", 4, 0);
     let mut home = 0;
     for _ in 0..ROUNDS {
         life.kill_amid_writes();
@@ -114,7 +122,7 @@ fn what_was_staged_outlives_the_process() {
 
 #[test]
 fn what_was_staged_outlives_the_process_and_a_member() {
-    let mut life = Life::new("raid5", 4);
+    let mut life = Life::new("raid5", 4, 0);
     let mut home = 0;
     for round in 0..ROUNDS {
         life.kill_amid_writes();
@@ -126,8 +134,24 @@ fn what_was_staged_outlives_the_process_and_a_member() {
 }
 
 #[test]
+fn what_was_staged_outlives_the_process_and_a_staging_device() {
+    const DEVICE: usize = 3;
+    let mut life = Life::new("raid5", 3, 1);
+    let mut home = 0;
+    for (round, lost) in [Some(DEVICE), Some(0), None].into_iter().enumerate() {
+        life.kill_amid_writes();
+        home += life.start_again(lost);
+        if let Some(lost) = lost {
+            life.replace(lost, round);
+        }
+    }
+    assert!(home > 0, "nothing was in the log that was not at home");
+    life.end();
+}
+
+#[test]
 fn a_clean_stop_leaves_nothing_staged() {
-    let mut life = Life::new("raid6", 5);
+    let mut life = Life::new("raid6", 5, 1);
     for _ in 0..2 {
         let working = life.ledger.work(&life.world.path("run/tank.nbd"));
         wait_for("writes are staged", || (life.world.staging("dirty_bytes") > 0).then_some(()));
