@@ -4,6 +4,7 @@
 #   members   the paths of what the array is made of
 #   daemon    the process that runs it
 #   disk      the block device that it is
+#   user      the process that loads it
 # shellcheck shell=bash disable=SC2034
 set -Eeuo pipefail
 
@@ -11,7 +12,7 @@ set -Eeuo pipefail
 export DM_DISABLE_UDEV=1
 
 log=/run/daemon.log
-members=() daemon='' disk=''
+members=() daemon='' disk='' user=''
 
 # The scenario has failed: tells where, and what the daemon had to say.
 fail() {
@@ -136,6 +137,7 @@ until_status() {
     local begun=$SECONDS
     until evenkeel status tank >/run/status && grep -q "$1" /run/status; do
         ((SECONDS - begun < 600)) || fail "'$1' is not in the status: $(</run/status)"
+        [[ ! $user ]] || loaded
         sleep 0.1
     done
 }
@@ -167,19 +169,45 @@ written() {
     echo "${stat[4]}"
 }
 
-# under_load LOAD COUNT: returns when that many more writes have completed, or that process has ended.
-under_load() {
-    local until=$(($(written) + $2))
-    while (($(written) < until)) && kill -0 "$1" 2>/dev/null; do
-        sleep 0.02
-    done
+# verify [FILE] OPTIONS...: fio writes the disk, or a file, reads, and compares; fails if anything
+# fails or differs.
+verify() {
+    local file=$disk
+    [[ $1 != /* ]] || { file=$1 && shift; }
+    fio --eta=never --output-format=terse --terse-version=3 --name=verify --filename="$file" \
+        --ioengine=io_uring --direct=1 --rw=randwrite --verify=crc32c --verify_fatal=1 \
+        --randseed=$RANDOM "$@" >/run/fio 2>&1 || { cat /run/fio && return 1; }
 }
 
-# verify OPTIONS...: fio writes, reads, and compares; fails if anything fails or differs.
-verify() {
-    fio --eta=never --output-format=terse --terse-version=3 --name=verify --filename="$disk" \
-        --ioengine=io_uring --direct=1 --rw=randwrite --verify=crc32c --verify_fatal=1 \
-        --randseed=1 "$@" >/run/fio 2>&1 || { cat /run/fio && return 1; }
+# load COMMAND...: runs it in the background, again and again, until `unload`: what happens meanwhile
+# happens under load, however slow the machine is.
+load() {
+    rm -f /run/enough
+    {
+        until [[ -e /run/enough ]]; do
+            "$@"
+        done
+    } &
+    user=$!
+}
+
+# Fails if the load has: nothing else ends it.
+loaded() { kill -0 "$user" 2>/dev/null || fail "the load has failed"; }
+
+# Lets the load come to its end, which has to be a good one.
+unload() {
+    touch /run/enough
+    wait "$user"
+    user=''
+}
+
+# under_load COUNT: returns when that many more writes have completed.
+under_load() {
+    local until=$(($(written) + $1))
+    while (($(written) < until)); do
+        loaded
+        sleep 0.02
+    done
 }
 
 modprobe -a ublk_drv loop

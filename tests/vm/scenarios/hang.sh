@@ -33,12 +33,11 @@ evenkeel rebuild status tank --wait >/dev/null
 
 say "one hangs under load: a spare takes its place"
 evenkeel disk add tank "$spare" >/dev/null
-verify --bs=16k --size=12M --iodepth=8 --verify_backlog=16 &
-load=$!
-under_load "$load" 50
+load verify --bs=16k --size=12M --iodepth=8 --verify_backlog=16
+under_load 50
 hang 1
-wait "$load"
 until_status "member 1 .*was taken out of service: it does not answer"
+unload
 whole
 verify --bs=16k --size=12M --iodepth=8 --randseed=2
 
@@ -53,21 +52,25 @@ whole
 
 say "two hang under load: they are waited for, and nothing fails"
 evenkeel disk remove tank "${members[1]}" >/dev/null
-# So many writes that both members have some of them.
-verify --bs=16k --size=8M --iodepth=32 --verify_backlog=32 --randseed=3 &
-load=$!
-under_load "$load" 50
+load verify --bs=16k --size=8M --iodepth=32 --verify_backlog=32
+under_load 50
 hang 0 2
 until_status "member 0 .*does not answer"
 until_status "member 2 .*does not answer"
-until_status "state: online"
-before=$(written)
+# A whole stripe, behind what the load writes: it takes both of them.
+stripe=$(($(queue chunk_sectors) * 512))
+dd if=/dev/urandom of="$disk" bs=$stripe seek=$(((16 << 20) / stripe)) count=1 oflag=direct \
+    conv=notrunc status=none &
+whole_stripe=$!
+# Longer than it takes to give up one.
 sleep 7
-same "the writes completed" "$(written)" "$before"
+kill -0 "$whole_stripe" || fail "a write has ended that members have not"
+loaded
 until_status "state: online"
 answer 0
 answer 2
-wait "$load"
+wait "$whole_stripe"
+unload
 until_status "member 2 .*answers again"
 whole
 

@@ -8,15 +8,14 @@ create --level raid5 >/dev/null
 start
 evenkeel rebuild status tank --wait >/dev/null
 verify --bs=16k --size=12M --iodepth=8
-verify --bs=16k --size=12M --iodepth=8 --verify_backlog=16 --randseed=2 &
-load=$!
-while kill -0 "$load" 2>/dev/null; do
-    under_load "$load" 50
+load verify --bs=16k --size=12M --iodepth=8 --verify_backlog=16
+for ((burst = 0; burst < 8; burst++)); do
+    under_load 50
     map_member 1 "0 %s flakey %d 0 0 60 1 error_reads"
-    under_load "$load" 50
+    under_load 50
     map_member 1 "0 %s linear %d 0"
 done
-wait "$load"
+unload
 whole
 
 say "a member is slow: it is waited for"
@@ -26,17 +25,14 @@ map_member 1 "0 %s linear %d 0"
 whole
 
 say "everything fails: the member is out, its successor is rebuilt under load"
-verify --bs=16k --size=8M --iodepth=8 --verify_backlog=16 --randseed=3 &
-load=$!
-under_load "$load" 50
+load verify --bs=16k --size=8M --iodepth=8 --verify_backlog=16
+under_load 50
 map_member 1 "0 %s error"
-wait "$load"
 until_status DEGRADED
 map_member 1 "0 %s linear %d 0"
-verify --bs=16k --size=8M --iodepth=8 --verify_backlog=16 --randseed=4 &
-load=$!
+under_load 50
 evenkeel disk replace tank 1 "$spare" --wait >/dev/null
-wait "$load"
+unload
 whole
 
 say "a member that comes back stale is not believed"

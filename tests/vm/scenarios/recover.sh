@@ -7,21 +7,18 @@ first=$disk
 # killed_under_load DONE OPTIONS...: kills the daemon when so many writes are done, while fio writes,
 # verifies as it goes, and verifies all in the end.
 killed_under_load() {
-    local writes=$1 fio
-    shift
-    verify "$@" &
-    fio=$!
-    under_load "$fio" "$writes"
+    load verify "${@:2}"
+    under_load "$1"
     kill_daemon
     start
     same "the device" "$disk" "$first"
-    wait "$fio"
+    unload
 }
 
 for ((round = 1; round <= rounds; round++)); do
     say "round $round of $rounds"
     killed_under_load $((RANDOM % 300)) --bsrange=4k-64k --blockalign=4k --size=12M --iodepth=16 \
-        --verify_backlog=32 --fsync=64 --randseed="$round"
+        --verify_backlog=32 --fsync=64
 done
 
 say "killed while nobody uses it, and twice; found by name, although the device can't be read"
@@ -46,14 +43,13 @@ no_device_left
 say "told to end under load: what it leaves undone is done by the next"
 start
 for ((round = 1; round <= rounds; round++)); do
-    verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=16 --randseed="$round" &
-    load=$!
-    under_load "$load" $((RANDOM % 100))
+    load verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=16
+    under_load $((RANDOM % 100))
     kill -TERM "$daemon"
     wait "$daemon"
     start
     same "the device" "$disk" "$first"
-    wait "$load"
+    unload
 done
 stop
 
@@ -61,12 +57,10 @@ say "restarted while it is mounted, and used"
 evenkeel start --background --ublk=0 "${members[@]}"
 mkfs.ext4 -q "$disk"
 mount "$disk" /mnt
-fio --eta=never --name=file --directory=/mnt --size=6M --bs=4k --rw=randwrite --iodepth=8 \
-    --direct=1 --ioengine=io_uring --verify=crc32c --verify_fatal=1 >/run/fio 2>&1 &
-load=$!
-under_load "$load" 100
+load verify /mnt/file --bs=4k --size=6M --iodepth=8
+under_load 100
 evenkeel restart tank
-wait "$load" || fail "$(</run/fio)"
+unload
 refused "in use" evenkeel stop tank
 umount /mnt
 e2fsck -fn "$disk" >/dev/null 2>&1

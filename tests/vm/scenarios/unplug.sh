@@ -25,24 +25,21 @@ evenkeel rebuild status tank --wait >/dev/null
 for ((round = 1; round <= rounds; round++)); do
     say "round $round of $rounds"
     member=$((RANDOM % 4))
-    verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32 \
-        --randseed="$round" &
-    load=$!
-    under_load "$load" $((20 + RANDOM % 100))
+    load verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32
+    under_load $((20 + RANDOM % 100))
     echo 1 >"/sys/block/${members[member]#/dev/}/device/delete"
-    wait "$load"
     until_status "wrong: member $member is out of service"
     until_status DEGRADED
+    unload
 
     # Back in its place, perhaps by another name.
     echo "- - -" >"${hosts[member]}/scan"
     members[member]=$(plugged "$member")
     refused "--force" evenkeel disk replace tank "$member" "${members[member]}"
-    verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32 \
-        --randseed="$((round + 100))" &
-    load=$!
+    load verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32
+    under_load 20
     evenkeel disk replace tank "$member" "${members[member]}" --force --wait >/dev/null
-    wait "$load"
+    unload
     whole
 done
 stop
