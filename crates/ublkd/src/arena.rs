@@ -25,6 +25,13 @@ const REGISTERED_BYTES_MAX: usize = 1 << 30;
 /// Metadata pages that are mapped at once.
 const PAGES_AT_ONCE: usize = 64;
 
+/// The most blocks of a journal entry that is written in one piece: a header, and a block of data
+/// with its parities.
+pub(crate) const ENTRY_BLOCKS: u32 = 4;
+
+/// Pieces for such entries that are registered.
+const ENTRIES: usize = 64;
+
 /// Names a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PieceId(u32);
@@ -114,7 +121,8 @@ impl Arena {
                 arena.cut(scratch.at(0), chunk_bytes, count.into(), Class::Scratch, true);
             arena.regions.push(scratch);
         }
-        arena.add_pages(0)?;
+        arena.add_pages(0, PAGES_AT_ONCE, false)?;
+        arena.add_pages(order(ENTRY_BLOCKS), ENTRIES, true)?;
         Ok(arena)
     }
 
@@ -145,22 +153,23 @@ impl Arena {
         (unsafe { piece.base.add(offset) }, id)
     }
 
-    /// One block, to look at. Nobody may write it meanwhile.
-    pub(crate) fn block(&self, mem: Mem) -> &[u8] {
-        let (base, _) = self.resolve(mem, 1);
-        // SAFETY: `resolve` has checked the range; the engine asks for checksums of a journal
-        // entry's payload only after all that fills it is done.
-        unsafe { std::slice::from_raw_parts(base, BLOCK_BYTES) }
+    /// Blocks to look at. Nobody may write them meanwhile.
+    pub(crate) fn blocks(&self, mem: Mem, blocks: u32) -> &[u8] {
+        let (base, _) = self.resolve(mem, blocks);
+        // SAFETY: `resolve` has checked the range; the engine tells a journal entry's payload only
+        // after all that fills it is done.
+        unsafe { std::slice::from_raw_parts(base, blocks as usize * BLOCK_BYTES) }
     }
 
     /// Pages for metadata, at least `blocks` of them. They belong to the caller until its I/O ends.
     pub(crate) fn take_pages(&mut self, blocks: u32) -> PieceId {
-        let order = blocks.max(1).next_power_of_two().trailing_zeros() as u8;
+        let order = order(blocks);
         let free = |arena: &mut Self| arena.pages.get_mut(usize::from(order))?.pop();
         if let Some(piece) = free(self) {
             return piece;
         }
-        self.add_pages(order).expect("memory for metadata pages");
+        self.add_pages(order, (PAGES_AT_ONCE >> order).max(1), false)
+            .expect("memory for metadata pages");
         free(self).expect("pages were just added")
     }
 
@@ -280,11 +289,10 @@ impl Arena {
         Ok(piece)
     }
 
-    fn add_pages(&mut self, order: u8) -> io::Result<()> {
+    fn add_pages(&mut self, order: u8, count: usize, register: bool) -> io::Result<()> {
         let bytes = BLOCK_BYTES << order;
-        let count = (PAGES_AT_ONCE >> order).max(1);
         let region = Region::new(bytes * count)?;
-        let pieces = self.cut(region.at(0), bytes, count, Class::Pages { order }, false);
+        let pieces = self.cut(region.at(0), bytes, count, Class::Pages { order }, register);
         self.regions.push(region);
         let lists = self.pages.len().max(usize::from(order) + 1);
         self.pages.resize_with(lists, Vec::new);
@@ -315,6 +323,11 @@ impl Arena {
         }
         ids
     }
+}
+
+/// The order of so many blocks.
+fn order(blocks: u32) -> u8 {
+    blocks.max(1).next_power_of_two().trailing_zeros() as u8
 }
 
 impl Drop for Arena {
@@ -361,7 +374,7 @@ mod tests {
         arena.orphan(piece);
         let (after, fresh) = arena.resolve(mem, 1);
         assert!(before != after && piece != fresh);
-        assert_eq!(arena.block(mem)[0], 7, "the content follows");
+        assert_eq!(arena.blocks(mem, 1)[0], 7, "the content follows");
         assert_eq!(buffer[BLOCK_BYTES], 7, "the front end sees the same memory");
         // SAFETY: what a late device would do.
         unsafe { before.write(9) };
@@ -391,7 +404,7 @@ mod tests {
         // SAFETY: what the device of the second read does.
         unsafe { base.write_bytes(3, BLOCK_BYTES) };
         arena.settle(mem, base, BLOCK_BYTES);
-        assert_eq!(arena.block(mem), [3; BLOCK_BYTES]);
+        assert_eq!(arena.blocks(mem, 1), [3; BLOCK_BYTES]);
         arena.end(piece);
         arena.end(piece);
     }
@@ -418,8 +431,8 @@ mod tests {
             fill(&arena, mem, i + 1);
         }
         for (i, &mem) in (0u8..).zip(&all) {
-            assert_eq!(arena.block(mem), [i + 1; BLOCK_BYTES]);
+            assert_eq!(arena.blocks(mem, 1), [i + 1; BLOCK_BYTES]);
         }
-        assert_eq!(arena.block(Mem::Zero), [0; BLOCK_BYTES]);
+        assert_eq!(arena.blocks(Mem::Zero, 1), [0; BLOCK_BYTES]);
     }
 }

@@ -23,13 +23,13 @@ use raidcore::engine::{
 use raidcore::meta::{Assembled, DeviceUuid, checksum};
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
-use raidcore::units::{DeviceId, Set, Tag};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Set, Tag};
 
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
 use super::metrics::Metrics;
 use super::steer::Steering;
 use super::{Event, HostConfig};
-use crate::arena::Arena;
+use crate::arena::{Arena, ENTRY_BLOCKS};
 use crate::compute;
 use crate::members::Device;
 use crate::resident::{Came, Resident};
@@ -440,22 +440,44 @@ impl Data {
                 });
                 ring.write(now, arena, who, Source::Pages(pages), true, range);
             }
-            IoOp::Journal => {
-                let header = self.engine.journal_header_blocks(io.id);
-                let pages = arena.take_pages(header);
-                arena.fill_pages(pages, header, |arena, into| {
-                    // A ring that was dropped meanwhile has no header to encode: what the pages
-                    // held before must not be taken for one.
-                    into.fill(0);
-                    let crc_of = |mem| checksum(arena.block(mem));
-                    self.engine.encode_journal(io.id, crc_of, into);
-                });
-                ring.gather(now, arena, who, (pages, header), io.at, |visit| {
-                    self.engine.journal_payload(io.id, visit);
-                });
-            }
+            IoOp::Journal => self.journal(io),
             IoOp::Flush => ring.flush(now, arena, who),
             IoOp::Discard => ring.discard(now, arena, who, range),
+        }
+    }
+
+    /// Begins to write an entry of the journal: in one piece if it is small, since copying a few
+    /// blocks into registered memory takes less than the kernel takes to find scattered ones.
+    fn journal(&mut self, io: Io) {
+        let header = self.engine.journal_header_blocks(io.id);
+        let mut blocks = header;
+        self.engine.journal_payload(io.id, |_, payload| blocks += payload);
+        let copied = blocks <= ENTRY_BLOCKS;
+        let taken = if copied { blocks } else { header };
+        let (engine, arena) = (&self.engine, &mut self.arena);
+        let pages = arena.take_pages(taken);
+        arena.fill_pages(pages, taken, |arena, into| {
+            let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
+            // A ring that was dropped meanwhile has no header to encode: what the pages held before
+            // must not be taken for one.
+            head.fill(0);
+            engine.encode_journal(io.id, |mem| checksum(arena.blocks(mem, 1)), head);
+            if copied {
+                engine.journal_payload(io.id, |mem, blocks| {
+                    let from = arena.blocks(mem, blocks);
+                    let (to, after) = std::mem::take(&mut rest).split_at_mut(from.len());
+                    to.copy_from_slice(from);
+                    rest = after;
+                });
+            }
+        });
+        let (now, who) = (self.now, (io.id, io.device));
+        if copied {
+            self.ring.write(now, arena, who, Source::Pages(pages), true, (io.at, blocks));
+        } else {
+            self.ring.gather(now, arena, who, (pages, header), io.at, |visit| {
+                engine.journal_payload(io.id, visit);
+            });
         }
     }
 

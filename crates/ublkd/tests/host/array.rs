@@ -80,6 +80,17 @@ impl Files {
         path
     }
 
+    /// The members as they are now.
+    pub(crate) fn copy(&self) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let members = self.members.iter().map(|path| {
+            let copy = dir.path().join(path.file_name().unwrap());
+            std::fs::copy(path, &copy).unwrap();
+            copy
+        });
+        Self { members: members.collect(), dir }
+    }
+
     /// Assembles the array from these files.
     pub(crate) fn assemble(&self, degraded: bool) -> (Assembled, Vec<Option<Device>>) {
         let open = |path| Device::open(path, OpenOptions::default()).unwrap();

@@ -87,6 +87,43 @@ fn what_is_written_is_read_on_every_level() {
 }
 
 #[test]
+fn what_was_acknowledged_is_in_the_journal_whether_it_is_small_or_large() {
+    let mut config = config();
+    // The journal keeps what it has.
+    config.engine.settle_delay = Duration::from_secs(3600);
+    for blocks in 1..=4 {
+        let files = Files::create(Level::Raid5, 3, Consistency::Journal);
+        let (volume, handle) = files.start(config, false);
+        let mut buffer = volume.buffer_blocking();
+        let (bytes, _) = buffer.as_chunks_mut::<BLOCK_BYTES>();
+        (1..).zip(bytes).for_each(|(byte, block)| block.fill(byte));
+        let write = Submit { op: Op::Write, lba: Lba(0), blocks, fua: false };
+        assert_eq!(ended(&volume, write, buffer), Ok(()));
+        // As a power failure leaves it.
+        let left = files.copy();
+        handle.stop().wait().unwrap();
+
+        let (assembled, devices) = left.assemble(false);
+        let [entry] = &assembled.replay[..] else { panic!("{:?}", assembled.replay) };
+        let written = entry.runs.iter().map(|run| run.to.blocks).sum::<u32>();
+        assert_eq!(written, 2 * blocks, "data, and as much parity");
+        // The other member's data is zeros, so parity is the same.
+        let mut home: Vec<u8> = (1..=blocks as u8).chain(1..=blocks as u8).collect();
+        for &(member, at) in &entry.copies {
+            let device = devices[member.index()].as_ref().unwrap();
+            let mut payload = vec![0; written as usize * BLOCK_BYTES];
+            device.read_at(at, &mut payload).unwrap();
+            let (payload, _) = payload.as_chunks::<BLOCK_BYTES>();
+            let mut held: Vec<_> = payload.iter().map(|block| block[0]).collect();
+            assert!(payload.iter().all(|block| *block == [block[0]; BLOCK_BYTES]));
+            held.sort_unstable();
+            home.sort_unstable();
+            assert_eq!(held, home);
+        }
+    }
+}
+
+#[test]
 fn a_member_fails_and_a_spare_takes_its_place() {
     for (level, consistency) in [
         (Level::Raid5, Consistency::Journal),
@@ -283,8 +320,13 @@ fn read(lba: u64) -> Submit {
 
 /// How a read ends.
 fn outcome(volume: &Volume) -> Result<(), RequestError> {
+    ended(volume, read(0), volume.buffer_blocking())
+}
+
+/// How a request ends.
+fn ended(volume: &Volume, request: Submit, buffer: Buffer) -> Result<(), RequestError> {
     let (sender, inbox) = channel();
     let port: Arc<dyn Port> = Arc::new(Tells(Mutex::new(sender)));
-    volume.submit(&port, 0, read(0), volume.buffer_blocking());
+    volume.submit(&port, 0, request, buffer);
     inbox.recv().unwrap()
 }
