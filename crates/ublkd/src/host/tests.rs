@@ -186,3 +186,44 @@ fn an_array_that_has_stopped_takes_no_resident() {
     assert!(matches!(host.admit(checker).wait(), Err(HostError::Ended)));
     assert_eq!(hears.iter().count(), 0, "it is dropped");
 }
+
+/// Panics when it is told of its command.
+struct Panics {
+    driver: File,
+    /// Goes with it.
+    _here: Sender<()>,
+}
+
+impl Resident for Panics {
+    fn begin(&mut self) -> Vec<Command> {
+        // SAFETY: it names no memory.
+        vec![unsafe { Command::new(0, self.driver.as_fd(), 0, [0; 16]) }]
+    }
+
+    fn came(&mut self, _: u16, _: i32) -> Came {
+        panic!("a resident panics, as this test wants");
+    }
+
+    fn answered(&mut self, _: u16, _: Buffer, _: Result<(), RequestError>) -> Option<Command> {
+        None
+    }
+
+    fn has_ended(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_panic_lets_all_residents_go() {
+    let (volume, host) = array();
+    let join = host.join();
+    let (checker, hears) = Checker::new(&volume, volume.blocks());
+    host.admit(checker).wait().unwrap();
+    let (here, gone) = channel();
+    let panics = Panics { driver: File::open("/dev/null").unwrap(), _here: here };
+    // Its command may complete before it has been answered.
+    let _ = host.admit(Box::new(panics)).wait();
+    assert!(matches!(join.wait(), Err(HostError::Died)));
+    assert!(gone.recv().is_err(), "it is dropped");
+    assert!(hears.iter().all(|(_, _, result, _)| result == Ok(())), "and the other one");
+}
