@@ -1,5 +1,4 @@
 # the power fails under load: what each member had flushed, and any of the rest, is a sound array
-# takes: long
 # program: powercut
 points=$((rounds * 7))
 

@@ -1,5 +1,4 @@
 # a member is unplugged under load: the array goes on, and takes it back, stale as it is
-# takes: long
 modprobe sd_mod
 modprobe scsi_debug add_host=4 per_host_store=1 dev_size_mb=64 sector_size=4096 physblk_exp=0 \
     delay=0 lbpu=1
