@@ -303,7 +303,7 @@ impl<T: Target> Runner<'_, T> {
             self.free.push(end.tag);
             self.under_way -= 1;
             if measured {
-                self.meter.ended(self.now, kind, self.now - came, end.delayed_by_gc);
+                self.meter.ended(self.now, kind, self.now - came, end);
             }
         }
         self.uncounted += ended as u64;

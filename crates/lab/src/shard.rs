@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use det::{Instant, Prng};
-use flashsim::Ssd;
+use flashsim::{Precondition, Ssd};
 use raidcore::engine::Config;
 use raidcore::units::BLOCK_BYTES;
 
 use crate::experiment::Point;
 use crate::measure::Figures;
 use crate::run::run;
-use crate::target::{Alone, Array, DriveError, StartError, Target, Told};
+use crate::target::{Alone, Array, DriveError, Log, LogError, LogSpec, StartError, Target, Told};
 use crate::workload::WorkloadError;
 
 /// Why a shard can't be run.
@@ -24,6 +24,9 @@ pub enum ShardError {
     /// There is no such array.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// There is no such log array.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// The point's workload is none.
     #[error("{0}")]
     NoWorkload(String),
@@ -43,6 +46,9 @@ pub fn run_shard(
     base: &Path,
     count: &AtomicU64,
 ) -> Result<Figures, ShardError> {
+    if let Some(log) = &point.log {
+        return run_log(point, log, seed, base, count);
+    }
     let profile = point.ssd.profile(base)?;
     let mut seeds = Prng::new(seed);
     // The same requests, however many SSDs there are.
@@ -62,6 +68,27 @@ pub fn run_shard(
     let mut told = Told::default();
     let (mut array, start) = Array::start(array, ssds, config, &mut told)?;
     measure(&mut array, (start, told), point, requests, base, count)
+}
+
+/// What the SSDs have been through happens to the log.
+fn run_log(
+    point: &Point,
+    spec: &LogSpec,
+    seed: u64,
+    base: &Path,
+    count: &AtomicU64,
+) -> Result<Figures, ShardError> {
+    let profile = point.ssd.profile(base)?;
+    let mut seeds = Prng::new(seed);
+    let mut ssd = || {
+        let made = Ssd::new(&profile, Precondition::Fresh, seeds.next_u64());
+        made.map_err(DriveError::from)
+    };
+    let ssds = (0..spec.ssds()?).map(|_| ssd()).collect::<Result<_, _>>()?;
+    let mut told = Told::default();
+    let (used, depth) = (point.ssd.precondition(), point.run.queue_depth);
+    let (mut log, start) = Log::start(spec, used, ssds, seeds.next_u64(), depth, &mut told)?;
+    measure(&mut log, (start, told), point, seeds.next_u64(), base, count)
 }
 
 /// Stripes that can be worked on at once: two for each request, since many touch two.

@@ -12,7 +12,10 @@
 
 extern crate alloc;
 
+pub mod array;
+mod buckets;
 pub mod codec;
+mod layout;
 mod map;
 mod recovery;
 mod segments;
@@ -20,7 +23,9 @@ mod shape;
 mod units;
 mod volume;
 
+pub use array::LogArray;
 pub use codec::VolumeId;
+pub use layout::{Layout, LayoutNameError};
 pub use map::Map;
 pub use recovery::{Answer, Found, Recovery, RecoveryError, Wanted};
 pub use segments::{Choice, SegmentState};

@@ -7,11 +7,13 @@
 //!   written), freeing (that is durable; readers leave, it is trimmed), free. So **nothing is
 //!   written over what the latest durable checkpoint, or what has to be replayed after it, refers
 //!   to**.
+//! - Segments that are closed and could be read so far are in the bucket of their live blocks.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::buckets::Buckets;
 use crate::shape::Shape;
 use crate::units::{GroupId, Segment};
 
@@ -44,6 +46,7 @@ pub enum Choice {
     Greedy,
     /// The one with the greatest (1 − u) · age / (1 + u), where u is the live part of it
     /// (Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File System").
+    /// Of those with equal u only the one that has lost no block for the longest time is looked at.
     CostBenefit,
 }
 
@@ -61,6 +64,13 @@ pub(crate) struct Info {
     pub(crate) age: u64,
 }
 
+impl Info {
+    /// Whether it is one of those that a cleaner chooses from.
+    fn is_cleanable(&self) -> bool {
+        self.state == SegmentState::Closed && !self.stuck
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Segments {
@@ -73,6 +83,7 @@ pub(crate) struct Segments {
     emptied: Vec<Segment>,
     doomed: Vec<Segment>,
     freeing: Vec<Segment>,
+    buckets: Buckets,
     shape: Shape,
 }
 
@@ -100,6 +111,13 @@ impl Segments {
         let groups = || (0..shape.groups()).map(|group| GroupId(group as u8));
         let is_free = |s: &Segment| infos[s.index()].state == SegmentState::Free;
         let lives = |s: Segment| u64::from(live[s.index()]);
+        let mut buckets =
+            Buckets::new(shape.groups(), shape.segment_count(), shape.segment_blocks());
+        for (segment, info) in (0..).map(Segment).zip(&infos) {
+            if info.is_cleanable() {
+                buckets.insert(shape.group_of(segment), segment, info.live);
+            }
+        }
         Self {
             free: groups()
                 .map(|group| shape.segments_of(group).filter(is_free).collect())
@@ -109,6 +127,7 @@ impl Segments {
             emptied: Vec::new(),
             doomed: Vec::new(),
             freeing: Vec::new(),
+            buckets,
             infos,
             shape,
         }
@@ -151,16 +170,17 @@ impl Segments {
 
     /// A block lives in the segment from now on.
     pub(crate) fn add(&mut self, segment: Segment) {
-        self.infos[segment.index()].live += 1;
         self.live[self.shape.group_of(segment).index()] += 1;
+        self.change(segment, |info| info.live += 1);
     }
 
     /// A block has left the segment.
     pub(crate) fn remove(&mut self, segment: Segment) {
-        let info = &mut self.infos[segment.index()];
-        assert!(info.live > 0, "a block left {segment:?}, in which none lived");
-        info.live -= 1;
         self.live[self.shape.group_of(segment).index()] -= 1;
+        self.change(segment, |info| {
+            assert!(info.live > 0, "a block left a segment in which none lived");
+            info.live -= 1;
+        });
         let info = self.get(segment);
         if info.live == 0 && info.state == SegmentState::Closed {
             self.empty(segment);
@@ -169,17 +189,39 @@ impl Segments {
 
     /// The segment is full and written.
     pub(crate) fn close(&mut self, segment: Segment) {
-        self.infos[segment.index()].state = SegmentState::Closed;
+        self.change(segment, |info| info.state = SegmentState::Closed);
         if self.infos[segment.index()].live == 0 {
             self.empty(segment);
         }
     }
 
+    /// A cleaner takes the segment.
+    pub(crate) fn take(&mut self, segment: Segment) {
+        self.change(segment, |info| info.state = SegmentState::Cleaning);
+    }
+
     fn empty(&mut self, segment: Segment) {
-        let info = &mut self.infos[segment.index()];
-        (info.state, info.stuck) = (SegmentState::Emptied, false);
+        self.change(segment, |info| (info.state, info.stuck) = (SegmentState::Emptied, false));
         self.coming[self.shape.group_of(segment).index()] += 1;
         self.emptied.push(segment);
+    }
+
+    /// Changes what may have to do with a segment's bucket.
+    fn change(&mut self, segment: Segment, change: impl FnOnce(&mut Info)) {
+        let info = &mut self.infos[segment.index()];
+        let before = info.is_cleanable().then_some(info.live);
+        change(info);
+        let after = info.is_cleanable().then_some(info.live);
+        if before == after {
+            return;
+        }
+        let group = self.shape.group_of(segment);
+        if let Some(live) = before {
+            self.buckets.remove(group, segment, live);
+        }
+        if let Some(live) = after {
+            self.buckets.insert(group, segment, live);
+        }
     }
 
     /// A checkpoint begins that does not point into what is empty.
@@ -217,22 +259,18 @@ impl Segments {
 
     /// The segment of a group that is best cleaned, if any is worth it: at least one block in
     /// sixteen is to be gained.
-    pub(crate) fn victim(&self, group: GroupId, choice: Choice, clock: u64) -> Option<Segment> {
+    pub(crate) fn victim(&mut self, group: GroupId, choice: Choice, clock: u64) -> Option<Segment> {
         let slots = self.shape.slots();
         let worth = slots - slots / 16;
-        let closed = self.shape.segments_of(group).filter(|&segment| {
-            let info = self.get(segment);
-            info.state == SegmentState::Closed && !info.stuck && info.live < worth
-        });
-        match choice {
-            Choice::Greedy => closed.min_by_key(|&segment| self.get(segment).live),
-            Choice::CostBenefit => closed.max_by_key(|&segment| {
-                let info = self.get(segment);
-                let age = u128::from(clock.saturating_sub(info.age)) + 1;
-                let gain = u128::from(slots - info.live) * age * u128::from(slots);
-                gain / u128::from(slots + info.live)
-            }),
+        let lowest = self.buckets.lowest(group, worth)?;
+        if choice == Choice::Greedy {
+            return Some(lowest);
         }
+        let gain = |(segment, live): &(Segment, u32)| {
+            let age = u128::from(clock.saturating_sub(self.get(*segment).age)) + 1;
+            u128::from(slots - live) * age * u128::from(slots) / u128::from(slots + live)
+        };
+        self.buckets.firsts(group, worth).max_by_key(gain).map(|(segment, _)| segment)
     }
 
     /// A segment of a group that could not be cleaned.
@@ -259,6 +297,12 @@ impl Segments {
             let lives: u64 = lives.map(u64::from).sum();
             assert_eq!(lives, self.live(group), "live in {group:?}");
             assert_eq!(count(&leaving), self.coming(group), "coming in {group:?}");
+            let mut sorted = self.buckets.all(group);
+            sorted.sort_unstable();
+            let cleanable = self.shape.segments_of(group).map(|s| (s, self.get(s)));
+            let cleanable = cleanable.filter(|(_, info)| info.is_cleanable());
+            let cleanable: Vec<_> = cleanable.map(|(s, info)| (s, info.live)).collect();
+            assert_eq!(sorted, cleanable, "buckets of {group:?}");
             for segment in self.shape.segments_of(group) {
                 let info = self.get(segment);
                 let empty = is(segment, &leaving) || is(segment, &[SegmentState::Free]);

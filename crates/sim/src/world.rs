@@ -341,6 +341,7 @@ pub(crate) fn start(
         scratch_blocks: scenario.scratch_blocks,
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
         settle_delay: Duration::from_micros(100 + source.below(20_000)),
+        undefined_discards: false,
     };
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     if scenario.busy > 0 {

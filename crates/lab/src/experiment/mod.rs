@@ -1,6 +1,6 @@
 //! An experiment: a TOML file that says what to measure, and in which variants.
 //!
-//! The file by itself is one point: an `[array]` (or none, for one SSD alone), an `[ssd]`, a
+//! The file by itself is one point: an `[array]` or `[log]` (or none, for one SSD alone), an `[ssd]`, a
 //! `[workload]` and a `[run]`. `[[variant]]` tables change some of it under a name, `[sweep]` goes
 //! through lists of values; every combination is a point, and every point is run with every seed.
 //! `[calibrate]` finds the load that makes drives collect garbage for given shares of the time, and
@@ -19,7 +19,7 @@ use toml::{Spanned, Table, Value};
 
 use crate::results::Record;
 use crate::run::RunSpec;
-use crate::target::{ArraySpec, DriveSpec};
+use crate::target::{ArraySpec, DriveSpec, LogSpec};
 use crate::workload::Workload;
 
 pub use calibrate::Calibration;
@@ -35,6 +35,9 @@ pub struct Point {
     /// The array; without it, the SSD is measured by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<ArraySpec>,
+    /// The log array, instead of an array. What its SSDs have been through happens to the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogSpec>,
     /// What its SSDs are like.
     pub ssd: DriveSpec,
     /// What is asked of it, as it was written: a [`Workload`].
@@ -113,6 +116,8 @@ struct File {
     about: String,
     #[serde(rename = "array")]
     _array: Option<ArraySpec>,
+    #[serde(rename = "log")]
+    _log: Option<LogSpec>,
     #[serde(rename = "ssd")]
     _ssd: DriveSpec,
     #[serde(rename = "workload")]
@@ -153,7 +158,7 @@ impl Experiment {
         };
         let file: File = toml::from_str(text).map_err(syntax)?;
         let mut table: Table = toml::from_str(text).map_err(syntax)?;
-        table.retain(|key, _| matches!(key, "array" | "ssd" | "workload" | "run"));
+        table.retain(|key, _| matches!(key, "array" | "log" | "ssd" | "workload" | "run"));
         let base = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let wrong = |line: usize, what: &str, message: String| ExperimentError::Point {
             path: path.to_path_buf(),
@@ -212,7 +217,14 @@ impl Experiment {
                     .to_owned(),
                 message,
             };
-            let Point { ssd, run, .. } = &labelled.point;
+            let Point { array, log, ssd, run, .. } = &labelled.point;
+            if array.is_some() && log.is_some() {
+                let message = "there is an [array], too: a point has one of them".to_owned();
+                return Err(impossible("log", message));
+            }
+            log.as_ref()
+                .map_or(Ok(0), LogSpec::ssds)
+                .map_err(|e| impossible("log.members", e.to_string()))?;
             ssd.profile(&self.base).map_err(|e| impossible(&e.key(ssd), e.to_string()))?;
             labelled.point.workload().map_err(|message| impossible("workload", message))?;
             run.check().map_err(|message| impossible("run", message))?;

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::latency::Latency;
 use super::timeline::Timeline;
 use super::{Collecting, Meter};
+use crate::plan::victim_utilisation;
 use crate::run::RunEnd;
-use crate::target::{Steered, Target};
+use crate::target::{Logged, Steered, Target};
 
 /// What a run has shown. Shares are parts of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,10 +84,42 @@ pub struct Figures {
     pub total_waf: f64,
     /// Bytes that the drives were asked to read per byte that the workload read.
     pub read_amplification: f64,
+    /// What its log has shown, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogFigures>,
     /// The drives, in order.
     pub drives: Vec<DriveFigures>,
     /// What happened when.
     pub timeline: Timeline,
+}
+
+/// What a run has shown of a log array.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogFigures {
+    /// Blocks written to the groups (data, what was moved, summaries, padding, checkpoints) per
+    /// block that users wrote.
+    pub waf: f64,
+    /// Blocks that cleaners moved per block that users wrote.
+    pub moved: f64,
+    /// Segments that were cleaned.
+    pub cleaned: u64,
+    /// The live part of segments when they were chosen to be cleaned.
+    pub victim: f64,
+    /// The same by Menon's law for uniform writes, from how much of the log lives.
+    pub victim_by_law: f64,
+    /// The part of the log that lived in the end.
+    pub used: f64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// How often users' writes had to wait for a cleaner.
+    pub stalls: u64,
+    /// How often another group went to the front.
+    pub rotations: u64,
+    /// How often the log's room had been written when a cleaner first began, be it before the
+    /// measurement; zero if none has.
+    pub cleaned_from: f64,
+    /// Reads of the group at the front, of groups at the back, and of those that were being cleaned.
+    pub sides: [Latency; 3],
 }
 
 /// What a run has shown of a drive.
@@ -130,6 +163,7 @@ pub(super) struct Drives {
     drives: Vec<(Stats, Wear, f64, u32)>,
     ios: (u64, u64),
     steered: Steered,
+    logged: Option<Logged>,
     rebuilt: Option<Duration>,
 }
 
@@ -144,6 +178,7 @@ impl Drives {
             drives: target.ssds().map(say).collect(),
             ios: target.drive_ios(),
             steered: target.steered(),
+            logged: target.logged(),
             rebuilt: target.rebuilt(),
         }
     }
@@ -208,11 +243,34 @@ impl Meter {
             array_waf: part(to_drives, written),
             total_waf: part(to_flash, written),
             read_amplification: part(self.drives.bytes(|stats| stats.pages_read), read),
+            log: self.drives.logged.map(|logged| self.log_figures(&logged)),
             drives: self.drives.drives.iter().map(|drive| figures(drive, time)).collect(),
             timeline: self.timeline.timeline(),
             reads,
             writes,
             responses,
+        }
+    }
+}
+
+impl Meter {
+    fn log_figures(&self, logged: &Logged) -> LogFigures {
+        let written = logged.written as f64;
+        LogFigures {
+            waf: part(logged.logged as f64, written),
+            moved: part(logged.moved as f64, written),
+            cleaned: logged.cleaned,
+            victim: part(
+                logged.victims_live as f64,
+                logged.victims as f64 * f64::from(logged.segment),
+            ),
+            victim_by_law: victim_utilisation(logged.used),
+            used: logged.used,
+            checkpoints: logged.checkpoints,
+            stalls: logged.stalls,
+            rotations: logged.rotations,
+            cleaned_from: logged.cleaned_from.unwrap_or(0.0),
+            sides: [0, 1, 2].map(|side: usize| self.sides[side].latency()),
         }
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use det::Instant;
 
-pub use figures::{DriveFigures, Figures};
+pub use figures::{DriveFigures, Figures, LogFigures};
 pub use latency::{Latency, LatencyError, QUANTILES};
 pub use timeline::Timeline;
 
 use crate::pages::Pages;
-use crate::target::{GcChange, Target};
+use crate::target::{Ended, GcChange, Side, Target};
 use crate::workload::Kind;
 use figures::Drives;
 use latency::Recorder;
@@ -27,6 +27,8 @@ pub struct Meter {
     end: Instant,
     reads: Recorder,
     writes: Recorder,
+    /// Reads of a log array, by [`Side`].
+    sides: [Recorder; 3],
     others: u64,
     came: u64,
     unaligned: u64,
@@ -67,6 +69,7 @@ impl Meter {
             end: Instant::ORIGIN,
             reads: Recorder::default(),
             writes: Recorder::default(),
+            sides: Default::default(),
             others: 0,
             came: 0,
             unaligned: 0,
@@ -113,8 +116,16 @@ impl Meter {
     }
 
     /// A request that is measured has ended.
-    pub fn ended(&mut self, now: Instant, kind: Kind, latency: Duration, delayed_by_gc: bool) {
-        self.delayed_by_gc += u64::from(delayed_by_gc);
+    pub fn ended(&mut self, now: Instant, kind: Kind, latency: Duration, how: Ended) {
+        self.delayed_by_gc += u64::from(how.delayed_by_gc);
+        if let Some(side) = how.side {
+            let index = match side {
+                Side::Front => 0,
+                Side::Idle => 1,
+                Side::Busy => 2,
+            };
+            self.sides[index].add(latency);
+        }
         match kind {
             Kind::Read => self.reads.add(latency),
             Kind::Write => self.writes.add(latency),

@@ -13,7 +13,7 @@ use super::plot::swatch;
 type Keys = BTreeMap<String, String>;
 
 /// The tables of an experiment's file, in order.
-const ORDER: [&str; 4] = ["array", "ssd", "workload", "run"];
+const ORDER: [&str; 5] = ["array", "log", "ssd", "workload", "run"];
 
 /// The most points whose differences are shown without being asked for.
 const OPEN: usize = 8;

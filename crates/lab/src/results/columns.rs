@@ -1,6 +1,6 @@
 //! The columns of a table of results.
 
-use crate::measure::{DriveFigures, Figures, Latency, QUANTILES};
+use crate::measure::{DriveFigures, Figures, Latency, LogFigures, QUANTILES};
 
 /// What a figure is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +107,29 @@ pub const COLUMNS: &[Column] = &[
     column("device WAF", Unit::Factor, |f| f.device_waf),
     column("array WAF", Unit::Factor, |f| f.array_waf),
     brief("total WAF", Unit::Factor, |f| f.total_waf),
+    column("log WAF", Unit::Factor, |f| log(f, |log| log.waf)),
+    column("log moved", Unit::Factor, |f| log(f, |log| log.moved)),
+    column("log use", Unit::Share, |f| log(f, |log| log.used)),
+    column("victim use", Unit::Share, |f| log(f, |log| log.victim)),
+    column("victim law", Unit::Share, |f| log(f, |log| log.victim_by_law)),
+    column("victim error", Unit::Share, |f| log(f, |log| log.victim - log.victim_by_law)),
+    column("cleaned", Unit::Count, |f| log(f, |log| log.cleaned as f64)),
+    column("cleaned from", Unit::Factor, |f| log(f, |log| log.cleaned_from)),
+    column("checkpoints", Unit::Count, |f| log(f, |log| log.checkpoints as f64)),
+    column("stalls", Unit::Count, |f| log(f, |log| log.stalls as f64)),
+    column("rotations", Unit::Count, |f| log(f, |log| log.rotations as f64)),
+    column("front reads", Unit::Share, |f| log(f, |log| side_share(log, 0))),
+    column("idle reads", Unit::Share, |f| log(f, |log| side_share(log, 1))),
+    column("busy reads", Unit::Share, |f| log(f, |log| side_share(log, 2))),
+    column("front read mean", Unit::Microseconds, |f| log(f, |log| log.sides[0].mean_us)),
+    column("idle read mean", Unit::Microseconds, |f| log(f, |log| log.sides[1].mean_us)),
+    column("busy read mean", Unit::Microseconds, |f| log(f, |log| log.sides[2].mean_us)),
+    column("front to idle", Unit::Factor, |f| {
+        log(f, |log| log.sides[0].mean_us / log.sides[1].mean_us)
+    }),
+    column("busy to front", Unit::Factor, |f| {
+        log(f, |log| log.sides[2].mean_us / log.sides[0].mean_us)
+    }),
     column("read ampl.", Unit::Factor, |f| f.read_amplification),
     column("erases", Unit::Count, |f| sum(f, |drive| drive.erases as f64)),
     column("most erases", Unit::Count, |f| most(f, |drive| drive.erases as f64)),
@@ -117,6 +140,17 @@ pub const COLUMNS: &[Column] = &[
 fn quantile(latency: &Latency, name: &str) -> f64 {
     let at = QUANTILES.iter().position(|(quantile, _)| *quantile == name);
     latency.quantiles_us[at.expect("a quantile that is told")]
+}
+
+/// A figure of the log; zero if there is none.
+fn log(f: &Figures, value: impl Fn(&LogFigures) -> f64) -> f64 {
+    f.log.as_ref().map_or(0.0, value)
+}
+
+/// The share of reads that went to one side of a log array.
+fn side_share(log: &LogFigures, side: usize) -> f64 {
+    let all: u64 = log.sides.iter().map(|side| side.count).sum();
+    log.sides[side].count as f64 / all.max(1) as f64
 }
 
 fn sum(f: &Figures, value: impl Fn(&DriveFigures) -> f64) -> f64 {

@@ -54,7 +54,7 @@ impl Target for Alone {
         for IoEnd { id, delayed_by_gc } in self.ended.drain(..) {
             self.ios.0 += 1;
             self.ios.1 += u64::from(delayed_by_gc);
-            told.ended.push(Ended { tag: id as u16, delayed_by_gc });
+            told.ended.push(Ended { tag: id as u16, delayed_by_gc, side: None });
         }
     }
 

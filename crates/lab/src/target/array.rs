@@ -123,11 +123,11 @@ fn extra_reads() -> f64 {
     0.05
 }
 
-fn chunk() -> Bytes {
+pub(super) fn chunk() -> Bytes {
     Bytes(64 << 10)
 }
 
-fn journal() -> Bytes {
+pub(super) fn journal() -> Bytes {
     Bytes(JOURNAL_BLOCKS * BLOCK_BYTES as u64)
 }
 
@@ -135,7 +135,7 @@ fn no_staging() -> Bytes {
     Bytes(0)
 }
 
-fn journaled() -> Consistency {
+pub(super) fn journaled() -> Consistency {
     Consistency::Journal
 }
 
@@ -158,7 +158,7 @@ enum SourceName {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Consistency", rename_all = "lowercase")]
-enum ConsistencyName {
+pub(super) enum ConsistencyName {
     Resync,
     Bitmap,
     Journal,
@@ -331,7 +331,7 @@ impl Array {
                         }
                         let delayed = &mut self.delayed[usize::from(tag)];
                         let delayed_by_gc = core::mem::take(delayed);
-                        told.ended.push(Ended { tag, delayed_by_gc });
+                        told.ended.push(Ended { tag, delayed_by_gc, side: None });
                     }
                     Action::Note(Note::PassEnded(PassKind::Rebuild(_), PassEnd::Done)) => {
                         self.rebuilt = Some(now - self.failed_at);
@@ -424,13 +424,8 @@ impl Target for Array {
     }
 
     fn submit(&mut self, now: Instant, request: Request, told: &mut Told) {
-        let op = match request.kind {
-            Kind::Read => engine::Op::Read,
-            Kind::Write => engine::Op::Write,
-            Kind::Discard => engine::Op::Discard,
-            Kind::Flush => engine::Op::Flush,
-        };
-        let Request { tag, lba, blocks, .. } = request;
+        let Request { tag, lba, blocks, kind: asked } = request;
+        let op = kind(asked);
         let request = engine::Request { tag: Tag(tag), op, lba: Lba(lba), blocks, fua: false };
         self.tell(now, Input::Request(request), told);
     }
@@ -501,7 +496,7 @@ impl Target for Array {
 }
 
 /// What the engine wants, as a drive takes it.
-fn translated(io: &engine::Io) -> Io {
+pub(super) fn translated(io: &engine::Io) -> Io {
     let (op, fua) = match io.op {
         IoOp::Read(_) => (Op::Read, false),
         IoOp::Write { fua, .. } => (Op::Write, fua),
@@ -510,4 +505,14 @@ fn translated(io: &engine::Io) -> Io {
         IoOp::Discard => (Op::Trim, false),
     };
     Io { id: io.id.0, op, fua, at: io.at.0, blocks: io.blocks }
+}
+
+/// What a request is to the engine.
+pub(super) fn kind(kind: Kind) -> engine::Op {
+    match kind {
+        Kind::Read => engine::Op::Read,
+        Kind::Write => engine::Op::Write,
+        Kind::Discard => engine::Op::Discard,
+        Kind::Flush => engine::Op::Flush,
+    }
 }

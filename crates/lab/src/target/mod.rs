@@ -3,6 +3,8 @@
 mod alone;
 mod array;
 mod drive;
+mod log;
+mod log_spec;
 
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use crate::workload::Kind;
 pub use alone::Alone;
 pub use array::{Array, ArraySpec, RebuildSpec, SchemeName, StartError};
 pub use drive::{DriveError, DriveSpec, Use};
+pub use log::{Log, LogError};
+pub use log_spec::{Cleaner, Gc, LogSpec};
 
 /// A request, in blocks of 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +39,48 @@ pub struct Ended {
     pub tag: u16,
     /// Whether something that was done for it had to wait for garbage collection.
     pub delayed_by_gc: bool,
+    /// Which side of a log array a read went to.
+    pub side: Option<Side>,
+}
+
+/// The sides of a log array, as a read finds them when it comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The group that takes what users write.
+    Front,
+    /// A group at the back that is not being cleaned.
+    Idle,
+    /// A group that is being cleaned.
+    Busy,
+}
+
+/// What a log array has done, in blocks if nothing else is said.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Logged {
+    /// Written by users.
+    pub written: u64,
+    /// Written to the groups: data, summaries, padding, checkpoints.
+    pub logged: u64,
+    /// Moved by cleaners.
+    pub moved: u64,
+    /// Segments that were cleaned.
+    pub cleaned: u64,
+    /// Segments that were chosen to be cleaned.
+    pub victims: u64,
+    /// Blocks that lived in them then.
+    pub victims_live: u64,
+    /// Blocks that a segment has room for.
+    pub segment: u32,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// How often users' writes had to wait for a cleaner.
+    pub stalls: u64,
+    /// How often another group went to the front.
+    pub rotations: u64,
+    /// The part of the log that lives, now.
+    pub used: f64,
+    /// How often the log's room had been written since the start when a cleaner first began.
+    pub cleaned_from: Option<f64>,
 }
 
 /// A drive has begun or ended to collect garbage.
@@ -114,4 +160,9 @@ pub trait Target {
 
     /// What was done about busy drives since the statistics were reset.
     fn steered(&self) -> Steered;
+
+    /// What its log did since the statistics were reset, if it has one.
+    fn logged(&self) -> Option<Logged> {
+        None
+    }
 }

@@ -484,6 +484,9 @@ impl Engine {
             // The zero map says so already.
             return Stage::Uncover;
         }
+        if self.config.undefined_discards && !job.covers {
+            return Stage::Unzero;
+        }
         let ticket = self.flush(out);
         self.wait_for_flush(id, ticket);
         Stage::Unzero

@@ -79,6 +79,9 @@ pub struct Config {
     /// How long a region is left alone before its bit is cleared, and how often the watermark of a
     /// rebuild is made durable.
     pub settle_delay: Duration,
+    /// What was discarded may read as anything once it is written again and a crash cuts that
+    /// short; otherwise it reads as zeros, which costs a flush when it is written again.
+    pub undefined_discards: bool,
 }
 
 impl Default for Config {
@@ -90,6 +93,7 @@ impl Default for Config {
             scratch_blocks: 8192,
             pace: Pace::default(),
             settle_delay: Duration::from_secs(5),
+            undefined_discards: false,
         }
     }
 }
@@ -397,6 +401,16 @@ impl Engine {
             }
         }
         (readable, writable)
+    }
+
+    /// Whether an unclean stop may have left any of these blocks with redundancy that does not match
+    /// them, and nothing has brought it in step since.
+    #[must_use]
+    pub fn is_in_doubt(&self, at: u64, blocks: u32) -> bool {
+        let width = u64::from(self.geo.stripe_blocks());
+        let stripes = at / width..(at + u64::from(blocks)).div_ceil(width);
+        self.geo.redundancy() > 0 && { stripes }
+            .any(|s| self.regions.is_unsynced(self.areas.region(Stripe(s))))
     }
 
     /// How far a stripe's parity can be built upon. In a region that is not synced, the journal has

@@ -233,6 +233,10 @@ pub struct Counters {
     pub trimmed: u64,
     /// Segments that were cleaned.
     pub cleaned: u64,
+    /// Segments that were chosen to be cleaned.
+    pub victims: u64,
+    /// Blocks that lived in them then.
+    pub victims_live: u64,
     /// How often users' writes had to wait for the cleaner.
     pub stalls: u64,
     /// How often another group went to the front.

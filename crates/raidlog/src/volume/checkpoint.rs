@@ -134,8 +134,10 @@ impl Volume {
         // more is won, unless a cleaner can't go on.
         let wanted = |group: GroupId| {
             let (free, coming) = (self.segments.free(group), self.segments.coming(group));
-            let many = coming >= (2 * free).max(self.shape.group_segments() / 64).max(2);
-            let ended = self.stalled && !self.cleaners[group.index()].is_busy();
+            let spare = free.saturating_sub(self.shape.reserve());
+            let many = coming >= (2 * spare).max(self.shape.group_segments() / 64).max(2);
+            let enough = self.freeable(group) >= self.shape.reserve() + self.turn(group);
+            let ended = self.stalled && (enough || !self.cleaners[group.index()].is_busy());
             coming > 0 && (many || free == 0 || ended)
         };
         self.segments.has_emptied() && self.groups().any(wanted)

@@ -2,8 +2,9 @@
 //! becomes empty. What has lived for long comes together there, apart from what users write.
 //!
 //! With one group, cleaning either blocks users when it must begin, or keeps pace with them. With
-//! several, all but the one at the front clean as long as there is something to gain; users' reads
-//! of a group go before.
+//! several, the one that comes to the front next is cleaned as far as it is worth it, and those after
+//! it only if that falls behind the front: what is cleaned late has less in it that lives. Users'
+//! reads of a group go before.
 //!
 //! Invariants:
 //! - A block moves only if it is still where it was when its move began.
@@ -19,7 +20,6 @@ use raidcore::units::Lba;
 use super::stream::{HOT, cold};
 use super::{Action, Cleaning, IoOp, Note, Op, Volume};
 use crate::codec::{Entry, Summary};
-use crate::segments::SegmentState;
 use crate::units::{GroupId, Segment};
 
 /// The most blocks of a read.
@@ -28,8 +28,9 @@ const RUN: u32 = 64;
 /// Free segments besides the reserve, so few that cleaning can't wait.
 const PRESSING: u32 = 2;
 
-/// Reads of a group's cleaner under way at most.
-const READS: u32 = 8;
+/// Reads of a group's cleaner under way at most: what lives in a segment lies scattered, and all of
+/// a group's members are to have something to do.
+pub(super) const READS: u32 = 16;
 
 /// What a cleaner is about.
 #[derive(Debug, Default)]
@@ -46,6 +47,8 @@ impl Cleaner {
 #[derive(Debug)]
 struct Victim {
     segment: Segment,
+    /// Blocks that lived in it when it was chosen.
+    found: u32,
     /// Where its next summary is.
     at: u32,
     /// A summary is being read.
@@ -89,19 +92,17 @@ impl Volume {
     }
 
     /// Free segments of a group, and those that a checkpoint will free.
-    fn freeable(&self, group: GroupId) -> u32 {
+    pub(super) fn freeable(&self, group: GroupId) -> u32 {
         self.segments.free(group) + self.segments.coming(group)
     }
 
-    /// So many free segments that users never wait, if there is as much to gain.
+    /// So many free segments that it is enough: a part of what can be gained. The less of the log is
+    /// free, the longer blocks have to be overwritten before they would have to be moved.
     fn plenty(&self, group: GroupId) -> u32 {
         let slots = u64::from(self.shape.slots());
         let full = self.segments.live(group).div_ceil(slots) as u32;
         let most = self.shape.group_segments().saturating_sub(full + self.shape.reserve());
-        match self.shape.groups() {
-            1 => self.shape.reserve() + (most / 4).max(PRESSING + 1),
-            _ => self.shape.reserve() + most - most / 8,
-        }
+        self.shape.reserve() + (most / 4).max(PRESSING + 1)
     }
 
     /// So few free segments that cleaning can't wait.
@@ -110,14 +111,12 @@ impl Volume {
     }
 
     /// Whether a cleaner may begin with another segment.
-    fn may_clean(&self, group: GroupId) -> bool {
+    fn may_clean(&mut self, group: GroupId) -> bool {
         if self.is_winding_up() || self.failed {
             return false;
         }
         if self.shape.groups() > 1 {
-            let users = self.shape.group_of(self.streams[HOT].position.segment);
-            let back = group != self.front() && group != users;
-            return self.stalled || back && self.freeable(group) < self.plenty(group);
+            return self.is_in_line(group) || self.stalled && self.is_last_resort(group);
         }
         match self.config.cleaning {
             Cleaning::Blocking => {
@@ -127,6 +126,57 @@ impl Volume {
         }
     }
 
+    /// So many free segments besides the reserve that a group comes to the front. With fewer, it would
+    /// soon have to go again, and all groups would be written and cleaned at a time.
+    pub(super) fn turn(&self, group: GroupId) -> u32 {
+        (self.plenty(group).saturating_sub(self.shape.reserve()) / 2).max(1)
+    }
+
+    /// Whether cleaners or a checkpoint will free segments.
+    pub(super) fn is_freeing(&mut self) -> bool {
+        self.groups().any(|group| self.will_free(group))
+    }
+
+    fn will_free(&mut self, group: GroupId) -> bool {
+        let comes = self.cleaners[group.index()].is_busy() || self.segments.coming(group) > 0;
+        comes || self.gains(group)
+    }
+
+    /// Whether a group is at the back: users do not write to it.
+    fn is_back(&self, group: GroupId) -> bool {
+        group != self.front() && group != self.shape.group_of(self.streams[HOT].position.segment)
+    }
+
+    /// Whether a group is to be cleaned as users wait: any at the back, or, if there is nothing to gain
+    /// at the back, the front itself.
+    fn is_last_resort(&mut self, group: GroupId) -> bool {
+        self.is_back(group)
+            || !self.groups().any(|other| self.is_back(other) && self.will_free(other))
+    }
+
+    /// Whether a group is to be cleaned since it soon comes to the front.
+    fn is_in_line(&self, group: GroupId) -> bool {
+        if !self.is_back(group) || self.freeable(group) >= self.plenty(group) {
+            return false;
+        }
+        // The one that has the most comes next; else they come in turn.
+        let groups = self.shape.groups();
+        let turn = |other: GroupId| (other.index() + groups - self.front().index()) % groups;
+        let place = |other| (core::cmp::Reverse(self.freeable(other)), turn(other));
+        let before =
+            self.groups().filter(|&other| self.is_back(other) && place(other) < place(group));
+        { before }.all(|other| self.is_behind(other))
+    }
+
+    /// Whether a group is not as far with what it is to gain as the front is with what it had.
+    fn is_behind(&self, group: GroupId) -> bool {
+        let span = |group| u64::from(self.plenty(group).saturating_sub(self.shape.reserve()));
+        let missing = u64::from(self.plenty(group).saturating_sub(self.freeable(group)));
+        let front = self.front();
+        let left = u64::from(self.segments.free(front).saturating_sub(self.shape.reserve()));
+        missing * span(front) > left * span(group)
+    }
+
     /// Whether users' writes wait although there is room.
     pub(super) fn users_wait(&mut self) -> bool {
         if self.shape.groups() > 1 {
@@ -134,19 +184,23 @@ impl Volume {
         }
         let group = GroupId(0);
         let busy = self.cleaners[0].victim.is_some();
-        let gains = || self.segments.victim(group, self.config.choice, self.clock).is_some();
         match self.config.cleaning {
             Cleaning::Blocking => {
                 let begin = self.is_pressing(group);
                 let go_on = self.blocking && self.freeable(group) < self.plenty(group);
-                self.blocking = (begin || go_on) && (busy || gains());
+                self.blocking = (begin || go_on) && (busy || self.gains(group));
                 self.blocking
             }
             Cleaning::Paced => {
                 let behind = self.allowance > 2 * i64::from(self.shape.slots());
-                behind && (busy || gains())
+                behind && (busy || self.gains(group))
             }
         }
+    }
+
+    /// Whether cleaning a group is worth it.
+    fn gains(&mut self, group: GroupId) -> bool {
+        self.segments.victim(group, self.config.choice, self.clock).is_some()
     }
 
     /// Users have written so many blocks: what has to move so that cleaning keeps pace.
@@ -160,9 +214,14 @@ impl Volume {
             return;
         }
         let slots = i64::from(self.shape.slots());
-        let live = self.cleaners[0].victim.as_ref().map(|victim| victim.segment);
-        let live = live.or_else(|| self.segments.victim(group, self.config.choice, self.clock));
-        let live = live.map_or(slots / 2, |segment| self.segments.get(segment).live.into());
+        let live = match &self.cleaners[0].victim {
+            Some(victim) => Some(victim.found),
+            None => {
+                let next = self.segments.victim(group, self.config.choice, self.clock);
+                next.map(|segment| self.segments.get(segment).live)
+            }
+        };
+        let live = live.map_or(slots / 2, i64::from);
         // To win slots − live blocks, live ones move; one more makes up for rounding and padding.
         self.allowance += i64::from(blocks) * (live + 1) / (slots - live).max(1) + 1;
     }
@@ -176,9 +235,13 @@ impl Volume {
         // What could not be read once is tried again when there is nothing else.
         let again = || self.segments.stuck(group).filter(|_| self.stalled);
         let Some(segment) = best.or_else(again) else { return false };
-        self.segments.get_mut(segment).state = SegmentState::Cleaning;
+        self.segments.take(segment);
+        let found = self.segments.get(segment).live;
+        self.counters.victims += 1;
+        self.counters.victims_live += u64::from(found);
         self.cleaners[group.index()].victim = Some(Victim {
             segment,
+            found,
             at: 0,
             loading: false,
             live: VecDeque::new(),

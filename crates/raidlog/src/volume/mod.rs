@@ -179,7 +179,11 @@ impl Volume {
         let buffers = usize::from(first);
         let batches = buffers * (shape.segment_blocks() / shape.unit()) as usize;
         let tags = usize::from(config.tags);
-        let ops = tags * request::READS + batches + TRIMS as usize + groups * 32 + 32;
+        let ops = tags * request::READS
+            + batches
+            + TRIMS as usize
+            + groups * (clean::READS as usize + 24)
+            + 32;
         let mut volume = Self {
             id,
             shape,

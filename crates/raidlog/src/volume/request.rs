@@ -192,8 +192,7 @@ impl Volume {
 
     /// Users wait: for a segment, if it is not just memory that they wait for.
     fn find_stalled(&mut self) {
-        let spare = |group| self.segments.free(group) > self.shape.reserve();
-        let stalled = !self.groups().any(spare);
+        let stalled = self.lacks_segment(HOT);
         self.counters.stalls += u64::from(stalled && !self.stalled);
         self.stalled = stalled;
     }

@@ -41,6 +41,38 @@ impl Volume {
         self.segments.get(segment).state
     }
 
+    /// In which group a block is, or will be when memory is written; none if it is nowhere.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[must_use]
+    pub fn group_of(&self, lba: Lba) -> Option<GroupId> {
+        let segment = self.shape.locate(self.map.get(lba)?).0;
+        Some(self.shape.group_of(segment))
+    }
+
+    /// The group that takes what users write.
+    #[must_use]
+    pub fn front_group(&self) -> GroupId {
+        self.front()
+    }
+
+    /// Whether a group is being cleaned.
+    ///
+    /// # Panics
+    /// If there is no such group.
+    #[must_use]
+    pub fn is_cleaning(&self, group: GroupId) -> bool {
+        self.cleaners[group.index()].is_busy()
+    }
+
+    /// Blocks that live, of all that could.
+    #[must_use]
+    pub fn used(&self) -> (u64, u64) {
+        let live = self.groups().map(|group| self.segments.live(group)).sum();
+        (live, u64::from(self.shape.segment_count()) * u64::from(self.shape.slots()))
+    }
+
     /// Counters since the start.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -133,6 +133,13 @@ impl Volume {
         Some(entries.min(self.shape.segment_blocks() - end))
     }
 
+    /// Whether a stream that has no room lacks a segment, and not memory.
+    pub(super) fn lacks_segment(&self, index: usize) -> bool {
+        let stream = &self.streams[index];
+        let full = stream.position.at == self.shape.segment_blocks();
+        full && !stream.sealed && !stream.free_buffers.is_empty()
+    }
+
     /// Goes on to the next segment, if there is one to come after it.
     fn advance(&mut self, index: usize) -> bool {
         if self.streams[index].free_buffers.is_empty() {
@@ -148,18 +155,24 @@ impl Volume {
     }
 
     /// A segment for a stream: the cleaner's within its group; the users' in the group at the
-    /// front, or in another one, which goes to the front then. A reserve is left to the cleaner.
+    /// front, or in another one, which goes to the front then, and for more than a moment if that is
+    /// possible. A reserve is left to the cleaner.
     fn allocate(&mut self, index: usize) -> Option<Segment> {
         if let Some(group) = index.checked_sub(1) {
             return self.segments.hold(GroupId(group as u8));
         }
         let spare = |group| self.segments.free(group).saturating_sub(self.shape.reserve());
         let front = self.front();
-        let best = match spare(front) {
-            0 => self.groups().max_by_key(|&group| (spare(group), u8::MAX - group.0))?,
-            _ => front,
-        };
-        (spare(best) > 0).then(|| self.segments.hold(best)).flatten()
+        if spare(front) > 0 {
+            return self.segments.hold(front);
+        }
+        let best = self.groups().max_by_key(|&group| (spare(group), u8::MAX - group.0))?;
+        let spare = spare(best);
+        let short = self.shape.groups() > 1 && spare < self.turn(best);
+        if spare == 0 || short && self.is_freeing() {
+            return None;
+        }
+        self.segments.hold(best)
     }
 
     /// Chooses what comes after the segment in which users' blocks were found at the start.

@@ -1,0 +1,468 @@
+//! A log volume and the arrays that it lies on, as one machine: what every host of log arrays runs.
+//!
+//! Each group is an [`Engine`], which serves the volume's I/O as requests of its user. Full stripes
+//! go down without being journaled; the few writes that are less (pages and headers) go the way of
+//! all small writes.
+//!
+//! What a crash tears, and how it does no harm, with a member missing or not:
+//! - A batch is whole stripes, and no stripe has blocks of two batches. A stripe that was being
+//!   written holds nothing that was durable before.
+//! - A torn stripe reads as what its members hold, and what a missing member held is made from a
+//!   parity that does not match. A [recovery](crate::recovery) takes no batch whose checksums do not
+//!   match, unless it is known to have been flushed.
+//! - A stripe can be torn so that all its data is there and only its parity is old. Data is then
+//!   believed that a member lost afterwards would take away. So what a recovery reads of a stripe
+//!   whose parity is in doubt is written back before the recovery is told: what the volume is built
+//!   on has its redundancy.
+//! - Each header has stripes of its own, and so has each area of pages. Only the area that the
+//!   durable header does not tell of is being written.
+//!
+//! Invariants:
+//! - In a step, an engine is told of one event at most, and of requests after it. Neither changes
+//!   what the [metadata](engine::IoOp::Store) is that it wants written since the step began, so the
+//!   host may encode it when the step has returned.
+//! - An I/O of the volume is one request of its group's engine.
+
+mod api;
+mod start;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use det::Instant;
+use raidcore::engine::{self, Command, Engine, IoError, Op, Request, RequestError};
+use raidcore::units::{Lba, Mem, Tag};
+
+pub use api::*;
+
+use crate::codec::VolumeId;
+use crate::recovery::Answer;
+use crate::shape::Shape;
+use crate::units::GroupId;
+use crate::volume::{self, Config, Io, IoId, IoOp, Pages, Volume};
+use start::Start;
+
+/// Blocks of a slot: room for the pages of an I/O, and for a summary.
+pub const SLOT_BLOCKS: u32 = 64;
+
+/// Slots besides one for the cleaner of each group: as many as a checkpoint has I/Os.
+const SLOTS: u16 = 18;
+
+/// The number of the command that stops an engine.
+const STOP: u64 = u64::MAX;
+
+/// What a request of an engine is for.
+#[derive(Clone, Copy, Debug)]
+enum Carried {
+    /// An I/O of the volume, and the slot that it has.
+    Io(Io, Option<u16>),
+    /// A recovery reads, or writes back.
+    Start,
+}
+
+/// The array of a group.
+struct Lower {
+    engine: Engine,
+    carried: Vec<Option<Carried>>,
+    free: Vec<Tag>,
+    /// I/Os of the volume for which there is no tag.
+    waiting: VecDeque<Io>,
+    stopped: bool,
+}
+
+/// The volume, or what is to become of it.
+enum Upper {
+    Starting(Start),
+    Running(Box<Volume>),
+    /// There is none.
+    Lost,
+}
+
+/// See the [module](self).
+pub struct LogArray {
+    upper: Upper,
+    arrays: Vec<Lower>,
+    slots: u16,
+    free_slots: Vec<u16>,
+    /// Requests that have come before there was a volume.
+    held: Vec<Request>,
+    /// Requests of engines that have ended.
+    ended: VecDeque<(GroupId, Tag, Result<(), RequestError>)>,
+    above: Vec<volume::Action>,
+    below: Vec<engine::Action>,
+    stopping: bool,
+    /// The volume has stopped.
+    stopped: bool,
+    stops: Stops,
+}
+
+/// How far the stop of the arrays has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stops {
+    None,
+    Sent,
+    Done,
+}
+
+impl LogArray {
+    /// What the engines below a volume have to be made with: otherwise as `wanted`.
+    #[must_use]
+    pub fn engine_config(config: &Config, wanted: engine::Config) -> engine::Config {
+        engine::Config { tags: tags(config), undefined_discards: true, ..wanted }
+    }
+
+    /// A new volume on arrays of whose contents nothing matters.
+    ///
+    /// # Panics
+    /// If there are not as many arrays as the shape has groups.
+    #[must_use]
+    pub fn create(config: Config, id: VolumeId, shape: Shape, engines: Vec<Engine>) -> Self {
+        assert_eq!(engines.len(), shape.groups(), "an array for each group");
+        let volume = Box::new(Volume::create(config, id, shape));
+        Self::new(Upper::Running(volume), &config, engines)
+    }
+
+    /// The volume that arrays hold, given in order.
+    #[must_use]
+    pub fn open(config: Config, engines: Vec<Engine>) -> Self {
+        let start = Start::new(config, &engines);
+        Self::new(Upper::Starting(start), &config, engines)
+    }
+
+    fn new(upper: Upper, config: &Config, engines: Vec<Engine>) -> Self {
+        let slots = SLOTS + engines.len() as u16;
+        let tags = tags(config);
+        let lower = |engine| Lower {
+            engine,
+            carried: alloc::vec![None; tags.into()],
+            free: (0..tags).rev().map(Tag).collect(),
+            waiting: VecDeque::new(),
+            stopped: false,
+        };
+        Self {
+            upper,
+            arrays: engines.into_iter().map(lower).collect(),
+            slots,
+            free_slots: (start::SLOT + 1..slots).rev().collect(),
+            held: Vec::new(),
+            ended: VecDeque::new(),
+            above: Vec::new(),
+            below: Vec::new(),
+            stopping: false,
+            stopped: false,
+            stops: Stops::None,
+        }
+    }
+
+    /// Tells it what happened at `now`; appends to `out` what is to be done, in this order. All of
+    /// it has to be begun before the next call.
+    ///
+    /// # Panics
+    /// If a group's array is given what is not for it.
+    pub fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Action>) {
+        match input {
+            Input::Request(request) => self.request(now, request, out),
+            Input::Array { group, input } => {
+                let is_ours = matches!(
+                    input,
+                    engine::Input::Request(_)
+                        | engine::Input::Command { command: Command::Stop, .. }
+                );
+                assert!(!is_ours, "{input:?} is for the whole of it");
+                self.tell(now, group, input, out);
+            }
+            Input::Seen { look: Look(Some(id), slot), answer } => {
+                self.free_slots.push(slot);
+                self.seen(now, id, answer, out);
+            }
+            Input::Seen { look: Look(None, _), answer } => self.start_seen(now, answer, out),
+            Input::Stop => {
+                self.stopping = true;
+                self.upper(now, volume::Input::Stop, out);
+            }
+            Input::Tick => self.tick(now, out),
+        }
+        self.settle(now, out);
+    }
+
+    /// When it wants an [`Input::Tick`].
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let volume = self.volume().and_then(Volume::deadline);
+        let arrays = self.arrays.iter().filter_map(|lower| lower.engine.deadline());
+        arrays.map(|(at, _)| at).chain(volume).min()
+    }
+
+    /// The volume, once there is one.
+    #[must_use]
+    pub fn volume(&self) -> Option<&Volume> {
+        match &self.upper {
+            Upper::Running(volume) => Some(volume),
+            Upper::Starting(_) | Upper::Lost => None,
+        }
+    }
+
+    /// The array of a group, to look at and to encode what it wants written.
+    ///
+    /// # Panics
+    /// If there is no such group.
+    #[must_use]
+    pub fn array(&self, group: GroupId) -> &Engine {
+        &self.arrays[group.index()].engine
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.arrays.len()
+    }
+
+    /// How many slots of [`SLOT_BLOCKS`] the host has to provide.
+    #[must_use]
+    pub fn slots(&self) -> u16 {
+        self.slots
+    }
+
+    /// Where the memory of an array's action is.
+    ///
+    /// # Panics
+    /// If it is none of an action that is under way.
+    #[must_use]
+    pub fn place(&self, group: GroupId, mem: Mem) -> Place {
+        let (tag, at) = match mem {
+            Mem::Scratch { buffer, at } => return Place::Scratch { group, buffer, at },
+            Mem::Zero => return Place::Zero,
+            Mem::Payload { tag, at } => (tag, at),
+        };
+        let carried = self.arrays[group.index()].carried[usize::from(tag.0)];
+        match carried.expect("memory is that of something under way") {
+            Carried::Io(_, Some(slot)) => Place::Slot { slot, at },
+            Carried::Io(Io { op: IoOp::Read(from) | IoOp::Write { from, .. }, .. }, None) => {
+                plus(from, at)
+            }
+            Carried::Start => Place::Slot { slot: start::SLOT, at },
+            Carried::Io(io, None) => panic!("{io:?} has no memory"),
+        }
+    }
+
+    /// The users' requests that an I/O of a group's array is for.
+    pub fn waiting_for(
+        &self,
+        group: GroupId,
+        io: engine::IoId,
+    ) -> impl Iterator<Item = Tag> + use<'_> {
+        let lower = &self.arrays[group.index()];
+        lower.engine.waiting_for(io).iter().filter_map(|tag| {
+            match lower.carried[usize::from(tag.0)] {
+                Some(Carried::Io(
+                    Io { op: IoOp::Read(volume::Mem::Payload { tag, .. }), .. },
+                    _,
+                )) => Some(tag),
+                _ => None,
+            }
+        })
+    }
+
+    fn request(&mut self, now: Instant, request: Request, out: &mut Vec<Action>) {
+        match self.upper {
+            Upper::Starting(_) if !self.stopping => self.held.push(request),
+            Upper::Running(_) => self.upper(now, volume::Input::Request(request), out),
+            Upper::Starting(_) | Upper::Lost => {
+                self.held.push(request);
+                self.refuse_held(out);
+            }
+        }
+    }
+
+    /// The volume is told something, and has it done.
+    fn upper(&mut self, now: Instant, input: volume::Input<'_>, out: &mut Vec<Action>) {
+        let Upper::Running(volume) = &mut self.upper else { return };
+        let mut actions = core::mem::take(&mut self.above);
+        volume.step(now, input, &mut actions);
+        for action in actions.drain(..) {
+            match action {
+                volume::Action::Io(io) => self.carry(now, io, out),
+                volume::Action::Copy { from, to, blocks } => {
+                    out.push(Action::Copy { from: plus(from, 0), to: plus(to, 0), blocks });
+                }
+                volume::Action::Complete { tag, result } => {
+                    out.push(Action::Complete { tag, result });
+                }
+                volume::Action::Note(note) => out.push(Action::Note(note)),
+                volume::Action::Stopped => self.stopped = true,
+            }
+        }
+        self.above = actions;
+    }
+
+    /// An I/O of the volume becomes a request of an array.
+    fn carry(&mut self, now: Instant, io: Io, out: &mut Vec<Action>) {
+        let Io { group, at, blocks, .. } = io;
+        let lower = &mut self.arrays[group.index()];
+        if lower.free.is_empty() {
+            lower.waiting.push_back(io);
+            return;
+        }
+        let has_slot = matches!(io.op, IoOp::Load | IoOp::Store(_));
+        let slot = has_slot.then(|| self.free_slots.pop().expect("there is a slot for each"));
+        let op = match io.op {
+            IoOp::Read(_) | IoOp::Load => Op::Read,
+            IoOp::Write { batch, from } => {
+                if let volume::Mem::Segment { buffer, at: first } = from {
+                    out.push(Action::Summary { batch, buffer, first, group, at });
+                }
+                Op::Write
+            }
+            IoOp::Store(pages) => {
+                out.extend(slot.map(|slot| Action::Pages { group, pages, blocks, slot }));
+                Op::Write
+            }
+            IoOp::Flush => Op::Flush,
+            IoOp::Discard => Op::Discard,
+        };
+        let fua = io.op == IoOp::Store(Pages::Header);
+        self.ask(now, group, Carried::Io(io, slot), (op, at, blocks, fua), out);
+    }
+
+    fn ask(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        carried: Carried,
+        (op, at, blocks, fua): (Op, u64, u32, bool),
+        out: &mut Vec<Action>,
+    ) {
+        let lower = &mut self.arrays[group.index()];
+        let tag = lower.free.pop().expect("who asks has seen that there is a tag");
+        lower.carried[usize::from(tag.0)] = Some(carried);
+        let request = Request { tag, op, lba: Lba(at), blocks, fua };
+        self.tell(now, group, engine::Input::Request(request), out);
+    }
+
+    /// An engine is told something.
+    fn tell(&mut self, now: Instant, group: GroupId, input: engine::Input, out: &mut Vec<Action>) {
+        let lower = &mut self.arrays[group.index()];
+        lower.engine.step(now, input, &mut self.below);
+        for action in self.below.drain(..) {
+            match action {
+                engine::Action::Complete { tag, result } => {
+                    self.ended.push_back((group, tag, result));
+                }
+                engine::Action::Answer { number: STOP, .. } => lower.stopped = true,
+                action => out.push(Action::Array { group, action }),
+            }
+        }
+    }
+
+    /// Goes on with all that has ended, until nothing has.
+    fn settle(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.start(now, out);
+        while let Some((group, tag, result)) = self.ended.pop_front() {
+            let lower = &mut self.arrays[group.index()];
+            let carried = lower.carried[usize::from(tag.0)].take();
+            lower.free.push(tag);
+            if let Some(io) = lower.waiting.pop_front() {
+                self.carry(now, io, out);
+            }
+            match carried {
+                Some(Carried::Io(io, slot)) => self.carried(now, io, slot, result, out),
+                Some(Carried::Start) => self.start_carried(now, result, out),
+                None => {}
+            }
+            self.start(now, out);
+        }
+        self.stop(now, out);
+    }
+
+    /// An I/O of the volume has ended.
+    fn carried(
+        &mut self,
+        now: Instant,
+        io: Io,
+        slot: Option<u16>,
+        result: Result<(), RequestError>,
+        out: &mut Vec<Action>,
+    ) {
+        let Io { id, op, group, at, blocks } = io;
+        if let (IoOp::Load, Some(slot), Ok(())) = (op, slot, result) {
+            // The slot is free when the bytes have been seen.
+            let look = Look(Some(id), slot);
+            out.push(Action::Look { look, slot, group, at, blocks, checksums: false });
+            return;
+        }
+        self.free_slots.extend(slot);
+        let result = result.map_err(|_| match op {
+            IoOp::Read(_) | IoOp::Load => IoError::Medium,
+            IoOp::Write { .. } | IoOp::Store(_) | IoOp::Flush | IoOp::Discard => IoError::Gone,
+        });
+        match (op, result) {
+            (IoOp::Load, Err(error)) => {
+                self.upper(now, volume::Input::Loaded { id, result: Err(error) }, out);
+            }
+            _ => self.upper(now, volume::Input::IoDone { id, result }, out),
+        }
+    }
+
+    fn seen(&mut self, now: Instant, id: IoId, answer: Answer<'_>, out: &mut Vec<Action>) {
+        let result = match answer {
+            Answer::Bytes(bytes) => Ok(bytes),
+            Answer::Checksums(_) => Err(IoError::Medium),
+            Answer::Failed(error) => Err(error),
+        };
+        self.upper(now, volume::Input::Loaded { id, result }, out);
+    }
+
+    fn tick(&mut self, now: Instant, out: &mut Vec<Action>) {
+        for group in self.all_groups() {
+            self.tell(now, group, engine::Input::Tick, out);
+        }
+        self.upper(now, volume::Input::Tick, out);
+    }
+
+    /// Stops the arrays when the volume has stopped, or there is none.
+    fn stop(&mut self, now: Instant, out: &mut Vec<Action>) {
+        let at_rest = match &self.upper {
+            Upper::Running(_) => self.stopped,
+            Upper::Starting(start) => start.is_at_rest(),
+            Upper::Lost => true,
+        };
+        if self.stopping && at_rest && self.stops == Stops::None {
+            self.stops = Stops::Sent;
+            self.refuse_held(out);
+            for group in self.all_groups() {
+                let stop = engine::Input::Command { number: STOP, command: Command::Stop };
+                self.tell(now, group, stop, out);
+            }
+        }
+        if self.stops == Stops::Sent && self.arrays.iter().all(|lower| lower.stopped) {
+            self.stops = Stops::Done;
+            out.push(Action::Stopped);
+        }
+    }
+
+    /// Requests that have waited for a volume in vain.
+    fn refuse_held(&mut self, out: &mut Vec<Action>) {
+        let error = if self.stopping { RequestError::Stopping } else { RequestError::Io };
+        let refused = |request: Request| Action::Complete { tag: request.tag, result: Err(error) };
+        out.extend(self.held.drain(..).map(refused));
+    }
+
+    fn all_groups(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (0..self.arrays.len()).map(|group| GroupId(group as u8))
+    }
+}
+
+/// How many requests an engine serves at a time: users' reads, and what is written meanwhile.
+fn tags(config: &Config) -> u16 {
+    config.tags.saturating_mul(2).saturating_add(256)
+}
+
+/// Where the volume's memory is, so many blocks on.
+fn plus(mem: volume::Mem, blocks: u32) -> Place {
+    match mem {
+        volume::Mem::Payload { tag, at } => Place::Payload { tag, at: at + blocks },
+        volume::Mem::Segment { buffer, at } => Place::Segment { buffer, at: at + blocks },
+        volume::Mem::Zero => Place::Zero,
+    }
+}
