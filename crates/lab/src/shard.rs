@@ -51,8 +51,7 @@ pub fn run_shard(
     }
     let profile = point.ssd.profile(base)?;
     let mut seeds = Prng::new(seed);
-    // The same requests, however many SSDs there are.
-    let requests = Prng::new(!seed).next_u64();
+    let requests = requests(seed);
     let mut ssd = || {
         let made = Ssd::new(&profile, point.ssd.precondition(), seeds.next_u64());
         made.map_err(DriveError::from)
@@ -88,7 +87,12 @@ fn run_log(
     let mut told = Told::default();
     let (used, depth) = (point.ssd.precondition(), point.run.queue_depth);
     let (mut log, start) = Log::start(spec, used, ssds, seeds.next_u64(), depth, &mut told)?;
-    measure(&mut log, (start, told), point, seeds.next_u64(), base, count)
+    measure(&mut log, (start, told), point, requests(seed), base, count)
+}
+
+/// The seed of the workload: the same requests, however many SSDs there are.
+fn requests(seed: u64) -> u64 {
+    Prng::new(!seed).next_u64()
 }
 
 /// Stripes that can be worked on at once: two for each request, since many touch two.

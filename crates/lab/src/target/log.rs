@@ -275,6 +275,8 @@ fn engine_of(spec: &LogSpec, depth: u16, drives: &[Drive]) -> Result<Engine, Log
         devices: (1..=members).map(|member| DeviceUuid([member; 16])).collect(),
         journal_blocks: spec.journal.0 / BLOCK_BYTES as u64,
         staging_blocks: 0,
+        staging_devices: Vec::new(),
+        staging_device_blocks: 0,
         member_blocks: drives.iter().map(Drive::blocks).min().unwrap_or(0),
     };
     let assembled = Assembled::of_new(new.record()?, false);
