@@ -350,7 +350,11 @@ impl LogArray {
                     self.ended.push_back((group, tag, result));
                 }
                 engine::Action::Answer { number: STOP, .. } => lower.stopped = true,
-                action => out.push(Action::Array { group, action }),
+                action @ (engine::Action::Io(_)
+                | engine::Action::Compute(_)
+                | engine::Action::Answer { .. }
+                | engine::Action::Note(_)
+                | engine::Action::Release(_)) => out.push(Action::Array { group, action }),
             }
         }
     }
