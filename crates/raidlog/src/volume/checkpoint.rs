@@ -131,14 +131,18 @@ impl Volume {
             return !state.at_rest;
         }
         // It closes the cleaners' batches, which costs padding: so as many segments wait for it that
-        // more is won, unless a cleaner can't go on.
+        // more is won, unless a cleaner can't go on, or users soon can't.
+        let reserve = self.shape.reserve();
+        let spare = |group| self.segments.free(group).saturating_sub(reserve);
+        let is_ready = |group| self.is_back(group) && spare(group) >= self.turn(group);
+        let ready = self.shape.groups() == 1 || self.groups().any(is_ready);
         let wanted = |group: GroupId| {
-            let (free, coming) = (self.segments.free(group), self.segments.coming(group));
-            let spare = free.saturating_sub(self.shape.reserve());
-            let many = coming >= (2 * spare).max(self.shape.group_segments() / 64).max(2);
-            let enough = self.freeable(group) >= self.shape.reserve() + self.turn(group);
+            let coming = self.segments.coming(group);
+            let many = coming >= (2 * spare(group)).max(self.shape.group_segments() / 64).max(2);
+            let enough = self.freeable(group) >= reserve + self.turn(group);
+            let next = !ready && self.is_back(group) && enough;
             let ended = self.stalled && (enough || !self.cleaners[group.index()].is_busy());
-            coming > 0 && (many || free == 0 || ended)
+            coming > 0 && (many || self.segments.free(group) == 0 || next || ended)
         };
         self.segments.has_emptied() && self.groups().any(wanted)
     }

@@ -143,7 +143,7 @@ impl Volume {
     }
 
     /// Whether a group is at the back: users do not write to it.
-    fn is_back(&self, group: GroupId) -> bool {
+    pub(super) fn is_back(&self, group: GroupId) -> bool {
         group != self.front() && group != self.shape.group_of(self.streams[HOT].position.segment)
     }
 
