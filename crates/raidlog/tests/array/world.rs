@@ -74,6 +74,8 @@ fn record(member_blocks: u64) -> ArrayRecord {
         devices: (1..=MEMBERS as u8).map(|member| DeviceUuid([member; 16])).collect(),
         journal_blocks: 0,
         staging_blocks: 0,
+        staging_devices: Vec::new(),
+        staging_device_blocks: 0,
         member_blocks,
     };
     new.record().expect("a possible array")
