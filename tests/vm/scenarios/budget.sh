@@ -1,11 +1,25 @@
-# the instructions that an I/O takes are within 2 % of what tests/vm/budget says
+# the instructions that an I/O takes are what tests/vm/budget says
 # machine: counted
 . /vm/measure.sh
+
+# What has a part in them besides the sources. With another kernel, fio, compiler or emulator than
+# the budget was measured with, a row can be off though nobody has changed anything: an update of
+# Debian's must not stop every change from being taken. So the tolerance is wider then, which still
+# shows what is badly wrong, until somebody measures the budget anew.
+here="Linux $(</proc/sys/kernel/osrelease), $(fio --version), $(</vm/made-by)"
+wanted=$(sed -n 's/^with //p' /vm/budget)
+percent=2
+if [[ $here != "$wanted" ]]; then
+    percent=10
+    echo "The budget was measured with $wanted."
+    echo "This is                      $here."
+    echo "Rows may be off by $percent % for that; to compare them strictly, measure the budget anew."
+fi
 
 # Lines of the budget: LEVEL CONSISTENCY HEALTH RW BS DEPTH COUNT INSTRUCTIONS.
 array='' over=0
 while read -r level consistency health rw bs depth count budget; do
-    [[ $level && $level != \#* ]] || continue
+    [[ $level == raid* ]] || continue
     if [[ $array != "$level $consistency" ]]; then
         if [[ $array ]]; then
             stop >/dev/null
@@ -26,7 +40,8 @@ while read -r level consistency health rw bs depth count budget; do
     fi
     measure "$rw" "$bs" "$depth" "$count"
     verdict=''
-    if ((instructions * 100 > budget * 102 || instructions * 100 < budget * 98)); then
+    off=$((instructions * 100 - budget * 100))
+    if ((${off#-} > budget * percent)); then
         verdict=" instead of $budget"
         over=$((over + 1))
     fi
@@ -35,6 +50,7 @@ done </vm/budget
 [[ $array ]] || fail "the budget is empty"
 stop >/dev/null
 if ((over > 0)); then
-    echo "$over differ; if that is meant, put what is measured into tests/vm/budget"
+    echo "$over differ by more than $percent %; if that is meant, put this into tests/vm/budget,"
+    echo "and 'with $here'"
     exit 1
 fi
