@@ -80,13 +80,13 @@ pub enum IoOp {
         /// Durable when it completes.
         fua: bool,
     },
-    /// A metadata block, always one block and always with FUA: before its next call of
-    /// [`Engine::step`](super::Engine::step) the host calls [`Engine::encode`](super::Engine::encode)
-    /// into memory of its own, and writes that.
+    /// A metadata block, always one block and always with FUA: before it tells the engine of anything
+    /// but requests, the host calls [`Engine::encode`](super::Engine::encode) into memory of its own,
+    /// and writes that.
     Store(MetaPage),
-    /// A journal entry, always with FUA: its header, then its payload. Before its next call of
-    /// `step` the host calls [`Engine::encode_journal`](super::Engine::encode_journal) for the
-    /// header blocks; the payload is where [`Engine::journal_payload`](super::Engine::journal_payload)
+    /// A journal entry, always with FUA: its header, then its payload. Before it tells the engine of
+    /// anything but requests, the host calls
+    /// [`Engine::encode_journal`](super::Engine::encode_journal) for the header blocks; the payload is where [`Engine::journal_payload`](super::Engine::journal_payload)
     /// says, in that order.
     Journal,
     /// Everything written to the device so far becomes durable.

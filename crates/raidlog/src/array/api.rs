@@ -117,7 +117,7 @@ pub enum Action {
 pub struct Look(pub(super) Option<IoId>, pub(super) u16);
 
 /// Where bytes are: the host owns the memory. Offsets are in blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
     /// In the buffer of a user's request.
     Payload {

@@ -102,7 +102,9 @@ impl Volume {
         let slots = u64::from(self.shape.slots());
         let full = self.segments.live(group).div_ceil(slots) as u32;
         let most = self.shape.group_segments().saturating_sub(full + self.shape.reserve());
-        self.shape.reserve() + (most / 4).max(PRESSING + 1)
+        // With several groups, a checkpoint has to end while one of them fills up.
+        let part = if self.shape.groups() > 1 { 2 } else { 4 };
+        self.shape.reserve() + (most / part).max(PRESSING + 1)
     }
 
     /// So few free segments that cleaning can't wait.
@@ -168,13 +170,14 @@ impl Volume {
         { before }.all(|other| self.is_behind(other))
     }
 
-    /// Whether a group is not as far with what it is to gain as the front is with what it had.
+    /// Whether a group will not have gained what it is to by the time when half of what the front has
+    /// is used up: the rest is for a checkpoint.
     fn is_behind(&self, group: GroupId) -> bool {
         let span = |group| u64::from(self.plenty(group).saturating_sub(self.shape.reserve()));
         let missing = u64::from(self.plenty(group).saturating_sub(self.freeable(group)));
         let front = self.front();
         let left = u64::from(self.segments.free(front).saturating_sub(self.shape.reserve()));
-        missing * span(front) > left * span(group)
+        2 * missing * span(front) > left * span(group)
     }
 
     /// Whether users' writes wait although there is room.

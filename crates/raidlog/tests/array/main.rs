@@ -29,7 +29,7 @@ fn torn(seed: u64) -> World {
 
 #[test]
 fn what_was_flushed_is_there_after_a_crash() {
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut world = torn(seed);
         world.open(&[]);
         world.survey();
@@ -38,7 +38,7 @@ fn what_was_flushed_is_there_after_a_crash() {
 
 #[test]
 fn what_was_flushed_is_there_after_a_crash_that_took_a_member_of_each_group() {
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut world = torn(seed);
         let lost: Vec<_> = (0..world.groups()).map(|group| (seed as usize + group) % 3).collect();
         world.open(&lost);
@@ -48,7 +48,7 @@ fn what_was_flushed_is_there_after_a_crash_that_took_a_member_of_each_group() {
 
 #[test]
 fn what_a_start_has_found_outlives_a_member_that_is_lost_before_parity_was_checked() {
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut world = torn(seed);
         world.open(&[]);
         let before = world.survey();

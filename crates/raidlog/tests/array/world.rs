@@ -55,7 +55,9 @@ pub(crate) struct World {
     array: LogArray,
     record: ArrayRecord,
     disks: Vec<Vec<Disk>>,
-    memory: HashMap<String, Vec<u8>>,
+    memory: HashMap<Place, Block>,
+    /// Metadata on its way, by I/O.
+    metadata: HashMap<(GroupId, engine::IoId), Block>,
     pending: Vec<(GroupId, engine::Io)>,
     requests: Vec<Option<(Request, u64)>>,
     known: Vec<Known>,
@@ -115,6 +117,7 @@ impl World {
             record,
             disks: vec![vec![Disk::default(); MEMBERS]; groups],
             memory: HashMap::new(),
+            metadata: HashMap::new(),
             pending: Vec::new(),
             requests: vec![None; TAGS],
             known: vec![Known::default(); shape.capacity() as usize],
@@ -186,7 +189,7 @@ impl World {
         panic!("it does not come to rest");
     }
 
-    /// The power fails: of what was not flushed, some is there.
+    /// The power fails: of what was not flushed, a disk has all, some or nothing.
     pub(crate) fn crash(&mut self) {
         for (group, io) in std::mem::take(&mut self.pending) {
             if self.random.chance(1, 2) && matches!(io.op, IoOp::Write { .. } | IoOp::Store(_)) {
@@ -194,8 +197,9 @@ impl World {
             }
         }
         for disk in self.disks.iter_mut().flatten() {
+            let kept = self.random.below(3);
             for (at, block) in std::mem::take(&mut disk.cache) {
-                if self.random.chance(1, 2) {
+                if self.random.chance(kept, 2) {
                     disk.durable.insert(at, block);
                 }
             }
@@ -279,7 +283,7 @@ impl World {
                     if let IoOp::Store(page) = io.op {
                         let mut bytes = vec![0; BLOCK_BYTES];
                         self.array.array(group).encode(page, io.device, &mut bytes);
-                        self.memory.insert(format!("{group:?} {:?}", io.id), bytes);
+                        self.metadata.insert((group, io.id), bytes);
                     }
                     self.pending.push((group, io));
                 }
@@ -405,7 +409,7 @@ impl World {
                     self.store(group, member, at, bytes, fua);
                 }
                 IoOp::Store(_) => {
-                    let bytes = self.memory[&format!("{group:?} {:?}", io.id)].clone();
+                    let bytes = self.metadata[&(group, io.id)].clone();
                     self.store(group, member, at, bytes, true);
                 }
                 IoOp::Journal => panic!("these arrays keep a bitmap"),
@@ -429,13 +433,12 @@ impl World {
     }
 
     fn take(&self, place: Place) -> Block {
-        let bytes = self.memory.get(&format!("{place:?}")).cloned();
-        bytes.unwrap_or_else(|| vec![0; BLOCK_BYTES])
+        self.memory.get(&place).cloned().unwrap_or_else(|| vec![0; BLOCK_BYTES])
     }
 
     fn put(&mut self, place: Place, bytes: &[u8]) {
         assert_ne!(place, Place::Zero);
-        self.memory.insert(format!("{place:?}"), bytes.to_vec());
+        self.memory.insert(place, bytes.to_vec());
     }
 }
 
