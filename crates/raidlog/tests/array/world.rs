@@ -383,7 +383,14 @@ impl World {
                     }
                     Step::Clear { dst } => (*dst, vec![0; BLOCK_BYTES]),
                     Step::Copy { dst, src } => (*dst, read(src)),
-                    other => panic!("{other:?} is not RAID5's"),
+                    other @ (Step::Delta { .. }
+                    | Step::Pq { .. }
+                    | Step::Q { .. }
+                    | Step::Unscale { .. }
+                    | Step::Solve { .. }
+                    | Step::Compare { .. }
+                    | Step::Locate { .. }
+                    | Step::Vote { .. }) => panic!("{other:?} is not RAID5's"),
                 };
                 self.put(self.array.place(group, dst.plus(n)), &bytes);
             }
@@ -477,6 +484,12 @@ fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {
         Step::Delta { p, q, index, old, new } => Step::Delta { p, q, index, old, new },
         Step::Clear { dst } => Step::Clear { dst },
         Step::Copy { dst, src } => Step::Copy { dst, src },
-        other => panic!("{other:?} is not RAID5's"),
+        other @ (Step::Pq { .. }
+        | Step::Q { .. }
+        | Step::Unscale { .. }
+        | Step::Solve { .. }
+        | Step::Compare { .. }
+        | Step::Locate { .. }
+        | Step::Vote { .. }) => panic!("{other:?} is not RAID5's"),
     }
 }
