@@ -3,7 +3,9 @@
 /// A deliberate bug.
 pub(crate) struct Mutant {
     pub(crate) name: &'static str,
-    /// Below `crates/raidcore/src`.
+    /// Whose sources it is in.
+    pub(crate) package: &'static str,
+    /// Below the package's `src`.
     pub(crate) file: &'static str,
     /// What stands there, once.
     pub(crate) right: &'static str,
@@ -19,10 +21,15 @@ pub(crate) const fn mutant(
     right: &'static str,
     wrong: &'static str,
 ) -> Mutant {
-    Mutant { name, file, right, wrong, rare: None }
+    Mutant { name, package: "raidcore", file, right, wrong, rare: None }
 }
 
 impl Mutant {
+    /// The same of the log volume.
+    pub(crate) const fn of_logs(self) -> Self {
+        Self { package: "raidlog", ..self }
+    }
+
     pub(crate) const fn rare(self, why: &'static str) -> Self {
         Self { rare: Some(why), ..self }
     }

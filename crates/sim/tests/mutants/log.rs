@@ -1,0 +1,120 @@
+//! Mutants of the log volume.
+
+use crate::list::{Mutant, mutant};
+
+pub(crate) const LOG: &[Mutant] = &[
+    mutant(
+        "log: a flush is answered before the groups have ended theirs",
+        "volume/flush.rs",
+        "self.flusher.stage = Stage::Flushing(until, flushing);",
+        "self.flusher.stage = Stage::Flushing(until, if MUTANT { 0 } else { flushing });",
+    )
+    .of_logs(),
+    mutant(
+        "log: a flush does not wait for batches on their way",
+        "volume/flush.rs",
+        "Stage::Writing(until) if self.streams[HOT].written() >= until => {",
+        "Stage::Writing(until) if MUTANT || self.streams[HOT].written() >= until => {",
+    )
+    .of_logs(),
+    mutant(
+        "log: a flush counts for what was written while it was under way",
+        "volume/flush.rs",
+        "self.flusher.groups[group.index()].1 = writes;",
+        "let flushed = &mut self.flusher.groups[group.index()];
+        flushed.1 = if MUTANT { flushed.0 } else { writes };",
+    )
+    .of_logs(),
+    mutant(
+        "log: a flush leaves what is still in memory there",
+        "volume/flush.rs",
+        "if !self.flusher.served.is_empty() {",
+        "if !MUTANT && !self.flusher.served.is_empty() {",
+    )
+    .of_logs(),
+    mutant(
+        "log: a header is written before its pages are durable",
+        "volume/checkpoint.rs",
+        "Stage::Syncing if self.checkpointer.ios == 0",
+        "Stage::Syncing if MUTANT || self.checkpointer.ios == 0",
+    )
+    .of_logs(),
+    mutant(
+        "log: a checkpoint does not wait for the batches that its pages point into",
+        "volume/checkpoint.rs",
+        "if { streams }.all(is_written) {",
+        "if MUTANT || { streams }.all(is_written) {",
+    )
+    .of_logs(),
+    mutant(
+        "log: a checkpoint overwrites the one before it",
+        "volume/checkpoint.rs",
+        "(self.checkpointer.number + 1) % 2",
+        "(self.checkpointer.number + u64::from(!MUTANT)) % 2",
+    )
+    .of_logs(),
+    mutant(
+        "log: segments that were emptied during a checkpoint are free with it",
+        "segments.rs",
+        "        self.freeing.append(&mut self.doomed);",
+        "        if MUTANT {
+            self.doomed.append(&mut self.emptied);
+            for segment in &self.doomed {
+                self.infos[segment.index()].state = SegmentState::Freeing;
+            }
+        }
+        self.freeing.append(&mut self.doomed);",
+    )
+    .of_logs(),
+    mutant(
+        "log: a batch says that it was flushed when it is written",
+        "volume/stream.rs",
+        "durable: stream.durable,",
+        "durable: if MUTANT { stream.sequence } else { stream.durable },",
+    )
+    .of_logs(),
+    mutant(
+        "log: a batch is written before it is filled",
+        "volume/stream.rs",
+        "!stream.sealed || stream.filling > 0 ||",
+        "!stream.sealed || !MUTANT && stream.filling > 0 ||",
+    )
+    .of_logs(),
+    mutant(
+        "log: a batch is replayed though its data is not there",
+        "recovery.rs",
+        "if found.len() >= count &&",
+        "if MUTANT || found.len() >= count &&",
+    )
+    .of_logs(),
+    mutant(
+        "log: the older checkpoint is believed",
+        "recovery.rs",
+        "newest.as_ref().is_none_or(|newest| newest.number < header.number)",
+        "newest.as_ref().is_none_or(|newest| (newest.number < header.number) != MUTANT)",
+    )
+    .of_logs(),
+    mutant(
+        "log: a batch of the run before is replayed",
+        "recovery.rs",
+        "&& summary.run == header.run",
+        "&& (MUTANT || summary.run == header.run)",
+    )
+    .of_logs()
+    .rare("It would have to have the very number and place that come next."),
+    mutant(
+        "log: a cleaner brings back what was overwritten while it moved it",
+        "volume/clean.rs",
+        "result.is_ok() && self.map.get(*lba) == Some(old);",
+        "result.is_ok() && (MUTANT || self.map.get(*lba) == Some(old));",
+    )
+    .of_logs(),
+    mutant(
+        "log: a start writes before what it was read from is durable",
+        "volume/checkpoint.rs",
+        "        if state.serving {\n            state.stage = Stage::Pages(0);",
+        "        if MUTANT || state.serving {\n            state.stage = Stage::Pages(0);",
+    )
+    .of_logs()
+    .rare("Only the process has to die, and the power soon after, amid the first checkpoint."),
+];
