@@ -131,7 +131,7 @@ impl Volume {
     /// So many free segments besides the reserve that a group comes to the front. With fewer, it would
     /// soon have to go again, and all groups would be written and cleaned at a time.
     pub(super) fn turn(&self, group: GroupId) -> u32 {
-        (self.plenty(group).saturating_sub(self.shape.reserve()) / 4).max(1)
+        (self.plenty(group).saturating_sub(self.shape.reserve()) / 2).max(1)
     }
 
     /// Whether cleaners or a checkpoint will free segments.
