@@ -89,11 +89,13 @@ fn a_page_counts_that_a_member_took_as_the_last_thing_before_it_was_one() {
     // The rebuild ends when its maps are on both; of the bitmap that is not said yet.
     let bitmap = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
     let zeros = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::ZeroMap { .. }));
-    while world.ios.iter().filter(|pending| bitmap(&pending.io)).count() < 2 {
-        if !world.end_first_compute() && !world.end_one(|io| !bitmap(io)) {
+    let maps = |world: &World| world.ios.iter().filter(|p| bitmap(&p.io)).count();
+    for _ in 0..10_000 {
+        if maps(&world) < 2 && !world.end_first_compute() && !world.end_one(|io| !bitmap(io)) {
             world.pass_time();
         }
     }
+    assert_eq!(maps(&world), 2);
     world.end_all(|io| !bitmap(io));
     // Then a discard puts a page on the new member, and on the old one after that.
     world.ask(0, Op::Discard, 0, 4);
