@@ -20,7 +20,9 @@ use alloc::vec::Vec;
 use raidcore::engine::IoError;
 use raidcore::units::{BLOCK_BYTES, Lba};
 
-use crate::codec::{AGES_PER_PAGE, CodecError, Entry, Header, Position, Summary, decode_page};
+use crate::codec::{
+    AGES_PER_PAGE, CodecError, Entry, Header, Position, Summary, VolumeId, decode_page,
+};
 use crate::map::{Map, WIDTH};
 use crate::shape::Shape;
 use crate::units::{GroupId, Pba, Segment};
@@ -123,6 +125,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct Recovery {
     config: Config,
+    volume: VolumeId,
     /// Blocks of each group.
     groups: Vec<u64>,
     unit: u64,
@@ -143,13 +146,14 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// A recovery from groups of so many blocks each, in order, whose stripes hold `stripe` blocks of
-    /// data.
+    /// A recovery of a volume from groups of so many blocks each, in order, whose stripes hold `stripe`
+    /// blocks of data. What other volumes have left there is as if it were not.
     #[must_use]
-    pub fn new(config: Config, groups: &[u64], stripe: u32) -> Self {
+    pub fn new(config: Config, volume: VolumeId, groups: &[u64], stripe: u32) -> Self {
         let nowhere = Position { segment: Segment(0), at: 0, next: Segment(0) };
         Self {
             config,
+            volume,
             groups: groups.into(),
             unit: Shape::unit_of(stripe),
             stage: Stage::Headers(0, 0),
@@ -228,14 +232,14 @@ impl Recovery {
         // What can't be read is missed only if no other copy is as new.
         if let Answer::Bytes(bytes) = answer {
             match Header::decode(bytes) {
-                Ok(header) => {
+                Ok(header) if header.volume == self.volume => {
                     let newest = &mut self.headers[group];
                     if newest.as_ref().is_none_or(|newest| newest.number < header.number) {
                         *newest = Some(header);
                     }
                 }
                 Err(error @ CodecError::Format { .. }) => return Err(error.into()),
-                Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
         self.stage = match (group + 1, area) {

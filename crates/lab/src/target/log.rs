@@ -209,7 +209,10 @@ impl Log {
                     told.ended.push(Ended { tag, delayed_by_gc, side });
                 }
                 Action::Lost(error) => unreachable!("nothing was recovered: {error}"),
-                Action::Pages { .. } | Action::Copy { .. } | Action::Note(_) | Action::Stopped => {}
+                Action::Pages { .. }
+                | Action::Copy { .. }
+                | Action::Note(_)
+                | Action::Stopped(_) => {}
             }
         }
         self.actions = actions;

@@ -1,6 +1,6 @@
 //! What the host tells a log array, and what it answers.
 
-use raidcore::engine::{self, Request, RequestError};
+use raidcore::engine::{self, CommandError, Request, RequestError};
 use raidcore::units::Tag;
 
 use crate::recovery::{Answer, RecoveryError};
@@ -108,8 +108,8 @@ pub enum Action {
     Note(Note),
     /// The groups hold no volume that can be started. Nobody is served.
     Lost(RecoveryError),
-    /// Everything has stopped.
-    Stopped,
+    /// Everything has stopped; whether that is on record in every group's array.
+    Stopped(Result<(), CommandError>),
 }
 
 /// Names an [`Action::Look`].

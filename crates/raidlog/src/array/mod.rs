@@ -31,7 +31,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use det::Instant;
-use raidcore::engine::{self, Command, Engine, IoError, Op, Request, RequestError};
+use raidcore::engine::{self, Command, CommandError, Engine, IoError, Op, Request, RequestError};
 use raidcore::units::{Lba, Mem, Tag};
 
 pub use api::*;
@@ -68,7 +68,8 @@ struct Lower {
     free: Vec<Tag>,
     /// I/Os of the volume for which there is no tag.
     waiting: VecDeque<Io>,
-    stopped: bool,
+    /// What came of recording that it is stopped.
+    stopped: Option<Result<(), CommandError>>,
 }
 
 /// The volume, or what is to become of it.
@@ -125,8 +126,8 @@ impl LogArray {
 
     /// The volume that arrays hold, given in order.
     #[must_use]
-    pub fn open(config: Config, engines: Vec<Engine>) -> Self {
-        let start = Start::new(config, &engines);
+    pub fn open(config: Config, id: VolumeId, engines: Vec<Engine>) -> Self {
+        let start = Start::new(config, id, &engines);
         Self::new(Upper::Starting(start), &config, engines)
     }
 
@@ -138,7 +139,7 @@ impl LogArray {
             carried: alloc::vec![None; tags.into()],
             free: (0..tags).rev().map(Tag).collect(),
             waiting: VecDeque::new(),
-            stopped: false,
+            stopped: None,
         };
         Self {
             upper,
@@ -349,7 +350,7 @@ impl LogArray {
                 engine::Action::Complete { tag, result } => {
                     self.ended.push_back((group, tag, result));
                 }
-                engine::Action::Answer { number: STOP, .. } => lower.stopped = true,
+                engine::Action::Answer { number: STOP, result } => lower.stopped = Some(result),
                 action @ (engine::Action::Io(_)
                 | engine::Action::Compute(_)
                 | engine::Action::Answer { .. }
@@ -439,9 +440,13 @@ impl LogArray {
                 self.tell(now, group, stop, out);
             }
         }
-        if self.stops == Stops::Sent && self.arrays.iter().all(|lower| lower.stopped) {
+        if self.stops != Stops::Sent {
+            return;
+        }
+        let arrays = self.arrays.iter().map(|lower| lower.stopped);
+        if let Some(results) = arrays.collect::<Option<Vec<_>>>() {
             self.stops = Stops::Done;
-            out.push(Action::Stopped);
+            out.push(Action::Stopped(results.into_iter().collect()));
         }
     }
 

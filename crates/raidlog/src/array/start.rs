@@ -10,6 +10,7 @@ use det::Instant;
 use raidcore::engine::{Engine, IoError, Op, RequestError};
 
 use super::{Action, Carried, LogArray, Look, SLOT_BLOCKS, Upper};
+use crate::codec::VolumeId;
 use crate::recovery::{Answer, Found, Recovery, Wanted};
 use crate::volume::{self, Config};
 
@@ -35,11 +36,11 @@ enum Stage {
 }
 
 impl Start {
-    pub(super) fn new(config: Config, engines: &[Engine]) -> Self {
+    pub(super) fn new(config: Config, id: VolumeId, engines: &[Engine]) -> Self {
         let blocks: Vec<u64> = engines.iter().map(|e| e.geometry().capacity()).collect();
         let stripe = engines.first().map_or(1, |engine| engine.geometry().stripe_blocks());
         Self {
-            recovery: Box::new(Recovery::new(config, &blocks, stripe)),
+            recovery: Box::new(Recovery::new(config, id, &blocks, stripe)),
             stage: Stage::Ready,
             wanted: None,
             checksums: Vec::new(),

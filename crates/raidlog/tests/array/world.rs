@@ -20,6 +20,8 @@ const TAGS: usize = 8;
 /// Blocks of a request at most: a survey's is the largest.
 const REQUEST: usize = 16;
 
+const ID: VolumeId = VolumeId(*b"above the arrays");
+
 type Block = Vec<u8>;
 
 #[derive(Default, Clone)]
@@ -110,7 +112,7 @@ impl World {
             spare: 500,
         });
         let shape = shape.expect("a possible volume");
-        let array = LogArray::create(config(), VolumeId(*b"above the arrays"), shape, engines);
+        let array = LogArray::create(config(), ID, shape, engines);
         let mut world = Self {
             random: Prng::new(seed),
             array,
@@ -227,7 +229,7 @@ impl World {
             }
             engine(assembled)
         });
-        self.array = LogArray::open(config(), engines.collect());
+        self.array = LogArray::open(config(), ID, engines.collect());
         self.memory.clear();
         self.stopped = false;
         self.tell(Input::Tick);
@@ -310,7 +312,10 @@ impl World {
                     self.completed(tag);
                 }
                 Action::Lost(error) => panic!("{error}"),
-                Action::Stopped => self.stopped = true,
+                Action::Stopped(result) => {
+                    assert_eq!(result, Ok(()));
+                    self.stopped = true;
+                }
             }
         }
         computing.into_iter().for_each(|(group, job)| self.compute(group, job));

@@ -8,7 +8,7 @@ use raidcore::units::{Lba, Tag};
 use raidlog::{Answer, Found, Input, Recovery, RecoveryError, Wanted};
 
 use super::group::Block;
-use super::world::World;
+use super::world::{VOLUME, World};
 
 /// More events than any wait takes.
 const BOUND: u64 = 300_000;
@@ -130,7 +130,7 @@ impl World {
 
     fn recover(&mut self) {
         let sizes: Vec<u64> = self.groups.iter().map(super::group::Group::size).collect();
-        let mut recovery = Recovery::new(self.config(), &sizes, self.scenario.wish.stripe);
+        let mut recovery = Recovery::new(self.config(), VOLUME, &sizes, self.scenario.wish.stripe);
         let mut found = recovery.step(None);
         for _ in 0..BOUND {
             let wanted = match found {

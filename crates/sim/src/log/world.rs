@@ -16,7 +16,7 @@ use crate::model::Model;
 use crate::run::Sink;
 use crate::source::Source;
 
-const VOLUME: VolumeId = VolumeId(*b"a simulated one.");
+pub(super) const VOLUME: VolumeId = VolumeId(*b"a simulated one.");
 
 /// An I/O under way.
 pub(super) struct Pending {
