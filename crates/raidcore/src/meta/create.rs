@@ -85,6 +85,7 @@ impl NewArray {
             epoch: 1,
             staging_epoch: 1,
             staging_thin: Set::EMPTY,
+            volume: None,
             clean: true,
             policy: None,
             slots: self.devices.into_iter().chain(self.staging_devices).map(slot).collect(),

@@ -33,7 +33,7 @@ pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub use problem::{AssembleError, MissingMember, Warning};
 pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
-    SlotState, Superblock,
+    SlotState, Superblock, VolumePart, VolumeUuid,
 };
 pub use sieve::{SievedImage, StagedRing};
 pub use superblock::{SuperblockError, choose as choose_superblock};

@@ -19,6 +19,22 @@ pub struct ArrayId(pub [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DeviceUuid(pub [u8; 16]);
 
+/// A log volume's identity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct VolumeUuid(pub [u8; 16]);
+
+impl fmt::Display for VolumeUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_uuid(&self.0, f)
+    }
+}
+
+impl fmt::Debug for VolumeUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_uuid(&self.0, f)
+    }
+}
+
 impl fmt::Display for ArrayId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_uuid(&self.0, f)
@@ -95,6 +111,25 @@ impl Features {
 
     /// The incompatible bit of an array with staging devices, which are in slots after its members'.
     pub const STAGING_DEVICES: u64 = 2;
+
+    /// The incompatible bit of an array that is a group of a log volume: what it holds makes sense
+    /// only together with the other groups.
+    pub const VOLUME: u64 = 4;
+}
+
+/// That an array is a group of a log volume (an R-group of SWAN), and which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VolumePart {
+    /// The volume's identity.
+    pub volume: VolumeUuid,
+    /// Which of its groups this is.
+    pub group: u8,
+    /// How many there are, at least one.
+    pub groups: u8,
+    /// Blocks of a segment of its log.
+    pub segment: u32,
+    /// The blocks that users have.
+    pub blocks: u64,
 }
 
 /// What a member is to the array.
@@ -164,6 +199,8 @@ pub struct ArrayRecord {
     pub clean: bool,
     /// The policy that it is to follow, if one was ever chosen.
     pub policy: Option<Policy>,
+    /// The log volume that it is a group of, if it is.
+    pub volume: Option<VolumePart>,
     /// The members, `geometry.members` of them, and after them the staging devices: devices that
     /// hold the staging log, and nothing of any stripe (GC-Steering's dedicated staging space).
     pub slots: Vec<SlotRecord>,
@@ -172,6 +209,13 @@ pub struct ArrayRecord {
 }
 
 impl ArrayRecord {
+    /// Makes it a group of a log volume.
+    #[must_use]
+    pub fn in_volume(mut self, part: VolumePart) -> Self {
+        self.features.incompatible |= Features::VOLUME;
+        Self { volume: Some(part), ..self }
+    }
+
     /// The member that `device` is, if it is one.
     #[must_use]
     pub fn member_of(&self, device: DeviceUuid) -> Option<MemberId> {

@@ -14,7 +14,7 @@ use super::layout::{Areas, SUPERBLOCK_COPIES};
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
-    Superblock,
+    Superblock, VolumePart, VolumeUuid,
 };
 use crate::geometry::{Geometry, Level};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
@@ -64,10 +64,18 @@ const POLICY_SINCE: Field<8> = POLICY.then();
 const STAGING_THIN: Field<8> = POLICY_SINCE.then();
 const DEVICE_RING: Field<8> = STAGING_THIN.then();
 const STAGING_DEVICES: Field<1> = DEVICE_RING.then();
+const VOLUME: Field<16> = Field { at: 1880 };
+const VOLUME_BLOCKS: Field<8> = VOLUME.then();
+const VOLUME_SEGMENT: Field<4> = VOLUME_BLOCKS.then();
+const VOLUME_GROUP: Field<1> = VOLUME_SEGMENT.then();
+const VOLUME_GROUPS: Field<1> = VOLUME_GROUP.then();
 
 const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
 const _: () = assert!(
-    SPARE_TABLE.end() == 1792 && POLICY_SINCE.end() == 1856 && STAGING_DEVICES.end() == 1873
+    SPARE_TABLE.end() == 1792
+        && POLICY_SINCE.end() == 1856
+        && STAGING_DEVICES.end() == 1873
+        && VOLUME_GROUPS.end() == 1910
 );
 
 /// How many intact copies of a superblock are a quorum.
@@ -77,7 +85,7 @@ const QUORUM: usize = 2;
 const KNOWN: Features = Features {
     compatible: 0,
     read_only: 0,
-    incompatible: Features::STAGING | Features::STAGING_DEVICES,
+    incompatible: Features::STAGING | Features::STAGING_DEVICES | Features::VOLUME,
 };
 
 /// Why a device's superblock can't be had.
@@ -131,6 +139,13 @@ impl ArrayRecord {
             STAGING_DEVICES.put(into, [(self.slots.len() - members) as u8]);
             STAGING_THIN.put(into, self.staging_thin.0.to_le_bytes());
             DEVICE_RING.put(into, self.areas.device_ring.to_le_bytes());
+        }
+        if let Some(part) = &self.volume {
+            VOLUME.put(into, part.volume.0);
+            VOLUME_BLOCKS.put(into, part.blocks.to_le_bytes());
+            VOLUME_SEGMENT.put(into, part.segment.to_le_bytes());
+            VOLUME_GROUP.put(into, [part.group]);
+            VOLUME_GROUPS.put(into, [part.groups]);
         }
         NAME_LENGTH.put(into, [self.name.len() as u8]);
         into[NAME.at..NAME.at + self.name.len()].copy_from_slice(self.name.as_bytes());
@@ -203,6 +218,7 @@ impl Superblock {
             staging_thin: if devices > 0 { Set(STAGING_THIN.u64(block)) } else { Set::EMPTY },
             clean,
             policy: decode_policy(block),
+            volume: decode_volume(block, &features)?,
             slots: slots?,
             spares: spares.collect(),
         };
@@ -310,6 +326,24 @@ fn decode_staging_devices(
         return Err(CodecError::Invalid("staging devices"));
     }
     Ok(devices)
+}
+
+/// Which log volume's group it is, if it is one.
+fn decode_volume(block: &[u8], features: &Features) -> Result<Option<VolumePart>, CodecError> {
+    if features.incompatible & Features::VOLUME == 0 {
+        return Ok(None);
+    }
+    let part = VolumePart {
+        volume: VolumeUuid(VOLUME.get(block)),
+        group: VOLUME_GROUP.u8(block),
+        groups: VOLUME_GROUPS.u8(block),
+        segment: VOLUME_SEGMENT.u32(block),
+        blocks: VOLUME_BLOCKS.u64(block),
+    };
+    if part.group >= part.groups || part.segment == 0 || part.blocks == 0 {
+        return Err(CodecError::Invalid("log volume"));
+    }
+    Ok(Some(part))
 }
 
 fn decode_policy(block: &[u8]) -> Option<Policy> {

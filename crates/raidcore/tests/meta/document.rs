@@ -2,7 +2,9 @@
 //! the code writes.
 
 use raidcore::geometry::Level;
-use raidcore::meta::{Consistency, MapKind, Policy, PolicyName, SlotState, Superblock};
+use raidcore::meta::{
+    Consistency, MapKind, Policy, PolicyName, SlotState, Superblock, VolumePart, VolumeUuid,
+};
 use raidcore::units::{BLOCK_BYTES, Set};
 
 use crate::world::{
@@ -87,6 +89,9 @@ fn a_superblock_by_the_book() {
     record.slots[3].state = SlotState::Rebuilding { watermark: 77 };
     record.slots[4].state = SlotState::Failed;
     record.spares = vec![device(70), device(71)];
+    let volume = VolumeUuid([90; 16]);
+    let record =
+        record.in_volume(VolumePart { volume, group: 1, groups: 3, segment: 256, blocks: 1000 });
 
     let (table, slot_table) = (Table::of("Superblock"), Table::of("Slot"));
     assert_eq!((table.bytes(), slot_table.bytes()), (BLOCK_BYTES, 40));
@@ -97,7 +102,7 @@ fn a_superblock_by_the_book() {
     for (name, value) in [
         ("compatible", 9),
         ("read-only", 0),
-        ("incompatible", 3),
+        ("incompatible", 7),
         ("events", EVENTS),
         ("epoch", EPOCH),
         ("created", 40),
@@ -126,9 +131,14 @@ fn a_superblock_by_the_book() {
         ("thin", 1 << 5),
         ("device ring", 300),
         ("staging devices", 1),
+        ("volume blocks", 1000),
+        ("volume segment", 256),
+        ("volume group", 1),
+        ("volume groups", 3),
     ] {
         table.number(&mut block, name, value);
     }
+    table.field(&mut block, "volume").fill(90);
     table.field(&mut block, "name")[..4].copy_from_slice(b"tank");
     table.field(&mut block, "policy")[..6].copy_from_slice(b"rotate");
     let slots = table.field(&mut block, "slot table");

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayId, ArrayRecord, CodecError, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray, Policy,
-    PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, SlotState, Superblock, SuperblockError,
-    choose_superblock,
+    PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, SlotState, Superblock, SuperblockError, VolumePart,
+    VolumeUuid, choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, Set};
 
@@ -42,6 +42,7 @@ prop_compose! {
         spares in 0usize..=SPARES_MAX,
         array: [u8; 16],
         policy in prop::option::of(("[!-~]{1,31}", any::<u64>())),
+        volume in prop::option::of((any::<[u8; 16]>(), 0u8..32, 1u8..=32, 1u32.., 1u64..)),
     ) -> ArrayRecord {
         let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
@@ -77,7 +78,9 @@ prop_compose! {
             slot.since = since;
         }
         record.spares = (0..spares).map(|spare| device(100 + spare as u8)).collect();
-        record
+        let Some((volume, group, more, segment, blocks)) = volume else { return record };
+        let volume = VolumeUuid(volume);
+        record.in_volume(VolumePart { volume, group, groups: group + more, segment, blocks })
     }
 }
 
@@ -93,7 +96,7 @@ proptest! {
     #[test]
     fn a_forged_block_is_refused_or_bounded(
         record in any_record(),
-        forgeries in prop::collection::vec((32usize..1900, any::<u8>()), 1..6),
+        forgeries in prop::collection::vec((32usize..1910, any::<u8>()), 1..6),
     ) {
         let mut block = superblock(&record, device(1));
         for (at, byte) in forgeries {
@@ -181,8 +184,18 @@ fn impossible_values_are_refused() {
         (272, number(4), "unknown state"),
         (296, of_slot(0).0.to_vec(), "a device in two slots"),
     ];
-    for (at, bytes, what) in cases {
-        let mut block = superblock(&record, device(1));
+    let part =
+        VolumePart { volume: VolumeUuid([9; 16]), group: 1, groups: 2, segment: 8, blocks: 9 };
+    let grouped = record.clone().in_volume(part);
+    let of_volume = vec![
+        (1896, number(0), "a volume without blocks"),
+        (1904, vec![0], "segments without blocks"),
+        (1908, vec![2], "more groups than there are"),
+        (1909, vec![0], "no groups"),
+    ];
+    let cases = cases.into_iter().map(|case| (&record, case));
+    for (record, (at, bytes, what)) in cases.chain(of_volume.into_iter().map(|c| (&grouped, c))) {
+        let mut block = superblock(record, device(1));
         block[at..at + bytes.len()].copy_from_slice(&bytes);
         reseal(&mut block);
         assert!(Superblock::decode(&block).is_err(), "{what}");
@@ -235,8 +248,8 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(decode(&record), None);
     record.features.read_only = 4;
     assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 4;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 4 }));
+    record.features.incompatible = 8;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 8 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;

@@ -75,6 +75,7 @@ pub(crate) fn staged_record(
         epoch: EPOCH,
         staging_epoch: STAGING_EPOCH,
         staging_thin: Set::EMPTY,
+        volume: None,
         clean: true,
         policy: None,
         slots: (0..members).map(slot).collect(),
