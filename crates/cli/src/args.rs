@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod create;
 mod lab;
 mod plan;
 mod staging;
@@ -8,19 +9,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use raidcore::geometry::Level;
-use raidcore::meta::Consistency;
+use clap::{Args, Parser, Subcommand};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
 
 use crate::size::Size;
+pub(crate) use create::CreateArgs;
 pub(crate) use lab::{
     CheckArgs, CompareArgs, LabAction, MergeArgs, Part, ReportArgs, RunArgs, SsdArgs, TraceAction,
     TraceArgs, ValidateArgs,
 };
 pub(crate) use plan::{PlanAction, SwanArgs};
-pub(crate) use staging::{StagingArg, places as staging_places, staging};
+pub(crate) use staging::{StagingArg, places as staging_places};
 
 const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -33,6 +33,7 @@ const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
   evenkeel demo                                        see it all work, on files
   evenkeel demo --policy plain,evenkeel                see what steering does for the tail
   evenkeel create tank --level raid5 /dev/sd[b-f]      make an array
+  evenkeel create log --layout swan5:3x4 /dev/sd[b-m]  make a log volume
   evenkeel start --background --fuse /mnt/tank /dev/sd[b-f]
   evenkeel status                                      what is wrong, and what to do
   evenkeel disk replace tank 2 /dev/sdg --wait         mend it
@@ -122,110 +123,6 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  evenkeel create tank --level raid6 /dev/disk/by-id/nvme-A /dev/disk/by-id/nvme-B ...
-  evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
-  evenkeel create calm --level raid5 --staging reserved:64M /dev/sd[b-f]
-  evenkeel create calm --level raid5 --staging dedicated:/dev/sdg /dev/sd[b-f]
-  evenkeel create slow --level raid5 --file-size 1G flash:mqsim+aged:{a,b,c}.img
-
-A member that carries a filesystem, a partition table or the like is refused, and nothing is
-changed, unless --force is given. Members may differ in size: the smallest rules.
-
-A file can be modelled as an SSD that collects garbage: flash:PROFILE:PATH is a new one,
-flash:PROFILE+filled:PATH was written once, flash:PROFILE+aged:PATH was overwritten at random twice
-after that. PROFILE is a name, like mqsim or sata-mlc (a wrong one is answered with all there are),
-or the path of a TOML file. What the SSD has been through is kept in PATH.flash, by which every
-command knows it again: from then on PATH is enough.")]
-pub(crate) struct CreateArgs {
-    /// The array's name: A-Z a-z 0-9 _ . -
-    pub(crate) name: String,
-    /// Members: block devices or files
-    #[arg(required = true, value_name = "MEMBER")]
-    pub(crate) members: Vec<PathBuf>,
-    /// The level
-    #[arg(long, short, value_enum)]
-    pub(crate) level: LevelArg,
-    /// How much of a member is written before the next one's turn: 4K to 1M, a power of two
-    #[arg(long, short, default_value = "64K", value_name = "SIZE")]
-    pub(crate) chunk: Size,
-    /// What survives an unclean stop
-    #[arg(long, value_enum, default_value_t = ConsistencyArg::Journal)]
-    pub(crate) consistency: ConsistencyArg,
-    /// Where writes go that would meet busy members, which some policies need: a part of each member
-    /// (reserved:64M, or reserved:10% of the smallest), or a device of its own (dedicated:PATH, several
-    /// if given again), or both. Nowhere unless given
-    #[arg(long, value_name = "reserved:SIZE|dedicated:PATH", value_parser = staging)]
-    pub(crate) staging: Vec<StagingArg>,
-    /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
-    #[arg(long, default_value = "plain", value_parser = policy)]
-    pub(crate) policy: Scheme,
-    /// Use only so much of each member
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) member_size: Option<Size>,
-    /// Make members that don't exist, as sparse files of this size
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) file_size: Option<Size>,
-    /// Reserve the space of members that are files
-    #[arg(long)]
-    pub(crate) preallocate: bool,
-    /// Overwrite what the members carry
-    #[arg(long, short)]
-    pub(crate) force: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum, Debug)]
-pub(crate) enum LevelArg {
-    /// Striping, no redundancy
-    #[value(alias = "0")]
-    Raid0,
-    /// Mirroring
-    #[value(alias = "1")]
-    Raid1,
-    /// Parity on the last member
-    #[value(alias = "4")]
-    Raid4,
-    /// Rotating parity: one member may fail
-    #[value(alias = "5")]
-    Raid5,
-    /// Two rotating parities: two members may fail
-    #[value(alias = "6")]
-    Raid6,
-}
-
-impl From<LevelArg> for Level {
-    fn from(level: LevelArg) -> Self {
-        match level {
-            LevelArg::Raid0 => Self::Raid0,
-            LevelArg::Raid1 => Self::Raid1,
-            LevelArg::Raid4 => Self::Raid4,
-            LevelArg::Raid5 => Self::Raid5,
-            LevelArg::Raid6 => Self::Raid6,
-        }
-    }
-}
-
-#[derive(Clone, Copy, ValueEnum, Debug)]
-pub(crate) enum ConsistencyArg {
-    /// All of it: no block is damaged that was not being written, even if a member is lost too
-    Journal,
-    /// Less writing; if a member is lost too, neighbours of what was being written may be damaged
-    Bitmap,
-    /// Least writing; the whole array is resynced
-    Resync,
-}
-
-impl From<ConsistencyArg> for Consistency {
-    fn from(consistency: ConsistencyArg) -> Self {
-        match consistency {
-            ConsistencyArg::Journal => Self::Journal,
-            ConsistencyArg::Bitmap => Self::Bitmap,
-            ConsistencyArg::Resync => Self::Resync,
-        }
-    }
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
   evenkeel start a.img b.img c.img                     in the foreground, over NBD
   evenkeel start --background --fuse /mnt/tank /dev/sd[b-f]
   evenkeel start --name tank /dev/disk/by-id           find the members in a directory
@@ -294,6 +191,9 @@ pub(crate) enum DiskAction {
         name: String,
         /// The new device
         path: PathBuf,
+        /// To which group of a log volume; to the one most in need of it if not given
+        #[arg(long, value_name = "GROUP")]
+        group: Option<u8>,
         /// Overwrite what it carries
         #[arg(long, short)]
         force: bool,

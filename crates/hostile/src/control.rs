@@ -123,14 +123,15 @@ impl Array {
             }
         }
         let attached = attach(&members, AssembleOptions::default()).expect("its members");
-        let record = attached.assembled.record.clone();
+        let record = attached.record().clone();
+        let group = attached.groups.into_iter().next().expect("an array");
         let config =
             HostConfig { register_memory: false, ring_entries: 16, ..HostConfig::default() };
         let (volume, host) =
-            Host::spawn(config, attached.assembled, attached.devices).expect("a running array");
+            Host::spawn(config, group.assembled, group.devices).expect("a running array");
         let runtime = Runtime::new().expect("a runtime");
         let stopper = Stopper::default();
-        let service = Service::new(host.clone(), &record, Vec::new(), stopper.clone());
+        let service = Service::new(host.clone(), &[record], Vec::new(), stopper.clone());
         let mut server =
             runtime.block_on(async { Server::bind(dir.path(), "tank") }).expect("a socket");
         runtime.block_on(async { server.serve(Arc::new(service)) });

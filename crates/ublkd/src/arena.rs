@@ -1,7 +1,7 @@
 //! Memory that the kernel reads and writes: mapped, zeroed, aligned to blocks, owned by us.
 //!
 //! It is cut into *pieces*: one for each tag and each scratch buffer, one of zeros, and pages for
-//! metadata.
+//! metadata. Scratch buffers are of one size or another: also those of a log volume's segments are.
 //!
 //! Invariants:
 //! - A piece that an I/O in flight touches keeps its place and is not given to anyone else until
@@ -31,6 +31,13 @@ pub(crate) const ENTRY_BLOCKS: u32 = 4;
 
 /// Pieces for such entries that are registered.
 const ENTRIES: usize = 64;
+
+/// Scratch buffers of one size, which are numbered on from those before them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pieces {
+    pub(crate) count: u16,
+    pub(crate) blocks: u32,
+}
 
 /// Names a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,15 +101,20 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// The memory of all tags, and `count` scratch buffers of `chunk_blocks` blocks.
-    pub(crate) fn new(payload: PayloadMemory, count: u16, chunk_blocks: u32) -> io::Result<Self> {
-        let chunk_bytes = chunk_blocks as usize * BLOCK_BYTES;
+    /// The memory of all tags, scratch buffers, and zeros, as many as the largest of these has.
+    pub(crate) fn new(payload: PayloadMemory, scratch: &[Pieces]) -> io::Result<Self> {
+        let bytes_of = |blocks: u32| blocks as usize * BLOCK_BYTES;
+        let zero_bytes = bytes_of(scratch.iter().map(|of| of.blocks).max().unwrap_or(1));
+        let count: usize = scratch.iter().map(|of| usize::from(of.count)).sum();
+        if count > usize::from(u16::MAX) {
+            return Err(io::Error::other("too many buffers: use fewer groups or members"));
+        }
         let (base, bytes) = payload.initial();
         let tags = bytes / payload.slot_bytes();
         let mut arena = Self {
-            pieces: Vec::with_capacity(tags + usize::from(count) + PAGES_AT_ONCE + 1),
+            pieces: Vec::with_capacity(tags + count + PAGES_AT_ONCE + 1),
             tags: Vec::with_capacity(tags),
-            scratch: Vec::with_capacity(count.into()),
+            scratch: Vec::with_capacity(count),
             spare_payload: Vec::new(),
             spare_scratch: Vec::new(),
             pages: Vec::new(),
@@ -111,15 +123,16 @@ impl Arena {
             busy: 0,
             payload,
         };
-        let zero = Region::new(chunk_bytes)?;
-        arena.cut(zero.at(0), chunk_bytes, 1, Class::Zero, true);
+        let zero = Region::new(zero_bytes)?;
+        arena.cut(zero.at(0), zero_bytes, 1, Class::Zero, true);
         arena.regions.push(zero);
         arena.tags = arena.cut(base, arena.payload.slot_bytes(), tags, Class::Payload, true);
-        if count > 0 {
-            let scratch = Region::new(chunk_bytes * usize::from(count))?;
-            arena.scratch =
-                arena.cut(scratch.at(0), chunk_bytes, count.into(), Class::Scratch, true);
-            arena.regions.push(scratch);
+        for of in scratch.iter().filter(|of| of.count > 0) {
+            let (count, bytes) = (usize::from(of.count), bytes_of(of.blocks));
+            let region = Region::new(bytes * count)?;
+            let pieces = arena.cut(region.at(0), bytes, count, Class::Scratch, true);
+            arena.scratch.extend(pieces);
+            arena.regions.push(region);
         }
         arena.add_pages(0, PAGES_AT_ONCE, false)?;
         arena.add_pages(order(ENTRY_BLOCKS), ENTRIES, true)?;
@@ -159,6 +172,30 @@ impl Arena {
         // SAFETY: `resolve` has checked the range; the engine tells a journal entry's payload only
         // after all that fills it is done.
         unsafe { std::slice::from_raw_parts(base, blocks as usize * BLOCK_BYTES) }
+    }
+
+    /// Puts blocks where nobody reads or writes meanwhile.
+    pub(crate) fn put(&mut self, mem: Mem, bytes: &[u8]) {
+        let (base, _) = self.resolve(mem, (bytes.len() / BLOCK_BYTES) as u32);
+        assert!(mem != Mem::Zero, "zeros can't be written");
+        // SAFETY: `resolve` has checked the range, and `bytes` is not the arena's, which is borrowed.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
+    }
+
+    /// Copies blocks from one place to another that does not overlap it; zeros are as many as are
+    /// wanted.
+    pub(crate) fn copy(&mut self, from: Mem, to: Mem, blocks: u32) {
+        let (target, piece) = self.resolve(to, blocks);
+        let bytes = blocks as usize * BLOCK_BYTES;
+        assert!(to != Mem::Zero, "zeros can't be written");
+        if from == Mem::Zero {
+            // SAFETY: `resolve` has checked the range.
+            return unsafe { target.write_bytes(0, bytes) };
+        }
+        let (source, other) = self.resolve(from, blocks);
+        assert!(piece != other || target.addr().abs_diff(source.addr()) >= bytes, "they overlap");
+        // SAFETY: `resolve` has checked both ranges, and they don't overlap.
+        unsafe { std::ptr::copy_nonoverlapping(source, target, bytes) };
     }
 
     /// Pages for metadata, at least `blocks` of them. They belong to the caller until its I/O ends.
@@ -244,7 +281,9 @@ impl Arena {
             Class::Scratch => self.scratch.iter().position(|&p| p == id),
         };
         let place = place.expect("a piece with I/O that is no orphan is in its place");
-        let fresh = self.spare(class).expect("memory to replace what a device may still touch");
+        let bytes = self.pieces[id.index()].bytes;
+        let fresh =
+            self.spare(class, bytes).expect("memory to replace what a device may still touch");
         self.pieces[id.index()].orphan = true;
         let (old, new) = (self.pieces[id.index()], self.pieces[fresh.index()]);
         // SAFETY: both are pieces of one class, hence of one size, and don't overlap. The kernel may
@@ -268,17 +307,14 @@ impl Arena {
         }
     }
 
-    fn spare(&mut self, class: Class) -> io::Result<PieceId> {
+    /// A piece of so many bytes that nobody has.
+    fn spare(&mut self, class: Class, bytes: usize) -> io::Result<PieceId> {
         let payload = class == Class::Payload;
         let spares = if payload { &mut self.spare_payload } else { &mut self.spare_scratch };
-        if let Some(spare) = spares.pop() {
-            return Ok(spare);
+        let pieces = &self.pieces;
+        if let Some(at) = spares.iter().position(|spare| pieces[spare.index()].bytes == bytes) {
+            return Ok(spares.swap_remove(at));
         }
-        let bytes = if payload {
-            self.payload.slot_bytes()
-        } else {
-            self.pieces[PieceId::ZERO.index()].bytes
-        };
         let region = Region::new(bytes)?;
         let piece = self.cut(region.at(0), bytes, 1, class, false)[0];
         if payload {
@@ -350,10 +386,12 @@ mod tests {
             blocks: 1000,
             chunk_blocks: 2,
             stripe_blocks: 4,
+            discard_blocks: 4,
             max_request_blocks: 4,
             tags: 3,
         });
-        let arena = Arena::new(submissions.payload_memory(), 2, 2).unwrap();
+        let arena =
+            Arena::new(submissions.payload_memory(), &[Pieces { count: 2, blocks: 2 }]).unwrap();
         (arena, volume, submissions)
     }
 

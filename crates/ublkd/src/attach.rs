@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use raidcore::meta::{
-    ArrayId, AssembleError, AssembleOptions, Assembled, MemberImage, SUPERBLOCK_COPIES,
-    SUPERBLOCKS, SievedImage, StagedRing, Superblock, SuperblockError, assemble, choose_superblock,
+    ArrayId, ArrayRecord, AssembleError, AssembleOptions, MemberImage, SUPERBLOCK_COPIES,
+    SUPERBLOCKS, SievedImage, StagedRing, Superblock, SuperblockError, VolumePart, assemble,
+    choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::flash::Named;
+use crate::host::Group;
 use crate::members::{Device, OpenError, OpenOptions};
 
 /// The blocks that hold all copies of the superblock.
@@ -36,13 +38,25 @@ const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// How often to try meanwhile.
 const RELEASE_POLL: Duration = Duration::from_millis(20);
 
-/// An array, its members open and locked.
+/// An array or a log volume, its members open and locked.
 #[derive(Debug)]
 pub struct Attached {
-    /// What the metadata says, for the engine.
-    pub assembled: Assembled,
-    /// The device of each member (by slot), then of each spare (in the record's order).
-    pub devices: Vec<Option<Device>>,
+    /// The array; of a log volume those of its groups, in order.
+    pub groups: Vec<Group>,
+}
+
+impl Attached {
+    /// What is on record of the array, or of a log volume's first group.
+    #[must_use]
+    pub fn record(&self) -> &ArrayRecord {
+        &self.groups[0].assembled.record
+    }
+
+    /// Whether it is a log volume.
+    #[must_use]
+    pub fn is_log(&self) -> bool {
+        self.record().volume.is_some()
+    }
 }
 
 /// Why an array can't be attached.
@@ -54,6 +68,29 @@ pub enum AttachError {
     /// The members don't make an array that can be started.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
+    /// Members of two log volumes, or of one and of something else.
+    #[error(
+        "{path} is no member of the log volume \"{name}\", as others are: give the members of one"
+    )]
+    OtherVolume {
+        /// A member.
+        path: PathBuf,
+        /// The volume of the first member that belongs to one.
+        name: String,
+    },
+    /// No member of a log volume's group is there.
+    #[error(
+        "of group {group} of the log volume \"{name}\" no member is there, and it has {groups} groups: \
+         give the members of all"
+    )]
+    GroupMissing {
+        /// The volume's name.
+        name: String,
+        /// Which group.
+        group: u8,
+        /// How many it has.
+        groups: u8,
+    },
     /// There is no memory for a device's metadata.
     #[error("{path}: there is no memory for its {blocks} blocks of metadata")]
     Memory {
@@ -93,7 +130,8 @@ pub enum AttachError {
     },
 }
 
-/// Opens and locks `paths` and assembles the array that they make. Paths can be those of modelled
+/// Opens and locks `paths` and assembles the array that they make, or the arrays of a log volume's
+/// groups. Paths can be those of modelled
 /// SSDs ([`Named`]).
 ///
 /// # Errors
@@ -110,11 +148,48 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
         images.push(read_image(&device)?);
         opened.push(Some(device));
     }
-    let assembled = assemble(&images, options)?;
-    let wanted = assembled.slots.iter().chain(&assembled.spares);
-    let devices =
-        wanted.map(|image| image.and_then(|index| opened.get_mut(index)?.take())).collect();
-    Ok(Attached { assembled, devices })
+    let groups = group(images, paths)?;
+    let groups = groups.into_iter().map(|images| {
+        let (places, images): (Vec<usize>, Vec<SievedImage>) = images.into_iter().unzip();
+        let assembled = assemble(&images, options)?;
+        let wanted = assembled.slots.iter().chain(&assembled.spares);
+        let mut take = |image: usize| opened.get_mut(*places.get(image)?)?.take();
+        let devices = wanted.copied().map(|image| image.and_then(&mut take)).collect();
+        Ok(Group { assembled, devices })
+    });
+    Ok(Attached { groups: groups.collect::<Result<_, AttachError>>()? })
+}
+
+/// Devices' images with their numbers, by the group of the log volume that they belong to. All of them
+/// are one group if none belongs to a volume.
+fn group(
+    images: Vec<(SievedImage, Option<Superblock>)>,
+    paths: &[PathBuf],
+) -> Result<Vec<Vec<(usize, SievedImage)>>, AttachError> {
+    let part_of = |superblock: &Option<Superblock>| superblock.as_ref()?.record.volume;
+    let first = images.iter().filter_map(|(_, superblock)| superblock.as_ref());
+    let first = first.map(|superblock| &superblock.record).find(|record| record.volume.is_some());
+    let Some((VolumePart { volume, groups, .. }, name)) =
+        first.and_then(|record| Some((record.volume?, record.name.clone())))
+    else {
+        return Ok(vec![images.into_iter().map(|(image, _)| image).enumerate().collect()]);
+    };
+    let mut all: Vec<Vec<_>> = (0..groups).map(|_| Vec::new()).collect();
+    for (at, (image, superblock)) in images.into_iter().enumerate() {
+        let group = match (part_of(&superblock), superblock) {
+            (Some(part), _) if (part.volume, part.groups) == (volume, groups) => part.group,
+            // What is no member at all, the first group's assembly tells.
+            (None, None) => 0,
+            (Some(_) | None, _) => {
+                return Err(AttachError::OtherVolume { path: paths[at].clone(), name });
+            }
+        };
+        all[usize::from(group)].push((at, image));
+    }
+    match (0..).zip(&all).find(|(_, images)| images.is_empty()) {
+        Some((group, _)) => Err(AttachError::GroupMissing { name, group, groups }),
+        None => Ok(all),
+    }
 }
 
 /// Opens a device, that of a process which was just killed too. `opened` are ours already.
@@ -209,14 +284,19 @@ pub fn find(name: &str, places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError>
         let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
         places.join(", ")
     };
-    let Some(first) = found.first().map(|(_, superblock)| superblock.record.array) else {
+    // All groups of a log volume are one thing.
+    let identity = |superblock: &Superblock| {
+        let record = &superblock.record;
+        record.volume.map_or(record.array, |part| ArrayId(part.volume.0))
+    };
+    let Some(first) = found.first().map(|(_, superblock)| identity(superblock)) else {
         return Err(AttachError::NotFound { name: name.to_owned(), places: list() });
     };
-    if let Some((_, other)) = found.iter().find(|(_, s)| s.record.array != first) {
+    if let Some((_, other)) = found.iter().find(|(_, s)| identity(s) != first) {
         return Err(AttachError::Ambiguous {
             name: name.to_owned(),
             first,
-            second: other.record.array,
+            second: identity(other),
         });
     }
     Ok(found.into_iter().map(|(path, _)| path).collect())
@@ -251,12 +331,13 @@ fn is_served(name: &OsStr) -> bool {
 
 /// What the assembly has to see of a device. The staging log, which is last and can be large, is void
 /// on a device that was stopped cleanly: even if a crash amid the next start has left it so, nothing
-/// was staged since.
-fn read_image(device: &Device) -> Result<SievedImage, AttachError> {
+/// was staged since. And its superblock, if it has one.
+fn read_image(device: &Device) -> Result<(SievedImage, Option<Superblock>), AttachError> {
     let (head, unreadable) = read(device, HEAD_BLOCKS.min(device.blocks()), Vec::new());
-    let (blocks, ring) = match choose_superblock(&copies(&head, &unreadable)) {
+    let superblock = choose_superblock(&copies(&head, &unreadable));
+    let (blocks, ring) = match &superblock {
         Ok(Superblock { record, device: uuid }) => {
-            let place = record.member_of(uuid);
+            let place = record.member_of(*uuid);
             let (start, ring) =
                 place.map_or(record.areas.staging(), |place| record.staging_of(place));
             (start.0.min(device.blocks()), if record.clean { 0 } else { ring })
@@ -272,7 +353,8 @@ fn read_image(device: &Device) -> Result<SievedImage, AttachError> {
     let (meta, unreadable) = read(device, blocks, meta);
     let label = device.path().display().to_string();
     let image = MemberImage { label, blocks: device.blocks(), meta, unreadable };
-    Ok(SievedImage { image, ring: read_ring(device, Pba(blocks), ring) })
+    let image = SievedImage { image, ring: read_ring(device, Pba(blocks), ring) };
+    Ok((image, superblock.ok()))
 }
 
 /// A device's part of the staging log, which has so many blocks.
@@ -345,7 +427,7 @@ mod tests {
         let device = open(&paths[1], &[]).expect("a device");
         let (start, len) = record.areas.staging();
         let read = || {
-            let SievedImage { image, ring } = read_image(&device).expect("it is read");
+            let (SievedImage { image, ring }, _) = read_image(&device).expect("it is read");
             assert_eq!(image.meta.len() / BLOCK_BYTES, start.0 as usize);
             (ring.blocks() as u64, ring.kept())
         };

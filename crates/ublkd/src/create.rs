@@ -9,6 +9,7 @@
 //! - The array starts without a resync only if every member's data area is known to read as zeros,
 //!   which are their own parity.
 
+mod log;
 mod staging;
 mod write;
 
@@ -29,6 +30,7 @@ use crate::control::NoStagingLog;
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
 use crate::signature::Signature;
+pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
 pub use staging::{StagingError, StagingSize};
 use staging::{check_places, device_ring};
 pub(crate) use write::prepare_spare;
@@ -213,6 +215,24 @@ pub enum CreateError {
         /// Why.
         source: io::Error,
     },
+    /// The members don't make up the layout's groups.
+    #[error("{layout} takes {need} members, not {have}")]
+    Members {
+        /// The layout.
+        layout: raidlog::Layout,
+        /// How many it takes, in words.
+        need: String,
+        /// How many are given.
+        have: usize,
+    },
+    /// There can't be such a log volume.
+    #[error(transparent)]
+    Volume(#[from] raidlog::ShapeError),
+    /// The groups' arrays are there, but the log volume could not be put on them.
+    #[error(
+        "the members were written, but not the log volume on them: {0}; create it again by --force"
+    )]
+    Unfinished(String),
     /// The kernel gave no random numbers for identities.
     #[error("no random numbers for the array's identity: {0}")]
     Random(io::Error),
@@ -223,6 +243,38 @@ pub enum CreateError {
 /// # Errors
 /// If it can't be, see [`CreateError`].
 pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
+    let stages = config.staging.is_some() || !config.staging_devices.is_empty();
+    NoStagingLog::check(config.policy, u64::from(stages))?;
+    let members = config.paths.len();
+    Geometry::new(config.level, members, config.chunk, 1).map_err(LayoutError::from)?;
+    let made = make(config, |config, sizes| Ok(vec![record(config, sizes)?]))?;
+    let Made { mut records, needs_resync, notes } = made;
+    let record = records.swap_remove(0);
+    Ok(Created { record, needs_resync, notes })
+}
+
+/// How many blocks of devices can be used.
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// Of each member.
+    member: u64,
+    /// The smallest staging device's.
+    staging_device: u64,
+}
+
+/// Arrays that were made.
+struct Made {
+    records: Vec<ArrayRecord>,
+    needs_resync: bool,
+    notes: Vec<CreateNote>,
+}
+
+/// Makes arrays of what `plan` says, which all have the same number of members, and the staging
+/// devices.
+fn make(
+    config: &CreateConfig,
+    plan: impl FnOnce(&CreateConfig, Sizes) -> Result<Vec<ArrayRecord>, CreateError>,
+) -> Result<Made, CreateError> {
     let all = config.paths.iter().chain(&config.staging_devices);
     let named: Vec<Named> =
         all.map(|path| Named::parse(path)).collect::<Result<_, _>>().map_err(OpenError::from)?;
@@ -231,9 +283,6 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     let (paths, staging_devices) = (paths.to_vec(), staging_devices.to_vec());
     let config = &CreateConfig { paths, staging_devices, ..config.clone() };
     check_name(&config.name)?;
-    let stages = config.staging.is_some() || !config.staging_devices.is_empty();
-    NoStagingLog::check(config.policy, u64::from(stages))?;
-    Geometry::new(config.level, config.paths.len(), config.chunk, 1).map_err(LayoutError::from)?;
     let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
         all.iter().partition(|path| !path.exists());
     if let (Some(path), None) = (missing.first(), config.file_blocks) {
@@ -246,8 +295,11 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     let mut notes = Vec::new();
     check_content(config, &opened, &mut notes)?;
     check_flash(config, &opened, &named)?;
-    let used = used_blocks(config, &opened, &mut notes);
-    let record = record(config, used, staging_device_blocks(config, &opened))?;
+    let sizes = Sizes {
+        member: used_blocks(config, &opened, &mut notes),
+        staging_device: staging_device_blocks(config, &opened),
+    };
+    let records = plan(config, sizes)?;
 
     let mut files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;
     let mut devices = Vec::with_capacity(all.len());
@@ -263,14 +315,22 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
         }
         devices.push(device);
     }
-    let zeroed = write(&record, &devices, config.preallocate)?;
+    let mut needs = false;
+    let mut rest = &devices[..];
+    let mut paths = config.paths.iter();
+    for record in &records {
+        let (own, others) = rest.split_at(record.slots.len());
+        rest = others;
+        let zeroed = write(record, own, config.preallocate)?;
+        needs |= needs_resync(record, &zeroed);
+        let members = paths.by_ref().take(record.geometry.members());
+        notes.extend(zeroed.iter().zip(members).filter_map(|(zeroed, path)| {
+            let needed = !zeroed && record.geometry.redundancy() > 0;
+            needed.then(|| CreateNote::NotZeroed { path: path.clone() })
+        }));
+    }
     files.keep();
-    notes.extend(zeroed.iter().zip(&config.paths).filter_map(|(zeroed, path)| {
-        let needed = !zeroed && record.geometry.redundancy() > 0;
-        needed.then(|| CreateNote::NotZeroed { path: path.clone() })
-    }));
-    let needs_resync = needs_resync(&record, &zeroed);
-    Ok(Created { record, needs_resync, notes })
+    Ok(Made { records, needs_resync: needs, notes })
 }
 
 /// 16 random bytes in the form of a UUID, version 4 (RFC 9562, section 5.4).
@@ -393,13 +453,8 @@ fn used_blocks(config: &CreateConfig, devices: &[Device], notes: &mut Vec<Create
     used
 }
 
-/// The record of an array of which so many blocks of each member are used, and of which the smallest
-/// staging device has `device_blocks`.
-fn record(
-    config: &CreateConfig,
-    member_blocks: u64,
-    device_blocks: u64,
-) -> Result<ArrayRecord, CreateError> {
+/// The record of an array of all members and staging devices.
+fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateError> {
     let uuid = || random_uuid().map_err(CreateError::Random);
     let uuids = |paths: &[PathBuf]| {
         let uuids = paths.iter().map(|_| Ok(DeviceUuid(uuid()?)));
@@ -418,7 +473,7 @@ fn record(
         staging_blocks: 0,
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
-        member_blocks,
+        member_blocks: sizes.member,
     };
     let devices = config.staging_devices.len();
     let mut size = config.staging;
@@ -426,13 +481,13 @@ fn record(
         check_places(members, devices)?;
         // Without a log more is before where it begins, if anything.
         let (start, _) = new.clone().record()?.areas.staging();
-        let ring = device_ring(device_blocks, start)?;
+        let ring = device_ring(sizes.staging_device, start)?;
         size = size.or(Some(StagingSize::beside(devices, ring, config.level, members)));
         new.staging_device_blocks = ring;
         new.staging_devices = uuids(&config.staging_devices)?;
     }
     if let Some(size) = size {
-        new.staging_blocks = size.blocks(config.level, members, member_blocks)?;
+        new.staging_blocks = size.blocks(config.level, members, sizes.member)?;
     }
     let mut record = new.record()?;
     record.policy = Some(Policy { name: policy_name(config.policy), since: record.created });

@@ -20,19 +20,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raidcore::engine::RequestError;
-use raidcore::meta::{ArrayRecord, AssembleOptions};
+use raidcore::meta::{ArrayId, ArrayRecord, AssembleOptions};
+use raidlog::RecoveryError;
 use steering::scheme::Scheme;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use fronts::{FrontConfig, FrontError};
 pub use missing::Missing;
+pub use policy::PolicyError;
 
-use crate::attach::AttachError;
-use crate::control::{
-    self, BindError, Facts, Front, Launch, NoStagingLog, Server, Service, Stopper,
-};
-use crate::host::{Host, HostConfig, HostError, HostHandle};
+use crate::attach::{AttachError, Attached};
+use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
+use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
+use crate::volume::Volume;
 use fronts::Fronts;
 use policy::Choice;
 
@@ -70,7 +71,7 @@ pub enum DaemonError {
     Attach(#[from] AttachError),
     /// The array can't follow the policy.
     #[error(transparent)]
-    Policy(#[from] NoStagingLog),
+    Policy(#[from] PolicyError),
     /// There is no control socket.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -91,6 +92,9 @@ pub enum DaemonError {
          /proc/sys/kernel/io_uring_disabled or a container's seccomp profile may forbid"
     )]
     Host(io::Error),
+    /// The groups of a log volume hold none.
+    #[error("the log volume can't be started: {0}")]
+    Lost(RecoveryError),
     /// The start can't be recorded on the members.
     #[error("the array can't be started, see the log for what is wrong with its members: {0}")]
     NotServing(#[from] RequestError),
@@ -141,15 +145,16 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Ok(());
         }
     };
-    let record = attached.assembled.record.clone();
-    let policy = Choice::new(config.policy, &record)?;
-    let name = record.name.clone();
-    let warnings = attached.assembled.warnings.iter().map(ToString::to_string);
+    let assembled = attached.groups.iter().map(|group| &group.assembled);
+    let records: Vec<ArrayRecord> = assembled.clone().map(|array| array.record.clone()).collect();
+    let policy = Choice::new(config.policy, attached.record())?;
+    let name = attached.record().name.clone();
+    let warnings = assembled.clone().flat_map(|array| &array.warnings).map(ToString::to_string);
     let warnings: Vec<String> = warnings.chain(policy.warning.clone()).collect();
     for warning in &warnings {
         tracing::warn!(array = %name, "{warning}");
     }
-    let missing = Missing::of(&attached.assembled);
+    let missing = assembled.flat_map(Missing::of).collect();
     let server = Server::bind(&config.run_dir, &name)?;
     let metrics = match config.metrics {
         None => None,
@@ -159,12 +164,14 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         }
     };
     let host = HostConfig { scheme: policy.scheme, ..config.host };
-    let (volume, host) =
-        Host::spawn(host, attached.assembled, attached.devices).map_err(DaemonError::Host)?;
+    let (volume, host) = spawn(host, attached).map_err(DaemonError::Host)?;
+    let identity = identity(&records[0]);
     let started = async {
-        first::flush(&volume).await?;
+        if let Err(error) = first::flush(&volume).await {
+            return Err(host.lost().map_or(error.into(), DaemonError::Lost));
+        }
         policy.record(&host).await.map_err(DaemonError::PolicyNotRecorded)?;
-        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, &host, record.array).await?)
+        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, &host, identity).await?)
     };
     let started: Result<Fronts, DaemonError> = tokio::select! {
         started = started => started,
@@ -186,14 +193,28 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     drop(volume);
     let (scheme, launch) = (policy.scheme, config.launch);
     let running =
-        Running { name, record, scheme, warnings, missing, server, metrics, host, fronts, launch };
+        Running { name, records, scheme, warnings, missing, server, metrics, host, fronts, launch };
     running.serve(&mut signals, ready).await
+}
+
+/// Starts what was attached.
+fn spawn(config: HostConfig, mut attached: Attached) -> io::Result<(Volume, HostHandle)> {
+    if attached.is_log() {
+        return Host::spawn_log(config, attached.groups, Begin::Open);
+    }
+    let Group { assembled, devices } = attached.groups.swap_remove(0);
+    Host::spawn(config, assembled, devices)
+}
+
+/// By what an array's or a log volume's block device is known.
+fn identity(record: &ArrayRecord) -> ArrayId {
+    record.volume.map_or(record.array, |part| ArrayId(part.volume.0))
 }
 
 /// An array whose front ends serve.
 struct Running {
     name: String,
-    record: ArrayRecord,
+    records: Vec<ArrayRecord>,
     scheme: Scheme,
     warnings: Vec<String>,
     missing: Vec<Missing>,
@@ -214,10 +235,10 @@ impl Running {
         let stopper = Stopper::default();
         let (host, mut fronts) = (self.host.clone(), self.fronts.list());
         if let Some(metrics) = &mut self.metrics {
-            metrics.serve(Facts::of(&self.record), host.clone());
+            metrics.serve(&self.records, host.clone());
             fronts.push(Front { kind: "metrics".to_owned(), address: metrics.uri() });
         }
-        let service = Service::new(host, &self.record, fronts.clone(), stopper.clone());
+        let service = Service::new(host, &self.records, fronts.clone(), stopper.clone());
         let service = Arc::new(service.launched_by(self.launch.take()));
         let events = Arc::clone(&service);
         let events = tokio::spawn(async move { events.follow_events().await });
@@ -226,7 +247,7 @@ impl Running {
         let policy = self.scheme.name.to_owned();
         let missing = std::mem::take(&mut self.missing);
         let notes = self.host.notes();
-        let recovered = notes.past().filter_map(|event| control::recovered(&event.note)).collect();
+        let recovered = notes.past().filter_map(|event| control::recovered(&event.what)).collect();
         let pid = std::process::id();
         ready(&Ready { name, pid, policy, fronts, warnings, missing, recovered });
         notify::tell("READY=1");

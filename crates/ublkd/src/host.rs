@@ -1,5 +1,5 @@
-//! An array at work: one thread that owns its engine, its ring and its memory, and carries out what
-//! the engine says.
+//! An array or a log volume at work: one thread that owns its engines, its ring and its memory, and
+//! carries out what they say.
 //!
 //! Invariants:
 //! - Only the data thread touches the engine, the ring and the arena; all others talk to it through
@@ -7,8 +7,11 @@
 //! - All actions of a step are begun before the next step.
 //! - However the data thread ends, every request completes and every question is answered.
 
+mod carry;
 mod data;
 mod handle;
+mod log;
+mod machine;
 mod metrics;
 mod notes;
 mod steer;
@@ -21,8 +24,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use raidcore::engine::Config;
-use raidcore::meta::Assembled;
+use raidcore::meta::{Assembled, VolumePart};
 use raidcore::units::DeviceId;
+use raidlog::LogArray;
 use steering::Source;
 use steering::scheme::{SCHEMES, Scheme};
 
@@ -31,8 +35,9 @@ use crate::volume::{Volume, VolumeConfig};
 use data::Setup;
 pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
+pub use log::{Begin, LogStatus};
 pub use metrics::{MemberMetrics, Metrics};
-pub use notes::{Event, Notes};
+pub use notes::{Event, Happened, Notes};
 pub use why::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict, WhyReport};
 
 pub use crate::ring::{
@@ -77,6 +82,37 @@ impl Default for HostConfig {
     }
 }
 
+impl HostConfig {
+    /// How the engine of each of so many arrays works.
+    fn engine_of(&self, groups: usize, log: bool) -> Config {
+        if !log {
+            return self.engine;
+        }
+        // What one array takes is shared among the groups, as far as that makes sense.
+        let Config { jobs, background_jobs, scratch_blocks, .. } = self.engine;
+        let share = Config {
+            jobs: (jobs / groups as u16).max(4 * background_jobs),
+            scratch_blocks: (scratch_blocks / groups as u32).max(2048),
+            ..self.engine
+        };
+        LogArray::engine_config(&self.log_config(), share)
+    }
+
+    /// How a log volume behaves.
+    fn log_config(&self) -> raidlog::Config {
+        raidlog::Config { tags: self.engine.tags, ..raidlog::Config::default() }
+    }
+}
+
+/// An array that has been assembled.
+#[derive(Debug)]
+pub struct Group {
+    /// What the metadata says.
+    pub assembled: Assembled,
+    /// The devices of its members, by slot, and then of its spares, in the record's order.
+    pub devices: Vec<Option<Device>>,
+}
+
 /// Starts arrays. See the [module](self).
 #[derive(Debug)]
 pub struct Host;
@@ -96,24 +132,68 @@ impl Host {
         assembled: Assembled,
         devices: Vec<Option<Device>>,
     ) -> io::Result<(Volume, HostHandle)> {
-        let record = &assembled.record;
-        let geometry = record.geometry;
-        assert_eq!(
-            devices.len(),
-            record.slots.len() + record.spares.len(),
-            "a device or a gap for each member and spare"
-        );
-        let name = record.name.clone();
-        let (volume, submissions) = Volume::try_channel(VolumeConfig {
-            name: name.clone(),
+        let geometry = assembled.record.geometry;
+        let shape = VolumeConfig {
+            name: assembled.record.name.clone(),
             blocks: geometry.capacity(),
             chunk_blocks: geometry.chunk(),
             stripe_blocks: geometry.stripe_blocks(),
+            discard_blocks: geometry.stripe_blocks(),
             max_request_blocks: config.max_request_blocks,
             tags: config.engine.tags,
-        })?;
-        let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), paths(&devices)));
-        let setup = Setup { config, assembled, devices, submissions, shared: Arc::clone(&shared) };
+        };
+        Self::run(config, vec![Group { assembled, devices }], None, shape)
+    }
+
+    /// Starts a log volume above the arrays of its groups, in order, whose devices get their numbers
+    /// one group after the other. Requests can be submitted at once; they wait while the volume is
+    /// found. If there is none, they fail, and [`HostHandle::lost`] tells why.
+    ///
+    /// # Errors
+    /// If the kernel refuses a thread, an io_uring or memory.
+    ///
+    /// # Panics
+    /// If the arrays are not those of one volume's groups, or there is not one entry of devices for each
+    /// member and spare of a group.
+    pub fn spawn_log(
+        config: HostConfig,
+        groups: Vec<Group>,
+        begin: Begin,
+    ) -> io::Result<(Volume, HostHandle)> {
+        let parts = groups.iter().map(|group| group.assembled.record.volume);
+        let part = parts.clone().next().flatten().expect("a group of a volume");
+        let expected = (0..part.groups).map(|group| Some(VolumePart { group, ..part }));
+        assert!(parts.eq(expected), "all groups of one volume, in order");
+        let shape = VolumeConfig {
+            name: groups[0].assembled.record.name.clone(),
+            blocks: part.blocks,
+            chunk_blocks: 1,
+            // Writes of any size go to the log alike; the largest take least.
+            stripe_blocks: config.max_request_blocks,
+            discard_blocks: 1,
+            max_request_blocks: config.max_request_blocks,
+            tags: config.engine.tags,
+        };
+        Self::run(config, groups, Some(begin), shape)
+    }
+
+    fn run(
+        config: HostConfig,
+        groups: Vec<Group>,
+        begin: Option<Begin>,
+        shape: VolumeConfig,
+    ) -> io::Result<(Volume, HostHandle)> {
+        for Group { assembled, devices } in &groups {
+            assert_eq!(
+                devices.len(),
+                assembled.record.slots.len() + assembled.record.spares.len(),
+                "a device or a gap for each member and spare"
+            );
+        }
+        let (name, count) = (shape.name.clone(), groups.len());
+        let (volume, submissions) = Volume::try_channel(shape)?;
+        let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), paths(&groups)));
+        let setup = Setup { config, groups, begin, submissions, shared: Arc::clone(&shared) };
         let (ready, started) = sync_channel(1);
         std::thread::Builder::new()
             .name(format!("array {name}"))
@@ -121,14 +201,15 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let handle = HostHandle { client: Arc::new(Client { shared }) };
+        let handle =
+            HostHandle { client: Arc::new(Client { shared, groups: count }), group: machine::ONLY };
         Ok((volume, handle))
     }
 }
 
 /// What the devices are called, by their numbers.
-fn paths(devices: &[Option<Device>]) -> impl Iterator<Item = (DeviceId, PathBuf)> {
-    let numbered = (0u32..).map(DeviceId).zip(devices);
+fn paths(groups: &[Group]) -> impl Iterator<Item = (DeviceId, PathBuf)> {
+    let numbered = (0u32..).map(DeviceId).zip(groups.iter().flat_map(|group| &group.devices));
     numbered.filter_map(|(id, device)| Some((id, device.as_ref()?.path().to_path_buf())))
 }
 

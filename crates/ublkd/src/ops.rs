@@ -11,9 +11,19 @@ use det::Instant;
 use flashsim::real::Ended;
 use raidcore::engine::{IoError, IoId};
 use raidcore::units::Mem;
+use raidlog::GroupId;
 
 use crate::arena::PieceId;
 use crate::ring::{MemberIndex, Members};
+
+/// Names an I/O of the array, or of one of the arrays below a log volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct IoName {
+    /// Whose; the first where there is only one.
+    pub(crate) group: GroupId,
+    /// What its engine calls it.
+    pub(crate) id: IoId,
+}
 
 /// What an op does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +47,7 @@ pub(crate) enum OpKind {
 pub(crate) struct Op {
     generation: u32,
     state: State,
-    pub(crate) io: IoId,
+    pub(crate) io: IoName,
     pub(crate) member: MemberIndex,
     pub(crate) kind: OpKind,
     /// The memory of a read or write.
@@ -176,7 +186,7 @@ impl Ops {
     /// A new op. Its lists are empty.
     pub(crate) fn add(
         &mut self,
-        io: IoId,
+        io: IoName,
         member: MemberIndex,
         kind: OpKind,
         began: Instant,
@@ -304,7 +314,8 @@ mod tests {
     const BEGUN: Instant = Instant(100);
 
     fn op(ops: &mut Ops, kind: OpKind, bytes: usize) -> OpId {
-        let id = ops.add(IoId(1), MemberIndex(0), kind, BEGUN);
+        let io = IoName { group: GroupId(0), id: IoId(1) };
+        let id = ops.add(io, MemberIndex(0), kind, BEGUN);
         ops.get(id).bytes = bytes;
         id
     }

@@ -22,12 +22,12 @@ use std::time::Duration;
 use det::Instant;
 use flashsim::real::Ended;
 use io_uring::{cqueue, opcode, squeue, types};
-use raidcore::engine::{IoError, IoId};
+use raidcore::engine::IoError;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::members::Device;
-use crate::ops::{Model, Next, OpId, OpKind, Ops};
+use crate::ops::{IoName, Model, Next, OpId, OpKind, Ops};
 use crate::resident::Command;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
@@ -106,7 +106,7 @@ pub(crate) struct Ring {
     /// Scratch space.
     modelled: Vec<Ended>,
     /// What the engine has not been told.
-    done: VecDeque<(IoId, Result<(), IoError>)>,
+    done: VecDeque<(IoName, Result<(), IoError>)>,
     /// What residents have not been told.
     completed: VecDeque<Completed>,
     silence: Silence,
@@ -205,7 +205,7 @@ impl Ring {
         &mut self,
         now: Instant,
         arena: &mut Arena,
-        io: (IoId, DeviceId),
+        io: (IoName, DeviceId),
         to: Mem,
         range: (Pba, u32),
     ) {
@@ -222,7 +222,7 @@ impl Ring {
         &mut self,
         now: Instant,
         arena: &mut Arena,
-        io: (IoId, DeviceId),
+        io: (IoName, DeviceId),
         from: Source,
         durable: bool,
         range: (Pba, u32),
@@ -246,7 +246,7 @@ impl Ring {
         &mut self,
         now: Instant,
         arena: &mut Arena,
-        io: (IoId, DeviceId),
+        io: (IoName, DeviceId),
         (pages, page_blocks): (PieceId, u32),
         at: Pba,
         payload: impl FnOnce(&mut dyn FnMut(Mem, u32)),
@@ -275,7 +275,7 @@ impl Ring {
     }
 
     /// Begins a flush.
-    pub(crate) fn flush(&mut self, now: Instant, arena: &Arena, io: (IoId, DeviceId)) {
+    pub(crate) fn flush(&mut self, now: Instant, arena: &Arena, io: (IoName, DeviceId)) {
         let Some(id) = self.begin(now, io, OpKind::Flush, (Pba(0), 0)) else {
             return;
         };
@@ -287,7 +287,7 @@ impl Ring {
         &mut self,
         now: Instant,
         arena: &Arena,
-        io: (IoId, DeviceId),
+        io: (IoName, DeviceId),
         range: (Pba, u32),
     ) {
         let member = self.find(io.1).and_then(|index| self.members[usize::from(index.0)].as_ref());
@@ -314,7 +314,7 @@ impl Ring {
     }
 
     /// An I/O that has ended; every I/O that was begun comes out here once.
-    pub(crate) fn next_done(&mut self) -> Option<(IoId, Result<(), IoError>)> {
+    pub(crate) fn next_done(&mut self) -> Option<(IoName, Result<(), IoError>)> {
         self.done.pop_front()
     }
 
@@ -393,7 +393,7 @@ impl Ring {
     fn begin(
         &mut self,
         now: Instant,
-        (io, device): (IoId, DeviceId),
+        (io, device): (IoName, DeviceId),
         kind: OpKind,
         (at, blocks): (Pba, u32),
     ) -> Option<OpId> {

@@ -39,6 +39,8 @@ pub struct VolumeConfig {
     pub chunk_blocks: u32,
     /// Blocks of data in a stripe: aligned writes of this size are the cheapest.
     pub stripe_blocks: u32,
+    /// Aligned discards and write-zeroes of this size change a map and nothing else.
+    pub discard_blocks: u32,
     /// The most blocks that a read or write moves: the size of a buffer.
     pub max_request_blocks: u32,
     /// How many buffers there are: the most requests in flight.
@@ -140,6 +142,12 @@ impl Volume {
     #[must_use]
     pub fn stripe_blocks(&self) -> u32 {
         self.shared().config.stripe_blocks
+    }
+
+    /// Blocks whose aligned discards and write-zeroes change a map and nothing else.
+    #[must_use]
+    pub fn discard_blocks(&self) -> u32 {
+        self.shared().config.discard_blocks
     }
 
     /// The most blocks that a read or write moves.

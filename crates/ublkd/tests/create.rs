@@ -75,12 +75,13 @@ fn every_level_and_consistency_is_found_again_as_it_was_created() {
             let created = create(&config).expect("it is created");
             assert_eq!((created.needs_resync, created.notes.len()), (false, 0));
             let attached = strictly(&paths).expect("it is attached");
-            let assembled = attached.assembled;
+            let assembled = &attached.groups[0].assembled;
             assert_eq!(assembled.record, created.record);
             assert_eq!(assembled.warnings, []);
             assert!(assembled.was_clean && assembled.replay.is_empty());
             assert_eq!((assembled.bitmap.count(), assembled.zero_map.count()), (0, 0));
-            let found: Vec<_> = attached.devices.iter().flatten().map(Device::path).collect();
+            let found: Vec<_> =
+                attached.groups[0].devices.iter().flatten().map(Device::path).collect();
             assert_eq!(found, paths);
         }
     }
@@ -264,8 +265,8 @@ fn a_stale_member_is_left_out() {
     assert!(error.contains("/m2: it missed changes (event 1, the array is at 9)"), "{error}");
     let degraded = AssembleOptions { degraded: true, ..AssembleOptions::default() };
     let attached = attach(&paths, degraded).expect("it is attached without the stale one");
-    assert!(attached.devices[2].is_none());
-    assert_eq!(attached.assembled.stale, [2]);
+    assert!(attached.groups[0].devices[2].is_none());
+    assert_eq!(attached.groups[0].assembled.stale, [2]);
     let open = Device::open(&paths[2], OpenOptions::default());
     open.expect("what is left out is closed");
 }
@@ -277,7 +278,7 @@ fn superblocks_are_believed_by_quorum() {
     overwrite(&paths[0], superblock(0) + 100, &[0xff; 8]);
     overwrite(&paths[0], superblock(3), &[0; BLOCK_BYTES]);
     let attached = strictly(&paths).expect("two copies are a quorum");
-    assert_eq!(attached.assembled.record, created.record);
+    assert_eq!(attached.groups[0].assembled.record, created.record);
     drop(attached);
     assert_eq!(examine(&paths[0]).expect("a file").intact_copies, 2);
     overwrite(&paths[0], superblock(1) + 4000, &[1]);
@@ -311,7 +312,7 @@ fn a_truncated_member_is_refused_whatever_is_left_of_it() {
 fn unknown_features_are_refused() {
     let (_dir, paths) = files(&[32; 3]);
     create(&raid5(&paths)).expect("it is created");
-    rewrite(&paths[0], |record| record.features.incompatible = 4);
+    rewrite(&paths[0], |record| record.features.incompatible = 1 << 40);
     let error = strictly(&paths).expect_err("it is of a later release").to_string();
     assert!(error.contains("/m0") && error.contains("use a later release"), "{error}");
 }
@@ -327,8 +328,8 @@ fn a_failed_member_is_not_taken_back() {
         });
     }
     let attached = strictly(&paths).expect("one failed member is within the redundancy");
-    assert!(attached.devices[2].is_none());
-    let warning = attached.assembled.warnings.first().map(ToString::to_string);
+    assert!(attached.groups[0].devices[2].is_none());
+    let warning = attached.groups[0].assembled.warnings.first().map(ToString::to_string);
     assert!(warning.is_some_and(|warning| warning.contains("gone on without it")));
 }
 
@@ -363,7 +364,7 @@ fn a_staging_log_has_what_is_asked_for() {
         let mut config = raid5(&paths);
         (config.staging, config.member_blocks) = (Some(size), member_blocks);
         let created = create(&config)?;
-        assert_eq!(strictly(&paths).expect("it is attached").assembled.record, created.record);
+        assert_eq!(strictly(&paths).expect("it is attached").record().clone(), created.record);
         Ok::<u64, CreateError>(created.record.areas.staging().1)
     };
     assert_eq!(blocks(StagingSize::Blocks(100), None).ok(), Some(100));

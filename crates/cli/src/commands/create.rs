@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use raidcore::geometry::Level;
 use raidcore::units::BLOCK_BYTES;
+use raidlog::Layout;
 use serde_json::json;
 use ublkd::control::{Facts, Refusal};
-use ublkd::create::{CreateConfig, CreateError, Created};
+use ublkd::create::{CreateConfig, CreateError, LogConfig, create_log};
 use ublkd::flash::Named;
 
 use crate::args::{CreateArgs, StagingArg, staging_places};
@@ -15,32 +17,59 @@ use crate::output::Output;
 use crate::size::Size;
 
 pub(crate) fn create(args: &CreateArgs, output: Output) -> Result<ExitCode> {
-    let created = ublkd::create::create(&config(args)?).map_err(refusal)?;
-    let facts = Facts::of(&created.record);
-    let notes: Vec<String> = created.notes.iter().map(ToString::to_string).collect();
-    let value = json!({
-        "array": facts,
-        "needs_resync": created.needs_resync,
-        "notes": notes,
-    });
-    output.result(&value, || text(args, &created, &facts, &notes));
+    let (facts, needs_resync, notes) = match (args.layout, args.level) {
+        (Some(layout), _) => {
+            let created = create_log(&log_config(args, layout)?).map_err(refusal)?;
+            (Facts::of_all(&created.records), created.needs_resync, created.notes)
+        }
+        (None, Some(level)) => {
+            let created = ublkd::create::create(&config(args, level.into())?).map_err(refusal)?;
+            (Facts::of(&created.record), created.needs_resync, created.notes)
+        }
+        (None, None) => bail!("give --level or --layout"),
+    };
+    let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    let value = json!({ "array": facts, "needs_resync": needs_resync, "notes": notes });
+    output.result(&value, || text(args, &facts, &notes));
     Ok(ExitCode::SUCCESS)
 }
 
-fn config(args: &CreateArgs) -> Result<CreateConfig> {
+fn log_config(args: &CreateArgs, layout: Layout) -> Result<LogConfig> {
+    let Size(segment) = args.segment;
+    if !segment.is_multiple_of(BLOCK_BYTES as u64) || segment == 0 {
+        bail!("a segment must be a multiple of 4K, not {segment} bytes");
+    }
+    let new = LogConfig::new(&args.name, layout, args.members.clone());
+    Ok(LogConfig {
+        chunk: chunk(args)?,
+        consistency: args.consistency.map_or(new.consistency, Into::into),
+        segment: u32::try_from(args.segment.blocks()).unwrap_or(u32::MAX),
+        spare: args.over_provisioning,
+        member_blocks: args.member_size.map(Size::blocks),
+        file_blocks: args.file_size.map(Size::blocks),
+        force: args.force,
+        preallocate: args.preallocate,
+        ..new
+    })
+}
+
+/// The chunk in blocks.
+fn chunk(args: &CreateArgs) -> Result<u32> {
     let Size(chunk) = args.chunk;
     let block = BLOCK_BYTES as u64;
     let blocks = chunk / block;
     if !chunk.is_multiple_of(block) || !blocks.is_power_of_two() || blocks > 256 {
         bail!("the chunk must be a power of two from 4K to 1M, not {chunk} bytes");
     }
+    Ok(blocks as u32)
+}
+
+fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
     let (staging, staging_devices) = staging_places(&args.staging).map_err(anyhow::Error::msg)?;
+    let new = CreateConfig::new(&args.name, level, args.members.clone());
     Ok(CreateConfig {
-        name: args.name.clone(),
-        level: args.level.into(),
-        chunk: blocks as u32,
-        paths: args.members.clone(),
-        consistency: args.consistency.into(),
+        chunk: chunk(args)?,
+        consistency: args.consistency.map_or(new.consistency, Into::into),
         staging,
         staging_devices,
         policy: args.policy,
@@ -48,6 +77,7 @@ fn config(args: &CreateArgs) -> Result<CreateConfig> {
         file_blocks: args.file_size.map(Size::blocks),
         force: args.force,
         preallocate: args.preallocate,
+        ..new
     })
 }
 
@@ -58,18 +88,22 @@ fn refusal(error: CreateError) -> Refusal {
         CreateError::Open(_) | CreateError::Unreadable { .. } => "device",
         CreateError::Missing { .. } => "missing",
         CreateError::Duplicate { .. } => "duplicate",
-        CreateError::Layout(_) | CreateError::Staging(_) => "bad-shape",
+        CreateError::Layout(_)
+        | CreateError::Staging(_)
+        | CreateError::Members { .. }
+        | CreateError::Volume(_) => "bad-shape",
         CreateError::Policy(_) => "no-staging",
         CreateError::Occupied { .. } => "occupied",
-        CreateError::Io { .. } | CreateError::Random(_) => "io",
+        CreateError::Io { .. } | CreateError::Random(_) | CreateError::Unfinished(_) => "io",
     };
     let hint = if let CreateError::Policy(error) = &error { Some(error.hint()) } else { None };
     Refusal { code: code.to_owned(), message: error.to_string(), hint }
 }
 
-fn text(args: &CreateArgs, created: &Created, facts: &Facts, notes: &[String]) -> String {
+fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
     let mut lines: Vec<String> = notes.iter().map(|note| format!("note: {note}")).collect();
-    let members = created.record.geometry.members();
+    let members = facts.member_count;
+    let of_each = if facts.groups > 1 { " of each group" } else { "" };
     lines.push(format!(
         "created {}: {} of {members} members, {} usable, {}",
         facts.name,
@@ -77,8 +111,8 @@ fn text(args: &CreateArgs, created: &Created, facts: &Facts, notes: &[String]) -
         Size(facts.capacity_bytes),
         match facts.redundancy {
             0 => "without redundancy".to_owned(),
-            1 => "one member may fail".to_owned(),
-            n => format!("{n} members may fail"),
+            1 => format!("one member{of_each} may fail"),
+            n => format!("{n} members{of_each} may fail"),
         }
     ));
     if facts.staging_bytes > 0 {

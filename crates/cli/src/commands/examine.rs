@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Superblock};
+use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Superblock, VolumePart};
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
 use steering::scheme::Scheme;
@@ -70,6 +70,15 @@ fn value(examined: &Examined) -> Value {
             });
             let spares = record.spares.iter().map(ToString::to_string);
             value["array"] = json!(Facts::of(record));
+            if let Some(part) = &record.volume {
+                value["log_volume"] = json!({
+                    "uuid": part.volume.to_string(),
+                    "group": part.group,
+                    "groups": part.groups,
+                    "capacity_bytes": part.blocks * BLOCK_BYTES as u64,
+                    "segment_bytes": u64::from(part.segment) * BLOCK_BYTES as u64,
+                });
+            }
             value["device"] = superblock.device.to_string().into();
             value["role"] = role(superblock).into();
             value["clean"] = record.clean.into();
@@ -113,6 +122,7 @@ fn text(examined: &Examined) -> String {
             Size(facts.chunk_bytes),
             Size(facts.capacity_bytes)
         ),
+        format!("  log volume   {}", log_volume(record)),
         format!("  data area    {}", data_area(record)),
         format!("  consistency  {}", facts.consistency),
         format!("  staging log  {}", staging(&facts)),
@@ -128,6 +138,14 @@ fn text(examined: &Examined) -> String {
     }
     lines.extend(record.spares.iter().map(|spare| format!("  spare        {spare}")));
     lines.join("\n")
+}
+
+fn log_volume(record: &ArrayRecord) -> String {
+    let Some(part) = record.volume else { return "none: an array of its own".to_owned() };
+    let VolumePart { volume, group, groups, segment, blocks } = part;
+    let bytes = |blocks: u64| Size(blocks * BLOCK_BYTES as u64);
+    let (segment, usable) = (bytes(segment.into()), bytes(blocks));
+    format!("group {group} of {groups} of {volume}: {usable} usable, segments of {segment}")
 }
 
 /// In KiB, which other programs can be told.

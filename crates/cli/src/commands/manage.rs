@@ -21,10 +21,10 @@ pub(crate) fn stop(name: &str, run_dir: &Path, output: Output) -> Result<ExitCod
 
 pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
     match action {
-        DiskAction::Add { name, path, force } => {
+        DiskAction::Add { name, path, group, force } => {
             let done = format!("{} was added to {name}", path.display());
             let path = absolute(path)?;
-            ask(&name, run_dir, &Request::DiskAdd { path, force }, output, &done)
+            ask(&name, run_dir, &Request::DiskAdd { path, group, force }, output, &done)
         }
         DiskAction::Fail { name, disk } => {
             let done = format!("member {disk} of {name} is out of service");
@@ -98,7 +98,8 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
             }
             let done = format!("{name} is being rebuilt onto {}", path.display());
             let path = absolute(path)?;
-            ask_and_wait(&name, run_dir, &Request::DiskAdd { path, force }, output, &done, wait)
+            let request = Request::DiskAdd { path, group: None, force };
+            ask_and_wait(&name, run_dir, &request, output, &done, wait)
         }
         RebuildAction::Status(watch) => show_work(&watch.name, run_dir, output, watch.wait),
         RebuildAction::Pause { name } => {
@@ -193,9 +194,9 @@ fn absolute(path: PathBuf) -> Result<PathBuf> {
     Named::absolute(&path).with_context(|| path.display().to_string())
 }
 
-/// A member's number as it is, a path as an absolute one.
+/// A member's number, or its group's and its own, as it is; a path as an absolute one.
 fn named(disk: String) -> String {
-    if disk.parse::<u8>().is_ok() {
+    if disk.splitn(2, '.').all(|number| number.parse::<u8>().is_ok()) {
         return disk;
     }
     let path = Named::absolute(Path::new(&disk));

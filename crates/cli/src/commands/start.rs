@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use raidcore::meta::{AssembleError, AssembleOptions};
+use raidlog::RecoveryError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -19,8 +20,8 @@ use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
-use ublkd::control::{Client, Launch, Refusal, Request};
-use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, run};
+use ublkd::control::{Client, Launch, Refusal, Request, disk_name};
+use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, PolicyError, Ready, run};
 use ublkd::host::HostConfig;
 use ublkd::members::OpenError;
 use ublkd::thread::become_io_flusher;
@@ -224,7 +225,9 @@ fn log_name(members: &[PathBuf], name: Option<&str>) -> String {
 fn refusal(error: DaemonError) -> Refusal {
     let code = match &error {
         DaemonError::Attach(_) => "attach",
-        DaemonError::Policy(_) => "no-staging",
+        DaemonError::Policy(PolicyError::NoStagingLog(_)) => "no-staging",
+        DaemonError::Policy(PolicyError::LogVolume) => "log-volume",
+        DaemonError::Lost(_) => "no-volume",
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
         DaemonError::Metrics { .. } => "metrics",
@@ -238,7 +241,11 @@ fn refusal(error: DaemonError) -> Refusal {
 
 /// What to do about members that are not there, or a policy that can't be followed.
 fn hint(error: &DaemonError) -> Option<String> {
-    if let DaemonError::Policy(error) = error {
+    if let DaemonError::Lost(RecoveryError::NoVolume) = error {
+        let hint = "if it was being created when that was cut short, create it again (--force)";
+        return Some(hint.to_owned());
+    }
+    if let DaemonError::Policy(PolicyError::NoStagingLog(error)) = error {
         return Some(error.hint());
     }
     let DaemonError::Attach(error) = error else { return None };
@@ -259,13 +266,14 @@ fn hint(error: &DaemonError) -> Option<String> {
 
 fn text(ready: &Ready) -> String {
     let warnings = ready.warnings.iter().map(|warning| format!("warning: {warning}"));
-    let missing = ready.missing.iter().map(|Missing { member, stages, device, since }| {
+    let missing = ready.missing.iter().map(|Missing { member, group, stages, device, since }| {
         let what = if *stages { "staging device" } else { "member" };
         let since = match since {
             Some(since) => format!("out of service for {}", ago(*since)),
             None => "there when the array ran last, and out of service from now on".to_owned(),
         };
-        format!("warning: started without {what} {member} (device {device}), {since}")
+        let disk = disk_name(*group, *member);
+        format!("warning: started without {what} {disk} (device {device}), {since}")
     });
     let recovered = ready.recovered.iter().map(|recovered| format!("note: {recovered}"));
     let plain = ready.policy.is_empty() || ready.policy == SCHEMES[0].name;

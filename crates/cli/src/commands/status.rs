@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use ublkd::control::{
-    ArrayReport, Client, Facts, Health, MemberReport, MemberState, PassReport, ScrubReport,
-    StagingReport, running,
+    ArrayReport, Client, Facts, GroupReport, Health, LogReport, MemberReport, MemberState,
+    PassReport, ScrubReport, StagingReport, disk_name, running,
 };
 use ublkd::host::FlashReport;
 
@@ -88,6 +88,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
             report.policy
         ));
     }
+    lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
     lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
     lines.push(String::new());
@@ -108,6 +109,47 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push("\nAll is well.".to_owned());
     }
     lines.join("\n")
+}
+
+/// A log volume, for people.
+fn logged(log: &LogReport) -> Vec<String> {
+    let used = 100.0 * log.used_bytes as f64 / log.room_bytes.max(1) as f64;
+    let (used_bytes, room) = (Size(log.used_bytes), Size(log.room_bytes));
+    let amplified = match log.write_amplification {
+        None => "nothing was written since the start".to_owned(),
+        Some(factor) => format!(
+            "{} written by users, {factor:.2} times that to the log ({} moved, {} padding, {} of \
+             checkpoints)",
+            Size(log.written_bytes),
+            Size(log.moved_bytes),
+            Size(log.padding_bytes),
+            Size(log.stored_bytes)
+        ),
+    };
+    let mut lines = vec![
+        format!("   log: {used_bytes} of {room} in use ({used:.0} %); {amplified}"),
+        format!(
+            "        {} segments of {} cleaned, {} checkpoints, writes waited {} times for room{}",
+            log.cleaned,
+            Size(log.segment_bytes),
+            log.checkpoints,
+            log.stalls,
+            if log.stalled { ", and do so now" } else { "" }
+        ),
+    ];
+    for (number, group) in (0u8..).zip(&log.groups) {
+        let place = match (log.groups.len(), log.front == number) {
+            (1, _) => "",
+            (_, true) => "front, ",
+            (_, false) => "back, ",
+        };
+        let cleaning = if log.cleaning.contains(&number) { "is being cleaned, " } else { "" };
+        let GroupReport { free, freeing, segments, .. } = group;
+        lines.push(format!(
+            " group: {number}: {place}{cleaning}{free} of {segments} segments free, {freeing} soon"
+        ));
+    }
+    lines
 }
 
 /// A staging log, for people.
@@ -135,7 +177,11 @@ pub(crate) fn staged(log: &StagingReport) -> String {
 
 /// Work in the background, for people.
 pub(crate) fn work(pass: &PassReport) -> String {
-    let of = pass.member.map(|member| format!(" of member {member}")).unwrap_or_default();
+    let of = match (pass.member, pass.group) {
+        (Some(member), group) => format!(" of member {}", disk_name(group, member)),
+        (None, Some(group)) => format!(" of group {group}"),
+        (None, None) => String::new(),
+    };
     let percent = (pass.done_bytes * 100).checked_div(pass.total_bytes).unwrap_or(100);
     let left = match pass.left_ms {
         Some(ms) => format!("{} left", duration(ms.div_ceil(1000))),
@@ -172,7 +218,8 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
     };
     let path = shown(member.path.as_deref());
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
-    format!("  {what} {:<3} {state:<10} {path}{errors}", member.member)
+    let disk = disk_name(member.group, member.member);
+    format!("  {what} {disk:<3} {state:<10} {path}{errors}")
 }
 
 /// A modelled SSD, for people.

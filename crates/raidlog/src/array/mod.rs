@@ -31,7 +31,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use det::Instant;
-use raidcore::engine::{self, Command, CommandError, Engine, IoError, Op, Request, RequestError};
+use raidcore::engine::{
+    self, Command, CommandError, Engine, IoError, JobId, Op, Request, RequestError,
+};
+use raidcore::plan::Found;
 use raidcore::units::{Lba, Mem, Tag};
 
 pub use api::*;
@@ -211,6 +214,14 @@ impl LogArray {
     #[must_use]
     pub fn array(&self, group: GroupId) -> &Engine {
         &self.arrays[group.index()].engine
+    }
+
+    /// Tells a group's array what a step of its arithmetic has found, as [`Engine::found`].
+    ///
+    /// # Panics
+    /// If there is no such group.
+    pub fn found(&mut self, group: GroupId, job: JobId, found: Found) {
+        self.arrays[group.index()].engine.found(job, found);
     }
 
     /// How many groups there are.

@@ -29,6 +29,15 @@ pub struct Config {
     pub patience: Duration,
 }
 
+impl Config {
+    /// How many buffers of one segment each a volume with so many groups has in all: the host provides
+    /// them.
+    #[must_use]
+    pub fn buffers_in_all(&self, groups: usize) -> u16 {
+        self.buffers.max(2) + super::COLD_BUFFERS * groups as u16
+    }
+}
+
 impl Default for Config {
     /// A checkpoint for each 4 GiB written; a second in memory.
     fn default() -> Self {

@@ -176,7 +176,8 @@ impl Volume {
         let hot = Stream::new(streams[HOT].0, buffers(config.buffers.max(2)), sequence);
         let cold = streams[1..].iter();
         let cold: Vec<_> = cold.map(|&(at, _)| Stream::new(at, buffers(COLD_BUFFERS), 0)).collect();
-        let buffers = usize::from(first);
+        let buffers = usize::from(config.buffers_in_all(groups));
+        debug_assert_eq!(buffers, usize::from(first));
         let batches = buffers * (shape.segment_blocks() / shape.unit()) as usize;
         let tags = usize::from(config.tags);
         let ops = tags * request::READS

@@ -11,10 +11,13 @@
 //!   anything else of it is read.
 
 mod client;
+mod disks;
+mod log;
 mod report;
 mod server;
 mod service;
 mod staging;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -22,15 +25,15 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
-pub use report::level_name;
-pub(crate) use report::recovered;
+pub use log::{GroupReport, LogReport};
 pub use report::{
     ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
-    ScrubReport, SpareReport, Task,
+    ScrubReport, SpareReport, Task, disk_name, level_name,
 };
 pub use server::{BindError, Server};
 pub use service::{Service, Stopper};
 pub use staging::{NoStagingLog, StagingReport};
+pub(crate) use words::recovered;
 
 /// The protocol's version.
 pub const VERSION: u32 = 1;
@@ -48,7 +51,7 @@ pub fn socket_path(run_dir: &Path, name: &str) -> PathBuf {
 }
 
 /// What can be asked of a running array. A disk is a member's number, or the path of a member or
-/// spare.
+/// spare. In a log volume of several groups a member is GROUP.MEMBER.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
@@ -60,6 +63,10 @@ pub enum Request {
     DiskAdd {
         /// The device, as an absolute path.
         path: PathBuf,
+        /// To which group of a log volume; if not given, to one that misses a member, else to one that
+        /// has fewest spares.
+        #[serde(default)]
+        group: Option<u8>,
         /// Overwrite what it carries.
         #[serde(default)]
         force: bool,

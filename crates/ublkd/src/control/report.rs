@@ -3,13 +3,14 @@
 
 use std::path::PathBuf;
 
-use raidcore::engine::{ArrayHealth, IoError, Note, PassEnd, PassKind, Status};
+use raidcore::engine::{ArrayHealth, PassKind, Status};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
-use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
+use raidcore::units::{BLOCK_BYTES, DeviceId};
+use raidlog::Layout;
 use serde::{Deserialize, Serialize};
 
-use super::StagingReport;
+use super::{LogReport, StagingReport};
 use crate::host::FlashReport;
 
 /// What does not change while an array runs.
@@ -19,8 +20,14 @@ pub struct Facts {
     pub name: String,
     /// Its identity.
     pub uuid: String,
-    /// "raid5" and the like.
+    /// "raid5" and the like; of a log volume its layout, like "swan5:3x4" or "log-raid5".
     pub level: String,
+    /// How many groups a log volume has; 0 if it is none.
+    #[serde(default)]
+    pub groups: usize,
+    /// If this is one group of a log volume of several, which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// A chunk.
     pub chunk_bytes: u64,
     /// How many members it has.
@@ -32,7 +39,7 @@ pub struct Facts {
     pub member_bytes: u64,
     /// Where user data and redundancy begin on each member; what is before is metadata.
     pub data_offset_bytes: u64,
-    /// How many members may be missing.
+    /// How many members may be missing, of each group.
     pub redundancy: usize,
     /// "journal", "bitmap" or "resync".
     pub consistency: String,
@@ -63,6 +70,8 @@ impl Facts {
             name: record.name.clone(),
             uuid: record.array.to_string(),
             level: level_name(record.geometry.level()).to_owned(),
+            groups: 0,
+            group: None,
             chunk_bytes: bytes(record.geometry.chunk().into()),
             member_count: record.geometry.members(),
             capacity_bytes: bytes(record.geometry.capacity()),
@@ -77,17 +86,55 @@ impl Facts {
         }
     }
 
+    /// What the records of a log volume's groups say, or that of an array.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn of_all(records: &[ArrayRecord]) -> Self {
+        let first = Self::of(&records[0]);
+        let Some(part) = &records[0].volume else { return first };
+        let geometry = &records[0].geometry;
+        let layout = Layout {
+            level: geometry.level(),
+            groups: part.groups,
+            members: (part.groups > 1).then_some(geometry.members() as u8),
+        };
+        Self {
+            uuid: part.volume.to_string(),
+            level: layout.to_string(),
+            groups: part.groups.into(),
+            member_count: records.iter().map(|record| record.geometry.members()).sum(),
+            capacity_bytes: part.blocks * BLOCK_BYTES as u64,
+            ..first
+        }
+    }
+
+    /// What the record of a group says, of as many as these.
+    pub(crate) fn of_group(record: &ArrayRecord) -> Self {
+        let several = record.volume.filter(|part| part.groups > 1);
+        Self { group: several.map(|part| part.group), ..Self::of(record) }
+    }
+
     /// What is in a place, for people.
     #[must_use]
     pub fn place(&self, number: u8) -> String {
-        place(number, self.member_count)
+        let is_member = usize::from(number) < self.member_count;
+        let what = if is_member { "member" } else { "staging device" };
+        format!("{what} {}", self.disk(number))
+    }
+
+    /// What the disk in a place is called in commands.
+    #[must_use]
+    pub fn disk(&self, number: u8) -> String {
+        disk_name(self.group, number)
     }
 }
 
-/// What is in a place of an array with so many members, for people.
-fn place(number: u8, members: usize) -> String {
-    let what = if usize::from(number) < members { "member" } else { "staging device" };
-    format!("{what} {number}")
+/// What a disk is called: its number, after that of its group where there are several.
+#[must_use]
+pub fn disk_name(group: Option<u8>, number: u8) -> String {
+    group.map_or_else(|| number.to_string(), |group| format!("{group}.{number}"))
 }
 
 /// An array's state.
@@ -125,6 +172,9 @@ pub struct ArrayReport {
     /// Reads that took so long that another way was tried, too, and those that it had first.
     #[serde(default)]
     pub hedged: (u64, u64),
+    /// The log volume, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogReport>,
     /// The staging log, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingReport>,
@@ -164,6 +214,9 @@ pub struct Problem {
 pub struct MemberReport {
     /// Its number.
     pub member: u8,
+    /// Its group, if it is one of a log volume of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// Its device, if it has one.
     pub path: Option<PathBuf>,
     /// Its device's identity.
@@ -222,6 +275,9 @@ pub struct PassReport {
     pub task: Task,
     /// Which member is rebuilt.
     pub member: Option<u8>,
+    /// Of which group of a log volume, if it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// Bytes of each member that are done.
     pub done_bytes: u64,
     /// Bytes of each member in all.
@@ -275,18 +331,17 @@ pub struct EventReport {
 }
 
 impl ArrayReport {
-    /// Puts together what the engine says and what it does not know.
+    /// Puts together what the engine says and what it does not know, but for fronts and events.
     pub(super) fn new(
         facts: &Facts,
         status: &Status,
         (flash, policy): (&[(DeviceId, FlashReport)], &str),
         path: impl Fn(DeviceId) -> Option<PathBuf>,
-        fronts: Vec<Front>,
-        events: Vec<EventReport>,
     ) -> Self {
         let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
         let members = status.members.iter().map(|m| MemberReport {
             member: m.member.0,
+            group: facts.group,
             path: m.device.and_then(&path),
             uuid: m.uuid.to_string(),
             state: match m.state {
@@ -311,7 +366,7 @@ impl ArrayReport {
             problems: Vec::new(),
             members: members.collect(),
             spares: status.spares.iter().map(spare).collect(),
-            pass: PassReport::of(status, facts.chunk_bytes),
+            pass: PassReport::of(status, facts),
             last_scrub: status.last_scrub.map(|scrub| ScrubReport {
                 mismatches: scrub.found.rows,
                 located: scrub.found.located,
@@ -325,9 +380,10 @@ impl ArrayReport {
             policy: policy.to_owned(),
             detours: (status.counters.detours, status.counters.detour_blocks),
             hedged: (status.counters.hedged_reads, status.counters.hedges_won),
+            log: None,
             staging: StagingReport::of(status, policy),
-            fronts,
-            events,
+            fronts: Vec::new(),
+            events: Vec::new(),
             pid: std::process::id(),
         };
         report.problems = report.find_problems();
@@ -375,8 +431,8 @@ impl ArrayReport {
 
     fn problem_of(&self, member: &MemberReport) -> Option<Problem> {
         let name = &self.facts.name;
-        let number = member.member;
-        let place = self.facts.place(number);
+        let place = self.facts.place(member.member);
+        let number = self.facts.disk(member.member);
         let path = member.path.as_ref().map(|path| format!(" ({})", path.display()));
         let path = path.unwrap_or_default();
         let errors = member.read_errors + member.write_errors;
@@ -423,7 +479,8 @@ impl ArrayReport {
 }
 
 impl PassReport {
-    fn of(status: &Status, chunk_bytes: u64) -> Option<Self> {
+    fn of(status: &Status, facts: &Facts) -> Option<Self> {
+        let chunk_bytes = facts.chunk_bytes;
         let pass = status.pass?;
         let (task, member) = match pass.kind {
             PassKind::Resync => (Task::Resync, None),
@@ -439,6 +496,7 @@ impl PassReport {
         Some(Self {
             task,
             member,
+            group: facts.group,
             done_bytes,
             total_bytes,
             paused: pass.paused,
@@ -497,84 +555,4 @@ pub fn level_name(level: Level) -> &'static str {
         Level::Raid5 => "raid5",
         Level::Raid6 => "raid6",
     }
-}
-
-/// A note in words, of an array with so many members.
-pub(super) fn describe(
-    note: &Note,
-    members: usize,
-    path: impl Fn(DeviceId) -> Option<PathBuf>,
-) -> String {
-    let place = |member: MemberId| place(member.0, members);
-    let named = |device| match path(device) {
-        Some(path) => format!(" ({})", path.display()),
-        None => String::new(),
-    };
-    let task = |kind: PassKind| match kind {
-        PassKind::Resync => "resync".to_owned(),
-        PassKind::Rebuild(member) => format!("rebuild of {}", place(member)),
-        PassKind::Scrub { repair: false } => "scrub".to_owned(),
-        PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
-    };
-    match *note {
-        Note::MemberFailed { member, device, why } => {
-            let why = match why {
-                None => "as told",
-                Some(IoError::Medium) => "it failed to read or write",
-                Some(IoError::NoSpace) => "no space is left behind it",
-                Some(IoError::Gone) => "it is gone, or smaller than it was",
-                Some(IoError::TimedOut) => "it does not answer",
-            };
-            format!("{}{} was taken out of service: {why}", place(member), named(device))
-        }
-        Note::MemberHangs { member, device } => format!(
-            "{}{} does not answer, and can't be spared: who needs it waits",
-            place(member),
-            named(device)
-        ),
-        Note::MemberAnswers { member, device } => {
-            format!("{}{} answers again", place(member), named(device))
-        }
-        Note::ArrayFailed => {
-            "more failed than the redundancy makes up for: no more writes are taken".to_owned()
-        }
-        Note::BlocksRepaired { member, at, blocks } => format!(
-            "member {}: {blocks} unreadable blocks from block {} on were rewritten from redundancy",
-            member.0, at.0
-        ),
-        Note::PassStarted(kind) => format!("{} started", task(kind)),
-        Note::PassEnded(kind, PassEnd::Done) => format!("{} finished", task(kind)),
-        Note::PassEnded(kind, PassEnd::Cancelled) => format!("{} was cancelled", task(kind)),
-        Note::PassEnded(kind, PassEnd::Stuck(stripe)) => {
-            format!("{} can't go on at stripe {}", task(kind), stripe.0)
-        }
-        Note::BlocksWrong { member, stripe, blocks, corrected } => format!(
-            "member {}: {blocks} blocks of stripe {} are not what was written{}",
-            member.0,
-            stripe.0,
-            if corrected { "; they were rewritten from redundancy" } else { "" }
-        ),
-        Note::Mismatch { stripe, rows, corrected } => format!(
-            "stripe {}: redundancy does not match the data in {rows} rows, and nothing tells what \
-             is wrong{}",
-            stripe.0,
-            if corrected { "; the data was believed, and redundancy made anew" } else { "" }
-        ),
-        Note::SpareActivated { member, device } => {
-            format!("a spare{} takes the place of {}", named(device), place(member))
-        }
-        Note::JournalReplayed { entries, blocks } => format!(
-            "after an unclean stop, {entries} entries of the journal were carried out ({blocks} \
-             blocks, redundancy included)"
-        ),
-        Note::StagedReclaimed { blocks } => {
-            format!("after an unclean stop, {blocks} blocks were brought home from the staging log")
-        }
-    }
-}
-
-/// What a start has brought home, in words, if a note tells that.
-pub(crate) fn recovered(note: &Note) -> Option<String> {
-    let tells = matches!(note, Note::JournalReplayed { .. } | Note::StagedReclaimed { .. });
-    tells.then(|| describe(note, usize::MAX, |_| None))
 }

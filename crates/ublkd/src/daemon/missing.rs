@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Missing {
     /// Its number.
     pub member: u8,
+    /// Its group, if it is one of a log volume of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// Whether it is a staging device.
     #[serde(default)]
     pub stages: bool,
@@ -26,6 +29,7 @@ impl Missing {
         let missing = (0u8..).zip(slots).filter(|(_, (image, _))| image.is_none());
         let missing = missing.map(|(member, (_, slot))| Self {
             member,
+            group: assembled.record.volume.filter(|part| part.groups > 1).map(|part| part.group),
             stages: assembled.record.is_staging_device(MemberId(member)),
             device: slot.device.to_string(),
             since: (slot.state == SlotState::Failed).then_some(slot.since),

@@ -47,7 +47,7 @@ fn once(config: &DaemonConfig, options: AssembleOptions) -> Result<Attached, Att
 /// Whether somebody who comes later could make it good.
 fn is_about_absence(error: &AttachError) -> bool {
     match error {
-        AttachError::NotFound { .. } => true,
+        AttachError::NotFound { .. } | AttachError::GroupMissing { .. } => true,
         AttachError::Open(OpenError::Refused { source, .. }) => {
             source.kind() == std::io::ErrorKind::NotFound
         }
@@ -57,6 +57,7 @@ fn is_about_absence(error: &AttachError) -> bool {
         AttachError::Open(_)
         | AttachError::Memory { .. }
         | AttachError::Ambiguous { .. }
+        | AttachError::OtherVolume { .. }
         | AttachError::Scan { .. } => false,
     }
 }

@@ -8,6 +8,17 @@ use crate::control::NoStagingLog;
 use crate::create::policy_name;
 use crate::host::{HostError, HostHandle};
 
+/// Why a policy can't be followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// It stages writes.
+    #[error(transparent)]
+    NoStagingLog(#[from] NoStagingLog),
+    /// There is nothing to choose.
+    #[error("a log volume follows no policy against garbage collection: it cleans by itself")]
+    LogVolume,
+}
+
 /// What an array is started with.
 #[derive(Debug)]
 pub(super) struct Choice {
@@ -23,11 +34,14 @@ impl Choice {
     /// if it can't be followed, the first of all schemes is, which needs nothing.
     ///
     /// # Errors
-    /// If what is asked for stages writes, and there is no log for it.
-    pub(super) fn new(asked: Option<Scheme>, record: &ArrayRecord) -> Result<Self, NoStagingLog> {
+    /// If what is asked for stages writes, and there is no log for it, or it is a log volume.
+    pub(super) fn new(asked: Option<Scheme>, record: &ArrayRecord) -> Result<Self, PolicyError> {
         let log = record.areas.staging().1;
         let on_record = record.policy.as_ref().map(|policy| policy.name.as_str());
         if let Some(scheme) = asked {
+            if record.volume.is_some() && scheme != SCHEMES[0] {
+                return Err(PolicyError::LogVolume);
+            }
             NoStagingLog::check(scheme, log)?;
             return Ok(Self { scheme, warning: None, is_new: on_record != Some(scheme.name) });
         }

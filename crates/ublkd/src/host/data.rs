@@ -5,7 +5,7 @@
 //!   it.
 //! - Residents go after the ring: no command outlives the memory that it names.
 //! - All actions of a step are begun before the next step; arithmetic is carried out when it is
-//!   asked for, and reported after the last action of that step.
+//!   asked for, and reported after the last action of that step, as is what a volume looks at.
 //! - The thread sleeps only when there is nothing to take in, and everything begun is with the
 //!   kernel.
 
@@ -18,30 +18,35 @@ use std::time::{Duration, SystemTime};
 
 use det::Instant;
 use raidcore::engine::{
-    Action, Command, CommandError, Engine, Input, Io, IoOp, JobId, Note, Request, RequestError,
+    Action, Command, CommandError, Engine, Input, JobId, Request, RequestError,
 };
-use raidcore::meta::{Assembled, DeviceUuid, checksum};
+use raidcore::meta::DeviceUuid;
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
-use raidcore::units::{BLOCK_BYTES, DeviceId, Set, Tag};
+use raidcore::units::{DeviceId, Set, Tag};
+use raidlog::GroupId;
 
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
+use super::log::{Begin, Log, LogStatus};
+use super::machine::{Machine, ONLY};
 use super::metrics::Metrics;
+use super::notes::{Event, Happened};
 use super::steer::Steering;
-use super::{Event, HostConfig};
-use crate::arena::{Arena, ENTRY_BLOCKS};
-use crate::compute;
+use super::{Group, HostConfig};
+use crate::arena::Arena;
 use crate::members::Device;
 use crate::resident::{Came, Resident};
-use crate::ring::{Completed, Place, Ring, RingConfig, Source};
+use crate::ring::{Completed, Place, Ring, RingConfig};
 use crate::thread::{become_io_flusher, mask_signals};
 use crate::volume::{Buffer, Submission, Submissions, Submit};
 
 /// What the data thread begins with.
 pub(super) struct Setup {
     pub(super) config: HostConfig,
-    pub(super) assembled: Assembled,
-    pub(super) devices: Vec<Option<Device>>,
+    /// The arrays: one, or those of a log volume's groups.
+    pub(super) groups: Vec<Group>,
+    /// How the log volume begins, if there is one.
+    pub(super) begin: Option<Begin>,
     pub(super) submissions: Submissions,
     pub(super) shared: Arc<Shared>,
 }
@@ -51,7 +56,7 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
     become_io_flusher();
     mask_signals();
     let shared = Arc::clone(&setup.shared);
-    let array = setup.assembled.record.name.clone();
+    let array = setup.submissions.config().name.clone();
     let mut data = match Data::new(setup) {
         Ok(data) => data,
         Err(error) => {
@@ -99,50 +104,64 @@ enum Asker {
     Stop,
 }
 
-struct Data {
-    engine: Engine,
-    kernels: &'static Kernels,
+pub(super) struct Data {
+    pub(super) machine: Machine,
+    pub(super) kernels: &'static Kernels,
     // The ring goes before the memory that it may use, the residents' among it.
-    ring: Ring,
+    pub(super) ring: Ring,
     /// By [`Place`].
     residents: Vec<Option<Box<dyn Resident>>>,
-    arena: Arena,
+    pub(super) arena: Arena,
     submissions: Submissions,
-    shared: Arc<Shared>,
-    now: Instant,
+    pub(super) shared: Arc<Shared>,
+    pub(super) now: Instant,
     /// By tag.
     in_flight: Vec<Option<InFlight>>,
     /// Scratch space.
     actions: Vec<Action>,
     orders: Vec<Order>,
-    found: Vec<Found>,
+    pub(super) found: Vec<Found>,
     /// Arithmetic that was carried out in this step.
-    computed: VecDeque<JobId>,
+    pub(super) computed: VecDeque<(GroupId, JobId)>,
     /// Who is to be answered, by the command's number.
     askers: BTreeMap<u64, Asker>,
     next_number: u64,
     next_device: u32,
-    steering: Steering,
+    pub(super) steering: Steering,
     stopping: bool,
-    /// The engine has stopped.
-    stopped: Option<Result<(), CommandError>>,
+    /// The machine has stopped.
+    pub(super) stopped: Option<Result<(), CommandError>>,
+    /// The machine is not what it should be, and was not let do anything.
+    pub(super) broken: bool,
     /// Who waits for the end.
     waiting: Vec<Reply<()>>,
 }
 
 impl Data {
     fn new(setup: Setup) -> io::Result<Self> {
-        let Setup { config, assembled, devices, submissions, shared } = setup;
-        let numbered = (0u32..).map(DeviceId).zip(devices);
-        let devices: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
-        let ids: Vec<_> = devices.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
+        let Setup { config, groups, begin, submissions, shared } = setup;
         let now = now();
-        let engine = Engine::new(config.engine, assembled, &ids, now, wall_seconds());
-        let mut arena = Arena::new(
-            submissions.payload_memory(),
-            engine.scratch_buffers(),
-            engine.geometry().chunk(),
-        )?;
+        let mut numbers = (0u32..).map(DeviceId);
+        let mut devices = Vec::new();
+        let part = groups.first().and_then(|group| group.assembled.record.volume);
+        let engine_config = config.engine_of(groups.len(), begin.is_some());
+        let engines = groups.into_iter().map(|group| {
+            let numbered = numbers.by_ref().zip(group.devices);
+            let numbered: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
+            let ids: Vec<_> = numbered.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
+            devices.extend(numbered);
+            Engine::new(engine_config, group.assembled, &ids, now, wall_seconds())
+        });
+        let mut engines: Vec<Engine> = engines.collect();
+        let machine = match (begin, part) {
+            (Some(begin), Some(part)) => {
+                let log_config = config.log_config();
+                Machine::Log(Box::new(Log::new(log_config, part, begin, engines)))
+            }
+            _ => Machine::Array(Box::new(engines.swap_remove(0))),
+        };
+        let next_device = devices.len() as u32;
+        let mut arena = Arena::new(submissions.payload_memory(), &machine.scratch())?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,
@@ -154,7 +173,7 @@ impl Data {
         }
         let steering = Steering::new(config.scheme, config.signals);
         Ok(Self {
-            engine,
+            machine,
             kernels: Kernels::best(),
             ring,
             residents: Vec::new(),
@@ -169,19 +188,23 @@ impl Data {
             computed: VecDeque::new(),
             askers: BTreeMap::new(),
             next_number: 0,
-            next_device: ids.len() as u32,
+            next_device,
             steering,
             stopping: false,
             stopped: None,
+            broken: false,
             waiting: Vec::new(),
         })
     }
 
     /// Serves until the array is stopped; returns what came of recording that.
     fn run(&mut self) -> io::Result<Result<(), CommandError>> {
-        self.feed(Input::Tick);
+        self.tick();
         loop {
             self.take_in();
+            if self.broken {
+                return Err(io::Error::other("what was found is not what was expected"));
+            }
             if let Some(result) = self.stopped
                 && self.ring.outstanding() == 0
             {
@@ -201,9 +224,9 @@ impl Data {
         if let Some(devices) = self.ring.next_hung() {
             self.hung(&devices);
         }
-        while let Some((id, result)) = self.ring.next_done() {
-            self.steering.ended(self.now, id, result.is_ok());
-            self.feed(Input::IoDone { id, result });
+        while let Some((name, result)) = self.ring.next_done() {
+            self.steering.ended(self.now, name.id, result.is_ok());
+            self.feed(name.group, Input::IoDone { id: name.id, result });
         }
         while let Some(completed) = self.ring.next_completed() {
             self.command_completed(completed);
@@ -218,17 +241,19 @@ impl Data {
             self.order(order);
         }
         self.orders = orders;
-        if self.engine.deadline().is_some_and(|(at, _)| at <= self.now) {
-            self.feed(Input::Tick);
+        if self.machine.deadline().is_some_and(|at| at <= self.now) {
+            self.tick();
         }
-        if let Some(busy) = self.steering.look(self.now, &mut self.engine, &mut self.ring) {
-            self.feed(busy);
+        if let Machine::Array(engine) = &mut self.machine
+            && let Some(busy) = self.steering.look(self.now, engine, &mut self.ring)
+        {
+            self.feed(ONLY, busy);
         }
     }
 
     /// Hands over what was begun, and sleeps if there is nothing else to do.
     fn rest(&mut self) -> io::Result<()> {
-        let wake = self.engine.deadline().map(|(at, _)| at);
+        let wake = self.machine.deadline();
         let wake = wake.into_iter().chain(self.ring.deadline()).chain(self.steering.next()).min();
         let limit = wake.map(|at| at.since(self.now));
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
@@ -245,26 +270,52 @@ impl Data {
 
     /// These devices do not answer any more, all others do.
     fn hung(&mut self, devices: &[DeviceId]) {
-        let mut hung = Set::EMPTY;
+        let mut used = 0;
+        for group in self.machine.groups() {
+            let mut hung = Set::EMPTY;
+            for member in self.machine.engine(group).members() {
+                if member.device.is_some_and(|device| devices.contains(&device)) {
+                    hung = hung.with(member.member.index());
+                    used += 1;
+                }
+            }
+            self.feed(group, Input::Hung(hung));
+        }
+        if used < devices.len() {
+            self.give_up_unused(devices);
+        }
+    }
+
+    /// Gives up those of these devices that are nobody's members.
+    fn give_up_unused(&mut self, devices: &[DeviceId]) {
         for &device in devices {
-            match self.engine.members().find(|m| m.device == Some(device)) {
-                Some(member) => hung = hung.with(member.member.index()),
-                None => self.ring.give_up(&mut self.arena, device),
+            let mut groups = self.machine.groups();
+            let is_used = |group| {
+                let mut members = self.machine.engine(group).members();
+                members.any(|member| member.device == Some(device))
+            };
+            if !groups.any(is_used) {
+                self.ring.give_up(&mut self.arena, device);
             }
         }
-        self.feed(Input::Hung(hung));
     }
 
     fn request(&mut self, tag: Tag, asked: Submit, asker: InFlight) {
         let before = self.in_flight[usize::from(tag.0)].replace(asker);
         assert!(before.is_none(), "{tag:?} is in flight twice");
-        self.feed(Input::Request(Request {
-            tag,
-            op: asked.op,
-            lba: asked.lba,
-            blocks: asked.blocks,
-            fua: asked.fua,
-        }));
+        let Submit { op, lba, blocks, fua } = asked;
+        let request = Request { tag, op, lba, blocks, fua };
+        match self.machine {
+            Machine::Array(_) => self.feed(ONLY, Input::Request(request)),
+            Machine::Log(_) => self.feed_log(raidlog::array::Input::Request(request)),
+        }
+    }
+
+    fn tick(&mut self) {
+        match self.machine {
+            Machine::Array(_) => self.feed(ONLY, Input::Tick),
+            Machine::Log(_) => self.feed_log(raidlog::array::Input::Tick),
+        }
     }
 
     /// Lets a front end live on this thread. Answered when the kernel has its first commands.
@@ -325,46 +376,68 @@ impl Data {
 
     fn order(&mut self, order: Order) {
         match order {
-            Order::Command(command, answer) => self.command(command, Asker::Command(answer)),
-            Order::Status(answer) => reply(answer, Ok(self.engine.status())),
+            Order::Command(group, command, answer) => {
+                self.command(group, command, Asker::Command(answer));
+            }
+            Order::Status(group, answer) => reply(answer, Ok(self.machine.status(group))),
+            Order::Log(answer) => reply(answer, Ok(self.log_status())),
             Order::Flash(answer) => reply(answer, Ok(self.ring.flash_reports(self.now))),
             Order::FlashLog { device, since, answer } => {
                 reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
             }
             Order::SetScheme(scheme, answer) => {
-                self.steering.set(self.now, scheme, &mut self.engine, &mut self.ring);
-                self.feed(Input::Busy(Set::EMPTY));
+                let Machine::Array(engine) = &mut self.machine else {
+                    return reply(answer, Err(HostError::NoPolicy));
+                };
+                self.steering.set(self.now, scheme, engine, &mut self.ring);
+                self.feed(ONLY, Input::Busy(Set::EMPTY));
                 reply(answer, Ok(()));
             }
             Order::Scheme(answer) => reply(answer, Ok(self.steering.scheme())),
             Order::Why(answer) => {
-                reply(answer, Ok(self.steering.why(self.now, wall_seconds(), &self.engine)));
+                let engine = self.machine.engine(ONLY);
+                reply(answer, Ok(self.steering.why(self.now, wall_seconds(), engine)));
             }
-            Order::Metrics(answer) => {
-                let metrics = Metrics::new(self.now, &self.engine, &self.steering, &mut self.ring);
+            Order::Metrics(group, answer) => {
+                let engine = self.machine.engine(group);
+                let metrics = Metrics::new(self.now, engine, &self.steering, &mut self.ring);
                 reply(answer, Ok(metrics));
             }
-            Order::Add { device, uuid, answer } => self.add(device, uuid, answer),
-            Order::Gone(device) => self.feed(Input::DeviceGone(device)),
+            Order::Add { group, device, uuid, answer } => self.add(group, device, uuid, answer),
+            Order::Gone(device) => {
+                for group in self.machine.groups() {
+                    self.feed(group, Input::DeviceGone(device));
+                }
+            }
             Order::Admit(resident, answer) => self.admit(resident, answer),
             Order::Join(answer) => self.waiting.push(answer),
             Order::Stop(answer) => {
                 self.waiting.extend(answer);
                 if !std::mem::replace(&mut self.stopping, true) {
-                    self.command(Command::Stop, Asker::Stop);
+                    match self.machine {
+                        Machine::Array(_) => self.command(ONLY, Command::Stop, Asker::Stop),
+                        Machine::Log(_) => self.feed_log(raidlog::array::Input::Stop),
+                    }
                 }
             }
         }
     }
 
-    fn command(&mut self, command: Command, asker: Asker) {
+    fn log_status(&self) -> Option<LogStatus> {
+        match &self.machine {
+            Machine::Array(_) => None,
+            Machine::Log(log) => log.status(),
+        }
+    }
+
+    fn command(&mut self, group: GroupId, command: Command, asker: Asker) {
         let number = self.next_number;
         self.next_number += 1;
         self.askers.insert(number, asker);
-        self.feed(Input::Command { number, command });
+        self.feed(group, Input::Command { number, command });
     }
 
-    fn add(&mut self, opened: Device, uuid: DeviceUuid, answer: Reply<DeviceId>) {
+    fn add(&mut self, group: GroupId, opened: Device, uuid: DeviceUuid, answer: Reply<DeviceId>) {
         let device = DeviceId(self.next_device);
         self.next_device += 1;
         let (blocks, path) = (opened.blocks(), opened.path().to_path_buf());
@@ -374,10 +447,10 @@ impl Data {
         }
         self.shared.name_device(device, path);
         let command = Command::AddSpare { device, uuid, blocks };
-        self.command(command, Asker::Add(device, answer));
+        self.command(group, command, Asker::Add(device, answer));
     }
 
-    fn answer(&mut self, number: u64, result: Result<(), CommandError>) {
+    pub(super) fn answer(&mut self, number: u64, result: Result<(), CommandError>) {
         match self.askers.remove(&number) {
             Some(Asker::Command(answer)) => reply(answer, result.map_err(HostError::from)),
             Some(Asker::Add(device, answer)) => {
@@ -391,107 +464,45 @@ impl Data {
         }
     }
 
-    /// Tells the engine, and carries out what it says until it says nothing more.
-    fn feed(&mut self, input: Input) {
-        self.step(input);
-        while let Some(job) = self.computed.pop_front() {
-            self.step(Input::Computed(job));
+    /// Tells a group's engine, and carries out what follows until nothing does.
+    fn feed(&mut self, group: GroupId, input: Input) {
+        self.step(group, input);
+        self.follow_up();
+    }
+
+    /// The same, of what is for the whole of a log volume.
+    fn feed_log(&mut self, input: raidlog::array::Input<'_>) {
+        self.step_log(input);
+        self.follow_up();
+    }
+
+    fn follow_up(&mut self) {
+        while let Some((group, job)) = self.computed.pop_front() {
+            self.step(group, Input::Computed(job));
+        }
+        while self.look() {
+            while let Some((group, job)) = self.computed.pop_front() {
+                self.step(group, Input::Computed(job));
+            }
         }
     }
 
-    fn step(&mut self, input: Input) {
+    fn step(&mut self, group: GroupId, input: Input) {
+        let Machine::Array(engine) = &mut self.machine else {
+            return self.step_log(raidlog::array::Input::Array { group, input });
+        };
         let mut actions = std::mem::take(&mut self.actions);
-        self.engine.step(self.now, input, &mut actions);
+        engine.step(self.now, input, &mut actions);
         if cfg!(debug_assertions) {
-            self.engine.check();
+            engine.check();
         }
         for action in actions.drain(..) {
-            self.carry_out(action);
+            self.carry_out(group, action);
         }
         self.actions = actions;
     }
 
-    fn carry_out(&mut self, action: Action) {
-        match action {
-            Action::Io(io) => {
-                self.steering.began(self.now, &io);
-                self.begin(io);
-            }
-            Action::Compute(job) => self.compute(job),
-            Action::Complete { tag, result } => self.complete(tag, result),
-            Action::Answer { number, result } => self.answer(number, result),
-            Action::Note(note) => self.note(note),
-            Action::Release(device) => self.ring.close(&mut self.arena, device),
-        }
-    }
-
-    fn begin(&mut self, io: Io) {
-        let (now, who, range) = (self.now, (io.id, io.device), (io.at, io.blocks));
-        let (ring, arena) = (&mut self.ring, &mut self.arena);
-        match io.op {
-            IoOp::Read(to) => ring.read(now, arena, who, to, range),
-            IoOp::Write { from, fua } => {
-                ring.write(now, arena, who, Source::Mem(from), fua, range);
-            }
-            IoOp::Store(page) => {
-                let pages = arena.take_pages(1);
-                arena.fill_pages(pages, 1, |_, into| {
-                    self.engine.encode(page, io.device, into);
-                });
-                ring.write(now, arena, who, Source::Pages(pages), true, range);
-            }
-            IoOp::Journal => self.journal(io),
-            IoOp::Flush => ring.flush(now, arena, who),
-            IoOp::Discard => ring.discard(now, arena, who, range),
-        }
-    }
-
-    /// Begins to write an entry of the journal: in one piece if it is small, since copying a few
-    /// blocks into registered memory takes less than the kernel takes to find scattered ones.
-    fn journal(&mut self, io: Io) {
-        let header = self.engine.journal_header_blocks(io.id);
-        let mut blocks = header;
-        self.engine.journal_payload(io.id, |_, payload| blocks += payload);
-        let copied = blocks <= ENTRY_BLOCKS;
-        let taken = if copied { blocks } else { header };
-        let (engine, arena) = (&self.engine, &mut self.arena);
-        let pages = arena.take_pages(taken);
-        arena.fill_pages(pages, taken, |arena, into| {
-            let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
-            // A ring that was dropped meanwhile has no header to encode: what the pages held before
-            // must not be taken for one.
-            head.fill(0);
-            engine.encode_journal(io.id, |mem| checksum(arena.blocks(mem, 1)), head);
-            if copied {
-                engine.journal_payload(io.id, |mem, blocks| {
-                    let from = arena.blocks(mem, blocks);
-                    let (to, after) = std::mem::take(&mut rest).split_at_mut(from.len());
-                    to.copy_from_slice(from);
-                    rest = after;
-                });
-            }
-        });
-        let (now, who) = (self.now, (io.id, io.device));
-        if copied {
-            self.ring.write(now, arena, who, Source::Pages(pages), true, (io.at, blocks));
-        } else {
-            self.ring.gather(now, arena, who, (pages, header), io.at, |visit| {
-                engine.journal_payload(io.id, visit);
-            });
-        }
-    }
-
-    fn compute(&mut self, job: JobId) {
-        let mut found = std::mem::take(&mut self.found);
-        self.engine.steps(job, |step, blocks| {
-            found.extend(compute::run(self.kernels, &mut self.arena, step, blocks));
-        });
-        found.drain(..).for_each(|found| self.engine.found(job, found));
-        self.found = found;
-        self.computed.push_back(job);
-    }
-
-    fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
+    pub(super) fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
         match self.in_flight[usize::from(tag.0)].take() {
             Some(InFlight::Submitted(submission)) => submission.complete(result),
             Some(InFlight::Resident { place, number, buffer }) => {
@@ -501,9 +512,9 @@ impl Data {
         }
     }
 
-    fn note(&self, note: Note) {
+    pub(super) fn note(&self, what: Happened) {
         let at = wall_seconds();
-        lock(&self.shared.log).push(Event { at, note });
+        lock(&self.shared.log).push(Event { at, what });
     }
 
     /// Ends the requests that the engine will never complete. Those of residents stay with whoever

@@ -15,9 +15,11 @@ use det::Instant;
 use raidcore::engine::{Command, CommandError, Status};
 use raidcore::meta::DeviceUuid;
 use raidcore::units::DeviceId;
+use raidlog::{GroupId, RecoveryError};
 use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
+use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
 use super::why::WhyReport;
@@ -38,6 +40,9 @@ pub enum HostError {
     /// It is stopped.
     #[error("the array is stopped")]
     Ended,
+    /// A log volume follows no policy.
+    #[error("a log volume follows no policy against garbage collection: it cleans by itself")]
+    NoPolicy,
     /// Its data thread has failed. What was acknowledged is on the members; the array was not
     /// stopped cleanly.
     #[error("the array's data thread has failed; attach the array again, and see the log for why")]
@@ -71,26 +76,54 @@ impl<T> Future for Answer<T> {
     }
 }
 
-/// Commands a running array. Clones command the same array; when the last one is dropped, the array
-/// stops as if told to.
+/// Commands a running array, or a log volume and one of its groups, the first unless another was
+/// chosen. Clones command the same array; when the last one is dropped, the array stops as if told to.
 #[derive(Clone)]
 pub struct HostHandle {
     pub(super) client: Arc<Client>,
+    pub(super) group: GroupId,
 }
 
 impl HostHandle {
+    /// The same for another group of a log volume. What is for the whole of it stays so: stopping,
+    /// events, and what is asked by a device's number.
+    ///
+    /// # Panics
+    /// If there is no such group.
+    #[must_use]
+    pub fn of(&self, group: GroupId) -> Self {
+        assert!(group.index() < self.client.groups, "{group:?} of {}", self.client.groups);
+        Self { client: Arc::clone(&self.client), group }
+    }
+
+    /// The groups of a log volume; one of what is none.
+    pub fn groups(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (0..self.client.groups).map(|group| GroupId(group as u8))
+    }
+
+    /// How the log volume is; nothing if it is none, or is not there yet.
+    pub fn log(&self) -> Answer<Option<LogStatus>> {
+        self.order(Order::Log)
+    }
+
+    /// Why there is no log volume in its groups, if that was found.
+    #[must_use]
+    pub fn lost(&self) -> Option<RecoveryError> {
+        self.client.shared.lost.get().copied()
+    }
+
     /// Gives a command to the engine; answered when it is carried out and, if it changes the
     /// array's record, durable. [`Command::Stop`] is the same as [`HostHandle::stop`].
     pub fn command(&self, command: Command) -> Answer<()> {
         if command == Command::Stop {
             return self.stop();
         }
-        self.order(|answer| Order::Command(command, answer))
+        self.order(|answer| Order::Command(self.group, command, answer))
     }
 
     /// The engine's state.
     pub fn status(&self) -> Answer<Status> {
-        self.order(Order::Status)
+        self.order(|answer| Order::Status(self.group, answer))
     }
 
     /// How those of its devices are that are modelled SSDs.
@@ -121,14 +154,14 @@ impl HostHandle {
 
     /// What programs that watch it want to know.
     pub fn metrics(&self) -> Answer<Metrics> {
-        self.order(Order::Metrics)
+        self.order(|answer| Order::Metrics(self.group, answer))
     }
 
     /// Gives the array an opened device as a spare, under an identity that no device has had; if a
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
     pub fn add_device(&self, device: Device, uuid: DeviceUuid) -> Answer<DeviceId> {
-        self.order(|answer| Order::Add { device, uuid, answer })
+        self.order(|answer| Order::Add { group: self.group, device, uuid, answer })
     }
 
     /// Lets a front end live on the array's thread. Answered when the kernel has its first commands.
@@ -177,6 +210,8 @@ impl HostHandle {
 /// All handles of an array.
 pub(super) struct Client {
     pub(super) shared: Arc<Shared>,
+    /// How many groups there are.
+    pub(super) groups: usize,
 }
 
 impl Drop for Client {
@@ -190,15 +225,16 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, HostError>>;
 
 /// What the data thread is told.
 pub(super) enum Order {
-    Command(Command, Reply<()>),
-    Status(Reply<Status>),
+    Command(GroupId, Command, Reply<()>),
+    Status(GroupId, Reply<Status>),
+    Log(Reply<Option<LogStatus>>),
     Flash(Reply<Vec<(DeviceId, FlashReport)>>),
     FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
     SetScheme(Scheme, Reply<()>),
     Scheme(Reply<Scheme>),
     Why(Reply<WhyReport>),
-    Metrics(Reply<Metrics>),
-    Add { device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
+    Metrics(GroupId, Reply<Metrics>),
+    Add { group: GroupId, device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
     Gone(DeviceId),
     Admit(Box<dyn Resident>, Reply<()>),
     Stop(Option<Reply<()>>),
@@ -232,6 +268,7 @@ pub(super) struct Shared {
     paths: Mutex<BTreeMap<DeviceId, PathBuf>>,
     pub(super) log: Mutex<Log>,
     end: OnceLock<End>,
+    lost: OnceLock<RecoveryError>,
 }
 
 impl Shared {
@@ -242,6 +279,7 @@ impl Shared {
             paths: Mutex::new(paths.collect()),
             log: Mutex::new(Log::new()),
             end: OnceLock::new(),
+            lost: OnceLock::new(),
         }
     }
 
@@ -266,6 +304,12 @@ impl Shared {
         }
     }
 
+    /// There is no log volume.
+    pub(super) fn lose(&self, error: RecoveryError) {
+        // Nobody else sets it, and it is found once.
+        let _ = self.lost.set(error);
+    }
+
     pub(super) fn name_device(&self, id: DeviceId, path: PathBuf) {
         lock(&self.paths).insert(id, path);
     }
@@ -287,14 +331,15 @@ impl Shared {
             End::Died => HostError::Died,
         };
         match order {
-            Order::Command(_, answer) | Order::Admit(_, answer) => reply(answer, Err(why())),
-            Order::Status(answer) => reply(answer, Err(why())),
+            Order::Command(_, _, answer) | Order::Admit(_, answer) => reply(answer, Err(why())),
+            Order::Status(_, answer) => reply(answer, Err(why())),
+            Order::Log(answer) => reply(answer, Err(why())),
             Order::Flash(answer) => reply(answer, Err(why())),
             Order::FlashLog { answer, .. } => reply(answer, Err(why())),
             Order::SetScheme(_, answer) => reply(answer, Err(why())),
             Order::Scheme(answer) => reply(answer, Err(why())),
             Order::Why(answer) => reply(answer, Err(why())),
-            Order::Metrics(answer) => reply(answer, Err(why())),
+            Order::Metrics(_, answer) => reply(answer, Err(why())),
             Order::Add { answer, .. } => reply(answer, Err(why())),
             Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),
             Order::Gone(_) | Order::Stop(None) => {}

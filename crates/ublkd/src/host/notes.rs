@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use raidcore::engine::Note;
+use raidlog::GroupId;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::volume::block_on;
@@ -10,13 +11,27 @@ use crate::volume::block_on;
 /// How many are kept for who comes later, and how far one that follows can lag.
 const KEPT: usize = 256;
 
-/// A note of the engine, and when it was made.
+/// Something that happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happened {
+    /// To an array.
+    Array {
+        /// Which group of a log volume it is; the first if it is none.
+        group: GroupId,
+        /// What.
+        note: Note,
+    },
+    /// To the log volume.
+    Volume(raidlog::Note),
+}
+
+/// What happened, and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     /// In seconds since 1970.
     pub at: u64,
     /// What happened.
-    pub note: Note,
+    pub what: Happened,
 }
 
 /// An array's events: the latest 256 that there were, then those to come.

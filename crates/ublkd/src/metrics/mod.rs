@@ -6,6 +6,7 @@
 //! - The data thread is asked once in [`PAGE_TIME`] at most.
 
 mod http;
+mod log;
 mod page;
 mod text;
 
@@ -14,6 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use raidcore::meta::ArrayRecord;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
@@ -59,9 +61,10 @@ impl MetricsServer {
     }
 
     /// Answers clients from now on.
-    pub fn serve(&mut self, facts: Facts, host: HostHandle) {
+    /// `records` are those of the array, or of a log volume's groups.
+    pub fn serve(&mut self, records: &[ArrayRecord], host: HostHandle) {
         if let Some(listener) = self.listener.take() {
-            self.task = Some(tokio::spawn(accept(listener, Arc::new(Pages::new(facts, host)))));
+            self.task = Some(tokio::spawn(accept(listener, Arc::new(Pages::new(records, host)))));
         }
     }
 }
@@ -100,14 +103,18 @@ async fn accept(listener: TcpListener, pages: Arc<Pages>) {
 
 /// Pages, and the latest one.
 struct Pages {
-    facts: Facts,
+    /// By group.
+    facts: Vec<Facts>,
+    /// Of all of it.
+    whole: Facts,
     host: HostHandle,
     latest: Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 impl Pages {
-    fn new(facts: Facts, host: HostHandle) -> Self {
-        Self { facts, host, latest: Mutex::new(None) }
+    fn new(records: &[ArrayRecord], host: HostHandle) -> Self {
+        let facts = records.iter().map(labelled).collect();
+        Self { facts, whole: Facts::of_all(records), host, latest: Mutex::new(None) }
     }
 
     /// A page that is not older than [`PAGE_TIME`]; none when the array has ended.
@@ -118,9 +125,22 @@ impl Pages {
         {
             return Some(Arc::clone(page));
         }
-        let metrics = self.host.metrics().await.ok()?;
-        let page: Arc<str> = page::page(&self.facts, &metrics).into();
+        let mut arrays = Vec::with_capacity(self.facts.len());
+        for (group, facts) in self.host.groups().zip(&self.facts) {
+            arrays.push((facts, self.host.of(group).metrics().await.ok()?));
+        }
+        let log = self.host.log().await.ok()?;
+        let page: Arc<str> = page::page(&arrays, log.as_ref().map(|log| (&self.whole, log))).into();
         *latest = Some((Instant::now(), Arc::clone(&page)));
         Some(page)
+    }
+}
+
+/// What an array is called in metrics: NAME, or NAME/GROUP if it is one of a log volume's groups.
+fn labelled(record: &ArrayRecord) -> Facts {
+    let facts = Facts::of(record);
+    match record.volume {
+        None => facts,
+        Some(part) => Facts { name: format!("{}/{}", facts.name, part.group), ..facts },
     }
 }

@@ -1,23 +1,29 @@
-//! An array's metrics: which there are, what they are called, and what they mean.
+//! Metrics of arrays and log volumes: which there are, what they are called, and what they mean.
 
 use raidcore::engine::{ArrayHealth, MemberStatus, PassKind};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
+use super::log;
 use super::text::{Labels, Text};
 use crate::control::Facts;
-use crate::host::{LATENCY_BOUNDS_NS, MemberMetrics, Metrics, Transfers};
+use crate::host::{LATENCY_BOUNDS_NS, LogStatus, MemberMetrics, Metrics, Transfers};
 
 /// The whole page.
-pub(super) fn page(facts: &Facts, metrics: &Metrics) -> String {
+pub(super) fn page(arrays: &[(&Facts, Metrics)], log: Option<(&Facts, &LogStatus)>) -> String {
     let mut text = Text::default();
-    array(&mut text, facts, metrics);
-    counters(&mut text, facts, metrics);
-    pass(&mut text, facts, metrics);
-    let members = Members::new(facts, metrics);
-    members.state(&mut text, metrics);
-    members.io(&mut text);
-    members.busy(&mut text);
+    for (facts, metrics) in arrays {
+        array(&mut text, facts, metrics);
+        counters(&mut text, facts, metrics);
+        pass(&mut text, facts, metrics);
+        let members = Members::new(facts, metrics);
+        members.state(&mut text, metrics);
+        members.io(&mut text);
+        members.busy(&mut text);
+    }
+    if let Some((facts, log)) = log {
+        log::volume(&mut text, facts, log);
+    }
     text.finish()
 }
 

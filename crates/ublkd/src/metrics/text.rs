@@ -5,10 +5,11 @@
 
 use std::fmt::{Display, Write};
 
-/// Families of metrics, one after the other.
+/// Families of metrics, in the order in which they came first.
 #[derive(Debug, Default)]
 pub(super) struct Text {
-    text: String,
+    /// Names, and the text of each.
+    families: Vec<(&'static str, String)>,
 }
 
 /// A family whose samples are being added.
@@ -38,12 +39,16 @@ impl Text {
 
     /// All that was added.
     pub(super) fn finish(self) -> String {
-        self.text
+        self.families.into_iter().map(|(_, text)| text).collect()
     }
 
     fn family(&mut self, name: &'static str, kind: &str, help: &str) -> Family<'_> {
-        push(&mut self.text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-        Family { text: &mut self.text, name }
+        let known = self.families.iter().position(|(known, _)| *known == name);
+        let at = known.unwrap_or_else(|| {
+            self.families.push((name, format!("# HELP {name} {help}\n# TYPE {name} {kind}\n")));
+            self.families.len() - 1
+        });
+        Family { text: &mut self.families[at].1, name }
     }
 }
 
@@ -129,10 +134,12 @@ mod tests {
             &[1, 0, 2],
             3.5,
         );
+        text.counter("a_total", "What it is.").sample(&[("more", "yes")], 2);
         let expected = "\
 # HELP a_total What it is.
 # TYPE a_total counter
 a_total 1
+a_total{more=\"yes\"} 2
 # HELP b It.
 # TYPE b gauge
 b{array=\"a\\\"\\\\\\nb\",state=\"up\"} 1

@@ -1,10 +1,17 @@
 use std::fs::File;
 
+use raidcore::engine::IoId;
 use raidcore::units::Tag;
+use raidlog::GroupId;
 
 use super::*;
+use crate::arena::Pieces;
 use crate::flash;
 use crate::volume::{Buffer, Submissions, Volume, VolumeConfig};
+
+fn io_name(number: u64) -> IoName {
+    IoName { group: GroupId(0), id: IoId(number) }
+}
 
 const LIMIT: Duration = Duration::from_secs(1);
 const DEVICE: DeviceId = DeviceId(0);
@@ -27,10 +34,12 @@ fn world_of(device: Device) -> World {
         blocks: 64,
         chunk_blocks: 1,
         stripe_blocks: 2,
+        discard_blocks: 2,
         max_request_blocks: 1,
         tags: 40,
     });
-    let mut arena = Arena::new(submissions.payload_memory(), 1, 1).unwrap();
+    let mut arena =
+        Arena::new(submissions.payload_memory(), &[Pieces { count: 1, blocks: 1 }]).unwrap();
     let config = RingConfig { entries: 2, io_timeout: LIMIT, register_memory: false };
     let mut ring = Ring::new(config, &mut arena, submissions.bell().fd()).unwrap();
     ring.open(Instant::ORIGIN, DEVICE, device).unwrap();
@@ -44,7 +53,7 @@ impl World {
     }
 
     /// The next I/O that has ended, at the origin of time.
-    fn done(&mut self) -> (IoId, Result<(), IoError>) {
+    fn done(&mut self) -> (IoName, Result<(), IoError>) {
         loop {
             if let Some(done) = self.ring.next_done() {
                 return done;
@@ -65,18 +74,18 @@ fn more_io_than_the_queue_holds_is_carried_out() {
     let mut buffers = world.buffers(40);
     for (i, buffer) in (0..).zip(&mut buffers) {
         buffer.fill(i as u8 + 1);
-        let (io, from) = ((IoId(i), DEVICE), Source::Mem(mem(buffer.tag())));
+        let (io, from) = ((io_name(i), DEVICE), Source::Mem(mem(buffer.tag())));
         let arena = &mut world.arena;
         let range = (Pba(i), 1);
         world.ring.write(Instant::ORIGIN, arena, io, from, false, range);
     }
     let mut done: Vec<_> = (0..40).map(|_| world.done()).collect();
-    done.sort_by_key(|(id, _)| id.0);
-    let expected: Vec<_> = (0..40).map(|i| (IoId(i), Ok(()))).collect();
+    done.sort_by_key(|(name, _)| name.id.0);
+    let expected: Vec<_> = (0..40).map(|i| (io_name(i), Ok(()))).collect();
     assert_eq!(done, expected);
 
     for (i, buffer) in (0..).zip(&buffers) {
-        let io = (IoId(i), DEVICE);
+        let io = (io_name(i), DEVICE);
         let (arena, to) = (&mut world.arena, mem(buffer.tag()));
         world.ring.read(Instant::ORIGIN, arena, io, to, (Pba(39 - i), 1));
     }
@@ -94,7 +103,7 @@ fn hung() -> (World, Buffer, io::PipeWriter) {
     let mut world = world(File::from(std::os::fd::OwnedFd::from(reader)));
     let mut buffer = world.buffers(1).remove(0);
     buffer.fill(7);
-    let io = (IoId(1), DEVICE);
+    let io = (io_name(1), DEVICE);
     let (arena, to) = (&mut world.arena, mem(buffer.tag()));
     world.ring.read(Instant::ORIGIN, arena, io, to, (Pba(0), 1));
     world.ring.submit().unwrap();
@@ -123,7 +132,7 @@ fn a_device_that_hangs_is_waited_for() {
         world.ring.submit_and_sleep(None).unwrap();
         world.ring.reap(late, &mut world.arena);
     }
-    assert_eq!(world.ring.next_done(), Some((IoId(1), Ok(()))));
+    assert_eq!(world.ring.next_done(), Some((io_name(1), Ok(()))));
     assert_eq!(world.ring.next_hung(), Some(vec![]));
     assert_eq!(buffer.as_ptr(), memory);
     assert!(buffer.iter().all(|&byte| byte == 8));
@@ -134,7 +143,7 @@ fn a_device_that_hangs_is_let_go_of() {
     let (mut world, buffer, writer) = hung();
     let memory = buffer.as_ptr();
     world.ring.close(&mut world.arena, DEVICE);
-    assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::TimedOut))));
+    assert_eq!(world.ring.next_done(), Some((io_name(1), Err(IoError::TimedOut))));
     assert_ne!(buffer.as_ptr(), memory, "the device may still write there");
     assert!(buffer.iter().all(|&byte| byte == 7), "the content stays");
     while world.ring.members[0].is_some() {
@@ -174,7 +183,7 @@ fn a_device_that_hangs_when_nobody_needs_it_is_given_up() {
     let mut world = world(File::from(std::os::fd::OwnedFd::from(reader)));
     let buffer = world.buffers(1).remove(0);
     let (arena, to) = (&mut world.arena, mem(buffer.tag()));
-    world.ring.read(Instant::ORIGIN, arena, (IoId(1), DEVICE), to, (Pba(0), 1));
+    world.ring.read(Instant::ORIGIN, arena, (io_name(1), DEVICE), to, (Pba(0), 1));
     world.ring.submit().unwrap();
     world.ring.close(&mut world.arena, DEVICE);
     for half in 0..3 {
@@ -182,7 +191,7 @@ fn a_device_that_hangs_when_nobody_needs_it_is_given_up() {
         world.ring.reap(Instant::ORIGIN + half * LIMIT / 2, &mut world.arena);
     }
     assert_eq!(world.ring.next_hung(), Some(vec![]));
-    assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::TimedOut))));
+    assert_eq!(world.ring.next_done(), Some((io_name(1), Err(IoError::TimedOut))));
     drop(writer);
 }
 
@@ -190,9 +199,9 @@ fn a_device_that_hangs_when_nobody_needs_it_is_given_up() {
 fn io_on_a_device_that_is_closed_fails_at_once() {
     let mut world = world(tempfile::tempfile().unwrap());
     world.ring.close(&mut world.arena, DEVICE);
-    world.ring.flush(Instant::ORIGIN, &world.arena, (IoId(1), DEVICE));
+    world.ring.flush(Instant::ORIGIN, &world.arena, (io_name(1), DEVICE));
     assert!(world.ring.has_done());
-    assert_eq!(world.ring.next_done(), Some((IoId(1), Err(IoError::Gone))));
+    assert_eq!(world.ring.next_done(), Some((io_name(1), Err(IoError::Gone))));
 }
 
 /// A device that is a modelled SSD with nothing to do, and no interface that takes time.
@@ -209,7 +218,7 @@ fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = world_of(ssd(&dir, tempfile::tempfile().unwrap()));
     let buffer = world.buffers(1).remove(0);
-    let (io, from) = ((IoId(1), DEVICE), Source::Mem(mem(buffer.tag())));
+    let (io, from) = ((io_name(1), DEVICE), Source::Mem(mem(buffer.tag())));
     world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(3), 1));
     // The kernel is done, however long it took; the model's clock stands still.
     while world.ring.ops.held() == 0 {
@@ -226,7 +235,7 @@ fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
     assert_eq!(world.ring.next_done(), None);
     // Nor does the limit for an answer count what the model takes.
     world.ring.reap(Instant::ORIGIN + program, &mut world.arena);
-    assert_eq!(world.ring.next_done(), Some((IoId(1), Ok(()))));
+    assert_eq!(world.ring.next_done(), Some((io_name(1), Ok(()))));
     assert_eq!(world.ring.outstanding(), 0);
 
     let reports = world.ring.flash_reports(Instant::ORIGIN + LIMIT);
@@ -250,7 +259,7 @@ fn a_stall_of_the_model_is_no_device_that_is_gone() {
     let mut world = world_of(Device::from_file(file, 64).with_flash(dir.path().join("a"), drive));
     let buffer = world.buffers(1).remove(0);
     let (arena, to) = (&mut world.arena, mem(buffer.tag()));
-    world.ring.read(Instant::ORIGIN, arena, (IoId(1), DEVICE), to, (Pba(0), 1));
+    world.ring.read(Instant::ORIGIN, arena, (io_name(1), DEVICE), to, (Pba(0), 1));
     while world.ring.ops.held() == 0 {
         world.ring.submit_and_sleep(Some(Duration::from_millis(1))).unwrap();
         world.ring.reap(Instant::ORIGIN, &mut world.arena);
@@ -258,7 +267,7 @@ fn a_stall_of_the_model_is_no_device_that_is_gone() {
     world.ring.reap(Instant::ORIGIN + 2 * LIMIT, &mut world.arena);
     assert_eq!(world.ring.next_done(), None, "it is neither gone nor done");
     world.ring.reap(Instant::ORIGIN + 4 * LIMIT, &mut world.arena);
-    assert_eq!(world.ring.next_done(), Some((IoId(1), Ok(()))));
+    assert_eq!(world.ring.next_done(), Some((io_name(1), Ok(()))));
 }
 
 #[test]
@@ -269,8 +278,8 @@ fn an_error_of_the_file_behind_a_modelled_ssd_is_told_at_once() {
     let buffers = world.buffers(2);
     for (id, buffer) in (1..).zip(&buffers) {
         let (arena, to) = (&mut world.arena, mem(buffer.tag()));
-        world.ring.read(Instant::ORIGIN, arena, (IoId(id), DEVICE), to, (Pba(0), 1));
-        assert_eq!(world.done(), (IoId(id), Err(IoError::Gone)));
+        world.ring.read(Instant::ORIGIN, arena, (io_name(id), DEVICE), to, (Pba(0), 1));
+        assert_eq!(world.done(), (io_name(id), Err(IoError::Gone)));
     }
     // What the model ends later is nobody's.
     world.ring.reap(Instant::ORIGIN + LIMIT, &mut world.arena);

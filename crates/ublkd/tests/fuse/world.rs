@@ -69,6 +69,7 @@ pub(crate) fn config(blocks: u64) -> VolumeConfig {
         blocks,
         chunk_blocks: 16,
         stripe_blocks: 64,
+        discard_blocks: 64,
         max_request_blocks: 256,
         tags: 32,
     }

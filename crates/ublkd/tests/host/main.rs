@@ -18,7 +18,7 @@ use raidcore::engine::{
 use raidcore::geometry::Level;
 use raidcore::meta::{Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId};
-use ublkd::host::{HostConfig, HostError, HostHandle, Notes};
+use ublkd::host::{Happened, HostConfig, HostError, HostHandle, Notes};
 use ublkd::members::{Device, OpenError, OpenOptions};
 use ublkd::volume::{Buffer, Port, Submit, Volume};
 
@@ -41,8 +41,10 @@ fn config() -> HostConfig {
 fn await_note(notes: &mut Notes, wanted: impl Fn(&Note) -> bool) -> Note {
     loop {
         let event = notes.next_blocking().expect("the array runs");
-        if wanted(&event.note) {
-            return event.note;
+        if let Happened::Array { note, .. } = event.what
+            && wanted(&note)
+        {
+            return note;
         }
     }
 }

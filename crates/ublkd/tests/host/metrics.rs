@@ -10,7 +10,6 @@ use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 use raidcore::units::MemberId;
 use tokio::runtime::Runtime;
-use ublkd::control::Facts;
 use ublkd::host::HostHandle;
 use ublkd::metrics::{CLIENTS_MAX, HEAD_BYTES_MAX, MetricsServer, PAGE_TIME};
 
@@ -30,11 +29,11 @@ struct World {
 impl World {
     fn new() -> Self {
         let files = Files::create(Level::Raid5, 3, Consistency::Journal);
-        let facts = Facts::of(&files.assemble(false).0.record);
+        let record = files.assemble(false).0.record;
         let (volume, handle) = files.start(config(), false);
         let runtime = Runtime::new().unwrap();
         let mut server = runtime.block_on(MetricsServer::bind(([127, 0, 0, 1], 0).into())).unwrap();
-        runtime.block_on(async { server.serve(facts, handle.clone()) });
+        runtime.block_on(async { server.serve(&[record], handle.clone()) });
         let address = server.uri();
         let address = address.strip_prefix("http://").and_then(|a| a.strip_suffix("/metrics"));
         let address = address.unwrap().parse().unwrap();

@@ -146,6 +146,7 @@ pub(crate) fn config() -> VolumeConfig {
         blocks: 64 << 8,
         chunk_blocks: 16,
         stripe_blocks: 48,
+        discard_blocks: 48,
         max_request_blocks: 64,
         tags: 8,
     }

@@ -338,6 +338,7 @@ mod tests {
             blocks: 1 << 20,
             chunk_blocks,
             stripe_blocks,
+            discard_blocks: stripe_blocks,
             max_request_blocks: 16,
             tags: 1,
         });

@@ -365,6 +365,7 @@ mod tests {
             blocks: 1 << 40,
             chunk_blocks: 1,
             stripe_blocks,
+            discard_blocks: stripe_blocks,
             max_request_blocks: 1,
             tags: 1,
         });

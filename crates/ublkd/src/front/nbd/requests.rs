@@ -250,10 +250,10 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Task::Volume { op, extent }
     }
 
-    /// Where whole stripes become zeros nothing is written but that they are.
+    /// Where whole units of a discard become zeros nothing is written but that they are.
     fn are_stripes(&self, (lba, blocks): (u64, u64)) -> bool {
-        let stripe = u64::from(self.volume.stripe_blocks().max(1));
-        lba.is_multiple_of(stripe) && blocks.is_multiple_of(stripe)
+        let unit = u64::from(self.volume.discard_blocks().max(1));
+        lba.is_multiple_of(unit) && blocks.is_multiple_of(unit)
     }
 
     /// The first block and the number of blocks, if these are blocks, and not `beyond` the end.

@@ -330,6 +330,7 @@ mod tests {
             blocks: 8,
             chunk_blocks: 1,
             stripe_blocks: 1,
+            discard_blocks: 1,
             max_request_blocks: 1,
             tags,
         })

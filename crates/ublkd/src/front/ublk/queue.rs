@@ -188,6 +188,7 @@ mod tests {
             blocks: 100,
             chunk_blocks: 1,
             stripe_blocks: 2,
+            discard_blocks: 2,
             max_request_blocks: 2,
             tags: DEPTH,
         });

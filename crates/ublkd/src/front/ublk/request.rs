@@ -66,7 +66,9 @@ pub(super) fn params(volume: &Volume, request_bytes: u32) -> Params {
         boundary: stripe.saturating_mul(BLOCK_SECTORS),
         capacity: capacity(volume),
         // The block layer reckons with a power of two here.
-        discard_granularity: stripe
+        discard_granularity: volume
+            .discard_blocks()
+            .max(1)
             .saturating_mul(BLOCK_BYTES as u32)
             .checked_next_power_of_two()
             .unwrap_or(BLOCK_BYTES as u32),
@@ -130,6 +132,7 @@ mod tests {
             blocks: 1000,
             chunk_blocks,
             stripe_blocks,
+            discard_blocks: stripe_blocks,
             max_request_blocks: 256,
             tags: 1,
         };

@@ -1,0 +1,139 @@
+//! What can be typed after `evenkeel create`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use raidcore::geometry::Level;
+use raidcore::meta::Consistency;
+use raidlog::Layout;
+use steering::scheme::Scheme;
+
+use super::policy;
+use super::staging::{StagingArg, staging};
+use crate::size::Size;
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  evenkeel create tank --level raid6 /dev/disk/by-id/nvme-A /dev/disk/by-id/nvme-B ...
+  evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
+  evenkeel create calm --level raid5 --staging reserved:64M /dev/sd[b-f]
+  evenkeel create calm --level raid5 --staging dedicated:/dev/sdg /dev/sd[b-f]
+  evenkeel create slow --level raid5 --file-size 1G flash:mqsim+aged:{a,b,c}.img
+  evenkeel create log --layout swan5:3x4 /dev/sd[b-m]
+
+A member that carries a filesystem, a partition table or the like is refused, and nothing is
+changed, unless --force is given. Members may differ in size: the smallest rules.
+
+A file can be modelled as an SSD that collects garbage: flash:PROFILE:PATH is a new one,
+flash:PROFILE+filled:PATH was written once, flash:PROFILE+aged:PATH was overwritten at random twice
+after that. PROFILE is a name, like mqsim or sata-mlc (a wrong one is answered with all there are),
+or the path of a TOML file. What the SSD has been through is kept in PATH.flash, by which every
+command knows it again: from then on PATH is enough.")]
+pub(crate) struct CreateArgs {
+    /// The array's name: A-Z a-z 0-9 _ . -
+    pub(crate) name: String,
+    /// Members: block devices or files
+    #[arg(required = true, value_name = "MEMBER")]
+    pub(crate) members: Vec<PathBuf>,
+    /// The level
+    #[arg(long, short, value_enum, required_unless_present = "layout")]
+    pub(crate) level: Option<LevelArg>,
+    /// Make a log volume, which writes nothing in place: log-raid0, -raid4, -raid5 or -raid6 over all
+    /// members, or R-groups times their members, like swan4:3x3, which take turns at being written and
+    /// cleaned
+    #[arg(long, value_name = "LAYOUT", conflicts_with_all = ["level", "staging", "policy"])]
+    pub(crate) layout: Option<Layout>,
+    /// The size of a segment of the log, which is cleaned at once; rounded up to whole stripes
+    #[arg(long, value_name = "SIZE", default_value = "1M", requires = "layout")]
+    pub(crate) segment: Size,
+    /// How much of the log users don't get: the less, the more has to be moved to clean it
+    #[arg(long, value_name = "PERCENT", default_value = "20%", requires = "layout",
+          value_parser = over_provisioning)]
+    pub(crate) over_provisioning: u32,
+    /// How much of a member is written before the next one's turn: 4K to 1M, a power of two
+    #[arg(long, short, default_value = "64K", value_name = "SIZE")]
+    pub(crate) chunk: Size,
+    /// What survives an unclean stop. A journal unless given; of a log volume's groups a bitmap, which
+    /// is enough: what a crash tears there was not acknowledged
+    #[arg(long, value_enum)]
+    pub(crate) consistency: Option<ConsistencyArg>,
+    /// Where writes go that would meet busy members, which some policies need: a part of each member
+    /// (reserved:64M, or reserved:10% of the smallest), or a device of its own (dedicated:PATH, several
+    /// if given again), or both. Nowhere unless given
+    #[arg(long, value_name = "reserved:SIZE|dedicated:PATH", value_parser = staging)]
+    pub(crate) staging: Vec<StagingArg>,
+    /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
+    #[arg(long, default_value = "plain", value_parser = policy)]
+    pub(crate) policy: Scheme,
+    /// Use only so much of each member
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) member_size: Option<Size>,
+    /// Make members that don't exist, as sparse files of this size
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) file_size: Option<Size>,
+    /// Reserve the space of members that are files
+    #[arg(long)]
+    pub(crate) preallocate: bool,
+    /// Overwrite what the members carry
+    #[arg(long, short)]
+    pub(crate) force: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+pub(crate) enum LevelArg {
+    /// Striping, no redundancy
+    #[value(alias = "0")]
+    Raid0,
+    /// Mirroring
+    #[value(alias = "1")]
+    Raid1,
+    /// Parity on the last member
+    #[value(alias = "4")]
+    Raid4,
+    /// Rotating parity: one member may fail
+    #[value(alias = "5")]
+    Raid5,
+    /// Two rotating parities: two members may fail
+    #[value(alias = "6")]
+    Raid6,
+}
+
+impl From<LevelArg> for Level {
+    fn from(level: LevelArg) -> Self {
+        match level {
+            LevelArg::Raid0 => Self::Raid0,
+            LevelArg::Raid1 => Self::Raid1,
+            LevelArg::Raid4 => Self::Raid4,
+            LevelArg::Raid5 => Self::Raid5,
+            LevelArg::Raid6 => Self::Raid6,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+pub(crate) enum ConsistencyArg {
+    /// All of it: no block is damaged that was not being written, even if a member is lost too
+    Journal,
+    /// Less writing; if a member is lost too, neighbours of what was being written may be damaged
+    Bitmap,
+    /// Least writing; the whole array is resynced
+    Resync,
+}
+
+impl From<ConsistencyArg> for Consistency {
+    fn from(consistency: ConsistencyArg) -> Self {
+        match consistency {
+            ConsistencyArg::Journal => Self::Journal,
+            ConsistencyArg::Bitmap => Self::Bitmap,
+            ConsistencyArg::Resync => Self::Resync,
+        }
+    }
+}
+
+/// A part of the log in thousandths: 20%, or 12.5%.
+fn over_provisioning(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').and_then(|percent| percent.parse::<f64>().ok());
+    let number = number.filter(|percent| (0.0..=100.0).contains(percent));
+    let wrong = || format!("\"{text}\" is not a part; write it like 20%");
+    number.map(|percent| (percent * 10.0).round() as u32).ok_or_else(wrong)
+}

@@ -1,0 +1,142 @@
+//! What happened, in words.
+
+use std::path::PathBuf;
+
+use raidcore::engine::{IoError, Note, PassEnd, PassKind};
+use raidcore::units::{DeviceId, MemberId};
+
+use crate::host::Happened;
+
+/// How much a log of events has to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Weight {
+    Info,
+    Warning,
+    Error,
+}
+
+/// How serious something is that happened.
+pub(super) fn weight(what: &Happened) -> Weight {
+    match what {
+        Happened::Array { note, .. } => match note {
+            Note::ArrayFailed => Weight::Error,
+            Note::MemberFailed { .. }
+            | Note::MemberHangs { .. }
+            | Note::BlocksWrong { .. }
+            | Note::Mismatch { .. } => Weight::Warning,
+            Note::BlocksRepaired { .. }
+            | Note::MemberAnswers { .. }
+            | Note::PassStarted(_)
+            | Note::PassEnded(..)
+            | Note::SpareActivated { .. }
+            | Note::JournalReplayed { .. }
+            | Note::StagedReclaimed { .. } => Weight::Info,
+        },
+        Happened::Volume(note) => match note {
+            raidlog::Note::Failed(..) => Weight::Error,
+            raidlog::Note::Stuck(_) => Weight::Warning,
+            raidlog::Note::Front(_) | raidlog::Note::Checkpoint(_) => Weight::Info,
+        },
+    }
+}
+
+/// Whether it is told to people: a log volume that works changes its front all the time.
+pub(super) fn is_news(what: &Happened) -> bool {
+    !matches!(what, Happened::Volume(raidlog::Note::Front(_) | raidlog::Note::Checkpoint(_)))
+}
+
+/// A note of a log volume in words.
+pub(super) fn describe_volume(note: &raidlog::Note) -> String {
+    match note {
+        raidlog::Note::Front(group) => format!("group {} takes what users write", group.0),
+        raidlog::Note::Failed(group, _) => {
+            format!("group {} could not be written: the log volume takes no more writes", group.0)
+        }
+        raidlog::Note::Stuck(segment) => format!(
+            "segment {} can't be cleaned, as it can't be read; what can be read stays there",
+            segment.0
+        ),
+        raidlog::Note::Checkpoint(number) => format!("checkpoint {number} is durable"),
+    }
+}
+
+/// A note in words, of an array of which `place` tells what is where.
+pub(super) fn describe(
+    note: &Note,
+    place: impl Fn(MemberId) -> String,
+    path: impl Fn(DeviceId) -> Option<PathBuf>,
+) -> String {
+    let named = |device| match path(device) {
+        Some(path) => format!(" ({})", path.display()),
+        None => String::new(),
+    };
+    let task = |kind: PassKind| match kind {
+        PassKind::Resync => "resync".to_owned(),
+        PassKind::Rebuild(member) => format!("rebuild of {}", place(member)),
+        PassKind::Scrub { repair: false } => "scrub".to_owned(),
+        PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
+    };
+    match *note {
+        Note::MemberFailed { member, device, why } => {
+            let why = match why {
+                None => "as told",
+                Some(IoError::Medium) => "it failed to read or write",
+                Some(IoError::NoSpace) => "no space is left behind it",
+                Some(IoError::Gone) => "it is gone, or smaller than it was",
+                Some(IoError::TimedOut) => "it does not answer",
+            };
+            format!("{}{} was taken out of service: {why}", place(member), named(device))
+        }
+        Note::MemberHangs { member, device } => format!(
+            "{}{} does not answer, and can't be spared: who needs it waits",
+            place(member),
+            named(device)
+        ),
+        Note::MemberAnswers { member, device } => {
+            format!("{}{} answers again", place(member), named(device))
+        }
+        Note::ArrayFailed => {
+            "more failed than the redundancy makes up for: no more writes are taken".to_owned()
+        }
+        Note::BlocksRepaired { member, at, blocks } => format!(
+            "{}: {blocks} unreadable blocks from block {} on were rewritten from redundancy",
+            place(member),
+            at.0
+        ),
+        Note::PassStarted(kind) => format!("{} started", task(kind)),
+        Note::PassEnded(kind, PassEnd::Done) => format!("{} finished", task(kind)),
+        Note::PassEnded(kind, PassEnd::Cancelled) => format!("{} was cancelled", task(kind)),
+        Note::PassEnded(kind, PassEnd::Stuck(stripe)) => {
+            format!("{} can't go on at stripe {}", task(kind), stripe.0)
+        }
+        Note::BlocksWrong { member, stripe, blocks, corrected } => format!(
+            "{}: {blocks} blocks of stripe {} are not what was written{}",
+            place(member),
+            stripe.0,
+            if corrected { "; they were rewritten from redundancy" } else { "" }
+        ),
+        Note::Mismatch { stripe, rows, corrected } => format!(
+            "stripe {}: redundancy does not match the data in {rows} rows, and nothing tells what \
+             is wrong{}",
+            stripe.0,
+            if corrected { "; the data was believed, and redundancy made anew" } else { "" }
+        ),
+        Note::SpareActivated { member, device } => {
+            format!("a spare{} takes the place of {}", named(device), place(member))
+        }
+        Note::JournalReplayed { entries, blocks } => format!(
+            "after an unclean stop, {entries} entries of the journal were carried out ({blocks} \
+             blocks, redundancy included)"
+        ),
+        Note::StagedReclaimed { blocks } => {
+            format!("after an unclean stop, {blocks} blocks were brought home from the staging log")
+        }
+    }
+}
+
+/// What a start has brought home, in words, if a note tells that.
+pub(crate) fn recovered(what: &Happened) -> Option<String> {
+    let Happened::Array { note, .. } = what else { return None };
+    let tells = matches!(note, Note::JournalReplayed { .. } | Note::StagedReclaimed { .. });
+    tells.then(|| describe(note, |member| member.0.to_string(), |_| None))
+}

@@ -1,0 +1,107 @@
+//! Carries out what an engine says: the engine of an array, or of a log volume's group.
+
+use raidcore::engine::{Action, Io, IoOp, JobId};
+use raidcore::meta::checksum;
+use raidcore::units::{BLOCK_BYTES, Mem};
+use raidlog::GroupId;
+
+use super::data::Data;
+use super::machine::Machine;
+use super::notes::Happened;
+use crate::arena::ENTRY_BLOCKS;
+use crate::compute;
+use crate::ops::IoName;
+use crate::ring::Source;
+
+impl Data {
+    pub(super) fn carry_out(&mut self, group: GroupId, action: Action) {
+        match action {
+            Action::Io(io) => {
+                self.steering.began(self.now, &io);
+                self.begin(group, io);
+            }
+            Action::Compute(job) => self.compute(group, job),
+            Action::Complete { tag, result } => self.complete(tag, result),
+            Action::Answer { number, result } => self.answer(number, result),
+            Action::Note(note) => self.note(Happened::Array { group, note }),
+            Action::Release(device) => self.ring.close(&mut self.arena, device),
+        }
+    }
+
+    fn begin(&mut self, group: GroupId, io: Io) {
+        let (now, range) = (self.now, (io.at, io.blocks));
+        let who = (IoName { group, id: io.id }, io.device);
+        let (machine, ring, arena) = (&self.machine, &mut self.ring, &mut self.arena);
+        match io.op {
+            IoOp::Read(to) => ring.read(now, arena, who, machine.place(group, to), range),
+            IoOp::Write { from, fua } => {
+                let from = Source::Mem(machine.place(group, from));
+                ring.write(now, arena, who, from, fua, range);
+            }
+            IoOp::Store(page) => {
+                let pages = arena.take_pages(1);
+                arena.fill_pages(pages, 1, |_, into| {
+                    machine.engine(group).encode(page, io.device, into);
+                });
+                ring.write(now, arena, who, Source::Pages(pages), true, range);
+            }
+            IoOp::Journal => self.journal(group, io),
+            IoOp::Flush => ring.flush(now, arena, who),
+            IoOp::Discard => ring.discard(now, arena, who, range),
+        }
+    }
+
+    /// Begins to write an entry of the journal: in one piece if it is small, since copying a few
+    /// blocks into registered memory takes less than the kernel takes to find scattered ones.
+    fn journal(&mut self, group: GroupId, io: Io) {
+        let engine = self.machine.engine(group);
+        let place = |mem| self.machine.place(group, mem);
+        let header = engine.journal_header_blocks(io.id);
+        let mut blocks = header;
+        engine.journal_payload(io.id, |_, payload| blocks += payload);
+        let copied = blocks <= ENTRY_BLOCKS;
+        let taken = if copied { blocks } else { header };
+        let arena = &mut self.arena;
+        let pages = arena.take_pages(taken);
+        arena.fill_pages(pages, taken, |arena, into| {
+            let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
+            // A ring that was dropped meanwhile has no header to encode: what the pages held before
+            // must not be taken for one.
+            head.fill(0);
+            engine.encode_journal(io.id, |mem| checksum(arena.blocks(place(mem), 1)), head);
+            if copied {
+                engine.journal_payload(io.id, |mem, blocks| {
+                    let from = arena.blocks(place(mem), blocks);
+                    let (to, after) = std::mem::take(&mut rest).split_at_mut(from.len());
+                    to.copy_from_slice(from);
+                    rest = after;
+                });
+            }
+        });
+        let (now, who) = (self.now, (IoName { group, id: io.id }, io.device));
+        if copied {
+            self.ring.write(now, arena, who, Source::Pages(pages), true, (io.at, blocks));
+        } else {
+            self.ring.gather(now, arena, who, (pages, header), io.at, |visit| {
+                engine.journal_payload(io.id, |mem, blocks| visit(place(mem), blocks));
+            });
+        }
+    }
+
+    fn compute(&mut self, group: GroupId, job: JobId) {
+        let mut found = std::mem::take(&mut self.found);
+        let (kernels, arena) = (self.kernels, &mut self.arena);
+        match &self.machine {
+            Machine::Array(engine) => engine.steps(job, |step, blocks| {
+                found.extend(compute::run(kernels, arena, |mem: Mem| mem, step, blocks));
+            }),
+            machine @ Machine::Log(_) => machine.engine(group).steps(job, |step, blocks| {
+                let place = |mem| machine.place(group, mem);
+                found.extend(compute::run(kernels, arena, place, step, blocks));
+            }),
+        }
+        found.drain(..).for_each(|found| self.machine.found(group, job, found));
+        self.found = found;
+        self.computed.push_back((group, job));
+    }
+}

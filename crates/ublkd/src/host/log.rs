@@ -1,0 +1,198 @@
+//! A log volume: what it wants done besides what the engines of its groups want.
+
+use std::collections::VecDeque;
+
+use raidcore::engine::Engine;
+use raidcore::meta::VolumePart;
+use raidcore::units::BLOCK_BYTES;
+use raidlog::array::{Action, Input, Look, Place};
+use raidlog::{Answer, Config, LogArray, Pages, RecoveryError, Shape, Status, VolumeId, codec};
+
+use super::data::Data;
+use super::machine::{Machine, Places};
+use super::notes::Happened;
+
+/// How a log volume begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// As a new one, of this shape.
+    Create(Shape),
+    /// As what its groups hold.
+    Open,
+}
+
+/// How a log volume is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LogStatus {
+    /// Where everything is.
+    pub shape: Shape,
+    /// Its state.
+    pub status: Status,
+    /// Blocks that live in the log, of those that it has room for.
+    pub used: (u64, u64),
+}
+
+/// A log volume on its groups' engines, and what it is known by.
+pub(super) struct Log {
+    pub(super) array: LogArray,
+    /// What the superblocks say of it.
+    pub(super) part: VolumePart,
+    pub(super) places: Places,
+    segment_buffers: u16,
+    /// That the volume is what the superblocks say was seen.
+    seen: bool,
+    looks: VecDeque<Looked>,
+    actions: Vec<Action>,
+    /// Scratch space for what is encoded.
+    bytes: Vec<u8>,
+    checksums: Vec<u32>,
+}
+
+/// What is to be looked at.
+struct Looked {
+    look: Look,
+    slot: u16,
+    blocks: u32,
+    checksums: bool,
+}
+
+impl Log {
+    pub(super) fn new(
+        config: Config,
+        part: VolumePart,
+        begin: Begin,
+        engines: Vec<Engine>,
+    ) -> Self {
+        let id = VolumeId(part.volume.0);
+        let array = match begin {
+            Begin::Create(shape) => LogArray::create(config, id, shape, engines),
+            Begin::Open => LogArray::open(config, id, engines),
+        };
+        let segment_buffers = config.buffers_in_all(part.groups.into());
+        Self {
+            places: Places::new(&array, segment_buffers),
+            array,
+            part,
+            segment_buffers,
+            seen: false,
+            looks: VecDeque::new(),
+            actions: Vec::new(),
+            bytes: Vec::new(),
+            checksums: Vec::new(),
+        }
+    }
+
+    pub(super) fn segment_buffers(&self) -> u16 {
+        self.segment_buffers
+    }
+
+    /// How it is; nothing while it is not there yet.
+    pub(super) fn status(&self) -> Option<LogStatus> {
+        let volume = self.array.volume()?;
+        Some(LogStatus { shape: *volume.shape(), status: volume.status(), used: volume.used() })
+    }
+
+    /// Whether the volume, once it is there, is what the superblocks say.
+    fn is_as_said(&mut self) -> bool {
+        if let Some(volume) = self.array.volume().filter(|_| !self.seen) {
+            let (part, shape) = (&self.part, volume.shape());
+            self.seen = (shape.groups(), shape.segment_blocks(), shape.capacity())
+                == (part.groups.into(), part.segment, part.blocks);
+            return self.seen;
+        }
+        true
+    }
+}
+
+impl Data {
+    /// Tells the volume, and begins what it says.
+    pub(super) fn step_log(&mut self, input: Input<'_>) {
+        let Machine::Log(log) = &mut self.machine else { return };
+        let mut actions = std::mem::take(&mut log.actions);
+        log.array.step(self.now, input, &mut actions);
+        self.carry_out_all(actions);
+    }
+
+    /// Tells the volume what it wanted to see, if it wanted to.
+    pub(super) fn look(&mut self) -> bool {
+        let Machine::Log(log) = &mut self.machine else { return false };
+        let Some(Looked { look, slot, blocks, checksums }) = log.looks.pop_front() else {
+            return false;
+        };
+        let seen = self.arena.blocks(log.places.of(Place::Slot { slot, at: 0 }), blocks);
+        let answer = if checksums {
+            log.checksums.clear();
+            log.checksums.extend(seen.chunks_exact(BLOCK_BYTES).map(codec::checksum));
+            Answer::Checksums(&log.checksums)
+        } else {
+            Answer::Bytes(seen)
+        };
+        let mut actions = std::mem::take(&mut log.actions);
+        log.array.step(self.now, Input::Seen { look, answer }, &mut actions);
+        self.carry_out_all(actions);
+        true
+    }
+
+    fn carry_out_all(&mut self, mut actions: Vec<Action>) {
+        let Machine::Log(log) = &mut self.machine else { return };
+        if !log.is_as_said() {
+            tracing::error!(
+                "the log volume is not what its members' superblocks say; nothing was written"
+            );
+            self.broken = true;
+            return;
+        }
+        for action in actions.drain(..) {
+            match action {
+                Action::Array { group, action } => self.carry_out(group, action),
+                Action::Complete { tag, result } => self.complete(tag, result),
+                other => self.carry_out_of_log(other),
+            }
+        }
+        if let Machine::Log(log) = &mut self.machine {
+            log.actions = actions;
+        }
+    }
+
+    fn carry_out_of_log(&mut self, action: Action) {
+        let Machine::Log(log) = &mut self.machine else { return };
+        match action {
+            Action::Summary { batch, buffer, first, .. } => {
+                let Some(volume) = log.array.volume() else { return };
+                log.bytes.resize(volume.shape().summary() as usize * BLOCK_BYTES, 0);
+                let place = |at| log.places.of(Place::Segment { buffer, at });
+                volume.encode_summary(batch, &mut log.bytes, |at| {
+                    codec::checksum(self.arena.blocks(place(at), 1))
+                });
+                self.arena.put(place(first), &log.bytes);
+            }
+            Action::Pages { group, pages, blocks, slot } => {
+                let Some(volume) = log.array.volume() else { return };
+                log.bytes.resize(blocks as usize * BLOCK_BYTES, 0);
+                for (n, into) in (0..).zip(log.bytes.chunks_exact_mut(BLOCK_BYTES)) {
+                    let page = match pages {
+                        Pages::Header => Pages::Header,
+                        Pages::From(first) => Pages::From(first + n),
+                    };
+                    volume.encode_page(group, page, into);
+                }
+                self.arena.put(log.places.of(Place::Slot { slot, at: 0 }), &log.bytes);
+            }
+            Action::Look { look, slot, blocks, checksums, .. } => {
+                log.looks.push_back(Looked { look, slot, blocks, checksums });
+            }
+            Action::Copy { from, to, blocks } => {
+                self.arena.copy(log.places.of(from), log.places.of(to), blocks);
+            }
+            Action::Note(note) => self.note(Happened::Volume(note)),
+            Action::Lost(error) => self.lost(error),
+            Action::Stopped(result) => self.stopped = Some(result),
+            Action::Array { .. } | Action::Complete { .. } => {}
+        }
+    }
+
+    fn lost(&mut self, error: RecoveryError) {
+        tracing::error!("the log volume can't be started: {error}");
+        self.shared.lose(error);
+    }
+}
