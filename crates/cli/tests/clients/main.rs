@@ -9,6 +9,7 @@ mod fio;
 mod flash;
 mod kills;
 mod layout;
+mod log;
 mod nbd;
 mod pace;
 mod packaging;

@@ -173,8 +173,10 @@ pub fn assemble<I: Image>(
         )?;
     }
     // Without a mark in the bitmap no write was under way, so there is no hole. A clean stop leaves
-    // marks where a resync was not finished, and there the parity is as little to be relied on.
+    // marks where a resync was not finished, and there the parity is as little to be relied on. A log
+    // volume relies on no stripe that was not written whole, and finds out which are torn.
     let hole = newest.geometry.parities() > 0
+        && newest.volume.is_none()
         && newest.consistency != Consistency::Journal
         && bitmap.count() > 0;
     if degraded && hole {

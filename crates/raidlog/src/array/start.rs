@@ -141,8 +141,9 @@ impl LogArray {
             }
             Err(error) => {
                 self.upper = Upper::Lost;
-                self.refuse_held(out);
+                // Whoever is refused can learn why.
                 out.push(Action::Lost(error));
+                self.refuse_held(out);
             }
         }
     }

@@ -7,7 +7,8 @@
 //!
 //! The members outlive the process, and with them all that they have acknowledged. So *every*
 //! acknowledged write has to be there, flushed or not; that a flush makes it last when the power
-//! fails can't be seen here.
+//! fails can't be seen here. Not so with a log volume, which keeps in memory for a while what was not
+//! flushed: there each change is made durable before it counts.
 
 use std::ops::Range;
 use std::path::Path;
@@ -74,6 +75,8 @@ struct Writer {
     blocks: Vec<Block>,
     /// How many versions it has given out.
     versions: u64,
+    /// Makes each change durable.
+    flushes: bool,
 }
 
 impl Ledger {
@@ -85,10 +88,17 @@ impl Ledger {
             random: Prng::new(seeds.next_u64()),
             blocks: vec![Block::default(); (blocks / WRITERS) as usize],
             versions: 0,
+            flushes: false,
         };
         assert_eq!(blocks % (WRITERS * RUN), 0, "each writer has as many runs");
         let unanswered = Unanswered::default();
         Self { writers: (0..WRITERS).map(writer).collect(), unanswered }
+    }
+
+    /// For what keeps in memory what was not flushed.
+    pub(crate) fn flushing(mut self) -> Self {
+        self.writers.iter_mut().for_each(|writer| writer.flushes = true);
+        self
     }
 
     /// Lets the writers work until the server is gone.
@@ -166,6 +176,9 @@ impl Writer {
             9 => nbd.discard(offset, length)?,
             _ => nbd.write(offset, &self.unanswered(range.clone()), kind < 13)?,
         }
+        if self.flushes && !(10..13).contains(&kind) {
+            nbd.flush()?;
+        }
         self.answered(range);
         Ok(())
     }
@@ -236,6 +249,9 @@ impl Writer {
                 self.answered(index..index + 1);
             }
             self.blocks[index].doubt = Doubt::None;
+        }
+        if self.flushes {
+            assert_eq!(nbd.flush(), Ok(()));
         }
     }
 
