@@ -90,12 +90,18 @@ impl Map {
     pub(crate) fn take_dirty(&mut self, area: u64, from: u32, most: u32) -> Option<(u32, u32)> {
         self.dirty.take(area as usize, from, most)
     }
+
+    /// How many pages are dirty in an area.
+    pub(crate) fn dirty(&self, area: u64) -> u32 {
+        self.dirty.counts[area as usize]
+    }
 }
 
 /// Which pages differ from the checkpoint of each area.
 #[derive(Clone, Debug)]
 struct Dirty {
     areas: [Vec<u64>; 2],
+    counts: [u32; 2],
     pages: u32,
 }
 
@@ -103,12 +109,14 @@ impl Dirty {
     /// All of them.
     fn new(pages: u32) -> Self {
         let words = vec![u64::MAX; pages.div_ceil(64) as usize];
-        Self { areas: [words.clone(), words], pages }
+        Self { areas: [words.clone(), words], counts: [pages; 2], pages }
     }
 
     fn set(&mut self, page: u32) {
-        for words in &mut self.areas {
-            words[(page / 64) as usize] |= 1 << (page % 64);
+        for (words, count) in self.areas.iter_mut().zip(&mut self.counts) {
+            let word = &mut words[(page / 64) as usize];
+            *count += u32::from(*word >> (page % 64) & 1 == 0);
+            *word |= 1 << (page % 64);
         }
     }
 
@@ -128,6 +136,7 @@ impl Dirty {
             words[(page / 64) as usize] &= !(1 << (page % 64));
             page += 1;
         }
+        self.counts[area] -= page - first;
         (page > first).then_some((first, page - first))
     }
 }
@@ -165,11 +174,13 @@ mod tests {
         for area in 0..2 {
             assert_eq!(map.take_dirty(area, 0, 150), Some((0, 150)));
             assert_eq!(map.take_dirty(area, 150, 150), Some((150, 51)));
-            assert_eq!(map.take_dirty(area, 0, 150), None);
+            assert_eq!((map.take_dirty(area, 0, 150), map.dirty(area)), (None, 0));
         }
         map.set(Lba(130 * ENTRIES_PER_PAGE), None);
         map.touch(131);
+        map.touch(131);
         map.touch(200);
+        assert_eq!((map.dirty(0), map.dirty(1)), (3, 3));
         assert_eq!(map.take_dirty(1, 0, 150), Some((130, 2)));
         assert_eq!(map.take_dirty(1, 132, 150), Some((200, 1)));
         assert_eq!(map.take_dirty(0, 131, 150), Some((131, 1)), "the other area's are its own");

@@ -151,9 +151,9 @@ impl Segments {
         self.coming[group.index()]
     }
 
-    /// Whether a checkpoint that begins now would free segments.
-    pub(crate) fn has_emptied(&self) -> bool {
-        !self.emptied.is_empty()
+    /// How many segments a checkpoint that begins now would free.
+    pub(crate) fn emptied(&self) -> u32 {
+        self.emptied.len() as u32
     }
 
     /// Whether segments are to be trimmed.

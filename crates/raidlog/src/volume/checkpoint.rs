@@ -13,12 +13,14 @@
 //! - Replay begins with the batch that was open when the checkpoint began. The cleaners' streams go
 //!   on after all that pages may point into.
 //! - Segments that were empty when it began are free when it is durable, and no others.
+//! - One that is written only to free segments gives back more than it costs, unless users wait for
+//!   it: so a volume at rest comes to rest.
 
 use alloc::vec::Vec;
 
 use raidcore::engine::IoError;
 
-use super::stream::HOT;
+use super::stream::{HOT, cold};
 use super::{Action, IoOp, Note, Op, Pages, Volume};
 use crate::codec::{AGES_PER_PAGE, Header, Position, encode_page};
 use crate::units::{GroupId, Segment};
@@ -58,6 +60,8 @@ pub(super) struct Checkpointer {
     ios: u32,
     /// Blocks of users' since the last one.
     written: u64,
+    /// Blocks that cleaners had moved when the last one began.
+    moved: u64,
     /// The volume has had a checkpoint since it started.
     serving: bool,
     /// The last one was begun when everything had come to rest.
@@ -74,6 +78,7 @@ impl Checkpointer {
             drained: Vec::new(),
             ios: 0,
             written: 0,
+            moved: 0,
             serving: false,
             final_one: false,
             at_rest: false,
@@ -92,6 +97,11 @@ impl Checkpointer {
     /// Whether a checkpoint tells all that there was when the volume stopped.
     pub(super) fn has_recorded_stop(&self) -> bool {
         self.at_rest
+    }
+
+    /// Blocks that cleaners had moved when the last checkpoint began.
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
     }
 
     pub(super) fn wrote(&mut self, blocks: u32) {
@@ -130,21 +140,28 @@ impl Volume {
         if self.is_winding_up() && self.ops.occupied() == 0 {
             return !state.at_rest;
         }
-        // It closes the cleaners' batches, which costs padding: so as many segments wait for it that
-        // more is won, unless a cleaner can't go on, or users soon can't.
-        let reserve = self.shape.reserve();
-        let spare = |group| self.segments.free(group).saturating_sub(reserve);
-        let is_ready = |group| self.is_back(group) && spare(group) >= self.turn(group);
+        if self.segments.emptied() == 0 {
+            return false;
+        }
+        // It costs pages, and closes the cleaners' batches: so it waits until more is won, unless a
+        // cleaner can't go on, or users can't.
+        let won = self.is_won();
+        // At rest nobody waits.
+        let busy = state.written > 0 || !self.writing.is_empty();
+        let is_ready = |group| self.is_back(group) && self.spare(group) >= self.turn(group);
         let ready = self.shape.groups() == 1 || self.groups().any(is_ready);
         let wanted = |group: GroupId| {
             let coming = self.segments.coming(group);
-            let many = coming >= (2 * spare(group)).max(self.shape.group_segments() / 64).max(2);
-            let enough = self.freeable(group) >= reserve + self.turn(group);
-            let next = !ready && self.is_back(group) && enough;
-            let ended = self.stalled && (enough || !self.cleaners[group.index()].is_busy());
-            coming > 0 && (many || self.segments.free(group) == 0 || next || ended)
+            let many =
+                coming >= (2 * self.spare(group)).max(self.shape.group_segments() / 64).max(2);
+            let next = !ready && self.is_back(group) && self.is_enough(group);
+            let cleans = self.cleaners[group.index()].is_busy();
+            let ended = self.is_starved(group) && (self.is_enough(group) || !cleans);
+            let stuck = self.segments.free(group) == 0 && self.lacks_segment(cold(group)) && busy;
+            let early = won && (many || next || self.segments.free(group) == 0);
+            coming > 0 && (ended || stuck || early)
         };
-        self.segments.has_emptied() && self.groups().any(wanted)
+        self.groups().any(wanted)
     }
 
     fn begin_checkpoint(&mut self, out: &mut Vec<Action>) {
@@ -152,6 +169,7 @@ impl Volume {
         let final_one = self.is_winding_up() && self.ops.occupied() == 0;
         let state = &mut self.checkpointer;
         (state.written, state.final_one) = (0, final_one);
+        state.moved = self.counters.moved;
         state.drained = alloc::vec![None; self.streams.len()];
         state.header = Some(Header {
             volume: self.id,
@@ -179,8 +197,8 @@ impl Volume {
         }
     }
 
-    /// The area of the checkpoint that is being written.
-    fn area(&self) -> u64 {
+    /// The area of the checkpoint that is being written, or comes next.
+    pub(super) fn area(&self) -> u64 {
         (self.checkpointer.number + 1) % 2
     }
 

@@ -114,7 +114,9 @@ impl Volume {
 
     /// Whether a cleaner may begin with another segment.
     fn may_clean(&mut self, group: GroupId) -> bool {
-        if self.is_winding_up() || self.failed {
+        // Who cleaned on could use up what a checkpoint is to give back to users.
+        let is_coming = self.is_enough(group) && self.segments.coming(group) > 0;
+        if self.is_winding_up() || self.failed || self.is_starved(group) && is_coming {
             return false;
         }
         if self.shape.groups() > 1 {
@@ -132,6 +134,22 @@ impl Volume {
     /// soon have to go again, and all groups would be written and cleaned at a time.
     pub(super) fn turn(&self, group: GroupId) -> u32 {
         (self.plenty(group).saturating_sub(self.shape.reserve()) / 2).max(1)
+    }
+
+    /// Free segments of a group that users may have.
+    pub(super) fn spare(&self, group: GroupId) -> u32 {
+        self.segments.free(group).saturating_sub(self.shape.reserve())
+    }
+
+    /// Whether users wait for a segment, and can't have one of this group yet.
+    pub(super) fn is_starved(&self, group: GroupId) -> bool {
+        let turn = if self.shape.groups() > 1 { self.turn(group) } else { 1 };
+        self.stalled && self.spare(group) < turn
+    }
+
+    /// Whether users can go on with a group as soon as a checkpoint has freed what is empty.
+    pub(super) fn is_enough(&self, group: GroupId) -> bool {
+        self.freeable(group) >= self.shape.reserve() + self.turn(group)
     }
 
     /// Whether cleaners or a checkpoint will free segments.
@@ -176,7 +194,7 @@ impl Volume {
         let span = |group| u64::from(self.plenty(group).saturating_sub(self.shape.reserve()));
         let missing = u64::from(self.plenty(group).saturating_sub(self.freeable(group)));
         let front = self.front();
-        let left = u64::from(self.segments.free(front).saturating_sub(self.shape.reserve()));
+        let left = u64::from(self.spare(front));
         2 * missing * span(front) > left * span(group)
     }
 
@@ -227,6 +245,18 @@ impl Volume {
         let live = live.map_or(slots / 2, i64::from);
         // To win slots − live blocks, live ones move; one more makes up for rounding and padding.
         self.allowance += i64::from(blocks) * (live + 1) / (slots - live).max(1) + 1;
+    }
+
+    /// Whether a checkpoint gives back more blocks than it costs: those of the segments that it frees,
+    /// against what cleaners have moved for it, its pages, and the rest of the batches that it closes.
+    /// Else it would be what the next one is written for.
+    pub(super) fn is_won(&self) -> bool {
+        let freed = u64::from(self.segments.emptied()) * u64::from(self.shape.slots());
+        let moved = self.counters.moved - self.checkpointer.moved();
+        let (groups, copies) = (self.shape.groups() as u64, self.shape.page_copies() as u64);
+        let pages = u64::from(self.map.dirty(self.area())) * copies + groups;
+        let rest = u64::from(self.shape.unit() + self.shape.summary());
+        freed > moved + pages + (1 + groups) * rest
     }
 
     /// Takes the next victim of a group, if it is to be cleaned.

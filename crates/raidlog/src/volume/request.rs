@@ -157,7 +157,12 @@ impl Volume {
     pub(super) fn write_waiting(&mut self, out: &mut Vec<Action>) {
         let before = self.front();
         while let Some(&tag) = self.writing.front() {
-            if !self.checkpointer.is_serving() || self.users_wait() {
+            if !self.checkpointer.is_serving() {
+                break;
+            }
+            if self.users_wait() {
+                // For cleaning, not for a segment.
+                self.stalled = false;
                 break;
             }
             let UserRequest { request, done, .. } = self.requests[usize::from(tag.0)];

@@ -161,15 +161,15 @@ impl Volume {
         if let Some(group) = index.checked_sub(1) {
             return self.segments.hold(GroupId(group as u8));
         }
-        let spare = |group| self.segments.free(group).saturating_sub(self.shape.reserve());
         let front = self.front();
-        if spare(front) > 0 {
+        if self.spare(front) > 0 {
             return self.segments.hold(front);
         }
-        let best = self.groups().max_by_key(|&group| (spare(group), u8::MAX - group.0))?;
-        let spare = spare(best);
-        let short = self.shape.groups() > 1 && spare < self.turn(best);
-        if spare == 0 || short && self.is_freeing() {
+        let stays = |group| self.shape.groups() == 1 || self.spare(group) >= self.turn(group);
+        let worth = |&group: &GroupId| (stays(group), self.spare(group), u8::MAX - group.0);
+        let best = self.groups().max_by_key(worth)?;
+        let (spare, stays) = (self.spare(best), stays(best));
+        if spare == 0 || !stays && self.is_freeing() {
             return None;
         }
         self.segments.hold(best)
