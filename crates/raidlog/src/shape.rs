@@ -19,6 +19,9 @@ pub(crate) const GROUPS_MAX: usize = 32;
 /// The most blocks of a volume's log: what a block's number has room for, 2 PiB.
 const LOG_MAX: u64 = (1 << 39) - 1;
 
+/// The most segments of a volume: what a segment's number has room for.
+const SEGMENTS_MAX: u32 = u32::MAX;
+
 /// The most blocks of a segment.
 const SEGMENT_MAX: u32 = 1 << 14;
 
@@ -58,6 +61,19 @@ pub enum ShapeError {
     /// Stripes or segments are empty or too large.
     #[error("a segment has 1 to {SEGMENT_MAX} blocks of 4 KiB in whole stripes, not {0}")]
     Segment(u64),
+    /// A batch of the smallest size has no room for what tells of it.
+    #[error(
+        "a segment of {segment} blocks has a summary of {summary}, too many for units of {unit}: \
+         use smaller segments or larger stripes"
+    )]
+    Summary {
+        /// Blocks of a segment.
+        segment: u32,
+        /// Blocks of its summary.
+        summary: u32,
+        /// Blocks of a unit.
+        unit: u32,
+    },
     /// The cleaner would have nothing to gain.
     #[error("of 1000 blocks 50 to 900 are spare, not {0}")]
     Spare(u32),
@@ -72,6 +88,9 @@ pub enum ShapeError {
     /// There are more blocks than their numbers have room for.
     #[error("a log volume has at most {LOG_MAX} blocks of 4 KiB, not {0}")]
     TooLarge(u64),
+    /// There are more segments than their numbers have room for.
+    #[error("a log volume has at most {SEGMENTS_MAX} segments, not {0}: use larger segments")]
+    Segments(u64),
 }
 
 /// Where everything is.
@@ -114,21 +133,31 @@ impl Shape {
         // Pages for all blocks that there could be: a little more than there will be.
         let pages = all.div_ceil(ENTRIES_PER_PAGE) + (all / segment + 1).div_ceil(AGES_PER_PAGE);
         let area = pages.next_multiple_of(unit);
+        let segments = wish.group_blocks.saturating_sub(2 * unit + 2 * area) / segment;
         let shape = Self {
             groups: wish.groups as u8,
             unit: unit as u32,
             segment: segment as u32,
-            segments: (wish.group_blocks.saturating_sub(2 * unit + 2 * area) / segment) as u32,
+            segments: segments as u32,
             // As many as fill up before a checkpoint gives back more than that, and two for padding.
             reserve: 2 + (2 * (1000 - wish.spare)).div_ceil(wish.spare),
             capacity: 0,
             area,
         };
+        let count = segments * wish.groups as u64;
+        if count > u64::from(SEGMENTS_MAX) {
+            return Err(ShapeError::Segments(count));
+        }
+        let Self { segment, unit, .. } = shape;
+        if shape.summary() >= unit {
+            return Err(ShapeError::Summary { segment, summary: shape.summary(), unit });
+        }
         shape.with_capacity(wish.spare)
     }
 
     fn with_capacity(self, spare: u32) -> Result<Self, ShapeError> {
-        let need = self.reserve + HELD + 4;
+        // What is spare of the others has to make up for what a checkpoint costs.
+        let need = self.reserve + HELD + 2000u32.div_ceil(spare).max(4);
         if self.segments < need {
             return Err(ShapeError::TooSmall { have: self.segments, need });
         }
@@ -156,7 +185,7 @@ impl Shape {
             && shape.summary() < unit
             && segments > 0
             && reserve < segments
-            && u64::from(segments) * u64::from(groups) <= u64::from(u32::MAX)
+            && u64::from(segments) * u64::from(groups) <= u64::from(SEGMENTS_MAX)
             && shape.log_blocks() <= LOG_MAX
             && capacity <= u64::from(shape.segment_count()) * u64::from(shape.slots())
             && area <= LOG_MAX
@@ -320,5 +349,68 @@ impl Shape {
     #[must_use]
     pub fn contains(&self, lba: Lba, blocks: u32) -> bool {
         blocks > 0 && lba.0.checked_add(blocks.into()).is_some_and(|end| end <= self.capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WISH: Wish = Wish { groups: 2, group_blocks: 1 << 16, stripe: 8, segment: 0, spare: 200 };
+
+    #[test]
+    fn what_can_not_work_is_refused() {
+        let refused = |wish| Shape::new(wish).expect_err("it is impossible");
+        assert_eq!(refused(Wish { groups: 0, ..WISH }), ShapeError::Groups(0));
+        assert_eq!(refused(Wish { groups: 33, ..WISH }), ShapeError::Groups(33));
+        assert_eq!(refused(Wish { spare: 49, ..WISH }), ShapeError::Spare(49));
+        assert_eq!(refused(Wish { spare: 901, ..WISH }), ShapeError::Spare(901));
+        assert_eq!(refused(Wish { stripe: 0, ..WISH }), ShapeError::Segment(256));
+        let stripe = u32::MAX;
+        assert_eq!(refused(Wish { stripe, ..WISH }), ShapeError::Segment(stripe.into()));
+        let all = 1 << 40;
+        assert_eq!(refused(Wish { group_blocks: 1 << 39, ..WISH }), ShapeError::TooLarge(all));
+        let most = Wish { group_blocks: u64::MAX, ..WISH };
+        assert_eq!(refused(most), ShapeError::TooLarge(u64::MAX));
+        let long = ShapeError::Summary { segment: 4096, summary: 11, unit: 8 };
+        assert_eq!(refused(Wish { segment: 4096, ..WISH }), long);
+        let short = Wish { groups: 1, group_blocks: 1 << 38, segment: 8, ..WISH };
+        assert!(matches!(refused(short), ShapeError::Segments(count) if count > 1 << 34));
+        // One less than a group needs: reserve, those that are held, and two that are spare of the rest.
+        let need = 2 + 8 + HELD + 10;
+        let group_blocks = 64 + u64::from(need) * 256 - 1;
+        let few = ShapeError::TooSmall { have: need - 1, need };
+        assert_eq!(refused(Wish { group_blocks, ..WISH }), few);
+        assert!(Shape::new(Wish { group_blocks: group_blocks + 1, ..WISH }).is_ok());
+        assert_eq!(
+            refused(Wish { group_blocks: 0, ..WISH }),
+            ShapeError::TooSmall { have: 0, need }
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_volume_that_can_be_made_can_be_opened(
+            groups in 1usize..40,
+            blocks in 0u32..40,
+            more in 0u64..1000,
+            stripe in prop_oneof![0u32..200, any::<u32>()],
+            segment in prop_oneof![0u32..20_000, any::<u32>()],
+            spare in 40u32..1000,
+        ) {
+            let group_blocks = (1 << blocks) + more;
+            let wish = Wish { groups, group_blocks, stripe, segment, spare };
+            if let Ok(shape) = Shape::new(wish) {
+                let Shape { groups, unit, segment, segments, reserve, capacity, area } = shape;
+                let told =
+                    Shape::from_parts(groups, unit, segment, segments, reserve, capacity, area);
+                prop_assert_eq!(told, Some(shape));
+                prop_assert!(capacity > 0);
+                prop_assert!(shape.group_blocks() <= group_blocks);
+                prop_assert_eq!(u64::from(unit), Shape::unit_of(stripe));
+            }
+        }
     }
 }

@@ -64,7 +64,8 @@ impl LogScenario {
         let spare = source.one_of(&[200, 333, 500]);
         let unit = u64::from(stripe) * 8u64.div_ceil(stripe.into());
         let blocks = u64::from(segment).next_multiple_of(unit);
-        let least = 12 + 2 * (1000 - u64::from(spare)) / u64::from(spare);
+        let part = |of: u64| of.div_ceil(spare.into());
+        let least = 6 + part(2 * (1000 - u64::from(spare))) + part(2000);
         let segments = least + source.below(24);
         // Pages are few: four units are enough for them and the headers.
         let wish = Wish {
