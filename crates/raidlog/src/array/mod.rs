@@ -451,13 +451,10 @@ impl LogArray {
                 self.tell(now, group, stop, out);
             }
         }
-        if self.stops != Stops::Sent {
-            return;
-        }
-        let arrays = self.arrays.iter().map(|lower| lower.stopped);
-        if let Some(results) = arrays.collect::<Option<Vec<_>>>() {
+        let mut stopped = self.arrays.iter().map(|lower| lower.stopped);
+        if self.stops == Stops::Sent && stopped.clone().all(|result| result.is_some()) {
             self.stops = Stops::Done;
-            out.push(Action::Stopped(results.into_iter().collect()));
+            out.push(Action::Stopped(stopped.try_for_each(|result| result.unwrap_or(Ok(())))));
         }
     }
 
