@@ -34,7 +34,7 @@ use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
 use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
 use crate::volume::Volume;
-use fronts::Fronts;
+use fronts::{Fronts, Owner};
 use policy::Choice;
 
 /// What to run, and how.
@@ -164,14 +164,14 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         }
     };
     let host = HostConfig { scheme: policy.scheme, ..config.host };
+    let owner = owner(&attached);
     let (volume, host) = spawn(host, attached).map_err(DaemonError::Host)?;
-    let identity = identity(&records[0]);
     let started = async {
         if let Err(error) = first::flush(&volume).await {
             return Err(host.lost().map_or(error.into(), DaemonError::Lost));
         }
         policy.record(&host).await.map_err(DaemonError::PolicyNotRecorded)?;
-        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, &host, identity).await?)
+        Ok(Fronts::start(&config.fronts, &config.run_dir, &volume, &host, owner).await?)
     };
     let started: Result<Fronts, DaemonError> = tokio::select! {
         started = started => started,
@@ -206,9 +206,14 @@ fn spawn(config: HostConfig, mut attached: Attached) -> io::Result<(Volume, Host
     Host::spawn(config, assembled, devices)
 }
 
-/// By what an array's or a log volume's block device is known.
-fn identity(record: &ArrayRecord) -> ArrayId {
-    record.volume.map_or(record.array, |part| ArrayId(part.volume.0))
+/// Whose the front ends are. A log volume keeps for a while in memory what is not flushed.
+fn owner(attached: &Attached) -> Owner {
+    let record = attached.record();
+    Owner {
+        array: record.volume.map_or(record.array, |part| ArrayId(part.volume.0)),
+        forgets: attached.is_log()
+            && attached.groups.iter().any(|group| !group.assembled.was_clean),
+    }
 }
 
 /// An array whose front ends serve.

@@ -53,14 +53,12 @@ fn open(paths: &[PathBuf]) -> (Volume, HostHandle) {
     Host::spawn_log(host, attached.groups, Begin::Open).expect("it is started")
 }
 
+/// How a request ended, and its buffer.
+type Ended = (Result<(), RequestError>, Vec<u8>);
+
 /// Asks, and waits for the end.
-fn ask(
-    volume: &Volume,
-    op: Op,
-    (lba, blocks): (u64, u32),
-    fill: u8,
-) -> (Result<(), RequestError>, Vec<u8>) {
-    struct Waiter(Mutex<Sender<(Result<(), RequestError>, Vec<u8>)>>);
+fn ask(volume: &Volume, op: Op, (lba, blocks): (u64, u32), fill: u8) -> Ended {
+    struct Waiter(Mutex<Sender<Ended>>);
     impl Port for Waiter {
         fn completed(&self, _: u64, buffer: Buffer, result: Result<(), RequestError>) {
             let sender = self.0.lock().expect("no panic");

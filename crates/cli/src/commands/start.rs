@@ -22,7 +22,7 @@ use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
 use ublkd::control::{Client, Launch, Refusal, Request, disk_name};
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, PolicyError, Ready, run};
-use ublkd::host::HostConfig;
+use ublkd::host::{HostConfig, HostError};
 use ublkd::members::OpenError;
 use ublkd::thread::become_io_flusher;
 
@@ -55,8 +55,23 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
             tracing::warn!(%error, "systemd could not be told that the array serves");
         }
     };
-    serve(args, run_dir, tell).map_err(refusal)?;
-    Ok(ExitCode::SUCCESS)
+    match serve(args, run_dir, tell) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            let code = exit_code(&error);
+            output.error(&refusal(error).into());
+            Ok(code)
+        }
+    }
+}
+
+/// The status of a process whose array failed beneath its users (EX_SOFTWARE of sysexits(3)): a service
+/// manager is to start it again, as packaging/systemd says.
+const DIED: u8 = 70;
+
+fn exit_code(error: &DaemonError) -> ExitCode {
+    let died = matches!(error, DaemonError::Stop(HostError::Died));
+    if died { ExitCode::from(DIED) } else { ExitCode::FAILURE }
 }
 
 /// `evenkeel restart`: the array's process is replaced by one of this program, such as a new
@@ -137,12 +152,14 @@ fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
             tracing::warn!(%error, "could not leave the working directory");
         }
     };
-    match serve(args, run_dir, tell).map_err(refusal) {
+    match serve(args, run_dir, tell) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
+            let code = exit_code(&error);
+            let error = refusal(error);
             tracing::error!("{error}");
             print(&json!({ "error": refusal_of(&error.into()) }).to_string());
-            Ok(ExitCode::FAILURE)
+            Ok(code)
         }
     }
 }

@@ -61,10 +61,10 @@ impl Fronts {
         run_dir: &Path,
         volume: &Volume,
         host: &HostHandle,
-        array: ArrayId,
+        owner: Owner,
     ) -> Result<Self, FrontError> {
         let mut fronts = Self::default();
-        match fronts.add_all(config, run_dir, volume, host, array).await {
+        match fronts.add_all(config, run_dir, volume, host, owner).await {
             Ok(()) => Ok(fronts),
             Err(error) => {
                 fronts.stop().await;
@@ -124,7 +124,7 @@ impl Fronts {
         run_dir: &Path,
         volume: &Volume,
         host: &HostHandle,
-        array: ArrayId,
+        owner: Owner,
     ) -> Result<(), FrontError> {
         let socket = config.nbd_socket.clone();
         let socket = socket.unwrap_or_else(|| run_dir.join(format!("{}.nbd", volume.name())));
@@ -143,9 +143,14 @@ impl Fronts {
             self.add("fuse", server.dir().join(volume.name()).display());
             self.fuse = Some(server);
         }
-        let owner = owner(array);
-        if config.ublk || UblkServer::is_left(owner) {
-            let options = UblkOptions { owner, id: config.ublk_id, ..UblkOptions::default() };
+        let mark = owner.mark();
+        if config.ublk || UblkServer::is_left(mark) {
+            let options = UblkOptions {
+                owner: mark,
+                id: config.ublk_id,
+                gives_up: owner.forgets,
+                ..UblkOptions::default()
+            };
             let server = UblkServer::start(volume, host, options)?;
             self.add("ublk", server.disk().display());
             self.ublk = Some(server);
@@ -170,8 +175,20 @@ fn unmount(server: FuseServer) {
     }
 }
 
-/// What a device of this array is known by.
-fn owner(ArrayId(id): ArrayId) -> u64 {
-    let (halves, _) = id.as_chunks();
-    halves.iter().fold(0, |owner, &half| owner ^ u64::from_le_bytes(half))
+/// Whose the front ends are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    /// The array, or the log volume.
+    pub(super) array: ArrayId,
+    /// Writes were lost that had been acknowledged, as they were not flushed: users of the last
+    /// process must not go on.
+    pub(super) forgets: bool,
+}
+
+impl Owner {
+    /// What a block device is known by.
+    fn mark(self) -> u64 {
+        let (halves, _) = self.array.0.as_chunks();
+        halves.iter().fold(0, |mark, &half| mark ^ u64::from_le_bytes(half))
+    }
 }

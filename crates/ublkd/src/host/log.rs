@@ -146,7 +146,13 @@ impl Data {
             match action {
                 Action::Array { group, action } => self.carry_out(group, action),
                 Action::Complete { tag, result } => self.complete(tag, result),
-                other => self.carry_out_of_log(other),
+                action @ (Action::Summary { .. }
+                | Action::Pages { .. }
+                | Action::Look { .. }
+                | Action::Copy { .. }
+                | Action::Note(_)
+                | Action::Lost(_)
+                | Action::Stopped(_)) => self.carry_out_of_log(action),
             }
         }
         if let Machine::Log(log) = &mut self.machine {

@@ -155,6 +155,17 @@ impl Control {
         }
     }
 
+    /// Takes a device without a server away from its users: what they have under way fails, and all
+    /// that they ask for later.
+    pub(super) fn give_up(&self, id: u32) -> Result<(), UblkError> {
+        match self.run_for(Command::StopDevice, id, 0) {
+            Err(error) if error.raw_os_error() != Some(libc::ENODEV) => {
+                Err(UblkError::command("taking the last server's device away", error))
+            }
+            _ => self.delete(id),
+        }
+    }
+
     /// Gives the device's number back; without waiting for who still has it open, if possible.
     pub(super) fn delete(&self, id: u32) -> Result<(), UblkError> {
         let unknown = [libc::EOPNOTSUPP, libc::EINVAL].map(Some);

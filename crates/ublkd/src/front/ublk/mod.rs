@@ -2,7 +2,9 @@
 //!
 //! Invariants:
 //! - The device outlives a server that dies: its users wait, and the next server goes on with what
-//!   they have under way. It finds the device by the owner that is noted in it.
+//!   they have under way. It finds the device by the owner that is noted in it. But if the last server
+//!   has taken writes with it that it had acknowledged, nobody is let go on as if nothing had happened:
+//!   the device is taken away, as a disk's that has lost its cache.
 //! - A device in use is not taken away ([`UblkServer::stop`]).
 //! - A start that fails leaves no device behind that was not there before.
 //! - Its queues are served by the array's thread, on the ring of member I/O. So when a server dies,
@@ -118,6 +120,9 @@ pub struct UblkOptions {
     pub owner: u64,
     /// The number N of `/dev/ublkbN`; `None` for the first that is free.
     pub id: Option<u32>,
+    /// Whether a device that was left is taken away from its users, because writes were lost that had
+    /// been acknowledged and not flushed.
+    pub gives_up: bool,
     /// The most requests under way, at most 4096. Each has a buffer of the volume for as long as the
     /// device lives.
     pub depth: u16,
@@ -126,7 +131,7 @@ pub struct UblkOptions {
 impl Default for UblkOptions {
     /// The first free number, 64 requests.
     fn default() -> Self {
-        Self { owner: 0, id: None, depth: 64 }
+        Self { owner: 0, id: None, gives_up: false, depth: 64 }
     }
 }
 
@@ -146,7 +151,8 @@ pub struct UblkServer {
 impl UblkServer {
     /// Serves `volume`, on its host's thread: as the device that its last server has left by dying,
     /// if there is one, or as a new one. What the users of a device that was left have under way is
-    /// issued again, so the volume must be consistent.
+    /// issued again, so the volume must be consistent, and have all that was acknowledged; if it has not,
+    /// [`UblkOptions::gives_up`] has to say so.
     ///
     /// # Errors
     /// When there is no driver, this process is not allowed to, the number is another's, or the
@@ -157,7 +163,19 @@ impl UblkServer {
         options: UblkOptions,
     ) -> Result<Self, UblkError> {
         let control = Control::open(Path::new(CONTROL))?;
+        let mut options = options;
         for left in control.owned_by(options.owner)? {
+            if left.state != DeviceInfo::DEAD && options.gives_up {
+                tracing::warn!(
+                    "what was not flushed is lost with the last process: {} is taken away from its \
+                     users, as it would be theirs no more",
+                    disk::path(left.id).display()
+                );
+                control.give_up(left.id)?;
+                // Its users keep the number for as long as they have it open.
+                options.id = options.id.filter(|&id| id != left.id);
+                continue;
+            }
             if left.state != DeviceInfo::DEAD {
                 if options.id.is_some_and(|id| id != left.id) {
                     tracing::warn!(id = left.id, "the device that is in use keeps its number");
