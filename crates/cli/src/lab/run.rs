@@ -86,8 +86,17 @@ pub(super) fn default_out(experiment: &Path, Part { part, of }: Part) -> PathBuf
     })
 }
 
+/// Says that it is done when it goes out of scope: also in a panic, or nobody would hear of that.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Does something with a bar that shows how far it is.
-fn watched<T: Send>(
+pub(super) fn watched<T: Send>(
     progress: &Progress,
     output: Output,
     work: impl FnOnce() -> T + Send,
@@ -98,6 +107,7 @@ fn watched<T: Send>(
     let done = AtomicBool::new(false);
     let begun = Instant::now();
     let result = thread::scope(|scope| {
+        let _done = Done(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let requests = progress.requests.load(Ordering::Relaxed);
@@ -108,9 +118,7 @@ fn watched<T: Send>(
                 thread::park_timeout(TICK);
             }
         });
-        let result = work();
-        done.store(true, Ordering::Relaxed);
-        result
+        work()
     });
     bar.finish_and_clear();
     Ok(result)
