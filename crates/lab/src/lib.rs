@@ -10,6 +10,7 @@ pub mod judge;
 pub mod measure;
 mod pages;
 pub mod plan;
+pub mod play;
 pub mod report;
 pub mod results;
 pub mod run;

@@ -6,6 +6,9 @@
 //! collection are not in the model.
 
 use flashsim::Profile;
+use raidcore::geometry::Level;
+use raidcore::units::MEMBERS_MAX;
+use raidlog::Layout;
 
 /// What it takes an SSD to handle one segment, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -91,20 +94,22 @@ pub struct Swan {
     pub groups: u32,
     /// Members of each group, parity included.
     pub members: u32,
+    /// How many members of each group can be lost.
+    pub parity: u32,
     /// The part of all SSDs' space that users have.
     pub given: f64,
 }
 
 impl Swan {
     /// The least array that takes `throughput` bytes of users' data a second at any time, where an
-    /// SSD writes `rate`, each group has `parity` members' worth of redundancy, and users fill
-    /// `used` of what is left.
+    /// SSD writes `rate`, each group has `parity` members' worth of redundancy (0 to 2), and users
+    /// fill `used` of what is left. A group has data on two members at least.
     #[must_use]
     pub fn new(times: &SegmentTimes, used: f64, throughput: f64, rate: f64, parity: u32) -> Self {
         let victim = victim_utilisation(used);
         let equation = groups(times, victim);
-        let data = (throughput / rate).ceil().max(1.0) as u32;
-        let members = data + parity;
+        let data = (throughput / rate).ceil().max(2.0) as u32;
+        let members = data.saturating_add(parity);
         Self {
             used,
             victim,
@@ -112,8 +117,35 @@ impl Swan {
             without_erase: groups_without_erase(times, victim),
             groups: equation.ceil().max(2.0) as u32,
             members,
+            parity,
             given: used * f64::from(data) / f64::from(members),
         }
+    }
+
+    /// SSDs of all groups.
+    #[must_use]
+    pub fn ssds(&self) -> u64 {
+        u64::from(self.groups) * u64::from(self.members)
+    }
+
+    /// The same with one group less; none if nothing would be left at the back.
+    #[must_use]
+    pub fn with_a_group_less(self) -> Option<Self> {
+        (self.groups > 2).then(|| Self { groups: self.groups - 1, ..self })
+    }
+
+    /// The layout's name is what such an array is created by; none if it would be too large.
+    #[must_use]
+    pub fn layout(&self) -> Option<Layout> {
+        let level = match self.parity {
+            0 => Level::Raid0,
+            1 => Level::Raid5,
+            _ => Level::Raid6,
+        };
+        let (groups, members) = (u8::try_from(self.groups), u8::try_from(self.members));
+        let layout = Layout { level, groups: groups.ok()?, members: Some(members.ok()?) };
+        let has_name = layout.to_string().parse() == Ok(layout);
+        (has_name && self.members as usize <= MEMBERS_MAX).then_some(layout)
     }
 }
 
@@ -150,7 +182,26 @@ mod tests {
         assert_eq!((swan.groups, swan.members), (4, 4));
         near(swan.given, 0.6 * 0.75, 1e-12);
         let small = SegmentTimes { erase: 0.0, ..papers() };
-        assert_eq!(Swan::new(&small, 0.1, 1.0, 400e6, 0).groups, 2, "a front and a back");
+        let least = Swan::new(&small, 0.1, 1.0, 400e6, 0);
+        assert_eq!((least.groups, least.members), (2, 2), "a front and a back, data on two");
+        assert_eq!(least.with_a_group_less(), None);
+        assert_eq!(swan.with_a_group_less().map(|less| less.groups), Some(3));
+    }
+
+    #[test]
+    fn a_swan_has_the_name_of_its_layout_unless_it_is_too_large() {
+        let name = |throughput, parity| {
+            let layout = Swan::new(&papers(), 0.6, throughput, 400e6, parity).layout();
+            layout.map(|layout| layout.to_string())
+        };
+        let names = [(1.0, 0, "swan0:4x2"), (1.0, 1, "swan5:4x3"), (1000e6, 2, "swan6:4x5")];
+        for (throughput, parity, expected) in names {
+            let layout = name(throughput, parity).unwrap();
+            assert_eq!(layout, expected);
+            assert!(layout.parse::<Layout>().is_ok(), "{layout}");
+        }
+        assert_eq!(name(32.0 * 400e6, 1), None);
+        assert_eq!(name(1e30, 1), None);
     }
 
     #[test]

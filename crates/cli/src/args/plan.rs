@@ -14,9 +14,12 @@ pub(crate) enum PlanAction {
 #[command(after_help = "Examples:
   evenkeel plan swan --throughput 2G --used 0.7 --profile nvme-tlc
   evenkeel plan swan --throughput 400M --measured 4000,19.5,15.6    with a measured SSD's times
+  evenkeel plan swan --throughput 700M --profile sata-mlc --verify  and played on modelled SSDs
 
 It is a model: all blocks are as likely to be overwritten, and reads, buffers in SSDs and their own
-garbage collection are left out.")]
+garbage collection are left out. With --verify the array that it recommends is played in virtual
+time, where all but reads is there, and so is one with a group less; the exit code tells whether the
+recommended one keeps up without anybody having to wait for cleaning.")]
 pub(crate) struct SwanArgs {
     /// What users write at most, in bytes a second
     #[arg(long, value_name = "SIZE")]
@@ -43,6 +46,18 @@ pub(crate) struct SwanArgs {
     /// A segment's part on each SSD
     #[arg(long, value_name = "SIZE", default_value = "1M")]
     pub(crate) segment: Size,
+    /// Play the array in the laboratory, under random writes of 4 KiB
+    #[arg(long, conflicts_with = "measured")]
+    pub(crate) verify: bool,
+    /// How large an SSD is that it is played on, about: a smaller one of the same kind
+    #[arg(long, value_name = "SIZE", default_value = "1G", requires = "verify")]
+    pub(crate) ssd_size: Size,
+    /// Seconds of virtual time that are measured; until the log's room was written once if not given
+    #[arg(long, requires = "verify")]
+    pub(crate) seconds: Option<f64>,
+    /// What the random numbers follow from
+    #[arg(long, default_value_t = 1, requires = "verify")]
+    pub(crate) seed: u64,
 }
 
 fn part(text: &str) -> Result<f64, String> {

@@ -2,6 +2,7 @@
 
 mod judged;
 mod plan;
+mod played;
 mod run;
 mod ssd;
 mod table;

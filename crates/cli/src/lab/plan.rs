@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use flashsim::Profile;
 use lab::plan::{SegmentTimes, Swan};
+use lab::target::{DriveSpec, Use};
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
 
+use super::played::{self, Played};
 use super::table::Table;
 use crate::args::{PlanAction, SwanArgs};
 use crate::output::Output;
@@ -32,6 +33,7 @@ fn swan(args: &SwanArgs, output: Output) -> Result<ExitCode> {
     let with = |used: f64| Swan::new(&times, used, throughput, rate, args.parity);
     let asked = with(args.used);
     let table: Vec<Swan> = USED.map(with).into();
+    let played = if args.verify { Some(played::play(args, asked, output)?) } else { None };
     let value = json!({
         "times_us": {
             "erase": times.erase * 1e6,
@@ -41,19 +43,31 @@ fn swan(args: &SwanArgs, output: Output) -> Result<ExitCode> {
         "member_bytes_per_s": rate,
         "plan": swan_json(&asked),
         "table": table.iter().map(swan_json).collect::<Value>(),
+        "played": played.as_ref().map(Played::json),
     });
-    output.result(&value, || text(args, &times, &asked, &table));
-    Ok(ExitCode::SUCCESS)
+    output.result(&value, || {
+        let plan = text(args, &times, &asked, &table);
+        played.as_ref().map_or(plan.clone(), |played| format!("{plan}\n\n{}", played.text()))
+    });
+    let confirmed = played.is_none_or(|played| played.is_confirmed());
+    Ok(if confirmed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The SSD, as it is.
+pub(super) fn drive(args: &SwanArgs) -> DriveSpec {
+    DriveSpec {
+        profile: args.profile.clone(),
+        blocks: None,
+        used: Use::Fresh,
+        overwrites: 0.0,
+        set: toml::Table::new(),
+    }
 }
 
 /// The SSD's times for its part of a segment.
 fn times(args: &SwanArgs) -> Result<SegmentTimes> {
     let Some(measured) = &args.measured else {
-        let known = flashsim::profile::BUILTIN.iter().any(|known| known.name == args.profile);
-        let profile = match known {
-            true => Profile::builtin(&args.profile)?,
-            false => Profile::load(Path::new(&args.profile))?,
-        };
+        let profile = drive(args).profile(Path::new(""))?;
         return Ok(SegmentTimes::of_profile(&profile, args.segment.0));
     };
     let [erase, write, read] = measured[..] else {
@@ -83,21 +97,22 @@ fn text(args: &SwanArgs, times: &SegmentTimes, asked: &Swan, table: &[Swan]) -> 
             format!("{:.2}", swan.equation),
             format!("{:.2}", swan.without_erase),
             swan.groups.to_string(),
-            (swan.groups * swan.members).to_string(),
+            swan.ssds().to_string(),
             format!("{:.0}%", 100.0 * swan.given),
         ]);
     }
     format!(
-        "{} groups of {} members for {} a second with {:.0}% in use: {} SSDs, users have {:.0}% of \
+        "{} groups of {} members{} for {} a second with {:.0}% in use: {} SSDs, users have {:.0}% of \
          their space\n\na segment's part on an SSD takes {:.0} µs to write, {:.0} µs to read, {:.0} \
          µs to erase\n\n{}\n\nEq 1 is Kim et al.'s (USENIX ATC '19). Groups are its value rounded \
          up. The paper's own example leaves\nits erase term out; fewer groups than without it are \
          too few by any reading.",
         asked.groups,
         asked.members,
+        asked.layout().map_or_else(String::new, |layout| format!(" ({layout})")),
         args.throughput,
         100.0 * asked.used,
-        asked.groups * asked.members,
+        asked.ssds(),
         100.0 * asked.given,
         times.write * 1e6,
         times.read * 1e6,
@@ -114,6 +129,7 @@ fn swan_json(swan: &Swan) -> Value {
         "without_erase": swan.without_erase,
         "groups": swan.groups,
         "members": swan.members,
+        "layout": swan.layout().map(|layout| layout.to_string()),
         "given": swan.given,
     })
 }

@@ -182,9 +182,57 @@ fn mistakes_are_told() {
 fn a_swan_is_planned_as_in_the_paper() {
     let world = World::new();
     let text = world.run("plan swan --throughput 100M --measured 4000,19.5,15.6").done();
-    for words in ["4 groups of 2 members", "Eq 1", "3.05", "1.86"] {
+    for words in ["4 groups of 3 members (swan5:4x3)", "Eq 1", "3.05", "1.86"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     world.run("plan swan --throughput 100M --measured 4000,19.5").failed(&["three times"]);
     world.run("plan swan --throughput 100M --profile nothing").failed(&["nothing"]);
+    // However large, it is told.
+    world.run("plan swan --throughput 9P --parity 2").done();
+}
+
+/// An SSD of 64 MiB that erases 128 KiB at once and writes 39 MiB a second.
+const TINY: &str = "
+name = 'tiny'
+geometry = { channels = 2, chips = 1, dies = 1, planes = 1, blocks = 512, pages = 16, page_bytes = 4096 }
+nand = { read_us = 25, program_us = 200, erase_us = 750 }
+ftl = { spare = 0.1 }
+gc = { start = 0.03 }
+";
+
+#[test]
+fn a_plan_is_played() {
+    let world = World::new();
+    std::fs::write(world.path("tiny.toml"), TINY).expect("a file");
+    let plan = "plan swan --profile ./tiny.toml --segment 64K --ssd-size 60M --verify";
+    let text = world.run(&format!("{plan} --throughput 10M --used 0.4")).done();
+    for words in ["swan5:2x3", "of 512 blocks a plane", "stalls", "keeps up", "nobody waits"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // As much as two SSDs can write at all: summaries and parity are in the way.
+    let ended = world.run(&format!("--json {plan} --throughput 78M --used 0.9"));
+    assert_ne!(ended.code, 0, "{ended:?}");
+    let played = &ended.json()["played"];
+    assert_eq!(played["confirmed"], false);
+    assert_eq!(played["arrays"][0]["groups"], 1 + played["arrays"][1]["groups"].as_u64().unwrap());
+    assert!(played["arrays"][1]["figures"]["log"]["stalls"].as_u64() > Some(0), "{played}");
+}
+
+#[test]
+fn what_can_not_be_played_is_refused() {
+    let world = World::new();
+    std::fs::write(world.path("tiny.toml"), TINY).expect("a file");
+    for line in [
+        "plan swan --throughput 100M --measured 4000,19.5,15.6 --verify",
+        "plan swan --throughput 100M --seconds 3",
+    ] {
+        let ended = world.run(line);
+        assert_eq!(ended.code, 2, "{ended:?}");
+        assert!(ended.stderr.contains("--verify"), "{ended:?}");
+    }
+    let plan = "plan swan --profile ./tiny.toml --verify";
+    world.run(&format!("{plan} --throughput 2G")).failed(&["at most 32 of 32"]);
+    world.run(&format!("{plan} --throughput 10M --seconds 0")).failed(&["--seconds is 0"]);
+    world.run(&format!("{plan} --throughput 10M --segment 64M")).failed(&["log.segment", "64 MiB"]);
+    world.run(&format!("{plan} --throughput 10M --ssd-size 1M")).failed(&["needs at least"]);
 }

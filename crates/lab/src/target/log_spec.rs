@@ -101,6 +101,24 @@ mod layout {
 }
 
 impl LogSpec {
+    /// A layout, and all else as it is if nothing is said.
+    #[must_use]
+    pub fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            members: None,
+            chunk: chunk(),
+            consistency: journaled(),
+            journal: journal(),
+            segment: segment(),
+            spare: spare(),
+            gc: Gc::default(),
+            cleaner: Cleaner::default(),
+            buffers: buffers(),
+            checkpoint: checkpoint(),
+        }
+    }
+
     /// SSDs of each group.
     ///
     /// # Errors

@@ -1,0 +1,228 @@
+//! `evenkeel plan swan --verify`: the array that is recommended, and one with a group less, played.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Result, anyhow, bail};
+use flashsim::Profile;
+use lab::measure::Figures;
+use lab::plan::Swan;
+use lab::play::{Play, PlayError, Verdict};
+use lab::sweep::Progress;
+use lab::target::DriveSpec;
+use lab::units::Bytes;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use toml::Table as Toml;
+
+use super::plan::drive;
+use super::run::watched;
+use super::table::Table;
+use super::values;
+use crate::args::SwanArgs;
+use crate::output::Output;
+use crate::size::Size;
+
+/// The fewest pages of a block of flash, where it is made smaller.
+const LEAST_PAGES: u32 = 8;
+
+/// The device WAF from which the SSDs' own garbage collection has a part in what is measured.
+const COLLECTS: f64 = 1.05;
+
+/// The part of what is to be in use that has to be for the array to be like the planned one.
+const CLOSE: f64 = 0.97;
+
+/// An array that was played, and how.
+struct One {
+    swan: Swan,
+    figures: Figures,
+    verdict: Verdict,
+}
+
+/// What was played: the recommended array first.
+pub(super) struct Played {
+    throughput: Size,
+    ssd: String,
+    arrays: Vec<One>,
+}
+
+/// Plays the array that is asked for, and one with a group less if that leaves a back.
+pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Played> {
+    if let Some(seconds) = args.seconds.filter(|s| !(*s > 0.0 && *s <= 1e9)) {
+        bail!("--seconds is {seconds}, but must be positive and at most 1e9");
+    }
+    let (ssd, told) = smaller(args)?;
+    let play = Play {
+        ssd,
+        segment: Bytes(args.segment.0),
+        throughput: args.throughput.0 as f64,
+        seconds: args.seconds,
+        seed: args.seed,
+    };
+    let swans: Vec<Swan> = core::iter::once(asked).chain(asked.with_a_group_less()).collect();
+    let progress = Progress::default();
+    progress.shards.store(swans.len() as u64, Ordering::Relaxed);
+    let one = |swan: &Swan| {
+        let figures = play.run(swan, &progress.requests)?;
+        progress.done.fetch_add(1, Ordering::Relaxed);
+        let verdict = Verdict::of(&figures, swan.groups);
+        Ok::<_, PlayError>(One { swan: *swan, figures, verdict })
+    };
+    let arrays: Result<Vec<One>, PlayError> =
+        watched(&progress, output, || swans.par_iter().map(one).collect())?;
+    let arrays = arrays.map_err(|error| anyhow!("{error}"))?;
+    Ok(Played { throughput: args.throughput, ssd: told, arrays })
+}
+
+/// The SSD with fewer blocks; and, where the fewest would still be far more than is asked for, with
+/// fewer pages in each, which take as much less time to erase. How fast it is stays the same. And
+/// what to tell of it.
+fn smaller(args: &SwanArgs) -> Result<(DriveSpec, String)> {
+    let whole = drive(args).profile(Path::new(""))?;
+    let mut part = whole.clone().covering(args.ssd_size.0)?;
+    while room(&part).0 > 4 * args.ssd_size.0 && part.geometry.pages >= 2 * LEAST_PAGES {
+        let mut half = part.clone();
+        half.geometry.pages /= 2;
+        half.nand.erase_us /= 2.0;
+        // Not every number of pages can be programmed.
+        let Ok(half) = half.covering(args.ssd_size.0) else { break };
+        part = half;
+    }
+    let blocks = part.geometry.blocks.min(whole.geometry.blocks);
+    let mut spec = DriveSpec { blocks: Some(blocks), ..drive(args) };
+    let mut told =
+        format!("{} with {blocks} of {} blocks a plane", args.profile, whole.geometry.blocks);
+    let pages = part.geometry.pages;
+    if pages < whole.geometry.pages {
+        let set = [
+            ("geometry", Toml::from_iter([("pages".to_owned(), i64::from(pages).into())])),
+            ("nand", Toml::from_iter([("erase_us".to_owned(), part.nand.erase_us.into())])),
+        ];
+        spec.set = set.into_iter().map(|(key, table)| (key.to_owned(), table.into())).collect();
+        told += &format!(
+            " and {pages} of {} pages a block (erased in as much less time)",
+            whole.geometry.pages
+        );
+    }
+    told += &format!(", {} each", room(&spec.profile(Path::new(""))?));
+    Ok((spec, told))
+}
+
+/// What an SSD has room for.
+fn room(profile: &Profile) -> Size {
+    let sizes = profile.sizes();
+    Size(u64::from(sizes.logical_pages) * u64::from(sizes.page_bytes))
+}
+
+impl Played {
+    /// Whether the recommended array does what it is recommended for.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.arrays.first().is_some_and(|one| one.verdict == Verdict::Keeps)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let of = |one: &One| {
+            json!({
+                "groups": one.swan.groups,
+                "members": one.swan.members,
+                "verdict": name(one.verdict),
+                "figures": one.figures,
+            })
+        };
+        json!({
+            "ssd": self.ssd,
+            "confirmed": self.is_confirmed(),
+            "arrays": self.arrays.iter().map(of).collect::<Value>(),
+        })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let columns = [
+            "requests",
+            "virtual time",
+            "written",
+            "write p99.9",
+            "write max",
+            "stalls",
+            "rotations",
+            "log use",
+            "victim use",
+            "log WAF",
+            "device WAF",
+        ];
+        let names = self.arrays.iter().map(|one| match one.swan.layout() {
+            Some(layout) => layout.to_string(),
+            None => String::new(),
+        });
+        let mut table = Table::new(core::iter::once(String::new()).chain(names));
+        for name in columns {
+            let Some(column) = lab::results::COLUMNS.iter().find(|c| c.name == name) else {
+                continue;
+            };
+            let cell = |one: &One| values::value((column.value)(&one.figures), column.unit);
+            table.row(core::iter::once(name.to_owned()).chain(self.arrays.iter().map(cell)));
+        }
+        let cells = self.arrays.iter().map(|one| name(one.verdict).to_owned());
+        table.row(core::iter::once("it".to_owned()).chain(cells));
+        format!(
+            "played on {}, worn before; writes of 4 KiB at random, {} a second\n\n{}\n\n{}",
+            self.ssd,
+            self.throughput,
+            table.text(),
+            self.sentence()
+        )
+    }
+
+    /// What it comes to, in words.
+    fn sentence(&self) -> String {
+        let Some(One { swan, figures, verdict }) = self.arrays.first() else {
+            return String::new();
+        };
+        let stalls = figures.log.as_ref().map_or(0, |log| log.stalls);
+        let mut text = match verdict {
+            Verdict::Keeps => "confirmed: the front keeps up, and nobody waits for cleaning".into(),
+            Verdict::Stalls => {
+                format!("NOT confirmed: users' writes had to wait for cleaning {stalls} times")
+            }
+            Verdict::Slow => format!(
+                "NOT confirmed: nobody had to wait for cleaning, but {} were written",
+                values::value(figures.written_bytes_per_second, lab::results::Unit::BytesPerSecond)
+            ),
+            Verdict::Short => "NOT confirmed: not every group has come to the front; give more \
+                               --seconds"
+                .into(),
+        };
+        if figures.device_waf > COLLECTS && *verdict != Verdict::Keeps {
+            text += &format!(
+                "\nthe SSDs collect garbage themselves, which is not in the model: they program {:.2} \
+                 pages for each\nthat is written; larger segments (--segment) leave less of that to \
+                 them",
+                figures.device_waf
+            );
+        }
+        let used = figures.log.as_ref().map_or(0.0, |log| log.used);
+        if used < CLOSE * swan.used {
+            text += &format!(
+                "\nonly {:.0}% of the log was in use, as some segments are always kept: larger SSDs \
+                 (--ssd-size) come closer",
+                100.0 * used
+            );
+        }
+        let less = match self.arrays.get(1).map(|one| one.verdict) {
+            None => "with a group less nothing would be left at the back",
+            Some(Verdict::Keeps) => "a group less would do as well, here",
+            Some(Verdict::Stalls | Verdict::Slow) => "a group less is too few",
+            Some(Verdict::Short) => "of a group less nothing can be said",
+        };
+        format!("{text}\n{less}")
+    }
+}
+
+fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Keeps => "keeps up",
+        Verdict::Stalls => "stalls",
+        Verdict::Slow => "is too slow",
+        Verdict::Short => "was too short",
+    }
+}
