@@ -46,7 +46,7 @@ if head -c 1M /dev/urandom >/mnt/more && sync -f /mnt; then
 fi 2>/dev/null
 umount /mnt || umount -l /mnt
 [[ $disk != "$first" || ! -e /mnt/kept ]] || fail "the old device is served"
-fsck.ext4 -fy "$disk" >/dev/null 2>&1 || (($? <= 1)) || fail "the file system can't be mended"
+e2fsck -fy "$disk" >/dev/null 2>&1 || (($? <= 1)) || fail "the file system can't be mended"
 mount -o ro "$disk" /mnt
 cmp /run/kept /mnt/kept
 umount /mnt
