@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
+use raidcore::meta::Consistency;
 use raidcore::units::BLOCK_BYTES;
 use raidlog::Layout;
 use toml::{Table, Value};
@@ -116,6 +117,8 @@ impl Play {
         let mut spec = LogSpec::new(layout);
         spec.segment = Bytes(self.segment.0 * data);
         spec.spare = 1.0 - swan.used;
+        // As groups of a log volume are made.
+        spec.consistency = Consistency::Bitmap;
         let rate = Table::from_iter([("rate".to_owned(), Value::Float(self.throughput / block))]);
         let open = Table::from_iter([("open".to_owned(), Value::Table(rate))]);
         let synthetic = Table::from_iter([

@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use lab::plan::{SegmentTimes, Swan};
 use lab::target::{DriveSpec, Use};
+use lab::units::Bytes;
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
+use ublkd::create::VOLUME_MEMBERS_MAX;
 
 use super::played::{self, Played};
 use super::table::Table;
@@ -102,22 +104,35 @@ fn text(args: &SwanArgs, times: &SegmentTimes, asked: &Swan, table: &[Swan]) -> 
         ]);
     }
     format!(
-        "{} groups of {} members{} for {} a second with {:.0}% in use: {} SSDs, users have {:.0}% of \
-         their space\n\na segment's part on an SSD takes {:.0} µs to write, {:.0} µs to read, {:.0} \
+        "{} groups of {} members for {} a second with {:.0}% in use: {} SSDs, users have {:.0}% of \
+         their space{}\n\na segment's part on an SSD takes {:.0} µs to write, {:.0} µs to read, {:.0} \
          µs to erase\n\n{}\n\nEq 1 is Kim et al.'s (USENIX ATC '19). Groups are its value rounded \
          up. The paper's own example leaves\nits erase term out; fewer groups than without it are \
          too few by any reading.",
         asked.groups,
         asked.members,
-        asked.layout().map_or_else(String::new, |layout| format!(" ({layout})")),
         args.throughput,
         100.0 * asked.used,
         asked.ssds(),
         100.0 * asked.given,
+        create(args, asked),
         times.write * 1e6,
         times.read * 1e6,
         times.erase * 1e6,
         lines.text(),
+    )
+}
+
+/// How to create such an array, if that can be.
+fn create(args: &SwanArgs, asked: &Swan) -> String {
+    let Some(layout) = asked.layout().filter(|_| asked.ssds() <= VOLUME_MEMBERS_MAX as u64) else {
+        return format!(", but no array can have as many (at most {VOLUME_MEMBERS_MAX} SSDs)");
+    };
+    let segment = Bytes(args.segment.0 * u64::from(asked.members - asked.parity));
+    let spare = 100.0 * (1.0 - asked.used);
+    format!(
+        "\nevenkeel create NAME --layout {layout} --segment {segment} --over-provisioning {spare:.1}% \
+         MEMBER..."
     )
 }
 

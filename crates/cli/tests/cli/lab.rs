@@ -182,13 +182,15 @@ fn mistakes_are_told() {
 fn a_swan_is_planned_as_in_the_paper() {
     let world = World::new();
     let text = world.run("plan swan --throughput 100M --measured 4000,19.5,15.6").done();
-    for words in ["4 groups of 3 members (swan5:4x3)", "Eq 1", "3.05", "1.86"] {
+    let create = "create NAME --layout swan5:4x3 --segment 2MiB --over-provisioning 40.0%";
+    for words in ["4 groups of 3 members", create, "Eq 1", "3.05", "1.86"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     world.run("plan swan --throughput 100M --measured 4000,19.5").failed(&["three times"]);
     world.run("plan swan --throughput 100M --profile nothing").failed(&["nothing"]);
     // However large, it is told.
-    world.run("plan swan --throughput 9P --parity 2").done();
+    let text = world.run("plan swan --throughput 9P --parity 2").done();
+    assert!(text.contains("at most 96"), "{text}");
 }
 
 /// An SSD of 64 MiB that erases 128 KiB at once and writes 39 MiB a second.
