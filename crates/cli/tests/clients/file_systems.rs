@@ -34,7 +34,16 @@ const BTRFS: FileSystem = FileSystem {
 impl FileSystem {
     /// Files are made before and while `condition` lasts, and are read back then and after it.
     fn lives_through(&self, condition: Condition) {
-        let mut world = World::new("raid5", 4, 128).started();
+        self.lives_on(World::new("raid5", 4, 128), condition);
+    }
+
+    /// A log volume, with a member missing.
+    fn lives_on_a_log(&self) {
+        self.lives_on(World::of("--layout log-raid5 --segment 256K", 4, 160), Condition::Missing);
+    }
+
+    fn lives_on(&self, world: World, condition: Condition) {
+        let mut world = world.started();
         let device = Loop::new(&world.fuse());
         let dir = world.path("files");
         let mount = || Mount::new(&device.device, &dir);
@@ -141,4 +150,19 @@ fn btrfs_while_a_member_is_missing() {
 #[test]
 fn btrfs_while_a_member_is_rebuilt() {
     BTRFS.lives_through(Condition::Rebuilding);
+}
+
+#[test]
+fn ext4_on_a_log_while_a_member_is_missing() {
+    EXT4.lives_on_a_log();
+}
+
+#[test]
+fn xfs_on_a_log_while_a_member_is_missing() {
+    XFS.lives_on_a_log();
+}
+
+#[test]
+fn btrfs_on_a_log_while_a_member_is_missing() {
+    BTRFS.lives_on_a_log();
 }

@@ -6,16 +6,6 @@ use crate::rounds::ledger::Ledger;
 use crate::tools::{pattern, run, wait_for};
 use crate::world::{MIB, World, json};
 
-/// With a log volume `tank` of members `m0`, `m1`, …, that does not run yet.
-fn world(options: &str, members: u8, mib: u64) -> World {
-    let names: Vec<String> = (0..members).map(|number| format!("m{number}")).collect();
-    let world = World::empty();
-    for name in &names {
-        world.file(name, mib * MIB);
-    }
-    world.with_array(options, &names.join(" "))
-}
-
 fn log(world: &World) -> Value {
     world.status()["log"].take()
 }
@@ -33,7 +23,7 @@ fn fio(world: &World, what: &str) {
 
 #[test]
 fn members_of_all_groups_fail_and_are_replaced_while_fio_verifies() {
-    let mut world = world("--layout swan5:3x3 --segment 256K", 9, 48).started();
+    let mut world = World::of("--layout swan5:3x3 --segment 256K", 9, 48).started();
     fio(&world, "--rw=randwrite --bsrange=4k-128k --size=64M");
     for disk in ["0.0", "1.2", "2.1"] {
         world.evenkeel(&format!("disk fail tank {disk}"));
@@ -58,7 +48,7 @@ fn a_full_log_is_overwritten_five_times_and_keeps_everything() {
         ("--layout swan5:3x3 --segment 256K", 9),
         ("--layout swan0:2x2 --segment 256K --over-provisioning 7%", 4),
     ] {
-        let mut world = world(options, members, 28).started();
+        let mut world = World::of(options, members, 28).started();
         let bytes = capacity(&world);
         let all = pattern(1, bytes as usize);
         let file = world.path("all");
@@ -87,7 +77,7 @@ fn a_full_log_is_overwritten_five_times_and_keeps_everything() {
 
 #[test]
 fn what_is_discarded_gives_room_and_reads_as_zeros() {
-    let mut world = world("--layout swan5:2x3 --segment 256K", 6, 32).started();
+    let mut world = World::of("--layout swan5:2x3 --segment 256K", 6, 32).started();
     fio(&world, "--rw=write --bs=1M --size=32M");
     let used = |world: &World| log(world)["used_bytes"].as_u64().expect("a number");
     assert!(used(&world) >= 32 * MIB);
@@ -116,7 +106,7 @@ fn killed_again_and_again_it_loses_nothing_that_was_flushed() {
         ("--layout swan5:2x3 --segment 256K", 6),
         ("--layout swan4:3x3 --segment 256K --chunk 16K", 9),
     ]) {
-        let mut world = world(options, members, 32).started();
+        let mut world = World::of(options, members, 32).started();
         let mut ledger = Ledger::new(seed, BYTES / 4096).flushing();
         for round in 0..4 {
             let before = log(&world)["written_bytes"].as_u64().expect("a number");
@@ -143,7 +133,7 @@ fn killed_again_and_again_it_loses_nothing_that_was_flushed() {
 
 #[test]
 fn it_says_how_it_is_and_what_can_not_be() {
-    let mut world = world("--layout swan5:2x3 --segment 256K", 6, 32);
+    let mut world = World::of("--layout swan5:2x3 --segment 256K", 6, 32);
     world.set_members("m0 m1 m2");
     let refused = world.try_evenkeel("start m0 m1 m2");
     refused.refused(&["of group 1 of the log volume \"tank\" no member is there"]);

@@ -28,12 +28,17 @@ pub(crate) struct World {
 impl World {
     /// With an array `tank` of members `m0`, `m1`, …, that does not run yet.
     pub(crate) fn new(level: &str, members: u8, mib: u64) -> Self {
+        Self::of(&format!("--level {level}"), members, mib)
+    }
+
+    /// With whatever these options create.
+    pub(crate) fn of(options: &str, members: u8, mib: u64) -> Self {
         let names: Vec<String> = (0..members).map(|number| format!("m{number}")).collect();
         let world = Self::empty();
         for name in &names {
             world.file(name, mib * MIB);
         }
-        world.with_array(&format!("--level {level}"), &names.join(" "))
+        world.with_array(options, &names.join(" "))
     }
 
     /// Without an array.
