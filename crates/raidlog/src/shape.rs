@@ -8,13 +8,14 @@
 //!   units: what is written to the log is full stripes.
 //! - The capacity leaves so much to the cleaner that it always gains: see [`Shape::capacity`].
 
+use raidcore::meta::VolumePart;
 use raidcore::units::{BLOCK_BYTES, Lba};
 
 use crate::codec::{AGES_PER_PAGE, ENTRIES_PER_PAGE, ENTRY_BYTES, SUMMARY_BYTES};
 use crate::units::{GroupId, Pba, Segment};
 
 /// The most groups of a volume.
-pub(crate) const GROUPS_MAX: usize = 32;
+pub(crate) const GROUPS_MAX: usize = VolumePart::GROUPS_MAX as usize;
 
 /// The most blocks of a volume's log: what a block's number has room for, 2 PiB.
 const LOG_MAX: u64 = (1 << 39) - 1;
@@ -23,7 +24,7 @@ const LOG_MAX: u64 = (1 << 39) - 1;
 const SEGMENTS_MAX: u32 = u32::MAX;
 
 /// The most blocks of a segment.
-const SEGMENT_MAX: u32 = 1 << 14;
+const SEGMENT_MAX: u32 = VolumePart::SEGMENT_MAX;
 
 /// The fewest blocks of a unit, if stripes are smaller.
 const UNIT_MIN: u32 = 8;

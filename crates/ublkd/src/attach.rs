@@ -52,6 +52,19 @@ impl Attached {
         &self.groups[0].assembled.record
     }
 
+    /// That the groups' records agree on the log volume.
+    fn check_parts(&self) -> Result<(), AttachError> {
+        let first = self.record().volume;
+        for (number, group) in (0u8..).zip(&self.groups) {
+            let record = &group.assembled.record;
+            if record.volume != first.map(|part| VolumePart { group: number, ..part }) {
+                let name = record.name.clone();
+                return Err(AttachError::Disagree { name, group: number });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether it is a log volume.
     #[must_use]
     pub fn is_log(&self) -> bool {
@@ -77,6 +90,17 @@ pub enum AttachError {
         path: PathBuf,
         /// The volume of the first member that belongs to one.
         name: String,
+    },
+    /// The superblocks of a log volume's groups contradict each other.
+    #[error(
+        "the members of group {group} of the log volume \"{name}\" say something else of the volume \
+         than those of group 0: they were damaged, or changed on purpose"
+    )]
+    Disagree {
+        /// The volume's name.
+        name: String,
+        /// Which group.
+        group: u8,
     },
     /// No member of a log volume's group is there.
     #[error(
@@ -157,7 +181,9 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
         let devices = wanted.copied().map(|image| image.and_then(&mut take)).collect();
         Ok(Group { assembled, devices })
     });
-    Ok(Attached { groups: groups.collect::<Result<_, AttachError>>()? })
+    let attached = Attached { groups: groups.collect::<Result<_, AttachError>>()? };
+    attached.check_parts()?;
+    Ok(attached)
 }
 
 /// Devices' images with their numbers, by the group of the log volume that they belong to. All of them

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use raidcore::engine::{Op, RequestError};
-use raidcore::meta::{AssembleError, AssembleOptions, SUPERBLOCKS};
+use raidcore::meta::{AssembleError, AssembleOptions, SUPERBLOCKS, VolumePart};
 use raidcore::units::{BLOCK_BYTES, Lba};
 use raidlog::RecoveryError;
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ use ublkd::attach::{AttachError, Attached, attach, examine, find};
 use ublkd::create::{
     CreateConfig, CreateError, CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create, create_log,
 };
-use ublkd::host::{Begin, Host, HostConfig, HostHandle};
+use ublkd::host::{Begin, Host, HostConfig, HostError, HostHandle};
 use ublkd::volume::{Buffer, Port, Submit, Volume};
 
 const MIB: u64 = 1 << 20;
@@ -212,6 +212,30 @@ fn what_is_no_part_of_the_volume_is_refused() {
         let error = all("log", &[&dir, others]).expect_err("two of that name");
         assert!(matches!(error, AttachError::Ambiguous { .. }), "{error}");
     }
+}
+
+/// Changes what a member's superblocks say of the volume.
+fn rewrite(path: &Path, change: impl FnOnce(&mut VolumePart)) {
+    let superblock = examine(path).expect("a file").superblock.expect("a member");
+    let (mut record, device) = (superblock.record, superblock.device);
+    change(record.volume.as_mut().expect("a part of a volume"));
+    let mut block = vec![0; BLOCK_BYTES];
+    record.encode(device, &mut block);
+    SUPERBLOCKS.iter().for_each(|at| overwrite(path, at.0 * BLOCK_BYTES as u64, &block));
+}
+
+#[test]
+fn superblocks_that_contradict_each_other_or_the_volume_are_refused() {
+    let (_dir, paths) = files(6, 20);
+    created("swan5:2x3", &paths);
+    paths[3..].iter().for_each(|path| rewrite(path, |part| part.blocks -= 1));
+    let error = strictly(&paths).expect_err("they disagree");
+    assert!(matches!(error, AttachError::Disagree { group: 1, .. }), "{error}");
+    // All agree, but the volume is another.
+    paths[..3].iter().for_each(|path| rewrite(path, |part| part.blocks -= 1));
+    let (volume, host) = open(&paths);
+    assert_eq!(ask(&volume, Op::Read, (0, 1), 0).0, Err(RequestError::Io));
+    assert!(matches!(host.stop().wait(), Err(HostError::Died)));
 }
 
 /// As a crash leaves it that cuts creating short: the arrays are there, the volume is not.

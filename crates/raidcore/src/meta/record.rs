@@ -124,12 +124,20 @@ pub struct VolumePart {
     pub volume: VolumeUuid,
     /// Which of its groups this is.
     pub group: u8,
-    /// How many there are, at least one.
+    /// How many there are, 1 to [`VolumePart::GROUPS_MAX`].
     pub groups: u8,
-    /// Blocks of a segment of its log.
+    /// Blocks of a segment of its log, 1 to [`VolumePart::SEGMENT_MAX`].
     pub segment: u32,
     /// The blocks that users have.
     pub blocks: u64,
+}
+
+impl VolumePart {
+    /// The most groups of a volume.
+    pub const GROUPS_MAX: u8 = 32;
+
+    /// The most blocks of a segment.
+    pub const SEGMENT_MAX: u32 = 1 << 14;
 }
 
 /// What a member is to the array.

@@ -340,7 +340,9 @@ fn decode_volume(block: &[u8], features: &Features) -> Result<Option<VolumePart>
         segment: VOLUME_SEGMENT.u32(block),
         blocks: VOLUME_BLOCKS.u64(block),
     };
-    if part.group >= part.groups || part.segment == 0 || part.blocks == 0 {
+    let groups = part.group < part.groups && part.groups <= VolumePart::GROUPS_MAX;
+    let segment = (1..=VolumePart::SEGMENT_MAX).contains(&part.segment);
+    if !groups || !segment || part.blocks == 0 {
         return Err(CodecError::Invalid("log volume"));
     }
     Ok(Some(part))

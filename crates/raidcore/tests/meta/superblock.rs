@@ -42,7 +42,7 @@ prop_compose! {
         spares in 0usize..=SPARES_MAX,
         array: [u8; 16],
         policy in prop::option::of(("[!-~]{1,31}", any::<u64>())),
-        volume in prop::option::of((any::<[u8; 16]>(), 0u8..32, 1u8..=32, 1u32.., 1u64..)),
+        volume in prop::option::of((any::<[u8; 16]>(), 0u8..16, 1u8..=16, 1u32..=1 << 14, 1u64..)),
     ) -> ArrayRecord {
         let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
@@ -190,6 +190,8 @@ fn impossible_values_are_refused() {
     let of_volume = vec![
         (1896, number(0), "a volume without blocks"),
         (1904, vec![0], "segments without blocks"),
+        (1906, vec![1], "segments too large"),
+        (1909, vec![33], "too many groups"),
         (1908, vec![2], "more groups than there are"),
         (1909, vec![0], "no groups"),
     ];

@@ -58,6 +58,7 @@ fn is_about_absence(error: &AttachError) -> bool {
         | AttachError::Memory { .. }
         | AttachError::Ambiguous { .. }
         | AttachError::OtherVolume { .. }
+        | AttachError::Disagree { .. }
         | AttachError::Scan { .. } => false,
     }
 }
