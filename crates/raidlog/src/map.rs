@@ -169,6 +169,16 @@ mod tests {
     }
 
     #[test]
+    fn five_bytes_a_block_and_two_bits_a_page_are_all_that_it_takes() {
+        let blocks = 1u64 << 20;
+        let pages = blocks.div_ceil(ENTRIES_PER_PAGE);
+        let map = Map::new(blocks, pages as u32);
+        let words: usize = map.dirty.areas.iter().map(Vec::capacity).sum();
+        assert_eq!(map.bytes.capacity() as u64, 5 * blocks + 3);
+        assert_eq!(words as u64, 2 * pages.div_ceil(64));
+    }
+
+    #[test]
     fn pages_are_dirty_in_each_area_until_they_are_taken() {
         let mut map = Map::new(200 * ENTRIES_PER_PAGE, 201);
         for area in 0..2 {
