@@ -5,7 +5,7 @@ use std::rc::Rc;
 use raidcore::meta::{ArrayId, ArrayRecord, DeviceUuid, NewArray};
 use raidcore::units::MemberId;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Kept};
 use crate::scenario::Scenario;
 use crate::source::Source;
 
@@ -18,7 +18,10 @@ pub(crate) fn uuid_of(index: usize) -> DeviceUuid {
 }
 
 /// New members, as `evenkeel create` leaves them, and their common record.
-pub(crate) fn create(scenario: &Scenario, source: &mut Source) -> (Vec<Disk>, ArrayRecord) {
+pub(crate) fn create<D: Kept>(
+    scenario: &Scenario,
+    source: &mut Source,
+) -> (Vec<Disk<D>>, ArrayRecord) {
     let Scenario { level, members, chunk, consistency, stripes, journal, staging, .. } = *scenario;
     let new = |member_blocks| NewArray {
         array: ARRAY,

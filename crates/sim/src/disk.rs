@@ -25,6 +25,91 @@ pub(crate) type Data = [u8; KEPT];
 /// A block of metadata.
 pub(crate) type Meta = Rc<[u8; BLOCK_BYTES]>;
 
+/// What a disk keeps of a block of data.
+pub(crate) trait Kept: Clone + PartialEq {
+    /// Zeros.
+    const ZERO: Self;
+
+    fn noise(source: &mut Source) -> Self;
+
+    /// What a power failure makes of it that may leave it old in some sectors and new in others.
+    fn torn(source: &mut Source, old: &Self, new: &Self) -> Self;
+}
+
+impl Kept for Data {
+    const ZERO: Self = [0; KEPT];
+
+    fn noise(source: &mut Source) -> Self {
+        let mut noise = [0; KEPT];
+        source.noise(&mut noise);
+        noise
+    }
+
+    /// Arrays promise nothing of such a block, and their users expect nothing.
+    fn torn(_: &mut Source, _: &Self, new: &Self) -> Self {
+        *new
+    }
+}
+
+/// A block of a log volume: a user's, of which the first bytes are kept, the rest being zeros; or any
+/// other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Block {
+    Data(Data),
+    Meta(Meta),
+}
+
+impl Block {
+    pub(crate) fn bytes(&self) -> [u8; BLOCK_BYTES] {
+        match self {
+            Self::Data(data) => whole(data),
+            Self::Meta(bytes) => **bytes,
+        }
+    }
+
+    /// The world's own checksum of it: as good as one over all of its bytes.
+    pub(crate) fn checksum(&self) -> u32 {
+        match self {
+            Self::Data(data) => raidlog::codec::checksum(data),
+            Self::Meta(bytes) => raidlog::codec::checksum(&**bytes),
+        }
+    }
+
+    /// What a user reads of it. What is not a user's is seen to be wrong.
+    pub(crate) fn user(&self) -> Data {
+        match self {
+            Self::Data(data) => *data,
+            Self::Meta(_) => [0xdd; _],
+        }
+    }
+}
+
+impl Kept for Block {
+    const ZERO: Self = Self::Data(Data::ZERO);
+
+    fn noise(source: &mut Source) -> Self {
+        Self::Data(Data::noise(source))
+    }
+
+    fn torn(source: &mut Source, old: &Self, new: &Self) -> Self {
+        if source.chance(1, 2) || old == new {
+            return new.clone();
+        }
+        match (old, new) {
+            // Neither what was there nor what was to be.
+            (_, Self::Data(_)) => Self::noise(source),
+            (old, Self::Meta(new)) => Self::Meta(Rc::new(mixed(source, &old.bytes(), new))),
+        }
+    }
+}
+
+/// A block of data as it is in full.
+pub(crate) fn whole(data: &Data) -> [u8; BLOCK_BYTES] {
+    let mut block = [0; BLOCK_BYTES];
+    block[..KEPT].copy_from_slice(data);
+    block
+}
+
 static BLANK: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 
 /// Blocks in their versions: what is durable, and what came after it.
@@ -78,10 +163,10 @@ impl<B: Clone> Media<B> {
 }
 
 #[derive(Clone)]
-pub(crate) struct Disk {
+pub(crate) struct Disk<D = Data> {
     label: String,
     meta: Media<Option<Meta>>,
-    data: Media<Data>,
+    data: Media<D>,
     writes: u64,
     /// Blocks that can't be read until they are written, or have been tried so many times.
     pub(crate) bad: BTreeMap<u64, u32>,
@@ -102,12 +187,12 @@ pub(crate) struct Disk {
 /// A block that can't be read, however often one tries.
 pub(crate) const FOR_GOOD: u32 = u32::MAX;
 
-impl Disk {
+impl<D: Kept> Disk<D> {
     pub(crate) fn new(index: usize, meta_blocks: u64, blocks: u64) -> Self {
         Self {
             label: format!("disk {index}"),
             meta: Media::new(meta_blocks, None),
-            data: Media::new(blocks - meta_blocks, [0; KEPT]),
+            data: Media::new(blocks - meta_blocks, D::ZERO),
             writes: 0,
             bad: BTreeMap::new(),
             gone: false,
@@ -136,7 +221,7 @@ impl Disk {
 
     /// Fills the data with noise: what a used disk holds.
     pub(crate) fn soil(&mut self, source: &mut Source) {
-        self.data.durable.iter_mut().for_each(|block| source.noise(block));
+        self.data.durable.iter_mut().for_each(|block| *block = D::noise(source));
     }
 
     fn index(&self, at: u64) -> usize {
@@ -145,7 +230,7 @@ impl Disk {
         index as usize
     }
 
-    pub(crate) fn data(&self, at: u64) -> &Data {
+    pub(crate) fn data(&self, at: u64) -> &D {
         self.data.read(self.index(at))
     }
 
@@ -160,7 +245,7 @@ impl Disk {
         self.meta.read(at as usize).as_deref().unwrap_or(&BLANK)
     }
 
-    pub(crate) fn write_data(&mut self, at: u64, block: Data, fua: bool) {
+    pub(crate) fn write_data(&mut self, at: u64, block: D, fua: bool) {
         let index = self.index(at);
         self.bad.remove(&at);
         self.writes += 1;
@@ -171,21 +256,6 @@ impl Disk {
         self.bad.remove(&at);
         self.writes += 1;
         self.meta.write(at as usize, Some(block), self.writes, fua);
-    }
-
-    /// Changes a block without a word.
-    pub(crate) fn corrupt(&mut self, source: &mut Source, at: u64) {
-        let index = self.index(at);
-        let mut noise = [0; KEPT];
-        source.noise(&mut noise);
-        // A single byte or all of them.
-        let count = if source.chance(1, 2) { 1 } else { KEPT };
-        let mut block = *self.data.read(index);
-        for (byte, noise) in block.iter_mut().zip(noise).take(count) {
-            *byte ^= noise | 1;
-        }
-        self.data.cached.remove(&index);
-        self.data.durable[index] = block;
     }
 
     /// What a flush that begins now will make durable.
@@ -201,16 +271,13 @@ impl Disk {
     /// What a discard leaves behind: noise.
     pub(crate) fn discard(&mut self, source: &mut Source, at: u64, blocks: u64) {
         for at in at..at + blocks {
-            let mut noise = [0; KEPT];
-            source.noise(&mut noise);
-            self.write_data(at, noise, false);
+            self.write_data(at, D::noise(source), false);
         }
     }
 
-    /// The power fails. With `torn`, a block of metadata can be left old in some sectors and new
-    /// in others.
+    /// The power fails. With `torn`, a block can be left old in some sectors and new in others.
     pub(crate) fn crash(&mut self, source: &mut Source, torn: bool) {
-        self.data.crash(source, |_, _, new| *new);
+        self.data.crash(source, |source, old, new| tear(source, torn, old, new));
         self.meta.crash(source, |source, old, new| {
             if !torn || source.chance(1, 2) {
                 return new.clone();
@@ -222,8 +289,30 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// Changes a block without a word.
+    pub(crate) fn corrupt(&mut self, source: &mut Source, at: u64) {
+        let index = self.index(at);
+        let mut noise = [0; KEPT];
+        source.noise(&mut noise);
+        // A single byte or all of them.
+        let count = if source.chance(1, 2) { 1 } else { KEPT };
+        let mut block = *self.data.read(index);
+        for (byte, noise) in block.iter_mut().zip(noise).take(count) {
+            *byte ^= noise | 1;
+        }
+        self.data.cached.remove(&index);
+        self.data.durable[index] = block;
+    }
+}
+
+/// What is left of a block that was being written: with `torn`, it may be a part of it.
+pub(crate) fn tear<D: Kept>(source: &mut Source, torn: bool, old: &D, new: &D) -> D {
+    if torn { D::torn(source, old, new) } else { new.clone() }
+}
+
 /// A block that is old in some sectors and new in others.
-pub(crate) fn mixed(
+fn mixed(
     source: &mut Source,
     old: &[u8; BLOCK_BYTES],
     new: &[u8; BLOCK_BYTES],
@@ -237,7 +326,7 @@ pub(crate) fn mixed(
     mixed
 }
 
-impl Image for Disk {
+impl<D: Kept> Image for Disk<D> {
     fn label(&self) -> &str {
         &self.label
     }

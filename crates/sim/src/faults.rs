@@ -3,45 +3,58 @@
 
 use std::collections::BTreeSet;
 
-use raidcore::engine::{ArrayHealth, Command, Input, IoError};
+use raidcore::engine::{ArrayHealth, Command, Engine, Input, IoError};
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock};
 use raidcore::units::{DeviceId, Pba, Stripe};
 
 use crate::create::uuid_of;
-use crate::disk::{Disk, FOR_GOOD};
+use crate::disk::{Disk, FOR_GOOD, Kept};
 use crate::world::World;
+
+/// Members and staging devices of an array that do not serve in full, or will not when the engine finds
+/// out, or would not after a crash now.
+pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
+    // Whatever is lost next, the one that knows of the latest change may be it.
+    let members: Vec<_> = engine.members().filter_map(|m| Some(m.device?.0 as usize)).collect();
+    let known = superblocks(disks).filter(|(disk, _)| members.contains(disk));
+    let known: Vec<_> = known.map(|(_, superblock)| superblock.record).collect();
+    let well = |disk: &Disk<D>| !disk.gone && !disk.hangs && disk.sick.is_none();
+    let whole = engine.members().enumerate().filter(|(index, m)| {
+        let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
+        // Nothing that was on such a staging device is missing any more.
+        let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(*index));
+        let up = m.device.is_some_and(|d| well(&disks[d.0 as usize]));
+        match m.state {
+            SlotState::Up => up && on_record(SlotState::Up),
+            SlotState::Failed => done_with && on_record(SlotState::Failed),
+            SlotState::Rebuilding { .. } => false,
+        }
+    });
+    engine.members().count() - whole.count()
+}
+
+/// The superblocks of the disks that answer.
+pub(crate) fn superblocks<D: Kept>(
+    disks: &[Disk<D>],
+) -> impl Iterator<Item = (usize, Superblock)> + '_ {
+    let there = disks.iter().enumerate().filter(|(_, disk)| !disk.gone);
+    there.filter_map(|(index, disk)| {
+        let readable = |at: Pba| !disk.bad.contains_key(&at.0);
+        let copies = SUPERBLOCKS.map(|at| readable(at).then(|| &disk.meta(at.0)[..]));
+        Some((index, choose_superblock(&copies).ok()?))
+    })
+}
 
 impl World {
     /// Members and staging devices that do not serve in full, or will not when the engine finds out, or
     /// would not after a crash now.
     pub(crate) fn missing(&self) -> usize {
-        // Whatever is lost next, the one that knows of the latest change may be it.
-        let members = self.disks_in_use();
-        let known = self.superblocks().filter(|(disk, _)| members.contains(disk));
-        let known: Vec<_> = known.map(|(_, superblock)| superblock.record).collect();
-        let well = |disk: &Disk| !disk.gone && !disk.hangs && disk.sick.is_none();
-        let whole = self.engine.members().enumerate().filter(|(index, m)| {
-            let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
-            // Nothing that was on such a staging device is missing any more.
-            let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(*index));
-            let up = m.device.is_some_and(|d| well(&self.disks[d.0 as usize]));
-            match m.state {
-                SlotState::Up => up && on_record(SlotState::Up),
-                SlotState::Failed => done_with && on_record(SlotState::Failed),
-                SlotState::Rebuilding { .. } => false,
-            }
-        });
-        self.scenario.places() - whole.count()
+        missing(&self.engine, &self.disks)
     }
 
     /// The superblocks of the disks that answer.
     pub(crate) fn superblocks(&self) -> impl Iterator<Item = (usize, Superblock)> + '_ {
-        let there = self.disks.iter().enumerate().filter(|(_, disk)| !disk.gone);
-        there.filter_map(|(index, disk)| {
-            let readable = |at: Pba| !disk.bad.contains_key(&at.0);
-            let copies = SUPERBLOCKS.map(|at| readable(at).then(|| &disk.meta(at.0)[..]));
-            Some((index, choose_superblock(&copies).ok()?))
-        })
+        superblocks(&self.disks)
     }
 
     /// Where a stripe is on every disk.

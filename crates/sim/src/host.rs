@@ -4,12 +4,11 @@ use std::rc::Rc;
 
 use raidcore::engine::{Io, IoError, IoOp, JobId};
 use raidcore::meta::{Image, checksum};
-use raidcore::parity::gf;
-use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, Mem, Pba};
 
+use crate::arithmetic;
 use crate::checks;
-use crate::disk::{Data, FOR_GOOD, KEPT, Meta};
+use crate::disk::{Data, FOR_GOOD, KEPT, Meta, whole};
 use crate::scenario::Scenario;
 use crate::world::World;
 
@@ -64,13 +63,6 @@ impl Memory {
         };
         buffer[at as usize..(at + count) as usize].to_vec()
     }
-}
-
-/// A block of data as it is in full.
-fn whole(data: &Data) -> [u8; BLOCK_BYTES] {
-    let mut block = [0; BLOCK_BYTES];
-    block[..KEPT].copy_from_slice(data);
-    block
 }
 
 impl World {
@@ -193,109 +185,21 @@ impl World {
     }
 
     pub(crate) fn compute(&mut self, job: JobId) {
-        let mut steps: Vec<(Step<Vec<Mem>>, u32)> = Vec::new();
-        self.engine.steps(job, |step, blocks| steps.push((owned(step), blocks)));
-        for (step, blocks) in steps {
-            if let Some(found) = self.arithmetic(step, blocks) {
+        for (step, blocks) in arithmetic::steps(&self.engine, job) {
+            if let Some(found) = arithmetic::carry_out(self.kernels, &mut self.memory, step, blocks)
+            {
                 self.engine.found(job, found);
             }
         }
     }
-
-    fn arithmetic(&mut self, step: Step<Vec<Mem>>, n: u32) -> Option<Found> {
-        let (k, memory) = (self.kernels, &mut self.memory);
-        let sources = |memory: &Memory, srcs: &[Mem]| -> Vec<Vec<Data>> {
-            srcs.iter().map(|&mem| memory.blocks(mem, n)).collect()
-        };
-        match step {
-            Step::Xor { dst, srcs } => {
-                let srcs = sources(memory, &srcs);
-                let srcs: Vec<&[u8]> = srcs.iter().map(|s| s.as_flattened()).collect();
-                k.xor(memory.blocks_mut(dst, n).as_flattened_mut(), &srcs);
-            }
-            Step::Pq { p, q, srcs } => {
-                let srcs = sources(memory, &srcs);
-                let srcs: Vec<Option<&[u8]>> =
-                    srcs.iter().map(|s| Some(s.as_flattened())).collect();
-                let (mut new_p, mut new_q) = (memory.blocks(p, n), memory.blocks(q, n));
-                k.pq(new_p.as_flattened_mut(), new_q.as_flattened_mut(), &srcs);
-                memory.blocks_mut(p, n).copy_from_slice(&new_p);
-                memory.blocks_mut(q, n).copy_from_slice(&new_q);
-            }
-            Step::Q { q, srcs } => {
-                let srcs = sources(memory, &srcs);
-                let srcs: Vec<Option<&[u8]>> =
-                    srcs.iter().map(|s| Some(s.as_flattened())).collect();
-                k.q(memory.blocks_mut(q, n).as_flattened_mut(), &srcs);
-            }
-            Step::Add { dst, src } => {
-                let src = memory.blocks(src, n);
-                k.add(memory.blocks_mut(dst, n).as_flattened_mut(), src.as_flattened());
-            }
-            Step::Delta { p, q, index, old, new } => {
-                let (old, new) = (memory.blocks(old, n), memory.blocks(new, n));
-                let mut new_p = p.map(|p| memory.blocks(p, n));
-                let mut new_q = q.map(|q| memory.blocks(q, n));
-                k.delta(
-                    new_p.as_mut().map(|p| p.as_flattened_mut()),
-                    new_q.as_mut().map(|q| q.as_flattened_mut()),
-                    index.into(),
-                    Some(old.as_flattened()),
-                    Some(new.as_flattened()),
-                );
-                for (mem, blocks) in p.zip(new_p).into_iter().chain(q.zip(new_q)) {
-                    memory.blocks_mut(mem, n).copy_from_slice(&blocks);
-                }
-            }
-            Step::Unscale { dst, index } => {
-                let by = gf::inv(gf::pow2(index.into()));
-                k.scale(memory.blocks_mut(dst, n).as_flattened_mut(), by);
-            }
-            Step::Solve { a, b, x, y } => {
-                let (mut new_a, mut new_b) = (memory.blocks(a, n), memory.blocks(b, n));
-                let (of_a, of_b) = (new_a.as_flattened_mut(), new_b.as_flattened_mut());
-                k.solve(of_a, of_b, x.into(), y.into());
-                memory.blocks_mut(a, n).copy_from_slice(&new_a);
-                memory.blocks_mut(b, n).copy_from_slice(&new_b);
-            }
-            Step::Clear { dst } => memory.blocks_mut(dst, n).fill([0; KEPT]),
-            Step::Copy { dst, src } => {
-                let blocks = memory.blocks(src, n);
-                memory.blocks_mut(dst, n).copy_from_slice(&blocks);
-            }
-            Step::Compare { a, b } => {
-                let same = memory.blocks(a, n) == memory.blocks(b, n);
-                return (!same).then_some(Found::Difference);
-            }
-            Step::Locate { row, p, q, data } => {
-                let [p, q] = [p, q].map(|mem| mem.map(|mem| memory.blocks(mem, n)));
-                let [p, q] = [&p, &q].map(|lack| lack.as_ref().map(|lack| lack.as_flattened()));
-                return Finding::of_parity(row, data, p, q).map(Found::Wrong);
-            }
-            Step::Vote { row, copies } => {
-                let there = |&mem: &Mem| (mem != Mem::Zero).then(|| memory.blocks(mem, n));
-                let copies: Vec<_> = copies.iter().map(there).collect();
-                let copies = copies.iter().map(|copy| copy.as_ref().map(|c| c.as_flattened()));
-                return Finding::of_copies(row, &copies.collect::<Vec<_>>()).map(Found::Wrong);
-            }
-        }
-        None
-    }
 }
 
-fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {
-    match step {
-        Step::Xor { dst, srcs } => Step::Xor { dst, srcs: srcs.to_vec() },
-        Step::Pq { p, q, srcs } => Step::Pq { p, q, srcs: srcs.to_vec() },
-        Step::Q { q, srcs } => Step::Q { q, srcs: srcs.to_vec() },
-        Step::Add { dst, src } => Step::Add { dst, src },
-        Step::Delta { p, q, index, old, new } => Step::Delta { p, q, index, old, new },
-        Step::Unscale { dst, index } => Step::Unscale { dst, index },
-        Step::Solve { a, b, x, y } => Step::Solve { a, b, x, y },
-        Step::Clear { dst } => Step::Clear { dst },
-        Step::Copy { dst, src } => Step::Copy { dst, src },
-        Step::Compare { a, b } => Step::Compare { a, b },
-        Step::Locate { row, p, q, data } => Step::Locate { row, p, q, data },
-        Step::Vote { row, copies } => Step::Vote { row, copies: copies.to_vec() },
+impl arithmetic::Memory for Memory {
+    fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
+        self.blocks(mem, blocks).into_flattened()
+    }
+
+    fn put(&mut self, mem: Mem, blocks: u32, bytes: &[u8]) {
+        self.blocks_mut(mem, blocks).as_flattened_mut().copy_from_slice(bytes);
     }
 }

@@ -9,6 +9,7 @@
 //!   bug.
 //! - A check that fails panics, in the step in which it fails; [`run`] makes a [`Failure`] of it.
 
+mod arithmetic;
 mod checks;
 mod create;
 mod digest;

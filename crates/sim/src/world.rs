@@ -327,14 +327,9 @@ pub(crate) fn is_exposed(scenario: &Scenario) -> bool {
         || scenario.level == raidcore::geometry::Level::Raid1
 }
 
-pub(crate) fn start(
-    scenario: &Scenario,
-    assembled: Assembled,
-    devices: &[Option<DeviceId>],
-    source: &mut Source,
-    now: Instant,
-) -> Engine {
-    let config = Config {
+/// What an engine is made with.
+pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
+    Config {
         tags: scenario.tags,
         jobs: scenario.jobs,
         background_jobs: scenario.background_jobs,
@@ -342,7 +337,17 @@ pub(crate) fn start(
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
         settle_delay: Duration::from_micros(100 + source.below(20_000)),
         undefined_discards: false,
-    };
+    }
+}
+
+pub(crate) fn start(
+    scenario: &Scenario,
+    assembled: Assembled,
+    devices: &[Option<DeviceId>],
+    source: &mut Source,
+    now: Instant,
+) -> Engine {
+    let config = config(scenario, source);
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     if scenario.busy > 0 {
         engine.set_place(Some(Box::new(Around::default())));

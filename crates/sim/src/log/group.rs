@@ -1,41 +1,7 @@
 //! A group of a log volume: a block device with a volatile cache.
 
-use std::rc::Rc;
-
-use raidcore::units::BLOCK_BYTES;
-
-use crate::disk::{Data, KEPT, Media, Meta, mixed};
+use crate::disk::{Block, Kept, Media, tear};
 use crate::source::Source;
-
-/// A block: a user's, of which the first bytes are kept, the rest being zeros; or the volume's own.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Block {
-    Data(Data),
-    Meta(Meta),
-}
-
-impl Block {
-    pub(super) const ZERO: Self = Self::Data([0; KEPT]);
-
-    pub(super) fn bytes(&self) -> [u8; BLOCK_BYTES] {
-        match self {
-            Self::Data(data) => {
-                let mut bytes = [0; BLOCK_BYTES];
-                bytes[..KEPT].copy_from_slice(data);
-                bytes
-            }
-            Self::Meta(bytes) => **bytes,
-        }
-    }
-
-    /// The world's own checksum of it: as good as one over all of its bytes.
-    pub(super) fn checksum(&self) -> u32 {
-        match self {
-            Self::Data(data) => raidlog::codec::checksum(data),
-            Self::Meta(bytes) => raidlog::codec::checksum(&**bytes),
-        }
-    }
-}
 
 #[derive(Clone)]
 pub(super) struct Group {
@@ -46,9 +12,7 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn new(size: u64, source: &mut Source) -> Self {
-        let mut noise = [0; KEPT];
-        source.noise(&mut noise);
-        Self { media: Media::new(size, Block::Data(noise)), size, writes: 0 }
+        Self { media: Media::new(size, Block::noise(source)), size, writes: 0 }
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -76,27 +40,12 @@ impl Group {
     /// What a discard leaves behind: noise.
     pub(super) fn discard(&mut self, source: &mut Source, at: u64, blocks: u64) {
         for at in at..at + blocks {
-            let mut noise = [0; KEPT];
-            source.noise(&mut noise);
-            self.write(at, Block::Data(noise), false);
+            self.write(at, Block::noise(source), false);
         }
     }
 
     /// The power fails. With `torn`, a block can be left old in some sectors and new in others.
     pub(super) fn crash(&mut self, source: &mut Source, torn: bool) {
-        self.media.crash(source, |source, old, new| {
-            if !torn || source.chance(1, 2) {
-                return new.clone();
-            }
-            match (old, new) {
-                // Neither what was there nor what was to be.
-                (_, Block::Data(_)) => {
-                    let mut noise = [0; KEPT];
-                    source.noise(&mut noise);
-                    Block::Data(noise)
-                }
-                (old, Block::Meta(new)) => Block::Meta(Rc::new(mixed(source, &old.bytes(), new))),
-            }
-        });
+        self.media.crash(source, |source, old, new| tear(source, torn, old, new));
     }
 }

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use raidcore::engine::IoError;
+use raidcore::engine::{IoError, Op};
 use raidcore::units::BLOCK_BYTES;
 use raidlog::{Action, Input, Io, IoOp, Mem, Pages};
 
-use super::group::Block;
 use super::world::{Pending, World};
+use crate::disk::{Block, Kept};
 
 impl World {
     /// Tells the volume something, and does what it answers.
@@ -22,7 +22,14 @@ impl World {
             match action {
                 Action::Io(io) => self.begin(io),
                 Action::Copy { from, to, blocks } => self.copy(from, to, blocks),
-                Action::Complete { tag, result } => self.completed(tag, result),
+                Action::Complete { tag, result } => {
+                    self.digest.add(u64::from(tag.0) << 1 | u64::from(result.is_ok()));
+                    let (bad_read, bad_write) = (self.read_faults > 0, self.write_fault);
+                    self.users.completed(tag, result, |op| match op {
+                        Op::Read => bad_read,
+                        Op::Write | Op::Flush | Op::Discard | Op::WriteZeroes => bad_write,
+                    });
+                }
                 Action::Note(note) => self.note(note),
                 Action::Stopped => self.stopped = true,
             }
@@ -43,7 +50,7 @@ impl World {
     fn memory(&self, mem: Mem, n: u32) -> Block {
         match mem {
             Mem::Payload { tag, at } => {
-                Block::Data(self.payloads[usize::from(tag.0)][(at + n) as usize])
+                Block::Data(self.users.payloads[usize::from(tag.0)][(at + n) as usize])
             }
             Mem::Segment { buffer, at } => {
                 self.buffers[usize::from(buffer)][(at + n) as usize].clone()
@@ -53,15 +60,11 @@ impl World {
     }
 
     fn put(&mut self, mem: Mem, n: u32, block: Block) {
-        match (mem, block) {
-            (Mem::Payload { tag, at }, Block::Data(data)) => {
-                self.payloads[usize::from(tag.0)][(at + n) as usize] = data;
+        match mem {
+            Mem::Payload { tag, at } => {
+                self.users.payloads[usize::from(tag.0)][(at + n) as usize] = block.user();
             }
-            // What a user reads of what is not a user's is seen to be wrong.
-            (Mem::Payload { tag, at }, Block::Meta(_)) => {
-                self.payloads[usize::from(tag.0)][(at + n) as usize] = [0xdd; _];
-            }
-            (Mem::Segment { buffer, at }, block) => {
+            Mem::Segment { buffer, at } => {
                 let at = (at + n) as usize;
                 let is_written = |pending: &Pending| {
                     let IoOp::Write { from: Mem::Segment { buffer: b, at: first }, .. } =
@@ -75,7 +78,7 @@ impl World {
                 assert!(!self.pending.iter().any(is_written), "memory changes while it is written");
                 self.buffers[usize::from(buffer)][at] = block;
             }
-            (Mem::Zero, _) => panic!("zeros are not written to"),
+            Mem::Zero => panic!("zeros are not written to"),
         }
     }
 
@@ -151,7 +154,7 @@ impl World {
     }
 
     /// Ends some I/O that is under way.
-    pub(super) fn complete_any(&mut self) {
+    pub(super) fn complete_one(&mut self) {
         let at = self.source.below(self.pending.len() as u64) as usize;
         let Pending { io, blocks, mark, fails } = self.pending.swap_remove(at);
         self.now = self.now + Duration::from_micros(10);

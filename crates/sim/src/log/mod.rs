@@ -6,9 +6,10 @@
 
 mod group;
 mod host;
+pub(crate) mod lives;
 mod phases;
-mod scenario;
-mod user;
+pub(crate) mod scenario;
+pub(crate) mod users;
 mod world;
 
 use std::fmt;
@@ -18,6 +19,7 @@ pub use scenario::LogScenario;
 
 use crate::run::{Sink, caught, lines};
 use crate::source::Source;
+use lives::Lives;
 use world::World;
 
 /// What happened in a run.
@@ -121,6 +123,7 @@ fn play(source: Source, scenario: &LogScenario, sink: Option<Sink>) -> Result<Lo
     caught(|| {
         let mut world = World::new(source, scenario.clone(), sink);
         world.run();
+        world.count();
         world.summary()
     })
 }

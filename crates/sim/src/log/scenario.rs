@@ -1,6 +1,8 @@
 //! What a run is about: each seed draws its own.
 
-use raidlog::{Choice, Cleaning, Wish};
+use std::time::Duration;
+
+use raidlog::{Choice, Cleaning, Config, Wish};
 
 use crate::source::Source;
 
@@ -62,19 +64,7 @@ impl LogScenario {
         let stripe = source.one_of(&[1, 3, 4, 8, 12]);
         let segment = source.one_of(&[8, 16, 24, 48]);
         let spare = source.one_of(&[200, 333, 500]);
-        let unit = u64::from(stripe) * 8u64.div_ceil(stripe.into());
-        let blocks = u64::from(segment).next_multiple_of(unit);
-        let part = |of: u64| of.div_ceil(spare.into());
-        let least = 6 + part(2 * (1000 - u64::from(spare))) + part(2000);
-        let segments = least + source.below(24);
-        // Pages are few: four units are enough for them and the headers.
-        let wish = Wish {
-            groups,
-            group_blocks: 4 * unit + 16 + (segments + 1) * blocks,
-            stripe,
-            segment,
-            spare,
-        };
+        let wish = wish(groups, stripe, segment, spare, source.below(24));
         Self {
             wish,
             tags: source.one_of(&[1, 3, 8, 16]),
@@ -97,4 +87,27 @@ impl LogScenario {
             pace: source.one_of(&[30, 50, 80, 95]),
         }
     }
+
+    /// How the volume behaves.
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            tags: self.tags,
+            buffers: self.buffers,
+            choice: self.choice,
+            cleaning: self.cleaning,
+            checkpoint: self.checkpoint,
+            patience: Duration::from_millis(10),
+        }
+    }
+}
+
+/// A volume with so many more segments in each group than it needs.
+pub(crate) fn wish(groups: usize, stripe: u32, segment: u32, spare: u32, more: u64) -> Wish {
+    let unit = u64::from(stripe) * 8u64.div_ceil(stripe.into());
+    let blocks = u64::from(segment).next_multiple_of(unit);
+    let part = |of: u64| of.div_ceil(spare.into());
+    let least = 6 + part(2 * (1000 - u64::from(spare))) + part(2000);
+    // Pages are few: four units are enough for them and the headers.
+    let group_blocks = 4 * unit + 16 + (least + more + 1) * blocks;
+    Wish { groups, group_blocks, stripe, segment, spare }
 }

@@ -1,18 +1,16 @@
 //! The world: a volume, its groups, its users, and what they have been told.
 
 use std::fmt;
-use std::time::Duration;
 
 use det::Instant;
 use raidlog::{Config, GroupId, Input, Io, Note, Shape, Volume, VolumeId};
 
 use super::LogSummary;
-use super::group::{Block, Group};
+use super::group::Group;
 use super::scenario::LogScenario;
-use super::user::Outstanding;
+use super::users::Users;
 use crate::digest::Digest;
-use crate::disk::Data;
-use crate::model::Model;
+use crate::disk::{Block, Kept};
 use crate::run::Sink;
 use crate::source::Source;
 
@@ -36,13 +34,8 @@ pub(super) struct World {
     pub(super) volume: Volume,
     pub(super) now: Instant,
     pub(super) pending: Vec<Pending>,
-    pub(super) payloads: Vec<Vec<Data>>,
     pub(super) buffers: Vec<Vec<Block>>,
-    pub(super) requests: Vec<Option<Outstanding>>,
-    pub(super) model: Model,
-    pub(super) versions: u64,
-    /// How the reading of the whole volume ended.
-    pub(super) surveyed: Option<bool>,
+    pub(super) users: Users,
     /// Reads that have failed in this life.
     pub(super) read_faults: u64,
     /// A write has failed in this life.
@@ -64,22 +57,17 @@ impl World {
             .map(|_| Group::new(scenario.wish.group_blocks, &mut source))
             .collect();
         let volume = create(&scenario, shape);
-        let tags = usize::from(scenario.tags);
-        let capacity = shape.capacity();
+        let users = Users::new(scenario.tags, shape.capacity());
         let mut world = Self {
             groups,
             buffers: Vec::new(),
-            payloads: vec![vec![[0; _]; capacity as usize]; tags],
-            requests: (0..tags).map(|_| None).collect(),
-            model: Model::new(capacity, 0),
+            users,
             source,
             scenario,
             shape,
             volume,
             now: Instant::ORIGIN,
             pending: Vec::new(),
-            versions: 0,
-            surveyed: None,
             read_faults: 0,
             write_fault: false,
             calm: false,
@@ -108,11 +96,12 @@ impl World {
     }
 
     pub(super) fn config(&self) -> Config {
-        config(&self.scenario)
+        self.scenario.config()
     }
 
     pub(super) fn summary(&self) -> LogSummary {
-        LogSummary { digest: self.digest.value(), ..self.summary }
+        let (requests, errors) = self.users.ended;
+        LogSummary { requests, errors, digest: self.digest.value(), ..self.summary }
     }
 
     pub(super) fn trace(&self, what: fmt::Arguments<'_>) {
@@ -146,16 +135,5 @@ impl World {
 }
 
 fn create(scenario: &LogScenario, shape: Shape) -> Volume {
-    Volume::create(config(scenario), VOLUME, shape)
-}
-
-fn config(scenario: &LogScenario) -> Config {
-    Config {
-        tags: scenario.tags,
-        buffers: scenario.buffers,
-        choice: scenario.choice,
-        cleaning: scenario.cleaning,
-        checkpoint: scenario.checkpoint,
-        patience: Duration::from_millis(10),
-    }
+    Volume::create(scenario.config(), VOLUME, shape)
 }

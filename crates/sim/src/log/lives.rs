@@ -1,0 +1,241 @@
+//! A run of a log volume: lives in which anything may happen, each checked by the next, and at last one
+//! in which nothing fails. What the volume lies on is up to the world.
+
+use raidcore::engine::{Op, Request};
+use raidcore::units::{Lba, Tag};
+
+use super::scenario::LogScenario;
+use super::users::Users;
+use crate::source::Source;
+
+/// More events than any wait takes.
+pub(crate) const BOUND: u64 = 300_000;
+
+/// A world with a log volume.
+pub(crate) trait Lives {
+    /// Where its choices come from, what it is about, and who uses it.
+    fn parts(&mut self) -> (&mut Source, &LogScenario, &mut Users);
+
+    fn source(&mut self) -> &mut Source {
+        self.parts().0
+    }
+
+    fn load(&mut self) -> &LogScenario {
+        self.parts().1
+    }
+
+    fn users(&mut self) -> &mut Users {
+        self.parts().2
+    }
+
+    /// The volume is asked for something.
+    fn ask(&mut self, request: Request);
+
+    /// The volume is asked to stop.
+    fn ask_to_stop(&mut self);
+
+    fn is_stopped(&self) -> bool;
+
+    /// Whether the volume takes no more writes.
+    fn has_failed(&self) -> bool;
+
+    /// Whether something is under way.
+    fn is_busy(&self) -> bool;
+
+    /// Ends something that is under way.
+    fn complete_any(&mut self);
+
+    /// Time goes by until users' requests go on by themselves, if they do.
+    fn wait(&mut self);
+
+    /// Time goes by.
+    fn pass_time(&mut self);
+
+    /// Something may fail, or be asked for by operators.
+    fn fault(&mut self);
+
+    /// Nothing fails from now on, if so; returns how it was before.
+    fn calm(&mut self, calm: bool) -> bool;
+
+    /// The power fails or the host dies, and the volume starts again.
+    fn crash(&mut self);
+
+    /// Everything that has failed is made good.
+    fn heal(&mut self);
+
+    /// For messages.
+    fn state(&self) -> String;
+
+    /// All of it.
+    fn run(&mut self) {
+        for _ in 0..self.load().lives {
+            self.live();
+            if self.source().chance(1, 4) {
+                self.drain();
+                self.verify();
+            }
+            if self.source().chance(1, 4) {
+                self.stop();
+            }
+            self.crash();
+            self.drain();
+            self.verify_after_crash();
+        }
+        self.calm(true);
+        self.crash();
+        self.drain();
+        self.verify_after_crash();
+        self.fill();
+        self.heal();
+        self.stop();
+        self.crash();
+        self.verify_after_crash();
+    }
+
+    /// Serves users, whatever happens.
+    fn live(&mut self) {
+        let mut left = self.load().requests / self.load().lives;
+        let pace = self.load().pace;
+        for _ in 0..BOUND {
+            if left == 0 || self.source().chance(1, 2000) {
+                return;
+            }
+            self.fault();
+            if self.source().chance(pace, 100) && self.is_busy() {
+                self.complete_any();
+            } else if self.source().chance(1, 30) {
+                self.pass_time();
+            } else {
+                left -= u32::from(self.submit());
+            }
+        }
+    }
+
+    /// Asks for something new, if a tag is free; returns whether it did.
+    fn submit(&mut self) -> bool {
+        let (source, load, users) = self.parts();
+        let request = users.draw(source, load);
+        if let Some(request) = request {
+            self.begin(request);
+        }
+        request.is_some()
+    }
+
+    fn begin(&mut self, request: Request) {
+        self.users().begin(request);
+        self.ask(request);
+    }
+
+    /// Ends all that is under way.
+    fn drain(&mut self) {
+        for _ in 0..BOUND {
+            if self.is_busy() {
+                self.complete_any();
+            } else if self.users().waiting().is_none() {
+                return;
+            } else {
+                self.wait();
+            }
+        }
+        panic!("it goes on and on: {}", self.state());
+    }
+
+    /// A stop amid everything. All that was acknowledged is durable then.
+    fn stop(&mut self) {
+        self.ask_to_stop();
+        for _ in 0..BOUND {
+            if self.is_stopped() {
+                assert!(!self.is_busy(), "nothing is under way after a stop");
+                assert_eq!(self.users().waiting(), None, "every request has ended");
+                let now = self.users().model.now();
+                if !self.has_failed() {
+                    self.users().model.flushed(now, u64::MAX);
+                }
+                return;
+            }
+            if !self.is_busy() {
+                self.wait();
+            // The power may fail first.
+            } else if self.source().chance(1, 300) {
+                return;
+            } else {
+                self.complete_any();
+            }
+        }
+        panic!("it does not stop: {}", self.state());
+    }
+
+    /// Reads the whole volume: the version of each block, or nothing if a read has failed.
+    fn survey(&mut self) -> Option<Vec<u64>> {
+        let request = self.users().begin_survey();
+        let calm = self.calm(true);
+        self.ask(request);
+        self.drain();
+        self.calm(calm);
+        self.users().surveyed()
+    }
+
+    /// With nothing under way, every block is one of the last writes to it.
+    fn verify(&mut self) {
+        let now = self.users().model.now();
+        for (lba, found) in (0..).zip(self.survey().into_iter().flatten()) {
+            self.users().check(lba, found, now);
+        }
+    }
+
+    /// After a crash, every block is what was flushed last, or something written since.
+    fn verify_after_crash(&mut self) {
+        for _ in 0..100 {
+            let Some(found) = self.survey() else { continue };
+            let failed = self.has_failed();
+            let model = &mut self.users().model;
+            for (lba, found) in (0..).zip(found) {
+                let survived = model.may_have_survived(lba, found);
+                assert!(survived, "{found} survived at {lba}: {}", model.describe(lba));
+                if !failed {
+                    model.adopt(lba, found);
+                }
+            }
+            if !failed {
+                return;
+            }
+            // What could be read was not made durable.
+            self.crash();
+            self.drain();
+        }
+        panic!("no survey of a hundred succeeds");
+    }
+
+    /// Liveness: all of the capacity is written, and then as much again at random.
+    fn fill(&mut self) {
+        let capacity = self.users().payloads[0].len() as u64;
+        let write =
+            |lba, blocks| Request { tag: Tag(0), op: Op::Write, lba: Lba(lba), blocks, fua: false };
+        for lba in 0..capacity {
+            self.begin(write(lba, 1));
+            self.drain_some();
+        }
+        for _ in 0..capacity {
+            let lba = self.source().below(capacity);
+            self.begin(write(lba, 1));
+            self.drain_some();
+        }
+        self.drain();
+        self.verify();
+    }
+
+    /// Ends what is under way until the request has ended.
+    fn drain_some(&mut self) {
+        for _ in 0..BOUND {
+            if !self.users().is_under_way(Tag(0)) {
+                return;
+            }
+            if self.is_busy() {
+                self.complete_any();
+            } else {
+                self.wait();
+            }
+        }
+        panic!("a write waits for too long: {}", self.state());
+    }
+}
