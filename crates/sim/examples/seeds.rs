@@ -1,6 +1,6 @@
 //! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`, or tells what happens in
-//! one: `seeds SEED`. With `log` before it, worlds of log volumes instead of arrays. The little
-//! sister of `evenkeel simulate`, for who works on the engine.
+//! one: `seeds SEED`. With `log` before it, worlds of log volumes instead of arrays, with `stack` log
+//! volumes over arrays. The little sister of `evenkeel simulate`, for who works on the engine.
 
 use std::fmt::{Debug, Display};
 use std::ops::{AddAssign, Range};
@@ -10,29 +10,35 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use sim::log::LogScenario;
-use sim::{Scenario, log};
+use sim::stack::StackScenario;
+use sim::{Scenario, log, stack};
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let of_logs = words.first().is_some_and(|word| word == "log");
-    if of_logs {
+    let kind = words.first().filter(|word| ["log", "stack"].contains(&word.as_str())).cloned();
+    if kind.is_some() {
         words.remove(0);
     }
     let line = |line: &str| println!("{line}");
     match (
+        kind.as_deref(),
         words.first().and_then(|word| word.parse().ok()),
         words.first().and_then(|word| range(word)),
     ) {
-        (Some(seed), _) if of_logs => ended(log::trace(seed, &LogScenario::draw(seed), line)),
-        (Some(seed), _) => ended(sim::trace(seed, &Scenario::draw(seed), line)),
-        (None, Some(seeds)) if of_logs => {
+        (Some("log"), Some(seed), _) => ended(log::trace(seed, &LogScenario::draw(seed), line)),
+        (Some(_), Some(seed), _) => ended(stack::trace(seed, &StackScenario::draw(seed), line)),
+        (None, Some(seed), _) => ended(sim::trace(seed, &Scenario::draw(seed), line)),
+        (Some("log"), None, Some(seeds)) => {
             play(seeds, |seed| log::run(seed, &LogScenario::draw(seed)), |f| format!("{f:?}"))
         }
-        (None, Some(seeds)) => {
+        (Some(_), None, Some(seeds)) => {
+            play(seeds, |seed| stack::run(seed, &StackScenario::draw(seed)), |f| format!("{f:?}"))
+        }
+        (None, None, Some(seeds)) => {
             play(seeds, |seed| sim::run(seed, &Scenario::draw(seed)), |f| format!("{f:?}"))
         }
-        (None, None) => {
-            eprintln!("usage: seeds [log] FROM..TO | seeds [log] SEED");
+        (_, None, None) => {
+            eprintln!("usage: seeds [log | stack] FROM..TO | seeds [log | stack] SEED");
             ExitCode::FAILURE
         }
     }

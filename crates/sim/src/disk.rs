@@ -60,6 +60,13 @@ pub(crate) enum Block {
 }
 
 impl Block {
+    pub(crate) fn of(bytes: &[u8; BLOCK_BYTES]) -> Self {
+        match bytes.split_first_chunk() {
+            Some((data, rest)) if rest.iter().all(|&byte| byte == 0) => Self::Data(*data),
+            _ => Self::Meta(Rc::new(*bytes)),
+        }
+    }
+
     pub(crate) fn bytes(&self) -> [u8; BLOCK_BYTES] {
         match self {
             Self::Data(data) => whole(data),

@@ -30,6 +30,7 @@ mod scenario;
 mod shrink;
 mod silent;
 mod source;
+pub mod stack;
 mod user;
 mod world;
 

@@ -52,7 +52,7 @@ pub(crate) trait Lives {
     fn pass_time(&mut self);
 
     /// Something may fail, or be asked for by operators.
-    fn fault(&mut self);
+    fn fault(&mut self) {}
 
     /// Nothing fails from now on, if so; returns how it was before.
     fn calm(&mut self, calm: bool) -> bool;
@@ -60,8 +60,13 @@ pub(crate) trait Lives {
     /// The power fails or the host dies, and the volume starts again.
     fn crash(&mut self);
 
+    /// Something fails at once after a start that what was found has to outlive; returns whether it did.
+    fn harm(&mut self) -> bool {
+        false
+    }
+
     /// Everything that has failed is made good.
-    fn heal(&mut self);
+    fn heal(&mut self) {}
 
     /// For messages.
     fn state(&self) -> String;
@@ -80,6 +85,9 @@ pub(crate) trait Lives {
             self.crash();
             self.drain();
             self.verify_after_crash();
+            if self.harm() {
+                self.verify();
+            }
         }
         self.calm(true);
         self.crash();

@@ -53,8 +53,6 @@ impl Lives for World {
         }
     }
 
-    fn fault(&mut self) {}
-
     fn calm(&mut self, calm: bool) -> bool {
         std::mem::replace(&mut self.calm, calm)
     }
@@ -83,8 +81,6 @@ impl Lives for World {
             }
         }
     }
-
-    fn heal(&mut self) {}
 
     fn state(&self) -> String {
         format!("{:?}", self.volume.status())

@@ -1,0 +1,125 @@
+//! Log arrays in simulated worlds: the real volume over real arrays, over disks in memory that keep
+//! what they have taken apart from what is durable, whose I/O ends in any order, that fail, and whose
+//! power fails.
+//!
+//! Members are lost at any moment, also where a crash has left redundancy that does not match: what the
+//! volume is built upon has to outlive that, whatever the arrays' policy promises. Invariants are those
+//! of the [crate](crate): a seed is a run, and a check that fails panics.
+
+mod host;
+mod phases;
+mod scenario;
+mod world;
+
+use std::fmt;
+use std::ops::AddAssign;
+
+pub use scenario::StackScenario;
+
+use crate::log::lives::Lives;
+use crate::run::{Sink, caught, lines};
+use crate::source::Source;
+use world::World;
+
+/// What happened in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StackSummary {
+    /// Requests of users.
+    pub requests: u64,
+    /// What the log arrays were told.
+    pub events: u64,
+    /// How often the power failed, or the host died.
+    pub crashes: u64,
+    /// Members that were lost.
+    pub gone: u64,
+    /// Of these, those that were lost between a crash and the start.
+    pub gone_with_power: u64,
+    /// And those that were lost as soon as all was read after a start.
+    pub gone_after_start: u64,
+    /// What operators asked for.
+    pub commands: u64,
+    /// Blocks that starts looked at to see whether batches are whole.
+    pub proven: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Blocks that cleaners moved.
+    pub moved: u64,
+    /// How often another group went to the front.
+    pub rotations: u64,
+    /// A sum over all that happened: the same for the same run only.
+    pub digest: u64,
+}
+
+impl AddAssign for StackSummary {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.events += other.events;
+        self.crashes += other.crashes;
+        self.gone += other.gone;
+        self.gone_with_power += other.gone_with_power;
+        self.gone_after_start += other.gone_after_start;
+        self.commands += other.commands;
+        self.proven += other.proven;
+        self.checkpoints += other.checkpoints;
+        self.moved += other.moved;
+        self.rotations += other.rotations;
+        self.digest ^= other.digest;
+    }
+}
+
+/// A run in which a check failed.
+#[derive(Clone, Debug)]
+pub struct StackFailure {
+    /// Its seed.
+    pub seed: u64,
+    /// What it was about.
+    pub scenario: StackScenario,
+    /// What was found.
+    pub message: String,
+}
+
+impl fmt::Display for StackFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stack seed {}: {}", self.seed, self.message)
+    }
+}
+
+impl std::error::Error for StackFailure {}
+
+/// Plays a scenario as a seed has it.
+///
+/// # Errors
+/// If a check fails.
+pub fn run(seed: u64, scenario: &StackScenario) -> Result<StackSummary, Box<StackFailure>> {
+    play(Source::seed(seed), scenario, None).map_err(|message| failure(seed, scenario, message))
+}
+
+/// Plays a scenario as a seed has it, and tells all that happens, line by line.
+///
+/// # Errors
+/// If a check fails.
+pub fn trace(
+    seed: u64,
+    scenario: &StackScenario,
+    line: impl FnMut(&str) + 'static,
+) -> Result<StackSummary, Box<StackFailure>> {
+    let played = play(Source::seed(seed), scenario, Some(lines(line)));
+    played.map_err(|message| failure(seed, scenario, message))
+}
+
+fn failure(seed: u64, scenario: &StackScenario, message: String) -> Box<StackFailure> {
+    Box::new(StackFailure { seed, scenario: scenario.clone(), message })
+}
+
+fn play(
+    source: Source,
+    scenario: &StackScenario,
+    sink: Option<Sink>,
+) -> Result<StackSummary, String> {
+    caught(|| {
+        let mut world = World::new(source, scenario.clone(), sink);
+        world.run();
+        world.count();
+        world.summary()
+    })
+}

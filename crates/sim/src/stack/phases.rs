@@ -1,0 +1,234 @@
+//! A run over arrays: what fails, and how it comes right.
+
+use std::time::Duration;
+
+use raidcore::engine::{self, ArrayHealth, Command, Pace, PassKind, Request};
+use raidcore::units::MemberId;
+use raidlog::GroupId;
+use raidlog::array::Input;
+
+use super::world::World;
+use crate::disk::Block;
+use crate::log::LogScenario;
+use crate::log::lives::{BOUND, Lives};
+use crate::log::users::Users;
+use crate::source::Source;
+
+impl Lives for World {
+    fn parts(&mut self) -> (&mut Source, &LogScenario, &mut Users) {
+        (&mut self.source, &self.scenario.log, &mut self.users)
+    }
+
+    fn ask(&mut self, request: Request) {
+        let tag = usize::from(request.tag.0);
+        self.memory.payloads[tag] =
+            self.users.payloads[tag].iter().copied().map(Block::Data).collect();
+        self.step(Input::Request(request));
+    }
+
+    fn ask_to_stop(&mut self) {
+        self.step(Input::Stop);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.ios.is_empty() || !self.computes.is_empty() || !self.looks.is_empty()
+    }
+
+    fn complete_any(&mut self) {
+        self.complete_one();
+    }
+
+    fn wait(&mut self) {
+        let at = self.array.deadline();
+        let at = at.unwrap_or_else(|| panic!("nothing goes on by itself: {}", self.state()));
+        self.now = self.now.max(at);
+        self.step(Input::Tick);
+    }
+
+    fn pass_time(&mut self) {
+        self.now = self.now + Duration::from_millis(self.source.below(20));
+        if self.array.deadline().is_some_and(|at| at <= self.now) {
+            self.step(Input::Tick);
+        }
+    }
+
+    fn fault(&mut self) {
+        if self.calm || !self.source.chance(self.scenario.faults, 1000) {
+            return;
+        }
+        let group = GroupId(self.source.below(self.groups.len() as u64) as u8);
+        let redundancy = self.array.array(group).geometry().redundancy();
+        let member = MemberId(self.source.below(self.scenario.array.members as u64) as u8);
+        match self.source.below(10) {
+            0..=2 => {
+                // Nobody may notice for a while.
+                if let (Some(lost), true) = (self.lose_one(group), self.source.chance(1, 2)) {
+                    let input = engine::Input::DeviceGone(lost);
+                    self.step(Input::Array { group, input });
+                }
+            }
+            3..=5 if self.missing(group) > 0 && redundancy > 0 => self.add_spare(group),
+            6 if redundancy > 0 => {
+                let repair = self.source.chance(1, 2);
+                self.command(group, Command::Scrub { repair });
+            }
+            7 if self.can_lose_one(group) => self.command(group, Command::Fail(member)),
+            8 => {
+                let max = u64::MAX >> self.source.below(40);
+                let min = 1 << self.source.below(30);
+                self.command(group, Command::SetPace(Pace { min, max }));
+            }
+            9 => {
+                let command = self.source.one_of(&[Command::Pause, Command::Resume]);
+                self.command(group, command);
+            }
+            _ => {}
+        }
+    }
+
+    fn calm(&mut self, calm: bool) -> bool {
+        std::mem::replace(&mut self.calm, calm)
+    }
+
+    fn crash(&mut self) {
+        loop {
+            self.count();
+            self.summary.crashes += 1;
+            self.trace(format_args!("the power fails"));
+            self.lose_pending();
+            // If only the host died, the disks still have all that they took.
+            if self.source.chance(3, 4) {
+                let torn = self.scenario.array.faults.torn;
+                for disk in self.groups.iter_mut().flat_map(|group| &mut group.disks) {
+                    if !disk.gone {
+                        disk.crash(&mut self.source, torn);
+                    }
+                }
+            }
+            self.users.forget();
+            for group in self.all_groups() {
+                let lossy = self.scenario.array.faults.lossy && !self.calm;
+                if lossy && self.source.chance(1, 2) && self.lose_one(group).is_some() {
+                    self.summary.gone_with_power += 1;
+                }
+            }
+            self.open();
+            if self.source.chance(1, 3) {
+                for _ in 0..self.source.below(100) {
+                    self.start_on();
+                }
+            } else {
+                return self.start();
+            }
+        }
+    }
+
+    fn harm(&mut self) -> bool {
+        let lossy = self.scenario.array.faults.lossy && self.source.chance(1, 2);
+        let lost: Vec<_> = self.all_groups().filter(|_| lossy).collect();
+        let lost = lost.into_iter().filter(|&group| self.lose_one(group).is_some()).count();
+        self.summary.gone_after_start += lost as u64;
+        lost > 0
+    }
+
+    fn heal(&mut self) {
+        for group in self.all_groups() {
+            self.heal_one(group);
+            if self.array.array(group).geometry().redundancy() > 0 {
+                self.scrub(group);
+            }
+        }
+    }
+
+    fn state(&self) -> String {
+        let volume = self.array.volume().map(raidlog::Volume::status);
+        let arrays = self.all_groups().map(|group| self.array.array(group).status());
+        format!("{volume:?} {:?}", arrays.collect::<Vec<_>>())
+    }
+}
+
+impl World {
+    /// Lets one thing happen.
+    fn start_on(&mut self) {
+        self.fault();
+        if self.is_busy() {
+            self.complete_any();
+        } else if self.array.deadline().is_some() {
+            self.wait();
+        }
+    }
+
+    /// Goes on until there is a volume, or it is made anew if there never was one.
+    fn start(&mut self) {
+        for _ in 0..BOUND {
+            if self.array.volume().is_some() {
+                return;
+            }
+            if let Some(error) = self.lost {
+                assert!(!self.made, "{error}");
+                self.lose_pending();
+                return self.make();
+            }
+            self.start_on();
+        }
+        panic!("a start goes on and on: {}", self.state());
+    }
+
+    /// Goes on until a group is as it should be.
+    fn heal_one(&mut self, group: GroupId) {
+        self.command(group, Command::SetPace(Pace::default()));
+        for (device, disk) in (0..).zip(&self.groups[group.index()].disks.clone()) {
+            if disk.gone {
+                let input = engine::Input::DeviceGone(raidcore::units::DeviceId(device));
+                self.step(Input::Array { group, input });
+            }
+        }
+        for _ in 0..BOUND {
+            if self.is_busy() {
+                self.complete_any();
+                continue;
+            }
+            let engine = self.array.array(group);
+            let (health, pass) = (engine.array_health(), engine.pass());
+            if pass.is_none() && engine.is_serving() && health == ArrayHealth::Online {
+                return;
+            }
+            let spares = engine.spares().count();
+            if pass.is_some_and(|pass| pass.paused || pass.stuck.is_some()) {
+                self.command(group, Command::Resume);
+            } else if pass.is_none() && health != ArrayHealth::Online && spares == 0 {
+                self.add_spare(group);
+            }
+            if !self.is_busy() {
+                self.wait();
+            }
+        }
+        panic!("a group never becomes whole: {}", self.state());
+    }
+
+    /// Compares everything.
+    fn scrub(&mut self, group: GroupId) {
+        self.command(group, Command::Scrub { repair: false });
+        for _ in 0..BOUND {
+            let pass = self.array.array(group).pass();
+            if self.is_busy() {
+                self.complete_any();
+            } else if pass.is_some_and(|pass| matches!(pass.kind, PassKind::Scrub { .. })) {
+                self.wait();
+            } else {
+                let last = self.array.array(group).status().last_scrub.expect("it has ended");
+                assert_eq!(last.found.rows, 0, "redundancy of {group:?} does not match");
+                return self.check();
+            }
+        }
+        panic!("a scrub goes on and on: {}", self.state());
+    }
+}

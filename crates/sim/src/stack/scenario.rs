@@ -1,0 +1,67 @@
+//! What a run is about: each seed draws its own.
+
+use raidcore::geometry::Level;
+use raidcore::meta::Consistency;
+
+use crate::log::LogScenario;
+use crate::log::scenario::wish;
+use crate::scenario::Scenario;
+use crate::source::Source;
+
+/// What a run is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StackScenario {
+    /// The volume and its users.
+    pub log: LogScenario,
+    /// The array of each group, and how torn and lossy power failures are.
+    pub array: Scenario,
+    /// Of a thousand events, how many are something that fails, or that operators ask for.
+    pub faults: u64,
+}
+
+impl StackScenario {
+    /// What a seed is about.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        // Another sequence than the run's own.
+        Self::choose(&mut Source::seed(seed ^ 0x7374_6163_6b00_0000))
+    }
+
+    /// What a source chooses.
+    #[must_use]
+    pub fn choose(source: &mut Source) -> Self {
+        let (mut log, mut array) = (LogScenario::choose(source), Scenario::choose(source));
+        let levels = [Level::Raid0, Level::Raid4, Level::Raid5, Level::Raid5, Level::Raid6];
+        array.level = source.one_of(&levels);
+        array.members = array.least_members() + source.one_of(&[0, 0, 1]);
+        array.chunk = source.one_of(&[1, 2, 4]);
+        let (parity, consistency) = match array.level {
+            // There is nothing to keep consistent.
+            Level::Raid0 | Level::Raid1 => (0, Consistency::Resync),
+            Level::Raid4 | Level::Raid5 => (1, policy(source)),
+            Level::Raid6 => (2, policy(source)),
+        };
+        array.consistency = consistency;
+        let stripe = (array.members - parity) as u32 * array.chunk;
+        let spare = source.one_of(&[333, 500]);
+        let segment = source.one_of(&[8, 16, 24]);
+        log.wish = wish(log.wish.groups, stripe, segment, spare, source.below(10));
+        array.stripes = log.wish.group_blocks.div_ceil(stripe.into());
+        // What goes around members is simulated elsewhere.
+        (array.staging, array.staging_devices, array.busy) = (0, 0, 0);
+        // What fails here fails below the groups.
+        (log.bad_reads, log.bad_writes) = (0, 0);
+        log.requests = source.one_of(&[50, 200, 600]);
+        Self { log, array, faults: source.one_of(&[0, 2, 10, 30]) }
+    }
+}
+
+fn policy(source: &mut Source) -> Consistency {
+    source.one_of(&[
+        Consistency::Journal,
+        Consistency::Journal,
+        Consistency::Bitmap,
+        Consistency::Bitmap,
+        Consistency::Resync,
+    ])
+}

@@ -1,0 +1,245 @@
+//! The world: a log array, its disks, its users, and what they have been told.
+
+use std::fmt;
+
+use det::Instant;
+use raidcore::engine::{Command, Engine, JobId};
+use raidcore::meta::{Areas, AssembleError, AssembleOptions, assemble};
+use raidcore::parity::Kernels;
+use raidcore::units::DeviceId;
+use raidlog::array::{Look, SLOT_BLOCKS};
+use raidlog::{GroupId, LogArray, Note, RecoveryError, Shape, VolumeId, array};
+
+use super::StackSummary;
+use super::host::{Memory, Pending};
+use super::scenario::StackScenario;
+use crate::create::{create, uuid_of};
+use crate::digest::Digest;
+use crate::disk::{Block, Disk, Kept};
+use crate::faults::{missing, superblocks};
+use crate::log::users::Users;
+use crate::run::Sink;
+use crate::source::Source;
+use crate::world::config;
+
+const VOLUME: VolumeId = VolumeId(*b"above the arrays");
+
+/// As many disks as a group can have.
+const DISKS_MAX: usize = 12;
+
+/// The members of a group, and its spares.
+pub(super) struct Group {
+    pub(super) disks: Vec<Disk<Block>>,
+    areas: Areas,
+}
+
+/// Something that was read, to be looked at.
+pub(super) struct Looking {
+    pub(super) look: Look,
+    pub(super) slot: u16,
+    pub(super) blocks: u32,
+    pub(super) checksums: bool,
+}
+
+pub(super) struct World {
+    pub(super) source: Source,
+    pub(super) scenario: StackScenario,
+    pub(super) shape: Shape,
+    pub(super) groups: Vec<Group>,
+    pub(super) array: LogArray,
+    pub(super) kernels: &'static Kernels,
+    pub(super) now: Instant,
+    pub(super) memory: Memory,
+    pub(super) users: Users,
+    pub(super) ios: Vec<Pending>,
+    pub(super) computes: Vec<(GroupId, JobId)>,
+    pub(super) looks: Vec<Looking>,
+    /// Nothing fails any more.
+    pub(super) calm: bool,
+    pub(super) stopped: bool,
+    /// Why there is no volume.
+    pub(super) lost: Option<RecoveryError>,
+    /// A checkpoint was durable, so there is a volume to recover.
+    pub(super) made: bool,
+    pub(super) summary: StackSummary,
+    pub(super) digest: Digest,
+    sink: Option<Sink>,
+}
+
+impl World {
+    pub(super) fn new(mut source: Source, scenario: StackScenario, sink: Option<Sink>) -> Self {
+        let shape = Shape::new(scenario.log.wish).unwrap_or_else(|e| panic!("{e}: {scenario:?}"));
+        let groups: Vec<_> = (0..shape.groups())
+            .map(|_| {
+                let (disks, record) = create(&scenario.array, &mut source);
+                Group { disks, areas: record.areas }
+            })
+            .collect();
+        let kernels: Vec<_> = Kernels::available().collect();
+        let kernels = source.one_of(&kernels);
+        let engines = engines(&scenario, &groups, &mut source, Instant::ORIGIN);
+        let mut world = Self {
+            array: LogArray::create(scenario.log.config(), VOLUME, shape, engines),
+            users: Users::new(scenario.log.tags, shape.capacity()),
+            source,
+            scenario,
+            shape,
+            groups,
+            kernels,
+            now: Instant::ORIGIN,
+            memory: Memory::default(),
+            ios: Vec::new(),
+            computes: Vec::new(),
+            looks: Vec::new(),
+            calm: false,
+            stopped: false,
+            lost: None,
+            made: false,
+            summary: StackSummary::default(),
+            digest: Digest::default(),
+            sink,
+        };
+        world.wake();
+        world
+    }
+
+    /// Sets a log array going.
+    fn wake(&mut self) {
+        let blocks = SLOT_BLOCKS as usize;
+        let scratch = (0..self.array.groups()).map(|group| {
+            let engine = self.array.array(GroupId(group as u8));
+            let chunk = engine.geometry().chunk() as usize;
+            vec![vec![Block::ZERO; chunk]; engine.scratch_buffers().into()]
+        });
+        self.memory = Memory {
+            payloads: vec![Vec::new(); self.scenario.log.tags.into()],
+            segments: Vec::new(),
+            slots: vec![vec![Block::ZERO; blocks]; self.array.slots().into()],
+            scratch: scratch.collect(),
+        };
+        (self.stopped, self.lost) = (false, None);
+        self.step(array::Input::Tick);
+    }
+
+    /// The volume that the disks hold.
+    pub(super) fn open(&mut self) {
+        let engines = engines(&self.scenario, &self.groups, &mut self.source, self.now);
+        self.array = LogArray::open(self.scenario.log.config(), VOLUME, engines);
+        self.wake();
+    }
+
+    /// Makes the volume anew.
+    pub(super) fn make(&mut self) {
+        let engines = engines(&self.scenario, &self.groups, &mut self.source, self.now);
+        let config = self.scenario.log.config();
+        self.array = LogArray::create(config, VOLUME, self.shape, engines);
+        self.wake();
+    }
+
+    pub(super) fn all_groups(&self) -> impl Iterator<Item = GroupId> + use<> {
+        (0..self.groups.len()).map(|group| GroupId(group as u8))
+    }
+
+    pub(super) fn missing(&self, group: GroupId) -> usize {
+        missing(self.array.array(group), &self.groups[group.index()].disks)
+    }
+
+    /// Whether redundancy makes up for one more member of a group.
+    pub(super) fn can_lose_one(&self, group: GroupId) -> bool {
+        self.missing(group) < self.array.array(group).geometry().redundancy()
+    }
+
+    /// A member that serves, or that is being filled, goes; returns which.
+    pub(super) fn lose_one(&mut self, group: GroupId) -> Option<DeviceId> {
+        if !self.can_lose_one(group) {
+            return None;
+        }
+        let disks = &self.groups[group.index()].disks;
+        let there = |device: &DeviceId| !disks[device.0 as usize].gone;
+        let members = self.array.array(group).members().filter_map(|m| m.device);
+        let members: Vec<_> = members.filter(there).collect();
+        let lost = self.source.one_of(&members);
+        self.trace(format_args!("disk {} of {group:?} goes", lost.0));
+        self.groups[group.index()].disks[lost.0 as usize].gone = true;
+        self.summary.gone += 1;
+        Some(lost)
+    }
+
+    /// Gives a group a spare, if it does not have too many disks.
+    pub(super) fn add_spare(&mut self, group: GroupId) {
+        let Group { disks, areas } = &mut self.groups[group.index()];
+        let index = disks.len();
+        if index == DISKS_MAX && !self.calm {
+            return;
+        }
+        let mut disk = Disk::new(index, areas.meta_blocks(), disks[0].size());
+        disk.soil(&mut self.source);
+        let blocks = disk.size();
+        disks.push(disk);
+        let device = DeviceId(index as u32);
+        self.command(group, Command::AddSpare { device, uuid: uuid_of(index), blocks });
+    }
+
+    pub(super) fn command(&mut self, group: GroupId, command: Command) {
+        self.summary.commands += 1;
+        let number = self.summary.commands;
+        let input = raidcore::engine::Input::Command { number, command };
+        self.step(array::Input::Array { group, input });
+    }
+
+    pub(super) fn summary(&self) -> StackSummary {
+        StackSummary { requests: self.users.ended.0, digest: self.digest.value(), ..self.summary }
+    }
+
+    pub(super) fn trace(&self, what: fmt::Arguments<'_>) {
+        if let Some(sink) = &self.sink {
+            sink(self.now, what);
+        }
+    }
+
+    pub(super) fn note(&mut self, note: Note) {
+        match note {
+            Note::Failed(..) | Note::Stuck(_) => {
+                panic!("{note:?}, but redundancy was never exceeded")
+            }
+            Note::Checkpoint(_) => self.made = true,
+            Note::Front(_) => {}
+        }
+    }
+
+    /// Adds up what a volume has done, before it goes.
+    pub(super) fn count(&mut self) {
+        let Some(volume) = self.array.volume() else { return };
+        let counters = volume.counters();
+        self.summary.checkpoints += counters.checkpoints;
+        self.summary.moved += counters.moved;
+        self.summary.rotations += counters.rotations;
+    }
+}
+
+/// The arrays that the disks make.
+fn engines(
+    scenario: &StackScenario,
+    groups: &[Group],
+    source: &mut Source,
+    now: Instant,
+) -> Vec<Engine> {
+    let mut engine = |group: &Group| {
+        let there: Vec<usize> = superblocks(&group.disks).map(|(disk, _)| disk).collect();
+        let images: Vec<_> = there.iter().map(|&disk| &group.disks[disk]).collect();
+        let mut options = AssembleOptions { degraded: true, force: false };
+        let mut assembled = assemble(&images, options);
+        // Its policy makes no promise for an unclean array that lacks a member: the volume does.
+        if matches!(assembled, Err(AssembleError::DirtyDegraded)) {
+            options.force = true;
+            assembled = assemble(&images, options);
+        }
+        let assembled = assembled.unwrap_or_else(|error| panic!("no array: {error}"));
+        let slots = assembled.slots.iter().chain(&assembled.spares);
+        let devices: Vec<_> = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
+        let config =
+            LogArray::engine_config(&scenario.log.config(), config(&scenario.array, source));
+        Engine::new(config, assembled, &devices, now, 1_800_000_000)
+    };
+    groups.iter().map(&mut engine).collect()
+}
