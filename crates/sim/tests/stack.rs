@@ -22,12 +22,13 @@ fn play_all(seeds: std::ops::Range<u64>, change: impl Fn(&mut StackScenario)) ->
 
 #[test]
 fn seeds_from_0_on() {
-    let total = play_all(0..200, |_| ());
+    let total = play_all(0..150, |_| ());
     let happened = [
         total.crashes,
         total.gone,
         total.gone_with_power,
         total.gone_after_start,
+        total.unreadable,
         total.commands,
         total.proven,
         total.checkpoints,

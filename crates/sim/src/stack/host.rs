@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use raidcore::engine::{self, IoError, IoOp};
 use raidcore::meta::checksum;
-use raidcore::units::{BLOCK_BYTES, Mem};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Mem};
 use raidlog::array::{Action, Input, Place};
 use raidlog::{Answer, BatchId, GroupId, LogArray, Pages};
 
@@ -22,6 +22,14 @@ pub(super) struct Pending {
     payload: Payload,
     /// What a flush will make durable.
     mark: u64,
+}
+
+impl Pending {
+    pub(super) fn is_at(&self, group: GroupId, device: DeviceId, at: u64) -> bool {
+        let Self { group: own, io, .. } = self;
+        let extent = io.at.0..io.at.0 + u64::from(io.blocks);
+        (*own, io.device) == (group, device) && extent.contains(&at)
+    }
 }
 
 /// The bytes of a write when it began.
@@ -265,6 +273,10 @@ impl World {
         }
         match (io.op, *place) {
             (IoOp::Read(_), Some(place)) => {
+                let extent = io.at.0..io.at.0 + u64::from(io.blocks);
+                if disk.bad.range(extent).next().is_some() {
+                    return Err(IoError::Medium);
+                }
                 for (n, at) in (0..io.blocks).zip(io.at.0..) {
                     let block = match at < disk.meta_blocks() {
                         true => Block::of(disk.meta(at)),

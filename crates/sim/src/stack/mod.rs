@@ -36,6 +36,8 @@ pub struct StackSummary {
     pub gone_with_power: u64,
     /// And those that were lost as soon as all was read after a start.
     pub gone_after_start: u64,
+    /// Blocks that could not be read until they were written again.
+    pub unreadable: u64,
     /// What operators asked for.
     pub commands: u64,
     /// Blocks that starts looked at to see whether batches are whole.
@@ -58,6 +60,7 @@ impl AddAssign for StackSummary {
         self.gone += other.gone;
         self.gone_with_power += other.gone_with_power;
         self.gone_after_start += other.gone_after_start;
+        self.unreadable += other.unreadable;
         self.commands += other.commands;
         self.proven += other.proven;
         self.checkpoints += other.checkpoints;

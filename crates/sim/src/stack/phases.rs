@@ -67,7 +67,7 @@ impl Lives for World {
         let group = GroupId(self.source.below(self.groups.len() as u64) as u8);
         let redundancy = self.array.array(group).geometry().redundancy();
         let member = MemberId(self.source.below(self.scenario.array.members as u64) as u8);
-        match self.source.below(10) {
+        match self.source.below(12) {
             0..=2 => {
                 // Nobody may notice for a while.
                 if let (Some(lost), true) = (self.lose_one(group), self.source.chance(1, 2)) {
@@ -86,7 +86,8 @@ impl Lives for World {
                 let min = 1 << self.source.below(30);
                 self.command(group, Command::SetPace(Pace { min, max }));
             }
-            9 => {
+            9 | 10 => self.spoil(group),
+            11 => {
                 let command = self.source.one_of(&[Command::Pause, Command::Resume]);
                 self.command(group, command);
             }
@@ -114,6 +115,7 @@ impl Lives for World {
                 }
             }
             self.users.forget();
+            self.look_all_readable();
             for group in self.all_groups() {
                 let lossy = self.scenario.array.faults.lossy && !self.calm;
                 if lossy && self.source.chance(1, 2) && self.lose_one(group).is_some() {

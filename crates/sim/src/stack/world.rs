@@ -15,12 +15,12 @@ use super::host::{Memory, Pending};
 use super::scenario::StackScenario;
 use crate::create::{create, uuid_of};
 use crate::digest::Digest;
-use crate::disk::{Block, Disk, Kept};
+use crate::disk::{Block, Disk, FOR_GOOD, Kept};
 use crate::faults::{missing, superblocks};
 use crate::log::users::Users;
 use crate::run::Sink;
 use crate::source::Source;
-use crate::world::config;
+use crate::world::{config, is_exposed};
 
 const VOLUME: VolumeId = VolumeId(*b"above the arrays");
 
@@ -31,6 +31,8 @@ const DISKS_MAX: usize = 12;
 pub(super) struct Group {
     pub(super) disks: Vec<Disk<Block>>,
     areas: Areas,
+    /// A block of a member could not be read, and who works on its stripe may still think so.
+    spoilt: bool,
 }
 
 /// Something that was read, to be looked at.
@@ -72,7 +74,7 @@ impl World {
         let groups: Vec<_> = (0..shape.groups())
             .map(|_| {
                 let (disks, record) = create(&scenario.array, &mut source);
-                Group { disks, areas: record.areas }
+                Group { disks, areas: record.areas, spoilt: false }
             })
             .collect();
         let kernels: Vec<_> = Kernels::available().collect();
@@ -146,11 +148,58 @@ impl World {
 
     /// Whether redundancy makes up for one more member of a group.
     pub(super) fn can_lose_one(&self, group: GroupId) -> bool {
-        self.missing(group) < self.array.array(group).geometry().redundancy()
+        let spoilt = usize::from(self.groups[group.index()].spoilt);
+        self.missing(group) + spoilt < self.array.array(group).geometry().redundancy()
+    }
+
+    /// Notices that what could not be read in a group can be now, and that nobody remembers it.
+    fn look_readable(&mut self, group: GroupId) {
+        let idle = self.array.array(group).is_idle();
+        let Group { disks, spoilt, .. } = &mut self.groups[group.index()];
+        *spoilt &= !idle || disks.iter().any(|disk| !disk.gone && !disk.bad.is_empty());
+    }
+
+    /// A block of a member can't be read any more.
+    pub(super) fn spoil(&mut self, group: GroupId) {
+        self.look_readable(group);
+        if !self.can_lose_one(group) || self.groups[group.index()].spoilt {
+            return;
+        }
+        let engine = self.array.array(group);
+        // Where redundancy may be out of step, a block that can't be read is lost, if nobody is missing.
+        let all = engine.geometry().capacity() as u32;
+        if is_exposed(&self.scenario.array) && engine.is_in_doubt(0, all) {
+            return;
+        }
+        let members: Vec<_> = engine.members().filter_map(|m| m.device).collect();
+        let DeviceId(device) = self.source.one_of(&members);
+        let Group { disks, areas, .. } = &self.groups[group.index()];
+        let first = areas.meta_blocks();
+        let at = first + self.source.below(disks[device as usize].size() - first);
+        // What is being written would be read again at once.
+        if self.ios.iter().any(|pending| pending.is_at(group, DeviceId(device), at)) {
+            return;
+        }
+        self.trace(format_args!("block {at} of disk {device} of {group:?} can't be read"));
+        self.groups[group.index()].disks[device as usize].bad.insert(at, FOR_GOOD);
+        self.groups[group.index()].spoilt = true;
+        self.summary.unreadable += 1;
+    }
+
+    /// All that could not be read can be, or whoever knew of it is gone.
+    pub(super) fn look_all_readable(&mut self) {
+        let healed = self.calm || is_exposed(&self.scenario.array);
+        for Group { disks, spoilt, .. } in &mut self.groups {
+            if healed {
+                disks.iter_mut().for_each(|disk| disk.bad.clear());
+            }
+            *spoilt = disks.iter().any(|disk| !disk.gone && !disk.bad.is_empty());
+        }
     }
 
     /// A member that serves, or that is being filled, goes; returns which.
     pub(super) fn lose_one(&mut self, group: GroupId) -> Option<DeviceId> {
+        self.look_readable(group);
         if !self.can_lose_one(group) {
             return None;
         }
@@ -167,7 +216,7 @@ impl World {
 
     /// Gives a group a spare, if it does not have too many disks.
     pub(super) fn add_spare(&mut self, group: GroupId) {
-        let Group { disks, areas } = &mut self.groups[group.index()];
+        let Group { disks, areas, .. } = &mut self.groups[group.index()];
         let index = disks.len();
         if index == DISKS_MAX && !self.calm {
             return;
