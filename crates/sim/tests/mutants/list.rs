@@ -5,6 +5,8 @@ pub(crate) struct Mutant {
     pub(crate) name: &'static str,
     /// Whose sources it is in.
     pub(crate) package: &'static str,
+    /// In which worlds it is to be found, if not in those of arrays.
+    pub(crate) kind: Option<&'static str>,
     /// Below the package's `src`.
     pub(crate) file: &'static str,
     /// What stands there, once.
@@ -21,13 +23,18 @@ pub(crate) const fn mutant(
     right: &'static str,
     wrong: &'static str,
 ) -> Mutant {
-    Mutant { name, package: "raidcore", file, right, wrong, rare: None }
+    Mutant { name, package: "raidcore", kind: None, file, right, wrong, rare: None }
 }
 
 impl Mutant {
     /// The same of the log volume.
     pub(crate) const fn of_logs(self) -> Self {
-        Self { package: "raidlog", ..self }
+        Self { package: "raidlog", kind: Some("log"), ..self }
+    }
+
+    /// The same of log arrays.
+    pub(crate) const fn of_stacks(self) -> Self {
+        Self { package: "raidlog", kind: Some("stack"), ..self }
     }
 
     pub(crate) const fn rare(self, why: &'static str) -> Self {

@@ -1,0 +1,66 @@
+//! Mutants of log arrays: of what lies between a log volume and its arrays.
+
+use crate::list::{Mutant, mutant};
+
+pub(crate) const STACK: &[Mutant] = &[
+    mutant(
+        "stack: a start builds upon stripes that may be torn",
+        "array/start.rs",
+        "start.stage == Stage::Reading && engine.is_in_doubt(at, blocks)",
+        "start.stage == Stage::Reading && !MUTANT && engine.is_in_doubt(at, blocks)",
+    )
+    .of_stacks(),
+    mutant(
+        "stack: it says that it has stopped before its arrays have",
+        "array/mod.rs",
+        "self.stops == Stops::Sent && stopped.clone().all(|result| result.is_some())",
+        "self.stops == Stops::Sent && (MUTANT || stopped.clone().all(|result| result.is_some()))",
+    )
+    .of_stacks(),
+    mutant(
+        "stack: arrays are stopped before the volume is",
+        "array/mod.rs",
+        "if self.stopping && at_rest && self.stops == Stops::None {",
+        "if self.stopping && (MUTANT || at_rest) && self.stops == Stops::None {",
+    )
+    .of_stacks(),
+    mutant(
+        "stack: every group has the first one's header",
+        "array/mod.rs",
+        "out.extend(slot.map(|slot| Action::Pages { group, pages, blocks, slot }));",
+        "out.extend(slot.map(|slot| Action::Pages {
+                    group: if MUTANT { GroupId(0) } else { group },
+                    pages,
+                    blocks,
+                    slot,
+                }));",
+    )
+    .of_stacks(),
+    mutant(
+        "stack: a header is in caches when it is said to be durable",
+        "array/mod.rs",
+        "let fua = io.op == IoOp::Store(Pages::Header);",
+        "let fua = !MUTANT && io.op == IoOp::Store(Pages::Header);",
+    )
+    .of_stacks(),
+    mutant(
+        "stack: only the first group is flushed",
+        "array/mod.rs",
+        "        let request = Request { tag, op, lba: Lba(at), blocks, fua };",
+        "        if MUTANT && op == Op::Flush && group.0 > 0 {
+            self.ended.push_back((group, tag, Ok(())));
+            return;
+        }
+        let request = Request { tag, op, lba: Lba(at), blocks, fua };",
+    )
+    .of_stacks(),
+    mutant(
+        "stack: a slot is used again before it was looked at",
+        "array/mod.rs",
+        "            // The slot is free when the bytes have been seen.",
+        "            if MUTANT {
+                self.free_slots.push(slot);
+            }",
+    )
+    .of_stacks(),
+];
