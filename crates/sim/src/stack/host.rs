@@ -271,6 +271,12 @@ impl World {
         if disk.gone {
             return Err(IoError::Gone);
         }
+        if !matches!(io.op, IoOp::Read(_) | IoOp::Discard)
+            && let Some(error) = disk.sick.take()
+        {
+            self.write_some(pending);
+            return Err(error);
+        }
         match (io.op, *place) {
             (IoOp::Read(_), Some(place)) => {
                 let extent = io.at.0..io.at.0 + u64::from(io.blocks);
@@ -317,12 +323,17 @@ impl World {
         for pending in std::mem::take(&mut self.ios) {
             let disk = &self.groups[pending.group.index()].disks[pending.io.device.0 as usize];
             if !disk.gone {
-                let chosen = self.source.below(1 << 32);
-                self.write(&pending, false, |at| chosen >> (at % 32) & 1 != 0);
+                self.write_some(&pending);
             }
         }
         self.computes.clear();
         self.looks.clear();
+    }
+
+    /// What a write that fails, or that the power failed, leaves behind: some of its blocks.
+    fn write_some(&mut self, pending: &Pending) {
+        let chosen = self.source.below(1 << 32);
+        self.write(pending, false, |at| chosen >> (at % 32) & 1 != 0);
     }
 
     fn compute(&mut self, index: usize) {

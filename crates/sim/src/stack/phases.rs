@@ -68,7 +68,8 @@ impl Lives for World {
         let redundancy = self.array.array(group).geometry().redundancy();
         let member = MemberId(self.source.below(self.scenario.array.members as u64) as u8);
         match self.source.below(12) {
-            0..=2 => {
+            0 => self.fail_a_write(group),
+            1 | 2 => {
                 // Nobody may notice for a while.
                 if let (Some(lost), true) = (self.lose_one(group), self.source.chance(1, 2)) {
                     let input = engine::Input::DeviceGone(lost);
@@ -115,7 +116,7 @@ impl Lives for World {
                 }
             }
             self.users.forget();
-            self.look_all_readable();
+            self.look_all_well();
             for group in self.all_groups() {
                 let lossy = self.scenario.array.faults.lossy && !self.calm;
                 if lossy && self.source.chance(1, 2) && self.lose_one(group).is_some() {
@@ -126,6 +127,9 @@ impl Lives for World {
             if self.source.chance(1, 3) {
                 for _ in 0..self.source.below(100) {
                     self.start_on();
+                }
+                if self.source.chance(1, 3) {
+                    self.stop_at_once();
                 }
             } else {
                 return self.start();
@@ -182,6 +186,22 @@ impl World {
             self.start_on();
         }
         panic!("a start goes on and on: {}", self.state());
+    }
+
+    /// A stop of what may not even have started.
+    fn stop_at_once(&mut self) {
+        self.step(Input::Stop);
+        for _ in 0..BOUND {
+            if self.stopped {
+                return assert!(!self.is_busy(), "nothing is under way after a stop");
+            }
+            if self.is_busy() {
+                self.complete_any();
+            } else {
+                self.wait();
+            }
+        }
+        panic!("it does not stop: {}", self.state());
     }
 
     /// Goes on until a group is as it should be.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use det::Instant;
-use raidcore::engine::{Command, Engine, JobId};
+use raidcore::engine::{Command, Engine, IoError, JobId};
 use raidcore::meta::{Areas, AssembleError, AssembleOptions, assemble};
 use raidcore::parity::Kernels;
 use raidcore::units::DeviceId;
@@ -186,10 +186,11 @@ impl World {
         self.summary.unreadable += 1;
     }
 
-    /// All that could not be read can be, or whoever knew of it is gone.
-    pub(super) fn look_all_readable(&mut self) {
+    /// Nobody remembers what has failed, but for what still can't be read.
+    pub(super) fn look_all_well(&mut self) {
         let healed = self.calm || is_exposed(&self.scenario.array);
         for Group { disks, spoilt, .. } in &mut self.groups {
+            disks.iter_mut().for_each(|disk| disk.sick = None);
             if healed {
                 disks.iter_mut().for_each(|disk| disk.bad.clear());
             }
@@ -199,6 +200,23 @@ impl World {
 
     /// A member that serves, or that is being filled, goes; returns which.
     pub(super) fn lose_one(&mut self, group: GroupId) -> Option<DeviceId> {
+        let lost = self.victim(group)?;
+        self.trace(format_args!("disk {} of {group:?} goes", lost.0));
+        self.groups[group.index()].disks[lost.0 as usize].gone = true;
+        self.summary.gone += 1;
+        Some(lost)
+    }
+
+    /// The next write or flush of a member fails.
+    pub(super) fn fail_a_write(&mut self, group: GroupId) {
+        let Some(victim) = self.victim(group) else { return };
+        self.trace(format_args!("a write to disk {} of {group:?} will fail", victim.0));
+        self.groups[group.index()].disks[victim.0 as usize].sick = Some(IoError::Medium);
+        self.summary.gone += 1;
+    }
+
+    /// A member that the group can do without.
+    fn victim(&mut self, group: GroupId) -> Option<DeviceId> {
         self.look_readable(group);
         if !self.can_lose_one(group) {
             return None;
@@ -207,11 +225,7 @@ impl World {
         let there = |device: &DeviceId| !disks[device.0 as usize].gone;
         let members = self.array.array(group).members().filter_map(|m| m.device);
         let members: Vec<_> = members.filter(there).collect();
-        let lost = self.source.one_of(&members);
-        self.trace(format_args!("disk {} of {group:?} goes", lost.0));
-        self.groups[group.index()].disks[lost.0 as usize].gone = true;
-        self.summary.gone += 1;
-        Some(lost)
+        Some(self.source.one_of(&members))
     }
 
     /// Gives a group a spare, if it does not have too many disks.
