@@ -1,6 +1,7 @@
 //! A run of a log volume: lives in which anything may happen, each checked by the next, and at last one
 //! in which nothing fails. What the volume lies on is up to the world.
 
+use det::Instant;
 use raidcore::engine::{Op, Request};
 use raidcore::units::{Lba, Tag};
 
@@ -47,6 +48,12 @@ pub(crate) trait Lives {
 
     /// Time goes by until users' requests go on by themselves, if they do.
     fn wait(&mut self);
+
+    /// When something goes on by itself.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// It is then.
+    fn tick(&mut self, at: Instant);
 
     /// Time goes by.
     fn pass_time(&mut self);
@@ -95,9 +102,22 @@ pub(crate) trait Lives {
         self.verify_after_crash();
         self.fill();
         self.heal();
+        self.rest();
         self.stop();
         self.crash();
         self.verify_after_crash();
+    }
+
+    /// When nobody asks for anything, it comes to rest.
+    fn rest(&mut self) {
+        for _ in 0..BOUND {
+            match self.deadline() {
+                _ if self.is_busy() => self.complete_any(),
+                Some(at) => self.tick(at),
+                None => return,
+            }
+        }
+        panic!("it never comes to rest: {}", self.state());
     }
 
     /// Serves users, whatever happens.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use det::Instant;
 use raidcore::engine::Request;
 use raidlog::{Answer, Found, Input, Recovery, RecoveryError, Wanted};
 
@@ -44,6 +45,15 @@ impl Lives for World {
     fn wait(&mut self) {
         let waits = self.users.waiting();
         panic!("{waits:?} waits, but nothing is under way: {}", self.state());
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.volume.deadline()
+    }
+
+    fn tick(&mut self, at: Instant) {
+        self.now = self.now.max(at);
+        self.step(Input::Tick);
     }
 
     fn pass_time(&mut self) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use det::Instant;
 use raidcore::engine::{self, ArrayHealth, Command, Pace, PassKind, Request};
 use raidcore::units::MemberId;
 use raidlog::GroupId;
@@ -48,7 +49,14 @@ impl Lives for World {
 
     fn wait(&mut self) {
         let at = self.array.deadline();
-        let at = at.unwrap_or_else(|| panic!("nothing goes on by itself: {}", self.state()));
+        self.tick(at.unwrap_or_else(|| panic!("nothing goes on by itself: {}", self.state())));
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.array.deadline()
+    }
+
+    fn tick(&mut self, at: Instant) {
         self.now = self.now.max(at);
         self.step(Input::Tick);
     }
