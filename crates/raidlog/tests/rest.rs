@@ -61,7 +61,9 @@ impl World {
 
     fn overwrite(&mut self, random: &mut Prng, blocks: u64) {
         for _ in 0..blocks {
-            self.write(random.below(self.capacity()));
+            // Some blocks more often than others, so that groups differ.
+            let part = if random.chance(1, 2) { 1 } else { 16 };
+            self.write(random.below(self.capacity().div_ceil(part)));
         }
     }
 
@@ -123,7 +125,7 @@ fn worlds(segments: &[(u32, u32)]) -> Vec<World> {
     for spare in [100u32, 200, 333, 500] {
         let reserve = 2 + (2 * (1000 - spare)).div_ceil(spare);
         let least = u64::from(reserve + 4 + 2000u32.div_ceil(spare));
-        for groups in [1, 2, 4] {
+        for groups in [1, 2, 3, 4] {
             for &(stripe, segment) in segments {
                 for (more, cleaning, choice) in [
                     (0, Cleaning::Paced, Choice::Greedy),
