@@ -40,7 +40,8 @@ pub(crate) fn examine_for_udev(members: &[PathBuf]) -> Result<ExitCode> {
             code = ExitCode::FAILURE;
             continue;
         };
-        let facts = Facts::of(&superblock.record);
+        // All groups of a log volume are one thing.
+        let facts = Facts::of_all(std::slice::from_ref(&superblock.record));
         print("ID_FS_TYPE=evenkeel_member\nID_FS_USAGE=raid");
         print(&format!("ID_FS_LABEL={}\nEVENKEEL_ARRAY={}", facts.name, facts.name));
         print(&format!("ID_FS_UUID={}\nID_FS_UUID_SUB={}", facts.uuid, superblock.device));

@@ -236,5 +236,5 @@ fn what_can_not_be_played_is_refused() {
     world.run(&format!("{plan} --throughput 2G")).failed(&["at most 32 of 32"]);
     world.run(&format!("{plan} --throughput 10M --seconds 0")).failed(&["--seconds is 0"]);
     world.run(&format!("{plan} --throughput 10M --segment 64M")).failed(&["log.segment", "64 MiB"]);
-    world.run(&format!("{plan} --throughput 10M --ssd-size 1M")).failed(&["needs at least"]);
+    world.run(&format!("{plan} --throughput 10M --ssd-size 1M")).failed(&["use larger groups"]);
 }
