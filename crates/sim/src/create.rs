@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use raidcore::meta::{ArrayId, ArrayRecord, DeviceUuid, NewArray};
+use raidcore::meta::{ArrayId, ArrayRecord, DeviceUuid, NewArray, VolumePart};
 use raidcore::units::MemberId;
 
 use crate::disk::{Disk, Kept};
@@ -17,9 +17,11 @@ pub(crate) fn uuid_of(index: usize) -> DeviceUuid {
     DeviceUuid(uuid)
 }
 
-/// New members, as `evenkeel create` leaves them, and their common record.
+/// New members, as `evenkeel create` leaves them, and their common record: of an array, or of a group
+/// of a log volume.
 pub(crate) fn create<D: Kept>(
     scenario: &Scenario,
+    part: Option<VolumePart>,
     source: &mut Source,
 ) -> (Vec<Disk<D>>, ArrayRecord) {
     let Scenario { level, members, chunk, consistency, stripes, journal, staging, .. } = *scenario;
@@ -41,6 +43,10 @@ pub(crate) fn create<D: Kept>(
         .map(|mib: u64| new(mib * 256 + stripes * u64::from(chunk)).record())
         .find_map(|record| record.ok().filter(|r| r.geometry.stripes() >= stripes))
         .expect("some size is enough");
+    let record = match part {
+        Some(part) => record.in_volume(part),
+        None => record,
+    };
     let resyncs = scenario.used_disks && record.geometry.redundancy() > 0;
     let disk = |place: MemberId| {
         Disk::new(place.index(), record.meta_blocks_of(place), record.blocks_of(place))

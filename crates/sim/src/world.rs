@@ -80,7 +80,7 @@ pub(crate) struct World {
 impl World {
     /// A new array, started; `sink` is told what happens.
     pub(crate) fn new(mut source: Source, scenario: Scenario, sink: Option<Sink>) -> Self {
-        let (disks, record) = create(&scenario, &mut source);
+        let (disks, record) = create(&scenario, None, &mut source);
         let uuids = record.slots.iter().map(|s| s.device).collect();
         let assembled = assemble(&disks, AssembleOptions::default()).expect("a new array");
         let devices: Vec<_> =

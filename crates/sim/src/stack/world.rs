@@ -4,7 +4,7 @@ use std::fmt;
 
 use det::Instant;
 use raidcore::engine::{Command, Engine, IoError, JobId};
-use raidcore::meta::{Areas, AssembleError, AssembleOptions, assemble};
+use raidcore::meta::{Areas, AssembleOptions, VolumePart, VolumeUuid, assemble};
 use raidcore::parity::Kernels;
 use raidcore::units::DeviceId;
 use raidlog::array::{Look, SLOT_BLOCKS};
@@ -71,9 +71,16 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(mut source: Source, scenario: StackScenario, sink: Option<Sink>) -> Self {
         let shape = Shape::new(scenario.log.wish).unwrap_or_else(|e| panic!("{e}: {scenario:?}"));
+        let part = |group: usize| VolumePart {
+            volume: VolumeUuid(VOLUME.0),
+            group: group as u8,
+            groups: shape.groups() as u8,
+            segment: shape.segment_blocks(),
+            blocks: shape.capacity(),
+        };
         let groups: Vec<_> = (0..shape.groups())
-            .map(|_| {
-                let (disks, record) = create(&scenario.array, &mut source);
+            .map(|group| {
+                let (disks, record) = create(&scenario.array, Some(part(group)), &mut source);
                 Group { disks, areas: record.areas, spoilt: false }
             })
             .collect();
@@ -290,13 +297,8 @@ fn engines(
     let mut engine = |group: &Group| {
         let there: Vec<usize> = superblocks(&group.disks).map(|(disk, _)| disk).collect();
         let images: Vec<_> = there.iter().map(|&disk| &group.disks[disk]).collect();
-        let mut options = AssembleOptions { degraded: true, force: false };
-        let mut assembled = assemble(&images, options);
-        // Its policy makes no promise for an unclean array that lacks a member: the volume does.
-        if matches!(assembled, Err(AssembleError::DirtyDegraded)) {
-            options.force = true;
-            assembled = assemble(&images, options);
-        }
+        // Where its policy makes no promise for an unclean array that lacks a member, the volume does.
+        let assembled = assemble(&images, AssembleOptions { degraded: true, force: false });
         let assembled = assembled.unwrap_or_else(|error| panic!("no array: {error}"));
         let slots = assembled.slots.iter().chain(&assembled.spares);
         let devices: Vec<_> = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
