@@ -130,10 +130,15 @@ impl Volume {
         }
     }
 
-    /// So many free segments besides the reserve that a group comes to the front. With fewer, it would
-    /// soon have to go again, and all groups would be written and cleaned at a time.
+    /// So many free segments besides the reserve that a group comes to the front: a quarter of what its
+    /// cleaner gets free. With fewer, it would soon have to go again, and all groups would be written and
+    /// cleaned at a time; with more, users would wait although there is room. Where a checkpoint takes
+    /// more than that, up to half: there is one at each turn.
     pub(super) fn turn(&self, group: GroupId) -> u32 {
-        (self.plenty(group).saturating_sub(self.shape.reserve()) / 2).max(1)
+        let span = self.plenty(group).saturating_sub(self.shape.reserve());
+        let all = self.checkpoint_cost(self.shape.pages()).div_ceil(self.shape.slots().into());
+        let checkpoint = u32::try_from(all).unwrap_or(u32::MAX);
+        (span / 4).max(checkpoint.min(span / 2)).max(1)
     }
 
     /// Free segments of a group that users may have.
@@ -247,16 +252,21 @@ impl Volume {
         self.allowance += i64::from(blocks) * (live + 1) / (slots - live).max(1) + 1;
     }
 
+    /// Blocks that a checkpoint of so many pages takes: these, its headers, and the rest of the batches
+    /// that it closes.
+    fn checkpoint_cost(&self, pages: u32) -> u64 {
+        let (groups, copies) = (self.shape.groups() as u64, self.shape.page_copies() as u64);
+        let rest = u64::from(self.shape.unit() + self.shape.summary());
+        u64::from(pages) * copies + groups + (1 + groups) * rest
+    }
+
     /// Whether a checkpoint gives back more blocks than it costs: those of the segments that it frees,
-    /// against what cleaners have moved for it, its pages, and the rest of the batches that it closes.
-    /// Else it would be what the next one is written for.
+    /// against what cleaners have moved for it and what it takes itself. Else it would be what the next
+    /// one is written for.
     pub(super) fn is_won(&self) -> bool {
         let freed = u64::from(self.segments.emptied()) * u64::from(self.shape.slots());
         let moved = self.counters.moved - self.checkpointer.moved();
-        let (groups, copies) = (self.shape.groups() as u64, self.shape.page_copies() as u64);
-        let pages = u64::from(self.map.dirty(self.area())) * copies + groups;
-        let rest = u64::from(self.shape.unit() + self.shape.summary());
-        freed > moved + pages + (1 + groups) * rest
+        freed > moved + self.checkpoint_cost(self.map.dirty(self.area()))
     }
 
     /// Takes the next victim of a group, if it is to be cleaned.
