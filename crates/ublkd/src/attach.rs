@@ -289,6 +289,11 @@ pub fn examine(path: &Path) -> Result<Examined, OpenError> {
     })
 }
 
+/// What an array is known by; of a log volume's groups, all of which are one thing, the volume.
+pub(crate) fn identity(record: &ArrayRecord) -> ArrayId {
+    record.volume.map_or(record.array, |part| ArrayId(part.volume.0))
+}
+
 /// Finds the members of the array called `name` in `places`: directories, of which all files and
 /// block devices but those of ublk are looked at, or such themselves. What can't be opened or read
 /// is passed over.
@@ -310,19 +315,14 @@ pub fn find(name: &str, places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError>
         let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
         places.join(", ")
     };
-    // All groups of a log volume are one thing.
-    let identity = |superblock: &Superblock| {
-        let record = &superblock.record;
-        record.volume.map_or(record.array, |part| ArrayId(part.volume.0))
-    };
-    let Some(first) = found.first().map(|(_, superblock)| identity(superblock)) else {
+    let Some(first) = found.first().map(|(_, superblock)| identity(&superblock.record)) else {
         return Err(AttachError::NotFound { name: name.to_owned(), places: list() });
     };
-    if let Some((_, other)) = found.iter().find(|(_, s)| identity(s) != first) {
+    if let Some((_, other)) = found.iter().find(|(_, s)| identity(&s.record) != first) {
         return Err(AttachError::Ambiguous {
             name: name.to_owned(),
             first,
-            second: identity(other),
+            second: identity(&other.record),
         });
     }
     Ok(found.into_iter().map(|(path, _)| path).collect())

@@ -247,8 +247,8 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     NoStagingLog::check(config.policy, u64::from(stages))?;
     let members = config.paths.len();
     Geometry::new(config.level, members, config.chunk, 1).map_err(LayoutError::from)?;
-    let made = make(config, |config, sizes| Ok(vec![record(config, sizes)?]))?;
-    let Made { mut records, needs_resync, notes } = made;
+    let plan = |config: &CreateConfig, sizes| Ok((vec![record(config, sizes)?], ()));
+    let (Made { mut records, needs_resync, notes }, ()) = make(config, plan)?;
     let record = records.swap_remove(0);
     Ok(Created { record, needs_resync, notes })
 }
@@ -270,11 +270,11 @@ struct Made {
 }
 
 /// Makes arrays of what `plan` says, which all have the same number of members, and the staging
-/// devices.
-fn make(
+/// devices. Returns also what else was planned.
+fn make<T>(
     config: &CreateConfig,
-    plan: impl FnOnce(&CreateConfig, Sizes) -> Result<Vec<ArrayRecord>, CreateError>,
-) -> Result<Made, CreateError> {
+    plan: impl FnOnce(&CreateConfig, Sizes) -> Result<(Vec<ArrayRecord>, T), CreateError>,
+) -> Result<(Made, T), CreateError> {
     let all = config.paths.iter().chain(&config.staging_devices);
     let named: Vec<Named> =
         all.map(|path| Named::parse(path)).collect::<Result<_, _>>().map_err(OpenError::from)?;
@@ -299,7 +299,7 @@ fn make(
         member: used_blocks(config, &opened, &mut notes),
         staging_device: staging_device_blocks(config, &opened),
     };
-    let records = plan(config, sizes)?;
+    let (records, planned) = plan(config, sizes)?;
 
     let mut files = NewFiles::make(&missing, config.file_blocks.unwrap_or(0))?;
     let mut devices = Vec::with_capacity(all.len());
@@ -330,7 +330,7 @@ fn make(
         }));
     }
     files.keep();
-    Ok(Made { records, needs_resync: needs, notes })
+    Ok((Made { records, needs_resync: needs, notes }, planned))
 }
 
 /// 16 random bytes in the form of a UUID, version 4 (RFC 9562, section 5.4).

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raidcore::engine::RequestError;
-use raidcore::meta::{ArrayId, ArrayRecord, AssembleOptions};
+use raidcore::meta::{ArrayRecord, AssembleOptions};
 use raidlog::RecoveryError;
 use steering::scheme::Scheme;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -29,7 +29,7 @@ pub use fronts::{FrontConfig, FrontError};
 pub use missing::Missing;
 pub use policy::PolicyError;
 
-use crate::attach::{AttachError, Attached};
+use crate::attach::{AttachError, Attached, identity};
 use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
 use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
@@ -208,9 +208,8 @@ fn spawn(config: HostConfig, mut attached: Attached) -> io::Result<(Volume, Host
 
 /// Whose the front ends are. A log volume keeps for a while in memory what is not flushed.
 fn owner(attached: &Attached) -> Owner {
-    let record = attached.record();
     Owner {
-        array: record.volume.map_or(record.array, |part| ArrayId(part.volume.0)),
+        array: identity(attached.record()),
         forgets: attached.is_log()
             && attached.groups.iter().any(|group| !group.assembled.was_clean),
     }

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
 pub use log::{GroupReport, LogReport};
+pub(crate) use report::group_of;
 pub use report::{
     ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
     ScrubReport, SpareReport, Task, disk_name, level_name,

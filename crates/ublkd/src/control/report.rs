@@ -112,8 +112,7 @@ impl Facts {
 
     /// What the record of a group says, of as many as these.
     pub(crate) fn of_group(record: &ArrayRecord) -> Self {
-        let several = record.volume.filter(|part| part.groups > 1);
-        Self { group: several.map(|part| part.group), ..Self::of(record) }
+        Self { group: group_of(record), ..Self::of(record) }
     }
 
     /// What is in a place, for people.
@@ -129,6 +128,11 @@ impl Facts {
     pub fn disk(&self, number: u8) -> String {
         disk_name(self.group, number)
     }
+}
+
+/// Which group of a log volume an array is, if that has several.
+pub(crate) fn group_of(record: &ArrayRecord) -> Option<u8> {
+    record.volume.filter(|part| part.groups > 1).map(|part| part.group)
 }
 
 /// What a disk is called: its number, after that of its group where there are several.

@@ -238,6 +238,14 @@ impl Service {
         }
     }
 
+    /// The array, if it is no log volume: only arrays follow policies.
+    fn only(&self) -> Result<&Array, Refusal> {
+        match &self.arrays[..] {
+            [array] if self.facts.groups == 0 => Ok(array),
+            _ => Err(self.refusal(HostError::NoPolicy)),
+        }
+    }
+
     async fn set_policy(&self, name: &str) -> Result<Value, Refusal> {
         let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
         let unknown = || {
@@ -245,10 +253,7 @@ impl Service {
             Refusal::new("bad-request", message).hint(format!("one of {}", names.join(", ")))
         };
         let scheme = Scheme::named(name).ok_or_else(unknown)?;
-        let [array] = &self.arrays[..] else { return Err(self.refusal(HostError::NoPolicy)) };
-        if self.facts.groups > 0 {
-            return Err(self.refusal(HostError::NoPolicy));
-        }
+        let array = self.only()?;
         NoStagingLog::check(scheme, self.facts.staging_bytes)
             .map_err(|error| Refusal::new("no-staging", error.to_string()).hint(error.hint()))?;
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
@@ -289,9 +294,7 @@ impl Service {
     }
 
     async fn why(&self) -> Result<Value, Refusal> {
-        if self.facts.groups > 0 {
-            return Err(self.refusal(HostError::NoPolicy));
-        }
+        self.only()?;
         let report = self.host.why().await.map_err(|error| self.refusal(error))?;
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
     }

@@ -119,14 +119,8 @@ pub struct CreatedLog {
 pub fn create_log(config: &LogConfig) -> Result<CreatedLog, CreateError> {
     let members = config.members()?;
     Geometry::new(config.layout.level, members, config.chunk, 1).map_err(LayoutError::from)?;
-    let mut shape = None;
-    let made = make(&config.array(), |array, sizes| {
-        let (records, planned) = plan(config, array, members, sizes)?;
-        shape = Some(planned);
-        Ok(records)
-    })?;
-    let Made { records, needs_resync, notes } = made;
-    let Some(shape) = shape else { unreachable!("what was made was planned") };
+    let plan = |array: &CreateConfig, sizes| plan(config, array, members, sizes);
+    let (Made { records, needs_resync, notes }, shape) = make(&config.array(), plan)?;
     put_volume(config, shape).map_err(CreateError::Unfinished)?;
     Ok(CreatedLog { records, shape, needs_resync, notes })
 }

@@ -4,6 +4,8 @@ use raidcore::meta::{Assembled, SlotState};
 use raidcore::units::MemberId;
 use serde::{Deserialize, Serialize};
 
+use crate::control::group_of;
+
 /// A member without a device, or with one that is no longer used.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Missing {
@@ -29,7 +31,7 @@ impl Missing {
         let missing = (0u8..).zip(slots).filter(|(_, (image, _))| image.is_none());
         let missing = missing.map(|(member, (_, slot))| Self {
             member,
-            group: assembled.record.volume.filter(|part| part.groups > 1).map(|part| part.group),
+            group: group_of(&assembled.record),
             stages: assembled.record.is_staging_device(MemberId(member)),
             device: slot.device.to_string(),
             since: (slot.state == SlotState::Failed).then_some(slot.since),

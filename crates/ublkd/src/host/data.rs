@@ -270,33 +270,21 @@ impl Data {
 
     /// These devices do not answer any more, all others do.
     fn hung(&mut self, devices: &[DeviceId]) {
-        let mut used = 0;
-        for group in self.machine.groups() {
-            let mut hung = Set::EMPTY;
-            for member in self.machine.engine(group).members() {
-                if member.device.is_some_and(|device| devices.contains(&device)) {
-                    hung = hung.with(member.member.index());
-                    used += 1;
-                }
-            }
-            self.feed(group, Input::Hung(hung));
-        }
-        if used < devices.len() {
-            self.give_up_unused(devices);
-        }
-    }
-
-    /// Gives up those of these devices that are nobody's members.
-    fn give_up_unused(&mut self, devices: &[DeviceId]) {
         for &device in devices {
-            let mut groups = self.machine.groups();
-            let is_used = |group| {
+            let has = |group| {
                 let mut members = self.machine.engine(group).members();
                 members.any(|member| member.device == Some(device))
             };
-            if !groups.any(is_used) {
+            if !self.machine.groups().any(has) {
                 self.ring.give_up(&mut self.arena, device);
             }
+        }
+        for group in self.machine.groups() {
+            let members = self.machine.engine(group).members();
+            let hangs =
+                members.filter(|m| m.device.is_some_and(|device| devices.contains(&device)));
+            let hung = hangs.map(|m| m.member.index()).fold(Set::EMPTY, Set::with);
+            self.feed(group, Input::Hung(hung));
         }
     }
 
@@ -379,7 +367,7 @@ impl Data {
             Order::Command(group, command, answer) => {
                 self.command(group, command, Asker::Command(answer));
             }
-            Order::Status(group, answer) => reply(answer, Ok(self.machine.status(group))),
+            Order::Status(group, answer) => reply(answer, Ok(self.machine.engine(group).status())),
             Order::Log(answer) => reply(answer, Ok(self.log_status())),
             Order::Flash(answer) => reply(answer, Ok(self.ring.flash_reports(self.now))),
             Order::FlashLog { device, since, answer } => {
@@ -477,12 +465,11 @@ impl Data {
     }
 
     fn follow_up(&mut self) {
-        while let Some((group, job)) = self.computed.pop_front() {
-            self.step(group, Input::Computed(job));
-        }
-        while self.look() {
-            while let Some((group, job)) = self.computed.pop_front() {
+        loop {
+            if let Some((group, job)) = self.computed.pop_front() {
                 self.step(group, Input::Computed(job));
+            } else if !self.look() {
+                return;
             }
         }
     }

@@ -6,7 +6,7 @@
 //! request is under way.
 
 use det::Instant;
-use raidcore::engine::{Engine, JobId, Status};
+use raidcore::engine::{Engine, JobId};
 use raidcore::plan::Found;
 use raidcore::units::Mem;
 use raidlog::array::{Place, SLOT_BLOCKS};
@@ -45,10 +45,6 @@ impl Machine {
             Self::Array(engine) => engine.found(job, found),
             Self::Log(log) => log.array.found(group, job, found),
         }
-    }
-
-    pub(super) fn status(&self, group: GroupId) -> Status {
-        self.engine(group).status()
     }
 
     /// When it wants to be told the time.
