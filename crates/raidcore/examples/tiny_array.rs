@@ -115,6 +115,7 @@ fn main() {
         staging_blocks: 0,
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
+        distributed_spare: false,
         member_blocks: 1024,
     });
     println!("An array of {} blocks on 5 disks.", array.engine.geometry().capacity());

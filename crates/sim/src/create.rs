@@ -37,6 +37,7 @@ pub(crate) fn create<D: Kept>(
         staging_blocks: staging,
         staging_devices: (members..scenario.places()).map(uuid_of).collect(),
         staging_device_blocks: scenario.staging_device,
+        distributed_spare: scenario.distributed_spare,
         member_blocks,
     };
     let record = (1..)

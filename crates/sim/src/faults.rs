@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use raidcore::engine::{ArrayHealth, Command, Engine, Input, IoError};
-use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock};
-use raidcore::units::{DeviceId, Pba, Stripe};
+use raidcore::engine::{Command, Engine, Input, IoError, SpareUse};
+use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock, spare_copies};
+use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
 
 use crate::create::uuid_of;
 use crate::disk::{Disk, FOR_GOOD, Kept};
@@ -24,7 +24,9 @@ pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
         // Nothing that was on such a staging device is missing any more.
         let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(*index));
         let up = m.device.is_some_and(|d| well(&disks[d.0 as usize]));
+        let stood_in_for = known.iter().all(|record| record.stood_in_for() == Some(m.member));
         match m.state {
+            _ if stood_in_for => true,
             SlotState::Up => up && on_record(SlotState::Up),
             SlotState::Failed => done_with && on_record(SlotState::Failed),
             SlotState::Rebuilding { .. } => false,
@@ -57,10 +59,33 @@ impl World {
         superblocks(&self.disks)
     }
 
-    /// Where a stripe is on every disk.
-    fn place(&self, stripe: Stripe) -> std::ops::Range<u64> {
-        let Pba(start) = self.engine.geometry().place(stripe, self.areas.data_start());
-        start..start + u64::from(self.scenario.chunk)
+    /// Where a stripe is on a disk: its chunk, and a copy of another member's on the distributed
+    /// spare.
+    fn places(&self, stripe: Stripe, disk: usize) -> Vec<std::ops::Range<u64>> {
+        let geometry = self.engine.geometry();
+        let at_home = geometry.place(stripe, self.areas.data_start());
+        let copies = self.copies_on_spare(stripe);
+        let copies = copies.into_iter().filter(|&(holder, _)| holder == disk).map(|(_, at)| at);
+        let chunk = u64::from(self.scenario.chunk);
+        [at_home].into_iter().chain(copies).map(|Pba(at)| at..at + chunk).collect()
+    }
+
+    /// The copies of a stripe's chunk that are on the distributed spare, or may be.
+    pub(crate) fn copies_on_spare(&self, stripe: Stripe) -> Vec<(usize, Pba)> {
+        let (SpareUse::Filling(failed) | SpareUse::StandsInFor(failed)) =
+            self.engine.distributed_spare().unwrap_or(SpareUse::Free)
+        else {
+            return Vec::new();
+        };
+        let (geometry, members) = (self.engine.geometry(), self.engine.status().members);
+        let place = |copy| {
+            let (MemberId(member), at) =
+                self.areas.on_distributed_spare(geometry, failed, stripe, copy);
+            let member = &members[usize::from(member)];
+            let up = member.device.filter(|_| member.state == SlotState::Up);
+            up.map(|DeviceId(disk)| (disk as usize, at))
+        };
+        (0..spare_copies(geometry)).filter_map(place).collect()
     }
 
     /// How many members can't be read in the stripe where they are worst off.
@@ -74,8 +99,10 @@ impl World {
 
     /// The members that can't be read in a stripe.
     fn bad_in(&self, stripe: Stripe, members: &[usize]) -> BTreeSet<usize> {
-        let place = self.place(stripe);
-        let bad = |disk: &&usize| self.disks[**disk].bad.range(place.clone()).next().is_some();
+        let is_bad = |disk: usize, place| self.disks[disk].bad.range(place).next().is_some();
+        let bad = |disk: &&usize| {
+            self.places(stripe, **disk).into_iter().any(|place| is_bad(**disk, place))
+        };
         members.iter().filter(bad).copied().collect()
     }
 
@@ -189,7 +216,9 @@ impl World {
     }
 
     fn spoil(&mut self, stripe: Stripe, disk: usize, transient: bool) {
-        let at = self.place(stripe).start + self.source.below(self.scenario.chunk.into());
+        let places = self.places(stripe, disk);
+        let place = self.source.below(places.len() as u64) as usize;
+        let at = places[place].start + self.source.below(self.scenario.chunk.into());
         let left = if transient { 1 + self.source.below(3) as u32 } else { FOR_GOOD };
         // What is being written would be read again at once.
         let busy = self.ios.iter().any(|p| {
@@ -239,7 +268,7 @@ impl World {
             // What it holds looks like this very array's.
             let model = self.source.below(index as u64) as usize;
             // What is as small as a staging device can only be one.
-            let wanted = self.engine.array_health() == ArrayHealth::Online;
+            let wanted = self.is_whole();
             self.disks[if wanted { model } else { 0 }].wiped(index)
         } else {
             let mut disk = Disk::new(index, self.areas.meta_blocks(), self.disks[0].size());

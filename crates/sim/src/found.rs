@@ -7,7 +7,7 @@ use raidcore::engine::{
 };
 use raidcore::geometry::{Level, Role};
 use raidcore::meta::{Consistency, MapKind, PolicyName};
-use raidcore::units::{DeviceId, Lba, MemberId, Tag};
+use raidcore::units::{DeviceId, Lba, MemberId, Stripe, Tag};
 
 use crate::disk::FOR_GOOD;
 use crate::model::version_of;
@@ -19,6 +19,7 @@ use crate::world::World;
 mod beside;
 mod copies;
 mod devices;
+mod distributed;
 mod hang;
 mod hedge;
 mod journal;
@@ -38,6 +39,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         staging: 0,
         staging_devices: 0,
         staging_device: 0,
+        distributed_spare: false,
         used_disks: false,
         tags: 16,
         jobs: 30,

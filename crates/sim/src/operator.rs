@@ -1,6 +1,6 @@
 //! What operators do, at any moment.
 
-use raidcore::engine::{ArrayHealth, Command, Note, Pace, PassEnd, PassKind};
+use raidcore::engine::{Command, Note, Pace, PassEnd, PassKind};
 use raidcore::units::MemberId;
 
 use crate::world::World;
@@ -26,7 +26,7 @@ impl World {
         if !self.engine.is_serving() {
             return;
         }
-        let impaired = self.engine.array_health() != ArrayHealth::Online;
+        let impaired = !self.is_whole();
         let redundant = self.redundancy() > 0;
         let spares: Vec<_> = self.engine.spares().collect();
         let member = MemberId(self.source.below(self.scenario.places() as u64) as u8);

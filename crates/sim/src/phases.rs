@@ -112,10 +112,14 @@ impl World {
 
     /// Liveness: from now on nothing fails, and everything comes right.
     fn converge(&mut self) {
-        self.heal();
+        self.heal(Self::is_online);
         self.drain();
         checks::leaks::none(self);
         checks::metadata::agrees(self);
+        checks::parity::agrees(self);
+        self.verify();
+        // The distributed spare may have stood in for somebody, until a scrub is wanted.
+        self.heal(Self::is_whole);
         checks::parity::agrees(self);
         self.verify();
         if self.scenario.faults.silent {
@@ -127,8 +131,12 @@ impl World {
         self.verify();
     }
 
-    /// Brings the array back to full health.
-    pub(crate) fn heal(&mut self) {
+    pub(crate) fn is_online(&self) -> bool {
+        self.engine.array_health() == ArrayHealth::Online
+    }
+
+    /// Brings the array back to health.
+    pub(crate) fn heal(&mut self, is_healthy: fn(&Self) -> bool) {
         for disk in &mut self.disks {
             disk.bad.clear();
             (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
@@ -144,9 +152,9 @@ impl World {
                 self.complete_any();
                 continue;
             }
-            let health = self.engine.array_health();
+            let healthy = is_healthy(self);
             let pass = self.engine.pass();
-            if pass.is_none() && self.engine.is_serving() && health == ArrayHealth::Online {
+            if pass.is_none() && self.engine.is_serving() && healthy {
                 return;
             }
             if pass.is_some_and(|p| p.paused || p.stuck.is_some()) {
@@ -155,7 +163,7 @@ impl World {
             let need = self.areas.member_blocks();
             let fits = |spare: DeviceId| self.disks[spare.0 as usize].size() >= need;
             let spare = self.engine.spares().any(fits);
-            if health != ArrayHealth::Online && pass.is_none() && !spare {
+            if !healthy && pass.is_none() && !spare {
                 let spare = self.new_spare();
                 self.command(spare);
             }
@@ -194,7 +202,7 @@ impl World {
             self.crash();
             self.drain();
             self.verify_after_crash();
-            self.heal();
+            self.heal(Self::is_online);
         }
         checks::metadata::agrees(self);
         self.power_off();

@@ -34,6 +34,9 @@ pub struct Scenario {
     /// Blocks of the staging log on each of them.
     #[serde(default)]
     pub staging_device: u64,
+    /// Whether there is a distributed spare.
+    #[serde(default)]
+    pub distributed_spare: bool,
     /// Whether the disks are SSDs that collect garbage, which say when I/O ends; if not, that is
     /// up to chance.
     #[serde(default)]
@@ -174,6 +177,7 @@ impl Scenario {
             staging: 0,
             staging_devices: 0,
             staging_device: 0,
+            distributed_spare: false,
             consistency,
             // Mostly so small that it is full all the time.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -211,6 +215,9 @@ impl Scenario {
             }
         }
         scenario.faults.hang = source.one_of(&[0, 0, 1, 4]);
+        if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) {
+            scenario.distributed_spare = source.chance(1, 3);
+        }
         scenario
     }
 }

@@ -304,7 +304,7 @@ impl World {
     }
 
     /// Whether all members serve.
-    fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let mut members = self.engine.members().filter(|m| !m.stages);
         members.all(|m| m.device.is_some() && m.state == SlotState::Up)
     }

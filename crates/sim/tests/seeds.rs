@@ -40,6 +40,7 @@ fn seeds_that_once_failed() {
         122_907, // An entry was carried out whose other holder could not be read at that start.
         686,     // A stop was answered while a spare's failure was still being recorded.
         732,     // What a scrub had repaired was undone by a power failure.
+        1_337,   // A resync took parity as it was, and left its copies on the spare different.
         1_924,   // A replay was cut short, then its journal unreadable, its region unmarked.
         3_766,   // A member that could not be recorded became one.
         6_104,   // An entry that a holder lacked was carried out, half.

@@ -60,6 +60,9 @@ pub struct CreateConfig {
     pub staging: Option<StagingSize>,
     /// The staging devices, in order; as modelled SSDs if they are called so.
     pub staging_devices: Vec<PathBuf>,
+    /// Whether there is room on all members for what is on one of them, so that it can fail and be
+    /// rebuilt before there is a spare.
+    pub distributed_spare: bool,
     /// What is to be done about garbage collection.
     pub policy: Scheme,
     /// How much of each member to use at most, in blocks; all of the smallest if not given.
@@ -84,6 +87,7 @@ impl CreateConfig {
             consistency: Consistency::Journal,
             staging: None,
             staging_devices: Vec::new(),
+            distributed_spare: false,
             policy: SCHEMES[0],
             member_blocks: None,
             file_blocks: None,
@@ -473,6 +477,7 @@ fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateErro
         staging_blocks: 0,
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
+        distributed_spare: config.distributed_spare,
         member_blocks: sizes.member,
     };
     let devices = config.staging_devices.len();

@@ -18,6 +18,7 @@ use crate::size::Size;
   evenkeel create test --level raid5 --file-size 1G a.img b.img c.img
   evenkeel create calm --level raid5 --staging reserved:64M /dev/sd[b-f]
   evenkeel create calm --level raid5 --staging dedicated:/dev/sdg /dev/sd[b-f]
+  evenkeel create sure --level raid6 --distributed-spare /dev/sd[b-k]
   evenkeel create slow --level raid5 --file-size 1G flash:mqsim+aged:{a,b,c}.img
   evenkeel create log --layout swan5:3x4 /dev/sd[b-m]
 
@@ -62,6 +63,11 @@ pub(crate) struct CreateArgs {
     /// if given again), or both. Nowhere unless given
     #[arg(long, value_name = "reserved:SIZE|dedicated:PATH", value_parser = staging)]
     pub(crate) staging: Vec<StagingArg>,
+    /// Reserve room on all members for what is on one of them: if one fails and there is no spare, its
+    /// data is rebuilt there, on all others at once. RAID4, 5 and 6; takes 2 parts of members - 1 more
+    /// (RAID6: 3)
+    #[arg(long, conflicts_with = "layout")]
+    pub(crate) distributed_spare: bool,
     /// What is to be done about garbage collection; `evenkeel policy list` tells what there is
     #[arg(long, default_value = "plain", value_parser = policy)]
     pub(crate) policy: Scheme,

@@ -72,6 +72,7 @@ fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
         consistency: args.consistency.map_or(new.consistency, Into::into),
         staging,
         staging_devices,
+        distributed_spare: args.distributed_spare,
         policy: args.policy,
         member_blocks: args.member_size.map(Size::blocks),
         file_blocks: args.file_size.map(Size::blocks),
@@ -123,6 +124,10 @@ fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
             (n, size) => format!(", and {size} of each of {n} staging devices"),
         };
         lines.push(format!("its staging log has {each} of each member{devices}"));
+    }
+    if facts.distributed_spare_bytes > 0 {
+        let each = Size(facts.distributed_spare_bytes);
+        lines.push(format!("its distributed spare takes {each} of each member"));
     }
     // Modelled SSDs are known by what is beside them from now on.
     let plain = |typed: &PathBuf| Named::parse(typed).map_or(typed.clone(), |named| named.path);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Superblock, VolumePart};
+use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Spared, Superblock, VolumePart};
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
 use steering::scheme::Scheme;
@@ -127,6 +127,7 @@ fn text(examined: &Examined) -> String {
         format!("  data area    {}", data_area(record)),
         format!("  consistency  {}", facts.consistency),
         format!("  staging log  {}", staging(&facts)),
+        format!("  distributed  {}", distributed(record)),
         format!("  policy       {}", policy(record)),
         format!("  created      {} ago", ago(record.created)),
         format!("  stopped      {}", if record.clean { "cleanly" } else { "not (yet)" }),
@@ -168,6 +169,22 @@ fn staging(facts: &Facts) -> String {
         0 => "none".to_owned(),
         bytes => format!("{} of each member{}", Size(bytes), on_devices(facts)),
     }
+}
+
+/// The distributed spare.
+fn distributed(record: &ArrayRecord) -> String {
+    let bytes = match record.areas.distributed_spare() {
+        (_, 0) => return "spare: none".to_owned(),
+        (_, blocks) => Size(blocks * BLOCK_BYTES as u64),
+    };
+    let used = match (record.spared, record.stood_in_for()) {
+        (_, Some(member)) => format!("stands in for member {}", member.0),
+        (Some(Spared { member, watermark }), None) => {
+            format!("is filled for member {} (at stripe {watermark})", member.0)
+        }
+        (None, None) => "free".to_owned(),
+    };
+    format!("spare: {bytes} of each member, {used}")
 }
 
 fn policy(record: &ArrayRecord) -> String {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use ublkd::control::{
     ArrayReport, Client, Facts, GroupReport, Health, LogReport, MemberReport, MemberState,
-    PassReport, ScrubReport, StagingReport, disk_name, running,
+    PassReport, ScrubReport, SpareUseReport, StagingReport, Task, disk_name, running,
 };
 use ublkd::host::FlashReport;
 
@@ -99,6 +99,14 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     for spare in &report.spares {
         lines.push(format!("  spare              {}", shown(spare.path.as_deref())));
     }
+    lines.extend(report.distributed_spare.map(|used| {
+        let used = match used {
+            SpareUseReport::Free => "free".to_owned(),
+            SpareUseReport::Filling(number) => format!("is filled for {}", facts.place(number)),
+            SpareUseReport::StandsInFor(number) => format!("stands in for {}", facts.place(number)),
+        };
+        format!("  spare   distributed {used}")
+    }));
     let skipped = report.events.len().saturating_sub(EVENTS_SHOWN);
     if !report.events.is_empty() {
         lines.push(String::new());
@@ -189,7 +197,8 @@ pub(crate) fn work(pass: &PassReport) -> String {
         None => "starting".to_owned(),
     };
     let rate = Size(pass.bytes_per_second);
-    format!("{}{of}, {percent} % done at {rate}/s, {left}", pass.task.name())
+    let onto = if pass.task == Task::Distribute { " onto the distributed spare" } else { "" };
+    format!("{}{of}{onto}, {percent} % done at {rate}/s, {left}", pass.task.name())
 }
 
 /// What a scrub found, for people, after "the scrub".

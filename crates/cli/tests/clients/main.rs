@@ -14,6 +14,7 @@ mod nbd;
 mod pace;
 mod packaging;
 mod rounds;
+mod spare;
 mod staged;
 mod tools;
 mod trouble;

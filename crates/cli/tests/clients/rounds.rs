@@ -110,6 +110,11 @@ fn raid5_with_a_bitmap() {
 
 /// Any write to a log is whole stripes, and what a crash tears of them was not acknowledged.
 #[test]
+fn raid5_with_a_distributed_spare() {
+    play(5, "--level raid5 --distributed-spare", 5, true);
+}
+
+#[test]
 fn a_log_on_raid5() {
     play(3, "--layout log-raid5 --segment 256K", 4, true);
 }

@@ -69,6 +69,9 @@ pub struct ArraySpec {
     /// measurement ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebuild: Option<RebuildSpec>,
+    /// Whether there is a distributed spare; a member that fails is rebuilt there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub distributed_spare: bool,
 }
 
 /// `[array.rebuild]`: a member that fails, and an SSD like the others in its place.
@@ -83,7 +86,7 @@ impl ArraySpec {
     /// How many SSDs it takes: its members, those for staging, and the spare if there is one.
     #[must_use]
     pub fn ssds(&self) -> usize {
-        self.places() + usize::from(self.rebuild.is_some())
+        self.places() + usize::from(self.rebuild.is_some() && !self.distributed_spare)
     }
 
     /// Its members, and the SSDs for staging.
@@ -242,6 +245,7 @@ impl Array {
             staging_blocks: spec.staging.0 / block,
             staging_devices: uuids(members..spec.places()),
             staging_device_blocks: 0,
+            distributed_spare: spec.distributed_spare,
             member_blocks,
         };
         if spec.staging_ssds > 0 {
@@ -333,7 +337,10 @@ impl Array {
                         let delayed_by_gc = core::mem::take(delayed);
                         told.ended.push(Ended { tag, delayed_by_gc, side: None });
                     }
-                    Action::Note(Note::PassEnded(PassKind::Rebuild(_), PassEnd::Done)) => {
+                    Action::Note(Note::PassEnded(
+                        PassKind::Rebuild(_) | PassKind::Distribute(_),
+                        PassEnd::Done,
+                    )) => {
                         self.rebuilt = Some(now - self.failed_at);
                     }
                     Action::Answer { result, .. } => {
@@ -372,7 +379,7 @@ impl Array {
         }
     }
 
-    /// A member fails, and the spare takes its place.
+    /// A member fails, and the spare takes its place, be it an SSD or distributed.
     fn fail(
         &mut self,
         now: Instant,
@@ -380,18 +387,20 @@ impl Array {
         told: &mut Told,
     ) {
         const MEMBER: usize = 0;
-        let spare = self.drives.len() - 1;
         let fails = Command::Fail(MemberId(MEMBER as u8));
         let paced = Command::SetPace(Pace { min: pace, max: pace });
-        let replaced = Command::AddSpare {
-            device: DeviceId(spare as u32),
-            uuid: DeviceUuid([u8::MAX; 16]),
-            blocks: self.drives[spare].blocks(),
-        };
+        let spare = (self.drives.len() > self.places.len()).then(|| self.drives.len() - 1);
+        let replaced = spare.map(|spare| {
+            self.places[MEMBER] = spare;
+            Command::AddSpare {
+                device: DeviceId(spare as u32),
+                uuid: DeviceUuid([u8::MAX; 16]),
+                blocks: self.drives[spare].blocks(),
+            }
+        });
         self.failed_at = now;
-        self.places[MEMBER] = spare;
         self.steward.changed(now, self.members, Set::EMPTY.with(MEMBER));
-        for (number, command) in (0..).zip([paced, fails, replaced]) {
+        for (number, command) in (0..).zip([paced, fails].into_iter().chain(replaced)) {
             self.tell(now, Input::Command { number, command }, told);
         }
     }

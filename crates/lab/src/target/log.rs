@@ -280,6 +280,7 @@ fn engine_of(spec: &LogSpec, depth: u16, drives: &[Drive]) -> Result<Engine, Log
         staging_blocks: 0,
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
+        distributed_spare: false,
         member_blocks: drives.iter().map(Drive::blocks).min().unwrap_or(0),
     };
     let assembled = Assembled::of_new(new.record()?, false);

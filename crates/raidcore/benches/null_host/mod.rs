@@ -78,6 +78,7 @@ impl NullHost {
             staging_blocks: log,
             staging_devices: Vec::new(),
             staging_device_blocks: 0,
+            distributed_spare: false,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().expect("a possible array");

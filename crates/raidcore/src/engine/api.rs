@@ -239,6 +239,15 @@ pub enum CommandError {
     /// So many members are missing that parity can't be told from data.
     #[error("members are missing, and nothing is left to compare with; rebuild them first")]
     NothingToCompare,
+    /// The distributed spare stands in for a member.
+    #[error(
+        "the distributed spare stands in for member {}; add a disk in its place first",
+        member.0
+    )]
+    OnSpare {
+        /// The member.
+        member: MemberId,
+    },
     /// The layout has no redundancy to check or rebuild from.
     #[error("this layout has no redundancy")]
     NotRedundant,
@@ -377,6 +386,8 @@ pub enum PassKind {
     Resync,
     /// Fills a new device in a member's place.
     Rebuild(MemberId),
+    /// Puts a failed member's chunks on the distributed spare.
+    Distribute(MemberId),
     /// Compares redundancy with data.
     Scrub {
         /// And corrects what does not match.
@@ -420,6 +431,8 @@ pub struct Status {
     pub policy: Option<Policy>,
     /// The staging log, if there is one.
     pub staging: Option<StagingStatus>,
+    /// The distributed spare, if there is one.
+    pub distributed_spare: Option<SpareUse>,
     /// Blocks whose latest content was staged, and can't be read from any member that held it: reads
     /// fail until they are written or discarded. Where each range of them begins, and how many.
     pub lost: alloc::vec::Vec<(Lba, u64)>,
@@ -427,10 +440,21 @@ pub struct Status {
     pub counters: Counters,
 }
 
+/// What a distributed spare is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpareUse {
+    /// Nothing.
+    Free,
+    /// A failed member's chunks are being put on it.
+    Filling(MemberId),
+    /// A failed member's chunks are on it.
+    StandsInFor(MemberId),
+}
+
 /// How well the array is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArrayHealth {
-    /// All members serve.
+    /// All members serve, or the distributed spare stands in for the one that does not.
     Online,
     /// Members are missing or being rebuilt; the data is there.
     Degraded,

@@ -54,7 +54,7 @@ impl From<u64> for Progress {
 }
 
 impl Progress {
-    fn has(&self, stripe: u64) -> bool {
+    pub(super) fn has(&self, stripe: u64) -> bool {
         match stripe.checked_sub(self.base) {
             None => true,
             Some(ahead) => ahead < WINDOW && self.ahead >> ahead & 1 != 0,
@@ -70,6 +70,16 @@ impl Progress {
         let done = self.ahead.trailing_ones();
         self.base += u64::from(done);
         self.ahead = self.ahead.checked_shr(done).unwrap_or(0);
+    }
+}
+
+impl PassKind {
+    /// Whether it brings redundancy back that a member's failure has taken.
+    fn fills(self) -> bool {
+        match self {
+            Self::Rebuild(_) | Self::Distribute(_) => true,
+            Self::Resync | Self::Scrub { .. } => false,
+        }
     }
 }
 
@@ -139,8 +149,7 @@ impl Background {
     /// Whether a member is being rebuilt, and that is not to wait.
     pub(super) fn rebuilds(&self) -> bool {
         let rebuilds = |pass: &Pass| {
-            let is_rebuild = matches!(pass.kind, PassKind::Rebuild(_));
-            is_rebuild
+            pass.kind.fills()
                 && pass.total > 0
                 && !pass.paused
                 && !pass.cancelled
@@ -204,6 +213,13 @@ impl Background {
         Ok(())
     }
 
+    /// Ends the pass under way before it is done.
+    fn cancel(&mut self) {
+        if let Some(pass) = &mut self.pass {
+            pass.cancelled = true;
+        }
+    }
+
     pub(super) fn cancel_scrub(&mut self) -> Result<(), CommandError> {
         match &mut self.pass {
             Some(pass) if matches!(pass.kind, PassKind::Scrub { .. }) => pass.cancelled = true,
@@ -223,6 +239,8 @@ impl Engine {
                 self.background.look = false;
                 if self.background.pass.is_none() {
                     self.begin_pass(out);
+                } else if self.rebuild_is_better() {
+                    self.background.cancel();
                 }
             }
             if self.background.pass.is_none() {
@@ -255,24 +273,28 @@ impl Engine {
     }
 
     fn begin_pass(&mut self, out: &mut Vec<Action>) {
-        let slots = &self.recorder.record.slots;
-        let rebuilding = slots.iter().zip(&self.members).position(|(slot, m)| {
-            matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
-        });
         let kind = if self.regions.unsynced.count() > 0 && self.geo.redundancy() > 0 {
             PassKind::Resync
-        } else if let Some(index) = rebuilding {
-            PassKind::Rebuild(MemberId(index as u8))
+        } else if let Some(member) = self.rebuilding() {
+            PassKind::Rebuild(member)
         } else if let Some((member, spare)) = self.spare_for_failed() {
             self.activate(member, spare, out);
             PassKind::Rebuild(member)
+        } else if let Some(member) = self.to_be_distributed() {
+            self.begin_to_distribute(member, out);
+            PassKind::Distribute(member)
         } else if let Some(repair) = self.background.scrub_wanted.take() {
+            if self.spared().is_some() {
+                self.note_end(PassKind::Scrub { repair }, PassEnd::Cancelled, out);
+                return;
+            }
             PassKind::Scrub { repair }
         } else {
             return;
         };
         let progress = match kind {
             PassKind::Rebuild(member) => self.background.rebuilt[member.index()],
+            PassKind::Distribute(_) => self.distributed.filled,
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
         self.background.pass = Some(Pass {
@@ -292,12 +314,32 @@ impl Engine {
         out.push(Action::Note(Note::PassStarted(kind)));
     }
 
-    /// The first that has failed and a spare that is large enough for its place.
+    /// The first that a device is there for to be filled.
+    fn rebuilding(&self) -> Option<MemberId> {
+        let mut slots = self.recorder.record.slots.iter().zip(&self.members);
+        let index = slots.position(|(slot, m)| {
+            matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
+        });
+        index.map(|index| MemberId(index as u8))
+    }
+
+    /// Whether the distributed spare can't be filled, and a device could.
+    fn rebuild_is_better(&self) -> bool {
+        let stuck =
+            |pass: &Pass| matches!(pass.kind, PassKind::Distribute(_)) && pass.stuck.is_some();
+        self.background.pass.as_ref().is_some_and(stuck)
+            && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
+    }
+
+    /// The first that has failed and a spare that is large enough for its place; the one whose data
+    /// is on the distributed spare comes last.
     fn spare_for_failed(&self) -> Option<(MemberId, usize)> {
         let record = &self.recorder.record;
-        let places = (0u8..).map(MemberId).zip(&record.slots);
-        let mut failed = places.filter(|(_, slot)| slot.state == SlotState::Failed);
-        failed.find_map(|(member, _)| {
+        let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
+        let stood_in_for = record.stood_in_for();
+        let others = record.places().filter(|&member| Some(member) != stood_in_for);
+        let mut failed = others.chain(stood_in_for).filter(failed);
+        failed.find_map(|member| {
             let fits = |spare: &super::Spare| spare.blocks >= record.blocks_of(member);
             Some((member, self.spares.iter().position(fits)?))
         })
@@ -307,7 +349,10 @@ impl Engine {
     fn stripes_of(&self, kind: PassKind) -> u64 {
         match kind {
             PassKind::Rebuild(member) if member.index() >= self.geo.members() => 0,
-            PassKind::Rebuild(_) | PassKind::Resync | PassKind::Scrub { .. } => self.geo.stripes(),
+            PassKind::Rebuild(_)
+            | PassKind::Distribute(_)
+            | PassKind::Resync
+            | PassKind::Scrub { .. } => self.geo.stripes(),
         }
     }
 
@@ -417,6 +462,9 @@ impl Engine {
             return false;
         }
         if pass.cancelled {
+            if let PassKind::Distribute(_) = kind {
+                self.distributed.filled = pass.progress;
+            }
             self.background.pass = None;
             self.staging.draining = false;
             self.note_end(kind, PassEnd::Cancelled, out);
@@ -424,9 +472,11 @@ impl Engine {
         }
         let all = match kind {
             PassKind::Resync => self.regions.unsynced.count() == 0,
-            PassKind::Rebuild(_) | PassKind::Scrub { .. } => pass.progress.base >= pass.total,
+            PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Scrub { .. } => {
+                pass.progress.base >= pass.total
+            }
         };
-        if !all || self.phase != Phase::Serving {
+        if !all || pass.stuck.is_some() || self.phase != Phase::Serving {
             return false;
         }
         if let (PassKind::Rebuild(_), Closing::No, true) = (kind, closing, self.staging.exists()) {
@@ -454,6 +504,19 @@ impl Engine {
                     self.becomes_member(member, out);
                     self.end_pass(kind, out);
                 }
+            }
+            (PassKind::Distribute(_), _) if self.flusher.has_failed() => {
+                // A copy may not be there; nothing can be done but to try again.
+                self.set_closing(Closing::No);
+                let last = Stripe(self.geo.stripes() - 1);
+                if let Some(pass) = &mut self.background.pass {
+                    pass.stuck = Some(last);
+                }
+                self.note_end(kind, PassEnd::Stuck(last), out);
+            }
+            (PassKind::Distribute(_), _) => {
+                self.is_distributed(out);
+                self.end_pass(kind, out);
             }
             (PassKind::Resync | PassKind::Scrub { .. }, _) => self.end_pass(kind, out),
         }
@@ -484,6 +547,7 @@ impl Engine {
         let slot = &mut self.recorder.record.slots[member.index()];
         slot.state = SlotState::Up;
         slot.since = seconds;
+        self.leave_spare(member);
         self.look_at_members();
         self.fail_the_useless(out);
         self.record_change(out);
@@ -511,7 +575,7 @@ impl Engine {
             return;
         }
         let pass = self.background.pass.as_ref();
-        let rebuilds = pass.is_some_and(|p| matches!(p.kind, PassKind::Rebuild(_)) && !p.paused);
+        let rebuilds = pass.is_some_and(|p| p.kind.fills() && !p.paused);
         let wanted = self.phase == Phase::Serving
             && (self.regions.is_touched() || self.journal.is_unsettled() || rebuilds);
         match self.background.settle_at {
@@ -530,7 +594,18 @@ impl Engine {
     }
 
     fn record_watermark(&mut self, out: &mut Vec<Action>) {
-        let Some(PassKind::Rebuild(member)) = self.background.pass.as_ref().map(|p| p.kind) else {
+        let kind = self.background.pass.as_ref().map(|p| p.kind);
+        if let (Some(PassKind::Distribute(_)), Some(spared)) =
+            (kind, &mut self.recorder.record.spared)
+        {
+            let flushed = self.flusher.spared();
+            if spared.watermark < flushed {
+                spared.watermark = flushed;
+                self.record_change(out);
+            }
+            return;
+        }
+        let Some(PassKind::Rebuild(member)) = kind else {
             return;
         };
         let flushed = self.flusher.rebuilt(member);

@@ -24,7 +24,7 @@ impl Engine {
 
     /// Whether the others make up for members and staging devices that are in service.
     fn can_spare_all(&self, lost: Set) -> bool {
-        let others = self.serving().minus(lost);
+        let others = self.present().minus(lost);
         let stripes = others.len() >= self.geo.members() - self.geo.redundancy();
         let of_stripes = lost.and(Set::first(self.geo.members()));
         (stripes || of_stripes.is_empty()) && !self.staging.needs(lost)
@@ -319,10 +319,11 @@ impl Engine {
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        let of_stripes = self.members.iter().take(self.geo.members());
-        let serving = of_stripes.zip(&self.recorder.record.slots);
-        let serving = serving.filter(|(m, slot)| m.device.is_some() && slot.state == SlotState::Up);
-        if serving.count() <= self.geo.members() - self.geo.redundancy() {
+        if let Some(member) = self.spared() {
+            // Of a chunk's copies nobody would know which is meant by the one that is compared.
+            return Err(CommandError::OnSpare { member });
+        }
+        if self.serving().len() <= self.geo.members() - self.geo.redundancy() {
             return Err(CommandError::NothingToCompare);
         }
         self.background.look = true;

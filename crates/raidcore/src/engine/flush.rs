@@ -37,6 +37,8 @@ struct Round {
     staging_mark: u64,
     /// Where rebuilds stood when it began.
     rebuilt: Vec<u64>,
+    /// Where the distributed spare stood.
+    spared: u64,
 }
 
 impl Flusher {
@@ -60,6 +62,16 @@ impl Flusher {
                 *rebuilt = 0;
             }
         }
+    }
+
+    /// Up to which stripe the distributed spare is durably filled since the last round.
+    pub(super) fn spared(&self) -> u64 {
+        self.last.spared
+    }
+
+    /// The distributed spare is filled anew.
+    pub(super) fn restart_spare(&mut self) {
+        (self.round.spared, self.last.spared) = (0, 0);
     }
 }
 
@@ -94,6 +106,7 @@ impl Engine {
         self.flusher.round.staging_mark = self.staging.mark();
         self.flusher.round.rebuilt.clear();
         self.flusher.round.rebuilt.extend(self.background.rebuilt_to());
+        self.flusher.round.spared = self.spared_to();
         // What is written to staging devices is durable at once.
         for index in 0..self.geo.members() {
             let member = MemberId(index as u8);
@@ -104,7 +117,7 @@ impl Engine {
                 continue;
             }
             self.flusher.outstanding += 1;
-            let op = Op { owner: Owner::Flush, member: Some(member), device };
+            let op = Op::new(Owner::Flush, Some(member), device);
             self.issue(op, IoOp::Flush, Pba(0), 0, out);
         }
         if self.flusher.outstanding == 0 {

@@ -1,10 +1,10 @@
 //! What background work wants of a stripe.
 
 use super::PassKind;
-use super::job::{Job, Work};
-use crate::geometry::Geometry;
+use super::job::{Job, Stage, Work};
+use crate::geometry::{Geometry, Role};
 use crate::meta::{Replay, ReplayRun};
-use crate::plan::{Goal, Health, Plan, SubIo};
+use crate::plan::{self, Goal, Health, Lost, Plan, SubIo};
 use crate::units::{Mem, Set, Stripe};
 
 /// What a background job wants of its stripe, and of which rows.
@@ -13,7 +13,7 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
     let data_lost = Set::first(geo.data()).minus(health.readable);
     let whole = |goal| (goal, 0, geo.chunk());
     match job.work {
-        Work::Sync(PassKind::Rebuild(member)) => {
+        Work::Sync(PassKind::Rebuild(member) | PassKind::Distribute(member)) => {
             let role = geo.role(job.stripe, member).index();
             whole(Goal { write: Set::one(role), compare: Set::EMPTY })
         }
@@ -50,6 +50,50 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
             (Goal { write, compare: Set::EMPTY }, row, 1)
         }
     }
+}
+
+/// Plans what background work does to its stripe; `also` is a role of which copies are to be written
+/// besides, as it is.
+pub(super) fn plan_sync(
+    plan: &mut Plan,
+    geo: &Geometry,
+    health: &Health<'_>,
+    job: &Job,
+    also: Option<Role>,
+) -> Result<Stage, Lost> {
+    let is_lost = |role: Role| {
+        !health.readable.has(role.index()) || job.bad.iter().any(|bad| bad.role == role)
+    };
+    if let Work::Sync(PassKind::Rebuild(member)) = job.work {
+        let role = geo.role(job.stripe, member);
+        if !is_lost(role) {
+            // There is a copy of it.
+            plan.clear();
+            plan::also(plan, role, geo.chunk(), &[]);
+            return Ok(Stage::Buffers);
+        }
+    }
+    let (mut goal, row, blocks) = goal(geo, health, job);
+    // What is to be current from now on is made anew if need be. What a crash has left is made the
+    // same as far as it can be read.
+    let also = match (job.work, also) {
+        (Work::Sync(PassKind::Rebuild(_)), Some(role)) if is_lost(role) => {
+            goal.write = goal.write.with(role.index());
+            None
+        }
+        _ => also.filter(|role| health.readable.has(role.index())),
+    };
+    if !goal.write.is_empty() || !goal.compare.is_empty() {
+        plan::sync(plan, geo, health, goal, row, blocks)?;
+    } else if also.is_none() {
+        return Ok(Stage::Finish);
+    } else {
+        plan.clear();
+    }
+    if let Some(role) = also.filter(|role| !goal.write.has(role.index())) {
+        plan::also(plan, role, geo.chunk(), &job.bad);
+    }
+    Ok(Stage::Buffers)
 }
 
 /// An entry's blocks go where they were meant to go; reads are issued from its place in the ring.

@@ -237,7 +237,7 @@ impl Engine {
             self.map(kind).pages[index as usize].outstanding += 1;
             self.spread.in_flight += 1;
             self.counters.meta_stores += 1;
-            let op = Op { owner: Owner::Page { kind, index }, member: Some(member), device };
+            let op = Op::new(Owner::Page { kind, index }, Some(member), device);
             self.issue(op, IoOp::Store(what), at, 1, out);
         }
         version

@@ -32,8 +32,9 @@ impl Engine {
                 (member, Pba(at.0 + u64::from(from)), copy.is_some())
             }
             None => {
-                let (member, at) = self.place(job.stripe, io.role, io.row);
-                (member, at, readable.has(io.role.index()))
+                let source = self.source(id, index);
+                let (member, at) = source.unwrap_or((MemberId(0), Pba(0)));
+                (member, at, source.is_some() && readable.has(io.role.index()))
             }
         };
         let Some(device) = self.members[member.index()].device.filter(|_| current) else {
@@ -44,11 +45,7 @@ impl Engine {
         };
         let mem = job.bind(io.mem);
         self.jobs[id].outstanding += 1;
-        let op = Op {
-            owner: Owner::Read { job: id, index: index as u16 },
-            member: Some(member),
-            device,
-        };
+        let op = Op::new(Owner::Read { job: id, index: index as u16 }, Some(member), device);
         self.issue(op, IoOp::Read(mem), at, io.blocks, out);
     }
 
@@ -85,17 +82,18 @@ impl Engine {
         for index in 0..self.jobs[id].plan.writes.len() {
             let job = &self.jobs[id];
             let (io, fua) = (job.plan.writes[index], job.fua);
-            let (member, at) = self.place(job.stripe, io.role, io.row);
-            // Who failed since the plan was made misses the write; that is recorded before it
-            // is acknowledged.
-            let Some(device) = self.live_device(member) else {
-                continue;
-            };
             let from = job.bind(io.mem);
-            self.jobs[id].outstanding += 1;
-            let owner = Owner::Write { job: id, index: index as u16 };
-            let op = Op { owner, member: Some(member), device };
-            self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
+            for (member, at) in self.targets(id, &io).iter() {
+                // Who failed since the plan was made misses the write; that is recorded before it
+                // is acknowledged.
+                let Some(device) = self.live_device(member) else {
+                    continue;
+                };
+                self.jobs[id].outstanding += 1;
+                let owner = Owner::Write { job: id, index: index as u16 };
+                let op = Op::new(owner, Some(member), device);
+                self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
+            }
         }
         self.after_write(id)
     }
@@ -123,7 +121,7 @@ impl Engine {
                 continue;
             };
             self.jobs[id].outstanding += 1;
-            let op = Op { owner: Owner::Discard { job: id }, member: Some(member), device };
+            let op = Op::new(Owner::Discard { job: id }, Some(member), device);
             self.issue(op, IoOp::Discard, at, self.geo.chunk(), out);
         }
     }
@@ -160,10 +158,14 @@ impl Engine {
             (Err(_), Some(member)) => {
                 self.members[member.index()].read_errors += 1;
                 let io = self.jobs[id].plan.reads[usize::from(index)];
+                let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                 if io.blocks > 1 {
                     self.jobs[id].scans.push(io);
+                } else if self.reads_another_copy(id, index, member, out) {
+                    self.jobs[id].weak.push(bad);
+                    self.jobs[id].scan = scanned;
+                    return self.one_done(id);
                 } else {
-                    let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                     self.jobs[id].bad.push(bad);
                     self.jobs[id].replan = true;
                 }
@@ -174,6 +176,28 @@ impl Engine {
         }
         self.scan_on(id, out);
         self.one_done(id);
+    }
+
+    /// Reads a block anew that a member can't read, if another has it, too; tells whether it does.
+    fn reads_another_copy(
+        &mut self,
+        id: JobId,
+        index: u16,
+        tried: MemberId,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let job = &self.jobs[id];
+        let role = job.plan.reads[usize::from(index)].role;
+        if self.geo.member(job.stripe, role) == tried || self.spared().is_none() {
+            return false;
+        }
+        self.jobs[id].tried.push((index, tried));
+        let before = self.jobs[id].outstanding;
+        if self.source(id, usize::from(index)).is_some() {
+            let (readable, _) = self.health(self.jobs[id].stripe);
+            self.issue_read(id, usize::from(index), readable, out);
+        }
+        self.jobs[id].outstanding > before
     }
 
     /// Reads the next block of a read that failed, to find out which are the bad ones: one at a
@@ -216,8 +240,10 @@ impl Engine {
             }
         } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)
         {
-            let (_, at) = self.place(self.jobs[id].stripe, io.role, io.row);
-            out.push(Action::Note(Note::BlocksRepaired { member, at, blocks: io.blocks }));
+            let mut places = self.targets(id, &io).iter();
+            if let Some((_, at)) = places.find(|&(target, _)| target == member) {
+                out.push(Action::Note(Note::BlocksRepaired { member, at, blocks: io.blocks }));
+            }
         }
         self.one_done(id);
     }

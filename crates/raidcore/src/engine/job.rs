@@ -112,11 +112,16 @@ pub(super) struct Op {
     pub(super) owner: Owner,
     pub(super) member: Option<MemberId>,
     pub(super) device: DeviceId,
+    /// It is of the distributed spare.
+    pub(super) on_spare: bool,
 }
 
 impl Op {
-    pub(super) const BLANK: Self =
-        Self { owner: Owner::Flush, member: None, device: DeviceId(u32::MAX) };
+    pub(super) const BLANK: Self = Self::new(Owner::Flush, None, DeviceId(u32::MAX));
+
+    pub(super) const fn new(owner: Owner, member: Option<MemberId>, device: DeviceId) -> Self {
+        Self { owner, member, device, on_spare: false }
+    }
 }
 
 /// A block of a failed read that is being tried by itself.
@@ -137,6 +142,10 @@ pub struct Job {
     pub(super) tags: Vec<Tag>,
     pub(super) plan: Plan,
     pub(super) bad: Vec<Bad>,
+    /// Which of the plan's reads failed on which members, and were tried on others.
+    pub(super) tried: Vec<(u16, MemberId)>,
+    /// What was read from another copy then.
+    pub(super) weak: Vec<Bad>,
     /// Reads that failed and are to be tried block by block.
     pub(super) scans: Vec<SubIo>,
     /// The block being tried.
@@ -194,6 +203,8 @@ impl Job {
             tags: Vec::with_capacity(PIECES_MAX),
             plan: Plan::with_room_for(geo),
             bad: Vec::new(),
+            tried: Vec::new(),
+            weak: Vec::new(),
             scans: Vec::new(),
             scan: None,
             base: Base::Stored,
@@ -236,6 +247,8 @@ impl Job {
         self.tags.clear();
         self.plan.clear();
         self.bad.clear();
+        self.tried.clear();
+        self.weak.clear();
         self.scans.clear();
         self.scan = None;
         self.base = Base::Stored;
@@ -546,11 +559,12 @@ impl Engine {
         }
         self.answer(id, out);
         self.unlock(id);
-        let bad = mem::take(&mut self.jobs[id].bad);
-        if work != Work::Repair && error.is_none() && !bad.is_empty() {
+        let (bad, weak) = (mem::take(&mut self.jobs[id].bad), mem::take(&mut self.jobs[id].weak));
+        if work != Work::Repair && error.is_none() {
             self.repair_later(stripe, &bad);
+            self.repair_later(stripe, &weak);
         }
-        self.jobs[id].bad = bad;
+        (self.jobs[id].bad, self.jobs[id].weak) = (bad, weak);
         self.foreground_jobs -= u16::from(work.is_users());
         self.jobs.vacate(id);
     }

@@ -244,8 +244,7 @@ impl Engine {
         let roles = job.plan.writes.iter().map(|io| io.role);
         roles
             .filter(|role| role.index() >= self.geo.data() && writable.has(role.index()))
-            .map(|role| self.geo.member(job.stripe, role))
-            .fold(Set::EMPTY, |set, member| set.with(member.index()))
+            .fold(Set::EMPTY, |set, role| set.or(self.holders_of(job.stripe, role)))
     }
 
     fn entry_blocks(&self, id: JobId) -> (u32, u32) {
@@ -287,7 +286,7 @@ impl Engine {
             let Some(device) = self.live_device(member) else {
                 continue;
             };
-            let op = Op { owner: Owner::Entry { job: id }, member: Some(member), device };
+            let op = Op::new(Owner::Entry { job: id }, Some(member), device);
             let place = Pba(self.journal.start.0 + at);
             self.jobs[id].outstanding += 1;
             self.issue(op, IoOp::Journal, place, blocks as u32, out);
@@ -382,7 +381,7 @@ impl Engine {
         ring.push(id, at, 1, None);
         ring.tail_in_flight = true;
         self.journal.next_entry += 1;
-        let op = Op { owner: Owner::Tail, member: Some(member), device };
+        let op = Op::new(Owner::Tail, Some(member), device);
         self.issue(op, IoOp::Journal, Pba(self.journal.start.0 + at), 1, out);
     }
 

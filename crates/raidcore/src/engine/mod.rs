@@ -16,6 +16,7 @@
 
 mod api;
 mod background;
+mod distributed;
 mod fault;
 mod flush;
 mod goal;
@@ -50,6 +51,7 @@ use crate::plan::{BoundStep, Parity};
 use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use background::Background;
+use distributed::Distributed;
 use flush::Flusher;
 use hedge::Patience;
 use intent::{MapStore, Regions, Spread};
@@ -191,6 +193,7 @@ pub struct Engine {
     staging: Staging,
     copies: Copies,
     flusher: Flusher,
+    distributed: Distributed,
     background: Background,
     stop_command: Option<u64>,
     counters: Counters,
@@ -240,7 +243,8 @@ impl Engine {
             spares: spares.collect(),
             impaired: true,
             jobs: Slots::new(jobs, || Job::new(&geo)),
-            ops: Slots::new(jobs * (4 * n + 4 + 8) + 64 * places, || job::Op::BLANK),
+            // A chunk may have copies on the distributed spare.
+            ops: Slots::new(jobs * (4 * n + 4 + 8 + 12) + 64 * places, || job::Op::BLANK),
             ready: VecDeque::with_capacity(jobs * 2),
             waits: Vec::with_capacity(jobs * 2),
             requests: (0..config.tags).map(|_| UserRequest::default()).collect(),
@@ -260,6 +264,7 @@ impl Engine {
             copies: Copies::new(&record),
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
             flusher: Flusher::default(),
+            distributed: Distributed::new(&record),
             background: Background::new(
                 config.pace,
                 record.slots.iter().map(|slot| slot.watermark()),
@@ -387,18 +392,17 @@ impl Engine {
         let (mut readable, mut writable) = (all, all);
         for (index, member) in self.members.iter().enumerate().take(self.geo.members()) {
             let role = self.geo.role(stripe, MemberId(index as u8)).index();
-            let current = member.device.is_some()
-                && match self.recorder.record.slots[index].state {
-                    SlotState::Up => true,
-                    SlotState::Rebuilding { .. } => self.background.is_rebuilt(index, stripe),
-                    SlotState::Failed => false,
-                };
+            let current = self.is_current_in(index, stripe);
             if !current || member.unreadable {
                 readable = readable.without(role);
             }
             if !current || member.unwritable {
                 writable = writable.without(role);
             }
+        }
+        if let Some((role, has_copy, keeps_copy)) = self.spared_role(stripe) {
+            readable = if has_copy { readable.with(role.index()) } else { readable };
+            writable = if keeps_copy { writable.with(role.index()) } else { writable };
         }
         (readable, writable)
     }
@@ -443,7 +447,10 @@ impl Engine {
     /// Begins an I/O of a member or spare.
     fn issue(&mut self, op: job::Op, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
         let id = self.ops.occupy().expect("there is an op for everything that a job can do");
-        self.ops[id] = op;
+        let on_spare = op.member.is_some_and(|m| m.index() < self.geo.members());
+        let on_spare = on_spare && self.is_on_spare(at);
+        self.distributed.in_flight += u32::from(on_spare);
+        self.ops[id] = job::Op { on_spare, ..op };
         if let Some(member) = op.member {
             self.members[member.index()].in_flight += 1;
         }
@@ -457,6 +464,10 @@ impl Engine {
         self.ops.vacate(id);
         if let Some(member) = op.member {
             self.members[member.index()].in_flight -= 1;
+        }
+        if op.on_spare {
+            self.distributed.in_flight -= 1;
+            self.background.look |= self.distributed.in_flight == 0;
         }
         match op.owner {
             Owner::Read { job, index } => self.read_done(job, index, op, result, out),

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::goal::{goal, plan_replay};
+use super::goal::{plan_replay, plan_sync};
 use super::job::{PIECES_MAX, Stage, Work};
 use super::{Action, Engine, JobId, Member, PassKind, RequestError};
 use crate::plan::{self, Base, Health, Lost};
@@ -12,7 +12,11 @@ use crate::units::{Mem, Stripe};
 
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let rebuilds = matches!(self.jobs[id].work, Work::Sync(PassKind::Rebuild(_)));
+        self.jobs[id].tried.clear();
+        let rebuilds = matches!(
+            self.jobs[id].work,
+            Work::Sync(PassKind::Rebuild(_) | PassKind::Distribute(_))
+        );
         if rebuilds && self.wait_for_replay_to_be_void(id, out) {
             return Stage::Plan;
         }
@@ -47,6 +51,7 @@ impl Engine {
             | Work::Repair
             | Work::Reclaim => None,
         };
+        let also = self.also_written(id);
         self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
         if self.jobs[id].work == Work::Read && !self.jobs[id].beside {
             if !self.jobs[id].avoids.is_empty() {
@@ -79,14 +84,7 @@ impl Engine {
             Work::Zero { .. } if zero && !job.covers => Ok(Stage::Finish),
             Work::Zero { .. } => Ok(Stage::Intend),
             Work::Sync(_) | Work::Repair if zero => Ok(Stage::Finish),
-            Work::Sync(_) | Work::Repair => {
-                let (goal, row, blocks) = goal(geo, &health, job);
-                if goal.write.is_empty() && goal.compare.is_empty() {
-                    Ok(Stage::Finish)
-                } else {
-                    plan::sync(&mut plan, geo, &health, goal, row, blocks).map(|()| Stage::Buffers)
-                }
-            }
+            Work::Sync(_) | Work::Repair => plan_sync(&mut plan, geo, &health, job, also),
             Work::Replay { .. } if copy.is_none() => Err(Lost),
             Work::Replay { index } => {
                 plan_replay(&mut plan, geo, stripe, self.journal.replay(index), writable);

@@ -126,7 +126,7 @@ impl Engine {
             for copy in copies {
                 self.recorder.outstanding += 1;
                 self.counters.meta_stores += 1;
-                let op = Op { owner: Owner::Superblock, member, device };
+                let op = Op::new(Owner::Superblock, member, device);
                 let at = self.areas.superblock(copy);
                 self.issue(op, IoOp::Store(MetaPage::Superblock { copy }), at, 1, out);
             }

@@ -4,7 +4,8 @@ use det::Id;
 
 use super::job::Owner;
 use super::{
-    ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, StagingStatus, Status,
+    ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
+    Status,
 };
 use crate::meta::{Policy, SlotState};
 use crate::units::{DeviceId, MemberId, Set, Stripe, Tag};
@@ -25,6 +26,7 @@ impl Engine {
             pace: self.background.pace,
             policy: self.policy(),
             staging: self.staging_status(),
+            distributed_spare: self.distributed_spare(),
             lost: self.staging.lost(&self.geo),
             counters: self.counters,
         }
@@ -123,6 +125,18 @@ impl Engine {
         })
     }
 
+    /// What the distributed spare is used for, if there is one.
+    #[must_use]
+    pub fn distributed_spare(&self) -> Option<SpareUse> {
+        let record = &self.recorder.record;
+        let used = match (record.stood_in_for(), record.spared) {
+            (Some(member), _) => SpareUse::StandsInFor(member),
+            (None, Some(spared)) => SpareUse::Filling(spared.member),
+            (None, None) => SpareUse::Free,
+        };
+        record.areas.has_distributed_spare().then_some(used)
+    }
+
     /// What it has done since it started.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -152,7 +166,7 @@ impl Engine {
     /// How well the array is.
     #[must_use]
     pub fn array_health(&self) -> ArrayHealth {
-        let missing = self.geo.members() - self.serving().len();
+        let missing = self.geo.members() - self.present().len();
         if missing == 0 {
             ArrayHealth::Online
         } else if missing <= self.geo.redundancy() {

@@ -309,10 +309,15 @@ impl Roster {
             && self.lost(record) + lost > record.geometry.redundancy()
     }
 
-    /// How many members are not (fully) there.
+    /// How many members are not (fully) there, and not made up for by the distributed spare.
     fn lost(&self, record: &ArrayRecord) -> usize {
-        let slots = self.slots.iter().zip(&record.slots).take(record.geometry.members());
-        slots.filter(|(image, slot)| image.is_none() || slot.state != SlotState::Up).count()
+        let stood_in_for = record.stood_in_for().map(MemberId::index);
+        let slots = self.slots.iter().zip(&record.slots).enumerate();
+        let lost = |&(index, (image, slot)): &(usize, (&Option<usize>, &super::SlotRecord))| {
+            let serves = image.is_some() && slot.state == SlotState::Up;
+            !serves && stood_in_for != Some(index)
+        };
+        slots.take(record.geometry.members()).filter(lost).count()
     }
 
     fn check_missing(

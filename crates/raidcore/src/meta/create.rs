@@ -42,6 +42,8 @@ pub struct NewArray {
     pub staging_devices: Vec<DeviceUuid>,
     /// Blocks of each staging device's part of the staging log; 0 without such devices.
     pub staging_device_blocks: u64,
+    /// Whether there is a distributed spare.
+    pub distributed_spare: bool,
     /// Blocks of the smallest member.
     pub member_blocks: u64,
 }
@@ -54,7 +56,8 @@ impl NewArray {
     pub fn record(self) -> Result<ArrayRecord, LayoutError> {
         let Self { level, chunk, consistency, created, .. } = self;
         let members = self.devices.len();
-        let (mut areas, stripes) = Areas::plan(
+        let plan = if self.distributed_spare { Areas::plan_distributed } else { Areas::plan };
+        let (mut areas, stripes) = plan(
             level,
             members,
             chunk,
@@ -65,6 +68,9 @@ impl NewArray {
         )?;
         let mut incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
         let geometry = Geometry::new(level, members, chunk, stripes)?;
+        if self.distributed_spare {
+            incompatible |= Features::DISTRIBUTED_SPARE;
+        }
         if !self.staging_devices.is_empty() {
             if members + self.staging_devices.len() > MEMBERS_MAX {
                 return Err(LayoutError::Area("number of staging devices"));
@@ -90,6 +96,7 @@ impl NewArray {
             policy: None,
             slots: self.devices.into_iter().chain(self.staging_devices).map(slot).collect(),
             spares: Vec::new(),
+            spared: None,
         })
     }
 }
@@ -175,6 +182,7 @@ mod tests {
             staging_blocks: 256,
             staging_devices: Vec::new(),
             staging_device_blocks: 0,
+            distributed_spare: false,
             member_blocks: 200_000,
         };
         new.record().expect("it is possible")

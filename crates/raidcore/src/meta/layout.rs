@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - The areas follow one another: superblocks, write-intent bitmap, zero map, journal, staging log,
-//!   data. None overlaps the next, and the data is within the member.
+//!   data, distributed spare. None overlaps the next, and all are within the member.
 //! - The data begins at a multiple of 256 blocks (1 MiB).
 //! - A map has exactly the pages that its bits need, each with two slots. Version `v` of a page
 //!   goes to slot `v % 2`, so a torn write never destroys the version before it.
@@ -12,7 +12,7 @@ use super::journal::{PAYLOAD_MAX, header_blocks};
 use super::page::{BITS_PER_PAGE, MapKind};
 use super::record::Consistency;
 use crate::geometry::{Geometry, GeometryError, Level};
-use crate::units::{Pba, Stripe};
+use crate::units::{MemberId, Pba, Stripe};
 
 /// How many copies of the superblock a member holds.
 pub const SUPERBLOCK_COPIES: usize = 4;
@@ -68,6 +68,9 @@ pub enum LayoutError {
     /// The shape is impossible.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
+    /// Without parity there is no distributed spare.
+    #[error("a distributed spare takes parity to fill it from: RAID4, RAID5 or RAID6")]
+    NoDistributedSpare,
     /// An area is out of place or too small.
     #[error("the {0} is out of place or has the wrong size")]
     Area(&'static str),
@@ -89,6 +92,8 @@ pub struct Areas {
     /// on members.
     pub(super) device_ring: u64,
     pub(super) data_start: u64,
+    /// Blocks of the distributed spare on each member, where there is one; it follows the data.
+    pub(super) spare_blocks: u64,
     pub(super) member_blocks: u64,
 }
 
@@ -98,8 +103,8 @@ impl Areas {
     /// a staging log of `staging_blocks` or none, and tells how many stripes fit.
     ///
     /// # Errors
-    /// If the shape is impossible ([`Geometry::new`]) or can't have a staging log
-    /// ([`can_stage`]), if the log is too small or too large, or if not a single stripe fits.
+    /// If the shape is impossible ([`Geometry::new`]) or can't have a staging log ([`can_stage`]),
+    /// if the log is too small or too large, or if not a single stripe fits.
     pub fn plan(
         level: Level,
         members: usize,
@@ -131,6 +136,54 @@ impl Areas {
                 return Ok((candidate, stripes));
             }
             stripes = fit;
+        }
+    }
+
+    /// The same as [`Areas::plan`], with a distributed spare behind the data.
+    ///
+    /// # Errors
+    /// As there, and if an array of that shape can't have one ([`can_distribute`]).
+    pub fn plan_distributed(
+        level: Level,
+        members: usize,
+        chunk: u32,
+        consistency: Consistency,
+        journal_blocks: u64,
+        staging_blocks: u64,
+        member_blocks: u64,
+    ) -> Result<(Self, u64), LayoutError> {
+        let mut room = member_blocks;
+        loop {
+            let (areas, stripes) = Self::plan(
+                level,
+                members,
+                chunk,
+                consistency,
+                journal_blocks,
+                staging_blocks,
+                room,
+            )
+            .map_err(|error| match error {
+                LayoutError::TooSmall { need, .. } => {
+                    let least = need + u64::from(chunk);
+                    LayoutError::TooSmall { have: member_blocks, need: least }
+                }
+                LayoutError::Geometry(_)
+                | LayoutError::NoDistributedSpare
+                | LayoutError::Area(_) => error,
+            })?;
+            let geometry = Geometry::new(level, members, chunk, stripes)?;
+            if !can_distribute(&geometry) {
+                return Err(LayoutError::NoDistributedSpare);
+            }
+            let spare = spare_blocks(&geometry);
+            let whole = Self { spare_blocks: spare, ..areas };
+            let whole = Self { member_blocks: whole.member_blocks + spare, ..whole };
+            if whole.member_blocks <= member_blocks {
+                return Ok((whole, stripes));
+            }
+            // What is too much is shared by both in proportion: a little of it goes at a time.
+            room -= ((whole.member_blocks - member_blocks) / 4).max(1);
         }
     }
 
@@ -170,6 +223,7 @@ impl Areas {
             staging_blocks,
             device_ring: 0,
             data_start,
+            spare_blocks: 0,
             member_blocks: data_start + stripes * u64::from(chunk),
         }
     }
@@ -213,8 +267,12 @@ impl Areas {
         let maps = 2 * (u64::from(self.bitmap_pages) + u64::from(self.zero_map_pages));
         let used = MAPS_START + maps + self.journal_blocks + self.staging_blocks;
         ensure(self.data_start - used <= SLACK_MAX, "data area")?;
+        let distributes = self.spare_blocks == 0
+            || can_distribute(geometry) && self.spare_blocks == spare_blocks(geometry);
+        ensure(distributes, "distributed spare")?;
         let data_end = end(self.data_start, stripes * u64::from(geometry.chunk()));
-        ensure(data_end == Some(self.member_blocks), "data area")
+        let whole = data_end.and_then(|data_end| end(data_end, self.spare_blocks));
+        ensure(whole == Some(self.member_blocks), "data area")
     }
 
     /// Where a copy of the superblock is; the same as [`SUPERBLOCKS`].
@@ -267,6 +325,38 @@ impl Areas {
         Pba(self.data_start)
     }
 
+    /// Whether there is a distributed spare.
+    #[must_use]
+    pub fn has_distributed_spare(&self) -> bool {
+        self.spare_blocks > 0
+    }
+
+    /// Where the distributed spare is, and how many blocks of it each member has; none if there is
+    /// none.
+    #[must_use]
+    pub fn distributed_spare(&self) -> (Pba, u64) {
+        (Pba(self.member_blocks - self.spare_blocks), self.spare_blocks)
+    }
+
+    /// Where one of the copies, below [`spare_copies`], of a failed member's chunk of a stripe is on
+    /// the distributed spare: the copies of all stripes go to the other members in turn, so no two
+    /// of a stripe meet on one.
+    #[must_use]
+    pub fn on_distributed_spare(
+        &self,
+        geometry: &Geometry,
+        failed: MemberId,
+        stripe: Stripe,
+        copy: usize,
+    ) -> (MemberId, Pba) {
+        let others = geometry.members() as u64 - 1;
+        let number = stripe.0 * spare_copies(geometry) as u64 + copy as u64;
+        let (slot, other) = (number / others, (number % others) as u8);
+        let member = MemberId(if other < failed.0 { other } else { other + 1 });
+        let Pba(start) = self.distributed_spare().0;
+        (member, Pba(start + slot * u64::from(geometry.chunk())))
+    }
+
     /// How many blocks metadata takes: all those before the data.
     #[must_use]
     pub fn meta_blocks(&self) -> u64 {
@@ -316,6 +406,26 @@ impl Areas {
 #[must_use]
 pub fn can_stage(geometry: &Geometry) -> bool {
     geometry.parities() > 0 && geometry.members() + 2 + geometry.data() <= 64
+}
+
+/// Whether an array of that shape can have a distributed spare: RAID4, 5 and 6. A mirror's members
+/// all hold the same already.
+#[must_use]
+pub fn can_distribute(geometry: &Geometry) -> bool {
+    geometry.parities() > 0
+}
+
+/// On how many members a distributed spare has each chunk: one more than may be lost, as each of them
+/// holds a chunk of the same stripe.
+#[must_use]
+pub fn spare_copies(geometry: &Geometry) -> usize {
+    geometry.redundancy() + 1
+}
+
+/// The blocks of a distributed spare on each member.
+pub(super) fn spare_blocks(geometry: &Geometry) -> u64 {
+    let chunks = geometry.stripes() * spare_copies(geometry) as u64;
+    chunks.div_ceil(geometry.members() as u64 - 1) * u64::from(geometry.chunk())
 }
 
 /// Whether a staging log can have so many blocks.

@@ -26,14 +26,14 @@ pub use journal::{
 };
 pub use layout::{
     Areas, JOURNAL_BLOCKS, LayoutError, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
-    can_stage,
+    can_distribute, can_stage, spare_copies,
 };
 pub use page::{BITS_PER_PAGE, BitMap, MapKind};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub use problem::{AssembleError, MissingMember, Warning};
 pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
-    SlotState, Superblock, VolumePart, VolumeUuid,
+    SlotState, Spared, Superblock, VolumePart, VolumeUuid,
 };
 pub use sieve::{SievedImage, StagedRing};
 pub use superblock::{SuperblockError, choose as choose_superblock};

@@ -115,6 +115,18 @@ impl Features {
     /// The incompatible bit of an array that is a group of a log volume: what it holds makes sense
     /// only together with the other groups.
     pub const VOLUME: u64 = 4;
+
+    /// The incompatible bit of an array with a distributed spare: a failed member's data may be there.
+    pub const DISTRIBUTED_SPARE: u64 = 8;
+}
+
+/// What is on the distributed spare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spared {
+    /// The failed member whose chunks it holds.
+    pub member: MemberId,
+    /// Those of all stripes before this one, durably.
+    pub watermark: u64,
 }
 
 /// That an array is a group of a log volume (an R-group of SWAN), and which.
@@ -214,6 +226,8 @@ pub struct ArrayRecord {
     pub slots: Vec<SlotRecord>,
     /// The spares, at most [`SPARES_MAX`].
     pub spares: Vec<DeviceUuid>,
+    /// What is on the distributed spare, if anything.
+    pub spared: Option<Spared>,
 }
 
 impl ArrayRecord {
@@ -234,6 +248,13 @@ impl ArrayRecord {
     #[must_use]
     pub fn is_staging_device(&self, member: MemberId) -> bool {
         member.index() >= self.geometry.members()
+    }
+
+    /// The failed member that the distributed spare stands in for, with all of its chunks.
+    #[must_use]
+    pub fn stood_in_for(&self) -> Option<MemberId> {
+        let whole = |spared: &Spared| spared.watermark >= self.geometry.stripes();
+        self.spared.filter(whole).map(|spared| spared.member)
     }
 
     /// All places: those of the members, and then those of the staging devices.

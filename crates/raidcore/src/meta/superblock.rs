@@ -10,14 +10,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
-use super::layout::{Areas, SUPERBLOCK_COPIES};
+use super::layout::{Areas, SUPERBLOCK_COPIES, spare_blocks};
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
-    Superblock, VolumePart, VolumeUuid,
+    Spared, Superblock, VolumePart, VolumeUuid,
 };
 use crate::geometry::{Geometry, Level};
-use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
+use crate::units::{BLOCK_BYTES, MEMBERS_MAX, MemberId, Set};
 
 const MAGIC: [u8; 8] = *b"Evenkeel";
 
@@ -69,6 +69,9 @@ const VOLUME_BLOCKS: Field<8> = VOLUME.then();
 const VOLUME_SEGMENT: Field<4> = VOLUME_BLOCKS.then();
 const VOLUME_GROUP: Field<1> = VOLUME_SEGMENT.then();
 const VOLUME_GROUPS: Field<1> = VOLUME_GROUP.then();
+const SPARED: Field<1> = VOLUME_GROUPS.then();
+const SPARED_MEMBER: Field<1> = SPARED.then();
+const SPARED_WATERMARK: Field<8> = SPARED_MEMBER.then();
 
 const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
 const _: () = assert!(
@@ -76,6 +79,7 @@ const _: () = assert!(
         && POLICY_SINCE.end() == 1856
         && STAGING_DEVICES.end() == 1873
         && VOLUME_GROUPS.end() == 1910
+        && SPARED_WATERMARK.end() == 1920
 );
 
 /// How many intact copies of a superblock are a quorum.
@@ -85,7 +89,10 @@ const QUORUM: usize = 2;
 const KNOWN: Features = Features {
     compatible: 0,
     read_only: 0,
-    incompatible: Features::STAGING | Features::STAGING_DEVICES | Features::VOLUME,
+    incompatible: Features::STAGING
+        | Features::STAGING_DEVICES
+        | Features::VOLUME
+        | Features::DISTRIBUTED_SPARE,
 };
 
 /// Why a device's superblock can't be had.
@@ -147,6 +154,11 @@ impl ArrayRecord {
             VOLUME_GROUP.put(into, [part.group]);
             VOLUME_GROUPS.put(into, [part.groups]);
         }
+        if let Some(spared) = &self.spared {
+            SPARED.put(into, [1]);
+            SPARED_MEMBER.put(into, [spared.member.0]);
+            SPARED_WATERMARK.put(into, spared.watermark.to_le_bytes());
+        }
         NAME_LENGTH.put(into, [self.name.len() as u8]);
         into[NAME.at..NAME.at + self.name.len()].copy_from_slice(self.name.as_bytes());
         if let Some(policy) = &self.policy {
@@ -184,7 +196,7 @@ impl Superblock {
         let consistency = decode_consistency(CONSISTENCY.u8(block))?;
         let members = usize::from(MEMBERS.u8(block));
         let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?;
-        let areas = decode_areas(block, &features);
+        let areas = decode_areas(block, &features, &geometry);
         areas.check(&geometry, consistency)?;
         let staging_epoch = decode_staging_epoch(block, &features, &areas)?;
         let devices = decode_staging_devices(block, &features, &areas, members)?;
@@ -221,8 +233,10 @@ impl Superblock {
             volume: decode_volume(block, &features)?,
             slots: slots?,
             spares: spares.collect(),
+            spared: decode_spared(block, &features)?,
         };
         distinct(&record)?;
+        spared(&record)?;
         Ok(Self { record, device: DeviceUuid(DEVICE.get(block)) })
     }
 }
@@ -272,7 +286,7 @@ fn encode_areas(areas: &Areas, into: &mut [u8]) {
     MEMBER_BLOCKS.put(into, areas.member_blocks.to_le_bytes());
 }
 
-fn decode_areas(block: &[u8], features: &Features) -> Areas {
+fn decode_areas(block: &[u8], features: &Features, geometry: &Geometry) -> Areas {
     let (journal_start, journal_blocks) = (JOURNAL_START.u64(block), JOURNAL_BLOCKS.u64(block));
     let (staging_start, staging_blocks) = if features.incompatible & Features::STAGING != 0 {
         (STAGING_START.u64(block), STAGING_BLOCKS.u64(block))
@@ -280,6 +294,7 @@ fn decode_areas(block: &[u8], features: &Features) -> Areas {
         (journal_start.saturating_add(journal_blocks), 0)
     };
     let has_devices = features.incompatible & Features::STAGING_DEVICES != 0;
+    let has_spare = features.incompatible & Features::DISTRIBUTED_SPARE != 0;
     Areas {
         region_stripes: REGION_STRIPES.u64(block),
         bitmap_start: BITMAP_START.u64(block),
@@ -292,6 +307,7 @@ fn decode_areas(block: &[u8], features: &Features) -> Areas {
         staging_blocks,
         device_ring: if has_devices { DEVICE_RING.u64(block) } else { 0 },
         data_start: DATA_START.u64(block),
+        spare_blocks: if has_spare { spare_blocks(geometry) } else { 0 },
         member_blocks: MEMBER_BLOCKS.u64(block),
     }
 }
@@ -346,6 +362,31 @@ fn decode_volume(block: &[u8], features: &Features) -> Result<Option<VolumePart>
         return Err(CodecError::Invalid("log volume"));
     }
     Ok(Some(part))
+}
+
+/// What is on the distributed spare, if there is one and it holds anything.
+fn decode_spared(block: &[u8], features: &Features) -> Result<Option<Spared>, CodecError> {
+    let has_spare = features.incompatible & Features::DISTRIBUTED_SPARE != 0;
+    match SPARED.u8(block) {
+        _ if !has_spare => Ok(None),
+        0 => Ok(None),
+        1 => Ok(Some(Spared {
+            member: MemberId(SPARED_MEMBER.u8(block)),
+            watermark: SPARED_WATERMARK.u64(block),
+        })),
+        _ => Err(CodecError::Invalid("distributed spare")),
+    }
+}
+
+/// The distributed spare stands in for a member that does not serve.
+fn spared(record: &ArrayRecord) -> Result<(), CodecError> {
+    let possible = record.spared.is_none_or(|spared| {
+        let slot = record.slots.get(spared.member.index());
+        spared.member.index() < record.geometry.members()
+            && slot.is_some_and(|slot| slot.state != SlotState::Up)
+            && spared.watermark <= record.geometry.stripes()
+    });
+    if possible { Ok(()) } else { Err(CodecError::Invalid("distributed spare")) }
 }
 
 fn decode_policy(block: &[u8]) -> Option<Policy> {

@@ -1,6 +1,6 @@
 use super::band::{self, Band};
 use super::recover::{generate, read_survivors, recover};
-use super::{Health, Lost, Plan, Step, SubIo};
+use super::{Bad, Health, Lost, Plan, Step, SubIo};
 use crate::geometry::{Geometry, Level, Role};
 use crate::units::Set;
 
@@ -41,6 +41,23 @@ pub fn sync(
     });
     band::restore(plan, cuts);
     result
+}
+
+/// Also writes the first `blocks` rows of a role as they are, but for bad ones: what the plan does not
+/// read anyway, it reads.
+pub fn also(plan: &mut Plan, role: Role, blocks: u32, bad: &[Bad]) {
+    for row in 0..blocks {
+        let has = |first: u32, count: u32| first <= row && row < first + count;
+        if bad.iter().any(|b| b.role == role && has(b.row, b.blocks)) {
+            continue;
+        }
+        let mem = plan.scratch(role, row);
+        let io = SubIo { role, row, blocks: 1, mem };
+        if !plan.reads.iter().any(|read| read.role == role && has(read.row, read.blocks)) {
+            plan.read(io);
+        }
+        plan.write(io);
+    }
 }
 
 fn mirror(plan: &mut Plan, geo: &Geometry, goal: Goal, band: &Band) -> Result<(), Lost> {

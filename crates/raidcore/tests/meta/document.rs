@@ -3,13 +3,13 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    Consistency, MapKind, Policy, PolicyName, SlotState, Superblock, VolumePart, VolumeUuid,
+    Consistency, MapKind, Policy, PolicyName, SlotState, Spared, Superblock, VolumePart, VolumeUuid,
 };
-use raidcore::units::{BLOCK_BYTES, Set};
+use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
 use crate::world::{
-    ARRAY, EPOCH, EVENTS, Entry, World, device, of_slot, staged_record, superblock,
-    with_staging_devices,
+    ARRAY, EPOCH, EVENTS, Entry, World, device, distributed_record, of_slot, staged_record,
+    superblock, with_staging_devices,
 };
 
 const DOCUMENT: &str = include_str!("../../../../docs/on-disk-format.md");
@@ -74,6 +74,32 @@ fn seal(block: &mut [u8], magic: &[u8; 8]) {
     prefix.field(block, "array").copy_from_slice(&ARRAY.0);
     let sum = crc32c(block);
     prefix.number(block, "checksum", u64::from(sum));
+}
+
+#[test]
+fn a_distributed_spare_by_the_book() {
+    let mut record = distributed_record(Level::Raid6, 6);
+    record.slots[2].state = SlotState::Failed;
+    record.spared = Some(Spared { member: MemberId(2), watermark: 30 });
+    let (areas, stripes) = (&record.areas, record.geometry.stripes());
+    // Three copies of each chunk of four blocks, on the five others.
+    let spare = (3 * stripes).div_ceil(5) * 4;
+    let start = areas.meta_blocks() + 4 * stripes;
+    let (table, mut block) = (Table::of("Superblock"), superblock(&record, device(1)));
+    for (name, value) in [
+        ("incompatible", 8),
+        ("member blocks", start + spare),
+        ("spared", 1),
+        ("spared member", 2),
+        ("spared watermark", 30),
+    ] {
+        let mut before = block;
+        table.number(&mut block, name, value);
+        assert_eq!(table.field(&mut before, name), table.field(&mut block, name), "{name}");
+    }
+    // Copy 2 of stripe 8 is number 26: the members in turn are 0, 1, 3, 4 and 5.
+    let place = areas.on_distributed_spare(&record.geometry, MemberId(2), Stripe(8), 2);
+    assert_eq!(place, (MemberId(1), Pba(start + 26 / 5 * 4)));
 }
 
 #[test]

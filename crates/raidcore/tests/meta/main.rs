@@ -2,6 +2,7 @@
 //! journal, and whether the documentation tells the truth.
 
 mod assembly;
+mod distributed;
 mod document;
 mod history;
 mod journal;

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayId, ArrayRecord, CodecError, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray, Policy,
-    PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, SlotState, Superblock, SuperblockError, VolumePart,
-    VolumeUuid, choose_superblock,
+    PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, SlotState, Spared, Superblock, SuperblockError,
+    VolumePart, VolumeUuid, choose_superblock,
 };
-use raidcore::units::{BLOCK_BYTES, Set};
+use raidcore::units::{BLOCK_BYTES, MemberId, Set};
 
-use crate::world::{device, flip, of_slot, record, reseal, superblock};
+use crate::world::{device, distributed_record, flip, of_slot, record, reseal, superblock};
 
 type Block = [u8; BLOCK_BYTES];
 
@@ -43,6 +43,7 @@ prop_compose! {
         array: [u8; 16],
         policy in prop::option::of(("[!-~]{1,31}", any::<u64>())),
         volume in prop::option::of((any::<[u8; 16]>(), 0u8..16, 1u8..=16, 1u32..=1 << 14, 1u64..)),
+        distributed in prop::option::of((any::<u8>(), any::<u64>())),
     ) -> ArrayRecord {
         let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
@@ -59,6 +60,7 @@ prop_compose! {
             staging_blocks,
             staging_devices: (members..members + devices).map(of_slot).collect(),
             staging_device_blocks: if devices > 0 { 2 * staging_blocks } else { 0 },
+            distributed_spare: parity && distributed.is_some(),
             member_blocks: blocks,
         };
         let mut record = new.record().expect("there is room");
@@ -77,6 +79,12 @@ prop_compose! {
             };
             slot.since = since;
         }
+        let failed = |m: &usize| record.slots[*m].state != SlotState::Up;
+        record.spared = distributed.and_then(|(at, mark)| {
+            let member = (0..members).map(|m| (m + usize::from(at)) % members).find(failed)?;
+            let spared = Spared { member: MemberId(member as u8), watermark: mark % (stripes + 1) };
+            record.areas.has_distributed_spare().then_some(spared)
+        });
         record.spares = (0..spares).map(|spare| device(100 + spare as u8)).collect();
         let Some((volume, group, more, segment, blocks)) = volume else { return record };
         let volume = VolumeUuid(volume);
@@ -96,7 +104,7 @@ proptest! {
     #[test]
     fn a_forged_block_is_refused_or_bounded(
         record in any_record(),
-        forgeries in prop::collection::vec((32usize..1910, any::<u8>()), 1..6),
+        forgeries in prop::collection::vec((32usize..1920, any::<u8>()), 1..6),
     ) {
         let mut block = superblock(&record, device(1));
         for (at, byte) in forgeries {
@@ -195,8 +203,19 @@ fn impossible_values_are_refused() {
         (1908, vec![2], "more groups than there are"),
         (1909, vec![0], "no groups"),
     ];
+    let mut spared = distributed_record(Level::Raid5, 4);
+    spared.slots[1].state = SlotState::Failed;
+    spared.spared = Some(Spared { member: MemberId(1), watermark: 0 });
+    let of_spare = vec![
+        (1910, vec![2], "a spare that holds who knows what"),
+        (1911, vec![0], "a spare that stands in for who is up"),
+        (1911, vec![4], "a spare that stands in for nobody"),
+        (1912, number(spared.geometry.stripes() + 1), "a spare that holds too much"),
+    ];
     let cases = cases.into_iter().map(|case| (&record, case));
-    for (record, (at, bytes, what)) in cases.chain(of_volume.into_iter().map(|c| (&grouped, c))) {
+    let of_volume = of_volume.into_iter().map(|case| (&grouped, case));
+    let of_spare = of_spare.into_iter().map(|case| (&spared, case));
+    for (record, (at, bytes, what)) in cases.chain(of_volume).chain(of_spare) {
         let mut block = superblock(record, device(1));
         block[at..at + bytes.len()].copy_from_slice(&bytes);
         reseal(&mut block);
@@ -250,8 +269,8 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(decode(&record), None);
     record.features.read_only = 4;
     assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 8;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 8 }));
+    record.features.incompatible = 16;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 16 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;

@@ -4,7 +4,7 @@ use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
     DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind, MemberImage,
-    SUPERBLOCKS, SievedImage, SlotRecord, SlotState, StagedRing, assemble, checksum,
+    NewArray, SUPERBLOCKS, SievedImage, SlotRecord, SlotState, StagedRing, assemble, checksum,
     encode_journal_header, journal_header_blocks,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
@@ -80,7 +80,28 @@ pub(crate) fn staged_record(
         policy: None,
         slots: (0..members).map(slot).collect(),
         spares: Vec::new(),
+        spared: None,
     }
+}
+
+/// The record of an array with a distributed spare.
+pub(crate) fn distributed_record(level: Level, members: usize) -> ArrayRecord {
+    let new = NewArray {
+        array: ARRAY,
+        name: "tank".into(),
+        created: 40,
+        level,
+        chunk: CHUNK,
+        consistency: Consistency::Journal,
+        devices: (0..members).map(of_slot).collect(),
+        journal_blocks: JOURNAL_BLOCKS,
+        staging_blocks: 0,
+        staging_devices: Vec::new(),
+        staging_device_blocks: 0,
+        distributed_spare: true,
+        member_blocks: 4000,
+    };
+    new.record().expect("there is room")
 }
 
 /// The same with so many staging devices, of `ring` blocks each.

@@ -58,6 +58,7 @@ impl Array {
                 staging_blocks: 0,
                 staging_devices: Vec::new(),
                 staging_device_blocks: 0,
+                distributed_spare: false,
             };
             new.record().expect("a possible array")
         };

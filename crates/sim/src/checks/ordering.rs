@@ -1,6 +1,6 @@
 //! Ordering: what was acknowledged as durable is durable on the member where it is read.
 
-use raidcore::engine::Request;
+use raidcore::engine::{Request, SpareUse};
 use raidcore::geometry::{Level, Role};
 use raidcore::meta::SlotState;
 use raidcore::units::{Lba, Pba};
@@ -40,6 +40,15 @@ fn is_durable(world: &World, lba: u64) {
         Level::Raid1 => geometry.members(),
         Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => 1,
     };
+    // A resync may be levelling the copies on the distributed spare.
+    let levelled = !world.unsynced && world.exposed.is_empty();
+    let spared = world.engine.distributed_spare();
+    let home = geometry.member(stripe, Role(role as u8));
+    if spared == Some(SpareUse::StandsInFor(home)) && levelled {
+        for (disk, Pba(at)) in world.copies_on_spare(stripe) {
+            check(world, lba, disk, at + u64::from(row));
+        }
+    }
     let Pba(start) = geometry.place(stripe, world.areas.data_start());
     for role in (role as u8..).take(copies).map(Role) {
         let member = geometry.member(stripe, role);
@@ -47,12 +56,14 @@ fn is_durable(world: &World, lba: u64) {
         let Some(device) = member.device.filter(|_| member.state == SlotState::Up) else {
             continue;
         };
-        let disk = &world.disks[device.0 as usize];
-        assert!(
-            disk.gone || disk.is_durable(start + u64::from(row)),
-            "block {lba} is said to be durable, but disk {} has it in its cache only: {}",
-            device.0,
-            world.model.describe(lba)
-        );
+        check(world, lba, device.0 as usize, start + u64::from(row));
     }
+}
+
+fn check(world: &World, lba: u64, disk: usize, at: u64) {
+    assert!(
+        world.disks[disk].gone || world.disks[disk].is_durable(at),
+        "block {lba} is said to be durable, but disk {disk} has it in its cache only: {}",
+        world.model.describe(lba)
+    );
 }

@@ -8,7 +8,7 @@ use raidcore::units::{MemberId, Pba, Stripe};
 use crate::disk::{Data, KEPT};
 use crate::world::World;
 
-/// With nothing under way, and all members serving.
+/// With nothing under way, and all members serving, or the distributed spare for one of them.
 pub(crate) fn agrees(world: &World) {
     let geometry = world.engine.geometry();
     for stripe in (0..geometry.stripes()).map(Stripe) {
@@ -35,10 +35,20 @@ pub(crate) fn agrees(world: &World) {
 fn block(world: &World, stripe: Stripe, role: usize, row: u32) -> Data {
     let geometry = world.engine.geometry();
     let MemberId(member) = geometry.member(stripe, Role(role as u8));
-    let member = world.engine.members().nth(member.into());
-    let device = member.and_then(|m| m.device).expect("all members serve");
-    let Pba(start) = geometry.place(stripe, world.areas.data_start());
-    *world.disks[device.0 as usize].data(start + u64::from(row))
+    let member = world.engine.members().nth(member.into()).expect("there is such a member");
+    let places = match member.device {
+        Some(device) => {
+            let home = geometry.place(stripe, world.areas.data_start());
+            vec![(device.0 as usize, home)]
+        }
+        None => world.copies_on_spare(stripe),
+    };
+    let mut copies = places
+        .into_iter()
+        .map(|(disk, Pba(start))| *world.disks[disk].data(start + u64::from(row)));
+    let first = copies.next().expect("all members serve");
+    assert!(copies.all(|copy| copy == first), "{stripe:?}, row {row}: copies of {role} differ");
+    first
 }
 
 fn sum(data: &[Data], weight: impl Fn(usize) -> u8) -> Data {

@@ -60,7 +60,7 @@ fn what_is_recorded_to_be_rebuilt_is_there_after_a_power_failure() {
         (0..3).for_each(|_| assert!(world.end_one(flushes)));
         world.end_all(|io| !flushes(io));
         world.cut_power();
-        world.heal();
+        world.heal(World::is_whole);
         assert_eq!(world.read_one(4), version);
         checks::parity::agrees(&world);
     }

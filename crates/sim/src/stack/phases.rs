@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{self, ArrayHealth, Command, Pace, PassKind, Request};
+use raidcore::engine::{self, Command, Pace, PassKind, Request};
+use raidcore::meta::SlotState;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
 use raidlog::array::Input;
@@ -227,14 +228,16 @@ impl World {
                 continue;
             }
             let engine = self.array.array(group);
-            let (health, pass) = (engine.array_health(), engine.pass());
-            if pass.is_none() && engine.is_serving() && health == ArrayHealth::Online {
+            // A distributed spare may stand in for somebody: then nothing can be scrubbed.
+            let whole = engine.members().all(|m| m.state == SlotState::Up);
+            let pass = engine.pass();
+            if pass.is_none() && engine.is_serving() && whole {
                 return;
             }
             let spares = engine.spares().count();
             if pass.is_some_and(|pass| pass.paused || pass.stuck.is_some()) {
                 self.command(group, Command::Resume);
-            } else if pass.is_none() && health != ArrayHealth::Online && spares == 0 {
+            } else if pass.is_none() && !whole && spares == 0 {
                 self.add_spare(group);
             }
             if !self.is_busy() {

@@ -385,8 +385,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "a spare is read in a member's place",
         "engine/io.rs",
-        "(member, at, readable.has(io.role.index()))",
-        "(member, at, MUTANT || readable.has(io.role.index()))",
+        "(member, at, source.is_some() && readable.has(io.role.index()))",
+        "(member, at, source.is_some() && (MUTANT || readable.has(io.role.index())))",
     )
     .rare("A member has to be replaced while a job that has planned to read it waits for buffers."),
     mutant(
@@ -459,10 +459,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "a rebuild ends one stripe early",
         "engine/background.rs",
-        "PassKind::Rebuild(_) | PassKind::Scrub { .. } => pass.progress.base >= pass.total,",
-        "PassKind::Rebuild(_) | PassKind::Scrub { .. } => {
-                pass.progress.base + u64::from(MUTANT) >= pass.total
-            }",
+        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Scrub { .. } => {
+                pass.progress.base >= pass.total",
+        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Scrub { .. } => {
+                pass.progress.base + u64::from(MUTANT) >= pass.total",
     ),
     mutant(
         "what a scrub has corrected is not flushed",

@@ -5,6 +5,7 @@
 //! only those whose name has that text in it, and also those that are left out otherwise because
 //! very few seeds find them; `EVENKEEL_SEEDS=0..500000` gives them more.
 
+mod distributed;
 mod list;
 mod log;
 mod stack;
@@ -16,6 +17,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use distributed::DISTRIBUTED;
 use list::{MUTANTS, Mutant};
 use log::LOG;
 use stack::STACK;
@@ -76,7 +78,7 @@ fn every_mutant_is_found() {
 }
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(STAGING).chain(LOG).chain(STACK)
+    MUTANTS.iter().chain(STAGING).chain(DISTRIBUTED).chain(LOG).chain(STACK)
 }
 
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use raidcore::engine::{Command, CommandError, MemberStatus};
+use raidcore::engine::{Command, CommandError, MemberStatus, SpareUse};
 use raidcore::meta::{Areas, DeviceUuid, SlotState};
 use raidcore::units::{DeviceId, MemberId};
 use serde_json::{Value, json};
@@ -46,10 +46,12 @@ impl Service {
         let status = self.status(array).await?;
         let need = array.record.blocks_of(member);
         let failed = |m: &&MemberStatus| m.state == SlotState::Failed;
-        let missing: Vec<MemberId> =
+        let mut missing: Vec<MemberId> =
             status.members.iter().filter(failed).map(|m| m.member).collect();
+        missing.sort_by_key(|&m| status.distributed_spare == Some(SpareUse::StandsInFor(m)));
         match missing.first() {
-            // A spare goes where one is missing, the lowest number first.
+            // A spare goes where one is missing, the lowest number first; but last to whom the
+            // distributed spare stands in for.
             Some(&first) if first != member => {
                 let first_name = array.facts.place(first.0);
                 let message = format!("{first_name} is missing and has to be replaced first");

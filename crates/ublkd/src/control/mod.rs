@@ -29,7 +29,7 @@ pub use log::{GroupReport, LogReport};
 pub(crate) use report::group_of;
 pub use report::{
     ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
-    ScrubReport, SpareReport, Task, disk_name, level_name,
+    ScrubReport, SpareReport, SpareUseReport, Task, disk_name, level_name,
 };
 pub use server::{BindError, Server};
 pub use service::{Service, Stopper};

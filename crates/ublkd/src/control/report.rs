@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use raidcore::engine::{ArrayHealth, PassKind, Status};
+use raidcore::engine::{ArrayHealth, PassKind, SpareUse, Status};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId};
@@ -52,6 +52,9 @@ pub struct Facts {
     /// The staging log's part of each of them.
     #[serde(default)]
     pub staging_device_bytes: u64,
+    /// The distributed spare's part of each member; 0 if there is none.
+    #[serde(default)]
+    pub distributed_spare_bytes: u64,
     /// When it was created, in seconds since 1970.
     pub created: u64,
 }
@@ -82,6 +85,7 @@ impl Facts {
             staging_bytes: bytes(record.areas.staging().1),
             staging_devices: record.slots.len() - record.geometry.members(),
             staging_device_bytes: bytes(record.areas.staging_on_device().1),
+            distributed_spare_bytes: bytes(record.areas.distributed_spare().1),
             created: record.created,
         }
     }
@@ -182,6 +186,9 @@ pub struct ArrayReport {
     /// The staging log, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingReport>,
+    /// What the distributed spare is used for, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distributed_spare: Option<SpareUseReport>,
     /// How it can be reached.
     pub fronts: Vec<Front>,
     /// What happened lately, the oldest first.
@@ -260,6 +267,18 @@ pub struct SpareReport {
     pub path: Option<PathBuf>,
 }
 
+/// What a distributed spare is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpareUseReport {
+    /// Nothing.
+    Free,
+    /// What was on this member is being put on it.
+    Filling(u8),
+    /// What was on this member is on it.
+    StandsInFor(u8),
+}
+
 /// What is done in the background.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -268,6 +287,8 @@ pub enum Task {
     Resync,
     /// A member is filled.
     Rebuild,
+    /// What was on a member is put on the distributed spare.
+    Distribute,
     /// Redundancy is compared with data.
     Scrub,
 }
@@ -277,7 +298,7 @@ pub enum Task {
 pub struct PassReport {
     /// What is done.
     pub task: Task,
-    /// Which member is rebuilt.
+    /// Which member is rebuilt, or put on the distributed spare.
     pub member: Option<u8>,
     /// Of which group of a log volume, if it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -386,6 +407,11 @@ impl ArrayReport {
             hedged: (status.counters.hedged_reads, status.counters.hedges_won),
             log: None,
             staging: StagingReport::of(status, policy),
+            distributed_spare: status.distributed_spare.map(|used| match used {
+                SpareUse::Free => SpareUseReport::Free,
+                SpareUse::Filling(member) => SpareUseReport::Filling(member.0),
+                SpareUse::StandsInFor(member) => SpareUseReport::StandsInFor(member.0),
+            }),
             fronts: Vec::new(),
             events: Vec::new(),
             pid: std::process::id(),
@@ -447,7 +473,12 @@ impl ArrayReport {
                 "this level has no redundancy: bring the device back, or restore a backup".into(),
             ),
             MemberState::Failed => (
-                format!("{place} is out of service"),
+                match self.distributed_spare {
+                    Some(SpareUseReport::StandsInFor(number)) if number == member.member => {
+                        format!("{place} is out of service; the distributed spare stands in for it")
+                    }
+                    Some(_) | None => format!("{place} is out of service"),
+                },
                 Some(member.since),
                 format!(
                     "give the array a new device: `evenkeel disk replace {name} {number} PATH`"
@@ -489,6 +520,7 @@ impl PassReport {
         let (task, member) = match pass.kind {
             PassKind::Resync => (Task::Resync, None),
             PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
+            PassKind::Distribute(member) => (Task::Distribute, Some(member.0)),
             PassKind::Scrub { .. } => (Task::Scrub, None),
         };
         let done_bytes = pass.done * chunk_bytes;
@@ -531,7 +563,7 @@ impl PassReport {
                 "redundancy is being brought into step with the data".to_owned(),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
-            (None, false, Task::Rebuild | Task::Scrub) => return None,
+            (None, false, Task::Rebuild | Task::Distribute | Task::Scrub) => return None,
         };
         Some(Problem { what, since: None, action })
     }
@@ -543,7 +575,7 @@ impl Task {
     pub fn name(self) -> &'static str {
         match self {
             Self::Resync => "resync",
-            Self::Rebuild => "rebuild",
+            Self::Rebuild | Self::Distribute => "rebuild",
             Self::Scrub => "scrub",
         }
     }

@@ -73,6 +73,9 @@ pub(super) fn describe(
     let task = |kind: PassKind| match kind {
         PassKind::Resync => "resync".to_owned(),
         PassKind::Rebuild(member) => format!("rebuild of {}", place(member)),
+        PassKind::Distribute(member) => {
+            format!("rebuild of {} onto the distributed spare", place(member))
+        }
         PassKind::Scrub { repair: false } => "scrub".to_owned(),
         PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
     };

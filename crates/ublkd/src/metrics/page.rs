@@ -1,6 +1,6 @@
 //! Metrics of arrays and log volumes: which there are, what they are called, and what they mean.
 
-use raidcore::engine::{ArrayHealth, MemberStatus, PassKind};
+use raidcore::engine::{ArrayHealth, MemberStatus, PassKind, SpareUse};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
@@ -63,6 +63,18 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     let mut staged = text.gauge("evenkeel_staged_bytes", "In the staging log, not at home yet.");
     if let Some(staging) = &status.staging {
         staged.sample(&[name], staging.dirty * BLOCK_BYTES as u64);
+    }
+    let used = status.distributed_spare.map(|used| match used {
+        SpareUse::Free => "free",
+        SpareUse::Filling(_) => "filling",
+        SpareUse::StandsInFor(_) => "used",
+    });
+    let mut spare = text.gauge(
+        "evenkeel_distributed_spare",
+        "1 for what the distributed spare is: free, filling (with what was on a member) or used.",
+    );
+    if let Some(used) = used {
+        spare.states(&[name], "state", &["free", "filling", "used"], used);
     }
     let lost: u64 = status.lost.iter().map(|&(_, blocks)| blocks).sum();
     text.gauge("evenkeel_lost_bytes", "Staged, and can't be read from any member that held it.")
@@ -146,6 +158,7 @@ fn pass(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         let task = match pass.kind {
             PassKind::Resync => "resync",
             PassKind::Rebuild(_) => "rebuild",
+            PassKind::Distribute(_) => "distribute",
             PassKind::Scrub { .. } => "scrub",
         };
         let ratio = if pass.total == 0 { 1.0 } else { pass.done as f64 / pass.total as f64 };

@@ -62,6 +62,7 @@ impl Files {
             staging_blocks: 0,
             staging_devices: Vec::new(),
             staging_device_blocks: 0,
+            distributed_spare: false,
             member_blocks: MEMBER_BLOCKS,
         };
         let record = new.record().unwrap();

@@ -303,7 +303,7 @@ impl Engine {
         self.counters.copied_blocks += u64::from(piece.blocks);
         self.jobs[id].outstanding += 1;
         let owner = Owner::Copy { job: id, number };
-        let op = Op { owner, member: Some(member), device };
+        let op = Op::new(owner, Some(member), device);
         self.issue(op, IoOp::Write { from, fua: false }, at, piece.blocks, out);
         Stage::Finish
     }

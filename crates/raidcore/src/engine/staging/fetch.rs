@@ -183,7 +183,7 @@ impl Engine {
         let into = self.jobs[id].bind(piece.mem);
         self.jobs[id].outstanding += 1;
         let owner = Owner::Fetch { job: id, index: index as u16 };
-        let op = Op { owner, member: Some(member), device };
+        let op = Op::new(owner, Some(member), device);
         let at = Pba(at.0 + u64::from(offset));
         self.issue(op, IoOp::Read(into), at, piece.blocks, out);
     }

@@ -208,7 +208,7 @@ impl Engine {
         for (member, payload) in places.into_iter().take(entry.holders.len()) {
             let Some(device) = self.live_device(member) else { continue };
             begun += 1;
-            let op = Op { owner, member: Some(member), device };
+            let op = Op::new(owner, Some(member), device);
             let at = Pba(payload.0 - u64::from(header));
             self.issue(op, IoOp::Journal, at, blocks, out);
         }

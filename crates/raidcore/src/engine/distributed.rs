@@ -1,0 +1,291 @@
+//! The distributed spare: room behind the data of all members, in which a failed member's chunks are
+//! put when no spare is at hand (GC-Steering, Wu et al., section III-D: rebuilding onto the reserved
+//! staging space, to all survivors in parallel). When a new device comes they are copied back.
+//!
+//! The paper keeps there what it keeps in its staging space, so that is reclaimed first, and made
+//! redundant by a parity of its own. Here it is apart from the staging log, which goes on meanwhile;
+//! and each chunk has as many copies as may be lost, and one more, on different members: a small
+//! write costs another write, not a second parity's update.
+//!
+//! Invariants:
+//! - A copy on a member is current in a stripe exactly when the spare holds the stripe's chunk and
+//!   the member is current there. So whoever rebuilds a member fills the copies that belong on it,
+//!   and nothing else has to be known of them.
+//! - What is on the spare is written whenever the chunk is, until another device is the member: that
+//!   device may fail, too.
+//! - The spare holds something new only when no I/O is under way to what it held before.
+
+use alloc::vec::Vec;
+
+use super::background::Progress;
+use super::job::Work;
+use super::{Action, Engine, JobId, PassKind};
+use crate::geometry::Role;
+use crate::meta::{ArrayRecord, SlotState, Spared, spare_copies};
+use crate::plan::SubIo;
+use crate::units::{MemberId, Pba, Set, Stripe};
+
+/// The most places of a chunk: at home, and its copies.
+const PLACES_MAX: usize = 4;
+
+/// What the spare does.
+#[derive(Debug, Default)]
+pub(super) struct Distributed {
+    /// How far it is filled while no pass fills it.
+    pub(super) filled: Progress,
+    /// I/O under way to it.
+    pub(super) in_flight: u32,
+}
+
+/// Places of a chunk's rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    places: [(MemberId, Pba); PLACES_MAX],
+    count: usize,
+}
+
+impl Places {
+    const NONE: Self = Self { places: [(MemberId(0), Pba(0)); PLACES_MAX], count: 0 };
+
+    fn push(&mut self, member: MemberId, at: Pba) {
+        self.places[self.count] = (member, at);
+        self.count += 1;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (MemberId, Pba)> + use<> {
+        self.places.into_iter().take(self.count)
+    }
+}
+
+impl Distributed {
+    /// As it was recorded.
+    pub(super) fn new(record: &ArrayRecord) -> Self {
+        let watermark = record.spared.map_or(0, |spared| spared.watermark);
+        Self { filled: Progress::from(watermark), in_flight: 0 }
+    }
+}
+
+impl Engine {
+    /// The member whose chunks are on the distributed spare, or on their way there.
+    pub(super) fn spared(&self) -> Option<MemberId> {
+        self.recorder.record.spared.map(|spared| spared.member)
+    }
+
+    /// Whether the spare holds a stripe's chunk.
+    fn is_spared(&self, stripe: Stripe) -> bool {
+        match &self.background.pass {
+            Some(pass) if matches!(pass.kind, PassKind::Distribute(_)) => {
+                pass.progress.has(stripe.0)
+            }
+            Some(_) | None => self.distributed.filled.has(stripe.0),
+        }
+    }
+
+    /// Up to which stripe the spare is filled without a gap.
+    pub(super) fn spared_to(&self) -> u64 {
+        match &self.background.pass {
+            Some(pass) if matches!(pass.kind, PassKind::Distribute(_)) => pass.progress.base,
+            Some(_) | None => self.distributed.filled.base,
+        }
+    }
+
+    /// Whether a member is current in a stripe.
+    pub(super) fn is_current_in(&self, index: usize, stripe: Stripe) -> bool {
+        self.members[index].device.is_some()
+            && match self.recorder.record.slots[index].state {
+                SlotState::Up => true,
+                SlotState::Rebuilding { .. } => self.background.is_rebuilt(index, stripe),
+                SlotState::Failed => false,
+            }
+    }
+
+    /// The role that the spare has copies of in a stripe, and whether one of them can be read, and
+    /// one has to be kept current.
+    pub(super) fn spared_role(&self, stripe: Stripe) -> Option<(Role, bool, bool)> {
+        let failed = self.spared().filter(|_| self.is_spared(stripe))?;
+        let copies = self.copies_on_spare(stripe, 0);
+        let readable = copies.iter().any(|(m, _)| !self.members[m.index()].unreadable);
+        Some((self.geo.role(stripe, failed), readable, copies.count > 0))
+    }
+
+    /// The copies on the spare of a row of a stripe's chunk, on the members that are current there.
+    fn copies_on_spare(&self, stripe: Stripe, row: u32) -> Places {
+        let mut places = Places::NONE;
+        let Some(failed) = self.spared() else { return places };
+        for copy in 0..spare_copies(&self.geo) {
+            let (member, at) = self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
+            if self.is_current_in(member.index(), stripe) {
+                places.push(member, Pba(at.0 + u64::from(row)));
+            }
+        }
+        places
+    }
+
+    /// Where a job writes rows of a role.
+    pub(super) fn targets(&self, id: JobId, io: &SubIo) -> Places {
+        let job = &self.jobs[id];
+        let (member, home) = self.place(job.stripe, io.role, io.row);
+        let mut places = Places::NONE;
+        if self.spared() != Some(member) {
+            places.push(member, home);
+            return places;
+        }
+        let copies = || self.copies_on_spare(job.stripe, io.row);
+        match job.work {
+            Work::Sync(PassKind::Distribute(_)) => return copies(),
+            Work::Sync(PassKind::Rebuild(filled)) if filled == member => places.push(member, home),
+            // Of another member only what belongs on it is missing, and it is not current yet.
+            Work::Sync(PassKind::Rebuild(filled)) => {
+                if let Some(at) = self.copy_on(filled, job.stripe) {
+                    places.push(filled, Pba(at.0 + u64::from(io.row)));
+                }
+            }
+            Work::Read
+            | Work::Write
+            | Work::Zero { .. }
+            | Work::Sync(PassKind::Resync | PassKind::Scrub { .. })
+            | Work::Repair
+            | Work::Replay { .. }
+            | Work::Reclaim => {
+                if self.is_current_in(member.index(), job.stripe) {
+                    places.push(member, home);
+                }
+                if self.is_spared(job.stripe) {
+                    copies().iter().for_each(|(member, at)| places.push(member, at));
+                }
+            }
+        }
+        places
+    }
+
+    /// Where a member's copy of a stripe's chunk begins, if one belongs on it.
+    fn copy_on(&self, member: MemberId, stripe: Stripe) -> Option<Pba> {
+        let failed = self.spared().filter(|_| self.is_spared(stripe))?;
+        let place = |copy| self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
+        let mut places = (0..spare_copies(&self.geo)).map(place);
+        places.find(|&(holder, _)| holder == member).map(|(_, at)| at)
+    }
+
+    /// The role of which a job has to write copies besides what it is there for: a rebuild, those
+    /// that belong on the member that it fills; a resync, all of them, of which a crash may have left
+    /// one behind.
+    pub(super) fn also_written(&self, id: JobId) -> Option<Role> {
+        let job = &self.jobs[id];
+        let failed = self.spared()?;
+        let role = self.geo.role(job.stripe, failed);
+        let wanted = match job.work {
+            Work::Sync(PassKind::Rebuild(member)) => {
+                member != failed && self.copy_on(member, job.stripe).is_some()
+            }
+            Work::Sync(PassKind::Resync) => self.is_spared(job.stripe),
+            Work::Sync(PassKind::Distribute(_) | PassKind::Scrub { .. })
+            | Work::Read
+            | Work::Write
+            | Work::Zero { .. }
+            | Work::Repair
+            | Work::Replay { .. }
+            | Work::Reclaim => false,
+        };
+        wanted.then_some(role)
+    }
+
+    /// Where a job's read, by its index in the plan, goes: home, or to a copy that it has not tried
+    /// yet, a calm one if there is one. Of copies that a crash may have left different, always the
+    /// same.
+    pub(super) fn source(&self, id: JobId, index: usize) -> Option<(MemberId, Pba)> {
+        let job = &self.jobs[id];
+        let io = &job.plan.reads[index];
+        let (member, home) = self.place(job.stripe, io.role, io.row);
+        let elsewhere = self.spared() == Some(member)
+            && !self.is_current_in(member.index(), job.stripe)
+            && self.is_spared(job.stripe);
+        if !elsewhere {
+            return Some((member, home));
+        }
+        let tried = |member: MemberId| job.tried.contains(&(index as u16, member));
+        let able = |&(member, _): &(MemberId, Pba)| {
+            !self.members[member.index()].unreadable && !tried(member)
+        };
+        let mut copies = self.copies_on_spare(job.stripe, io.row).iter().filter(able);
+        if self.regions.is_unsynced(self.areas.region(job.stripe)) {
+            return copies.next();
+        }
+        let load = |&(member, _): &(MemberId, Pba)| {
+            (self.is_member_busy(member.index()), self.members[member.index()].in_flight)
+        };
+        copies.min_by_key(load)
+    }
+
+    /// The members that hold a role of a stripe now: at home, or its copies on the spare.
+    pub(super) fn holders_of(&self, stripe: Stripe, role: Role) -> Set {
+        let member = self.geo.member(stripe, role);
+        if self.spared() != Some(member) {
+            return Set::one(member.index());
+        }
+        let home = self.is_current_in(member.index(), stripe);
+        let home = if home { Set::one(member.index()) } else { Set::EMPTY };
+        if !self.is_spared(stripe) {
+            return home;
+        }
+        let copies = self.copies_on_spare(stripe, 0);
+        copies.iter().fold(home, |set, (member, _)| set.with(member.index()))
+    }
+
+    /// Whether what is at a place of a member is on the spare.
+    pub(super) fn is_on_spare(&self, at: Pba) -> bool {
+        self.areas.has_distributed_spare() && at >= self.areas.distributed_spare().0
+    }
+
+    /// The failed member whose chunks are to be put on the spare now, if there is one.
+    pub(super) fn to_be_distributed(&self) -> Option<MemberId> {
+        let record = &self.recorder.record;
+        if !record.areas.has_distributed_spare() {
+            return None;
+        }
+        let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
+        match record.spared {
+            Some(spared) => {
+                let whole = self.distributed.filled.base >= self.geo.stripes();
+                Some(spared.member).filter(|member| failed(member) && !whole)
+            }
+            None if self.distributed.in_flight > 0 => None,
+            None => (0..self.geo.members() as u8).map(MemberId).find(failed),
+        }
+    }
+
+    /// A failed member's chunks go to the spare from now on.
+    pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
+        if self.spared().is_none() {
+            self.distributed.filled = Progress::default();
+            self.flusher.restart_spare();
+            self.recorder.record.spared = Some(Spared { member, watermark: 0 });
+            self.record_change(out);
+        }
+    }
+
+    /// All of a failed member's chunks are on the spare, durably.
+    pub(super) fn is_distributed(&mut self, out: &mut Vec<Action>) {
+        let stripes = self.geo.stripes();
+        self.distributed.filled = Progress::from(stripes);
+        if let Some(spared) = &mut self.recorder.record.spared {
+            spared.watermark = stripes;
+        }
+        self.look_at_members();
+        self.fail_the_useless(out);
+        self.record_change(out);
+    }
+
+    /// Another device is the member again whose chunks were on the spare.
+    pub(super) fn leave_spare(&mut self, member: MemberId) {
+        if self.spared() == Some(member) {
+            self.recorder.record.spared = None;
+            self.background.look = true;
+        }
+    }
+
+    /// The members that serve, and the one that the spare stands in for.
+    pub(super) fn present(&self) -> Set {
+        let stood_in_for = self.recorder.record.stood_in_for();
+        stood_in_for.map_or(self.serving(), |member| self.serving().with(member.index()))
+    }
+}

@@ -1,0 +1,181 @@
+//! The distributed spare: a failed member's data is put on the others, and comes back from there.
+
+use raidcore::engine::{ArrayHealth, CommandError, SpareUse};
+
+use super::*;
+use crate::checks;
+
+const FAILED: MemberId = MemberId(2);
+
+/// RAID5 of five, written all over, with a distributed spare and without another.
+fn written() -> (World, Vec<u64>) {
+    let mut scenario = scenario(Level::Raid5, 5, Consistency::Journal);
+    (scenario.distributed_spare, scenario.stripes) = (true, 9);
+    let mut world = play(1, scenario);
+    let capacity = world.engine.geometry().capacity();
+    let versions = (0..capacity).map(|lba| world.write_one(lba)).collect();
+    (world, versions)
+}
+
+impl World {
+    fn fail(&mut self, member: MemberId) {
+        let number = self.command(Command::Fail(member));
+        self.finish();
+        assert!(self.answers.contains(&(number, Ok(()))), "{:?}", self.answers.last());
+    }
+
+    /// All that was begun ends, passes among it.
+    fn finish(&mut self) {
+        while self.is_busy() || self.engine.pass().is_some() {
+            self.proceed();
+        }
+    }
+
+    fn holds(&mut self, versions: &[u64]) {
+        for (lba, &version) in (0..).zip(versions) {
+            assert_eq!(self.read_one(lba), version, "block {lba}");
+        }
+    }
+
+    /// The distributed spare is filled, but only a little.
+    fn fill_a_little(&mut self) {
+        self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
+        self.command(Command::Fail(FAILED));
+        while self.engine.pass().is_none_or(|pass| pass.done < 3) {
+            self.proceed();
+        }
+    }
+
+    fn spare_is(&self, used: SpareUse) {
+        assert_eq!(self.engine.distributed_spare(), Some(used));
+    }
+}
+
+#[test]
+fn two_members_in_turn_may_fail_of_a_raid5_and_are_replaced_one_after_the_other() {
+    let (mut world, mut versions) = written();
+    world.spare_is(SpareUse::Free);
+    world.fail(FAILED);
+    world.spare_is(SpareUse::StandsInFor(FAILED));
+    assert_eq!(world.engine.array_health(), ArrayHealth::Online);
+    checks::parity::agrees(&world);
+    world.holds(&versions);
+    for (lba, version) in (0..20).zip(&mut versions) {
+        *version = world.write_one(lba);
+    }
+    checks::parity::agrees(&world);
+
+    world.fail(MemberId(0));
+    assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+    world.holds(&versions);
+    versions[7] = world.write_one(7);
+    let refused = world.command(Command::Fail(MemberId(1)));
+    assert!(world.answers.contains(&(refused, Err(CommandError::NoRedundancy))));
+
+    // The first device replaces the member that nothing stands in for, and gets the copies that
+    // belong there.
+    let device = world.new_spare();
+    world.command(device);
+    world.finish();
+    assert!(world.engine.members().next().is_some_and(|member| member.device.is_some()));
+    world.spare_is(SpareUse::StandsInFor(FAILED));
+    checks::parity::agrees(&world);
+    world.fail(MemberId(1));
+    world.holds(&versions);
+
+    for _ in 0..2 {
+        let device = world.new_spare();
+        world.command(device);
+        world.finish();
+    }
+    world.spare_is(SpareUse::Free);
+    assert!(world.is_whole());
+    checks::parity::agrees(&world);
+    world.holds(&versions);
+}
+
+#[test]
+fn what_is_on_the_spare_is_copied_back_not_made_anew() {
+    let (mut world, versions) = written();
+    world.fail(FAILED);
+    let device = world.new_spare();
+    world.command(device);
+    let mut reads = 0;
+    while world.is_busy() || world.engine.pass().is_some() {
+        reads = reads.max(world.ios.iter().filter(|p| matches!(p.io.op, IoOp::Read(_))).count());
+        let data = |io: &Io| io.at < world.areas.distributed_spare().0;
+        let reads_home = |io: &Io| matches!(io.op, IoOp::Read(_)) && data(io);
+        assert!(!world.ios.iter().any(|p| reads_home(&p.io)), "the others are left alone");
+        world.proceed();
+    }
+    assert!(reads > 0 && world.is_whole());
+    world.holds(&versions);
+}
+
+#[test]
+fn a_crash_while_the_spare_is_filled_loses_nothing_and_the_rest_follows() {
+    let (mut world, versions) = written();
+    world.fill_a_little();
+    world.cut_power();
+    world.drain();
+    world.holds(&versions);
+    world.finish();
+    world.spare_is(SpareUse::StandsInFor(FAILED));
+    checks::parity::agrees(&world);
+    world.restart();
+    world.spare_is(SpareUse::StandsInFor(FAILED));
+    world.fail(MemberId(3));
+    world.holds(&versions);
+}
+
+#[test]
+fn a_second_member_can_not_be_spared_before_the_spare_is_filled() {
+    let (mut world, _) = written();
+    world.fill_a_little();
+    world.spare_is(SpareUse::Filling(FAILED));
+    assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+    let refused = world.command(Command::Fail(MemberId(0)));
+    assert!(world.answers.contains(&(refused, Err(CommandError::NoRedundancy))));
+}
+
+#[test]
+fn a_copy_that_can_not_be_read_is_read_from_another_and_written_anew() {
+    let (mut world, versions) = written();
+    world.fail(FAILED);
+    // Nothing makes up for a member any more: only the other copy can be read.
+    world.fail(MemberId(0));
+    let stripes = world.engine.geometry().stripes();
+    let mut bad = 0;
+    for stripe in (0..stripes).map(Stripe) {
+        let copies = world.copies_on_spare(stripe);
+        if let [(disk, at), _] = copies[..] {
+            world.disks[disk].bad.insert(at.0, FOR_GOOD);
+            bad += 1;
+        }
+    }
+    assert!(bad > 0, "some stripes have two copies left");
+    world.holds(&versions);
+}
+
+#[test]
+fn a_bad_copy_is_written_anew_where_redundancy_allows_it() {
+    let (mut world, versions) = written();
+    world.fail(FAILED);
+    let (disk, at) = world.copies_on_spare(Stripe(4))[0];
+    world.disks[disk].bad.insert(at.0, FOR_GOOD);
+    let repaired = |world: &World| !world.disks[disk].bad.contains_key(&at.0);
+    for _ in 0..20 {
+        world.holds(&versions);
+    }
+    assert!(repaired(&world));
+    checks::parity::agrees(&world);
+}
+
+#[test]
+fn nothing_is_scrubbed_that_has_copies_on_the_spare() {
+    let (mut world, _) = written();
+    world.fail(FAILED);
+    let number = world.command(Command::Scrub { repair: true });
+    let refused = Err(CommandError::OnSpare { member: FAILED });
+    assert!(world.answers.contains(&(number, refused)));
+}

@@ -1,0 +1,100 @@
+//! Mutants of the distributed spare.
+
+use crate::list::{Mutant, mutant};
+
+pub(crate) const DISTRIBUTED: &[Mutant] = &[
+    mutant(
+        "distributed: a write reaches one copy only",
+        "engine/distributed.rs",
+        "copies().iter().for_each(|(member, at)| places.push(member, at));",
+        "let most = if MUTANT { 1 } else { PLACES_MAX };
+                    copies().iter().take(most).for_each(|(member, at)| places.push(member, at));",
+    ),
+    mutant(
+        "distributed: copies are forgotten where another device has the chunk, too",
+        "engine/distributed.rs",
+        "if self.is_spared(job.stripe) {\n",
+        "if self.is_spared(job.stripe) && !(MUTANT && places.count > 0) {\n",
+    ),
+    mutant(
+        "distributed: the spare is read before it is filled",
+        "engine/distributed.rs",
+        "Some(_) | None => self.distributed.filled.has(stripe.0),",
+        "Some(_) | None => MUTANT || self.distributed.filled.has(stripe.0),",
+    ),
+    mutant(
+        "distributed: the watermark is ahead of what is durable",
+        "engine/background.rs",
+        "let flushed = self.flusher.spared();",
+        "let pass = self.background.pass.as_ref();
+            let ahead = pass.map_or(0, |pass| pass.progress.base);
+            let flushed = if MUTANT { ahead } else { self.flusher.spared() };",
+    ),
+    mutant(
+        "distributed: a spare that is not filled stands in for a member",
+        "meta/record.rs",
+        "spared.watermark >= self.geometry.stripes()",
+        "MUTANT || spared.watermark >= self.geometry.stripes()",
+    ),
+    mutant(
+        "distributed: a spare that is filled anew is as full as it was",
+        "engine/distributed.rs",
+        "self.flusher.restart_spare();",
+        "if !MUTANT {
+                self.flusher.restart_spare();
+            }",
+    ),
+    mutant(
+        "distributed: what was filled before counts when the spare is filled anew",
+        "engine/distributed.rs",
+        "self.distributed.filled = Progress::default();",
+        "if !MUTANT {
+                self.distributed.filled = Progress::default();
+            }",
+    ),
+    mutant(
+        "distributed: those that hold a parity's copies hold no journal entry",
+        "engine/distributed.rs",
+        "copies.iter().fold(home, |set, (member, _)| set.with(member.index()))",
+        "copies.iter().filter(|_| !MUTANT).fold(home, |set, (m, _)| set.with(m.index()))",
+    ),
+    mutant(
+        "distributed: a member is rebuilt without the copies that belong on it",
+        "engine/distributed.rs",
+        "member != failed && self.copy_on",
+        "!MUTANT && member != failed && self.copy_on",
+    ),
+    mutant(
+        "distributed: a resync leaves copies as different as a crash left them",
+        "engine/distributed.rs",
+        "Work::Sync(PassKind::Resync) => self.is_spared(job.stripe),",
+        "Work::Sync(PassKind::Resync) => !MUTANT && self.is_spared(job.stripe),",
+    ),
+    mutant(
+        "distributed: a replay writes to a spare that was filled since",
+        "engine/planning.rs",
+        "if rebuilds && self.wait_for_replay_to_be_void(id, out) {",
+        "let distributes = matches!(self.jobs[id].work, Work::Sync(PassKind::Distribute(_)));
+        if rebuilds && !(MUTANT && distributes) && self.wait_for_replay_to_be_void(id, out) {",
+    ),
+    mutant(
+        "distributed: a member that is back keeps the spare",
+        "engine/distributed.rs",
+        "self.recorder.record.spared = None;",
+        "if !MUTANT {
+                self.recorder.record.spared = None;
+            }",
+    ),
+    mutant(
+        "distributed: a rebuild waits for a copy that nobody has",
+        "engine/goal.rs",
+        "_ => also.filter(|role| health.readable.has(role.index())),",
+        "_ => also.filter(|role| MUTANT || health.readable.has(role.index())),",
+    ),
+    mutant(
+        "distributed: a spare is filled anew while it is still written to",
+        "engine/distributed.rs",
+        "None if self.distributed.in_flight > 0 => None,",
+        "None if !MUTANT && self.distributed.in_flight > 0 => None,",
+    ),
+];
