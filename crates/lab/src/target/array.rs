@@ -16,7 +16,7 @@ use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray, STAGING_MAX,
 };
-use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Set, Tag};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba, Set, Tag};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use steering::collect::{Flash, Limits};
@@ -227,7 +227,8 @@ impl Array {
         if needs_staging && spec.staging.0 == 0 {
             return Err(StartError::NoStaging(spec.scheme.0.name));
         }
-        let drives: Vec<_> = (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
+        let mut drives: Vec<_> =
+            (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
         let member_blocks = drives.iter().map(Drive::blocks).min().unwrap_or(0);
         let uuids = |places: std::ops::Range<usize>| {
             places.map(|place| DeviceUuid([place as u8 + 1; 16])).collect()
@@ -255,6 +256,13 @@ impl Array {
             new.staging_device_blocks = spec.staging_ssd.map_or(most, |size| size.0 / block);
         }
         let record = new.record()?;
+        let mut now = Instant::ORIGIN;
+        if spec.distributed_spare {
+            let (start, blocks) = record.areas.distributed_spare();
+            for drive in &mut drives {
+                now = now.max(leave_unused(drive, start, blocks, told));
+            }
+        }
         let devices: Vec<_> =
             (0..spec.places() as u32).map(|device| Some(DeviceId(device))).collect();
         let assembled = Assembled::of_new(record, false);
@@ -290,7 +298,6 @@ impl Array {
             ios: (0, 0),
             before: Counters::default(),
         };
-        let mut now = Instant::ORIGIN;
         array.tell(now, Input::Tick, told);
         for _ in 0..START_STEPS_MAX {
             if array.engine.is_serving() {
@@ -514,6 +521,19 @@ pub(super) fn translated(io: &engine::Io) -> Io {
         IoOp::Discard => (Op::Trim, false),
     };
     Io { id: io.id.0, op, fua, at: io.at.0, blocks: io.blocks }
+}
+
+/// Whatever a drive has been through, these blocks of it hold nothing; returns when it knows that.
+fn leave_unused(drive: &mut Drive, Pba(at): Pba, blocks: u64, told: &mut Told) -> Instant {
+    let blocks = u32::try_from(blocks).expect("an SSD in memory has fewer blocks");
+    let trim = Io { id: 0, op: Op::Trim, fua: false, at, blocks };
+    drive.begin(Instant::ORIGIN, trim, &mut told.gc);
+    let (mut now, mut ended) = (Instant::ORIGIN, Vec::new());
+    while ended.is_empty() {
+        now = Instant(drive.next());
+        drive.poll(now, &mut ended, &mut told.gc);
+    }
+    now
 }
 
 /// What a request is to the engine.

@@ -33,6 +33,7 @@ impl StackScenario {
         let (mut log, mut array) = (LogScenario::choose(source), Scenario::choose(source));
         let levels = [Level::Raid0, Level::Raid4, Level::Raid5, Level::Raid5, Level::Raid6];
         array.level = source.one_of(&levels);
+        array.distributed_spare &= array.level != Level::Raid0;
         array.members = array.least_members() + source.one_of(&[0, 0, 1]);
         array.chunk = source.one_of(&[1, 2, 4]);
         let (parity, consistency) = match array.level {
