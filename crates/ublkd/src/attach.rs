@@ -33,7 +33,7 @@ const LOOK: OpenOptions = OpenOptions { direct: true, read_only: true };
 
 /// How long to wait for a device that is in use. What a killed process had locked stays so until
 /// the kernel has torn its io_uring down, a moment after the process is gone.
-const RELEASE_MAX: Duration = Duration::from_secs(2);
+pub(crate) const RELEASE_MAX: Duration = Duration::from_secs(2);
 
 /// How often to try meanwhile.
 const RELEASE_POLL: Duration = Duration::from_millis(20);

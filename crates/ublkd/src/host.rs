@@ -190,7 +190,7 @@ impl Host {
                 "a device or a gap for each member and spare"
             );
         }
-        let (name, count) = (shape.name.clone(), groups.len());
+        let (name, count, io_timeout) = (shape.name.clone(), groups.len(), config.io_timeout);
         let (volume, submissions) = Volume::try_channel(shape)?;
         let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), paths(&groups)));
         let setup = Setup { config, groups, begin, submissions, shared: Arc::clone(&shared) };
@@ -201,9 +201,8 @@ impl Host {
         started
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
-        let handle =
-            HostHandle { client: Arc::new(Client { shared, groups: count }), group: machine::ONLY };
-        Ok((volume, handle))
+        let client = Arc::new(Client { shared, groups: count, io_timeout });
+        Ok((volume, HostHandle { client, group: machine::ONLY }))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::tools::{Mount, pattern, run};
+use crate::tools::{Mount, pattern, run, wait_for};
 use crate::world::{MIB, World};
 
 const IMAGE: usize = 100 * MIB as usize;
@@ -86,6 +86,43 @@ fn a_member_that_refuses_everything() {
     assert_eq!(inner.status()["health"], "failed");
     goes_on_without(&mut world, 3, &member, "failed to read or write");
     inner.kill();
+}
+
+/// The new disk is the file of another array, which is frozen.
+#[test]
+fn a_new_disk_that_does_not_answer_is_waited_for_by_nobody_else() {
+    let inner = World::new("raid5", 3, 96).started();
+    let silent = inner.fuse().display().to_string();
+    let mut world = World::new("raid6", 5, 96);
+    world.start("--io-timeout 1h");
+    inner.freeze();
+    let adding = world.spawn_evenkeel(&format!("disk add tank {silent}"));
+    let opened = |world: &World| world.log().contains(&format!("{silent} is opened"));
+    wait_for("the new disk is opened", || opened(&world).then_some(()));
+    for name in ["new0", "new1"] {
+        world.file(name, 96 * MIB);
+    }
+    world.evenkeel("disk replace tank 1 new0 --wait");
+    world.evenkeel("disk add tank new1");
+    world.evenkeel("disk remove tank new1");
+    assert_eq!(world.status()["spares"].as_array().map(Vec::len), Some(0));
+    inner.thaw();
+    assert!(adding.wait(), "it answers: it is a spare");
+    world.evenkeel(&format!("disk remove tank {silent}"));
+    world.stop();
+
+    world.set_members("m0 new0 m2 m3 m4");
+    world.start("--io-timeout 5s");
+    inner.freeze();
+    let replace = format!("disk replace tank 0 {silent} --force --wait");
+    world.try_evenkeel(&replace).refused(&[&silent, "does not answer", "in 5 s", "check"]);
+    assert_eq!(world.status()["health"], "online");
+    inner.thaw();
+    wait_for("the disk is let go, and can be had", || {
+        (world.try_evenkeel(&replace).code == Some(0)).then_some(())
+    });
+    world.assert_sound();
+    world.stop();
 }
 
 /// The member is on a file system that knows by its checksums which blocks have gone bad.

@@ -124,6 +124,11 @@ impl World {
         self.signal(Signal::STOP);
     }
 
+    /// Lets it go on.
+    pub(crate) fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
     /// As [`World::kill`], but does not wait for the end.
     pub(crate) fn begin_kill(&self) {
         self.signal(Signal::KILL);

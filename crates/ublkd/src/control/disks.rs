@@ -3,39 +3,37 @@
 use std::path::{Path, PathBuf};
 
 use raidcore::engine::{Command, CommandError, MemberStatus, SpareUse};
-use raidcore::meta::{Areas, DeviceUuid, SlotState};
+use raidcore::meta::{DeviceUuid, SlotState};
 use raidcore::units::{DeviceId, MemberId};
 use serde_json::{Value, json};
 
 use super::Refusal;
+use super::newcomer::Newcomer;
 use super::service::{Array, Service};
-use crate::attach::open;
-use crate::create::{prepare_spare, random_uuid};
 use crate::flash::Named;
-use crate::members::{Device, OpenError};
-use crate::signature::Signature;
+use crate::members::Device;
 
 impl Service {
-    /// Opens, checks and wipes a device of so many blocks at least, and gives it to the array as a spare.
+    /// Gives a device to the array that needs it most, or to that of a group.
     pub(super) async fn add(
         &self,
-        array: &Array,
         path: &Path,
-        need: u64,
+        group: Option<u8>,
         force: bool,
-    ) -> Result<DeviceId, Refusal> {
-        if self.facts.redundancy == 0 {
-            return Err(self.refusal(CommandError::NotRedundant.into()));
-        }
-        let (areas, path) = (array.record.areas.clone(), path.to_path_buf());
-        // Opening and wiping wait for the device.
-        let opened = tokio::task::spawn_blocking(move || take_in(&path, &areas, need, force)).await;
-        let opened = opened.map_err(|e| Refusal::new("internal", e.to_string()))?;
-        let (device, uuid) = opened?;
-        let added = array.host.add_device(device, uuid).await;
-        added.map_err(|error| self.refusal(error))
+    ) -> Result<Value, Refusal> {
+        let array = self.array_for_spare(group).await?;
+        let need = array.record.least_blocks();
+        let (device, uuid) = self.take_in(array, path, need, force).await?;
+        let _alone = self.membership.lock().await;
+        // Others may have been given meanwhile.
+        let now = self.array_for_spare(group).await?;
+        let fits =
+            now.record.areas == array.record.areas && now.record.least_blocks() <= device.blocks();
+        self.give(if fits { now } else { array }, device, uuid).await?;
+        Ok(json!({ "added": path }))
     }
 
+    /// Puts a device into the place of a member, or of the device that it has.
     pub(super) async fn replace(
         &self,
         disk: &str,
@@ -43,43 +41,78 @@ impl Service {
         force: bool,
     ) -> Result<Value, Refusal> {
         let (array, member) = self.member(disk).await?;
-        let status = self.status(array).await?;
+        self.next_missing(array, member).await?;
         let need = array.record.blocks_of(member);
-        let failed = |m: &&MemberStatus| m.state == SlotState::Failed;
-        let mut missing: Vec<MemberId> =
-            status.members.iter().filter(failed).map(|m| m.member).collect();
-        missing.sort_by_key(|&m| status.distributed_spare == Some(SpareUse::StandsInFor(m)));
-        match missing.first() {
-            // A spare goes where one is missing, the lowest number first; but last to whom the
-            // distributed spare stands in for.
-            Some(&first) if first != member => {
-                let first_name = array.facts.place(first.0);
-                let message = format!("{first_name} is missing and has to be replaced first");
-                let (name, disk) = (&self.facts.name, array.facts.disk(first.0));
-                let hint = format!("`evenkeel disk replace {name} {disk} PATH`");
-                return Err(Refusal::new("busy", message).hint(hint));
-            }
-            Some(_) => {
-                self.add(array, with, need, force).await?;
-            }
-            None => {
-                if !status.spares.is_empty() {
-                    tracing::info!("the array has spares; they stay");
-                }
-                let spare = self.add(array, with, need, force).await?;
-                let replace = Command::Replace { member, spare };
-                if let Err(error) = array.host.command(replace).await {
-                    // Not left behind as a spare that nobody asked for.
-                    let _ = array.host.command(Command::Remove(spare)).await;
-                    return Err(self.refusal(error));
-                }
+        let (device, uuid) = self.take_in(array, with, need, force).await?;
+        let _alone = self.membership.lock().await;
+        // The member may have failed meanwhile, or have been replaced.
+        if self.next_missing(array, member).await? {
+            self.give(array, device, uuid).await?;
+        } else {
+            let spare = self.give(array, device, uuid).await?;
+            let replace = Command::Replace { member, spare };
+            if let Err(error) = array.host.command(replace).await {
+                // Not left behind as a spare that nobody asked for.
+                let _ = array.host.command(Command::Remove(spare)).await;
+                return Err(self.refusal(error));
             }
         }
         Ok(json!({ "member": member.0, "group": array.facts.group, "with": with }))
     }
 
+    /// Whether the member is missing, so that the next spare takes its place.
+    async fn next_missing(&self, array: &Array, member: MemberId) -> Result<bool, Refusal> {
+        let status = self.status(array).await?;
+        let stood_in_for =
+            |m: &&MemberStatus| status.distributed_spare == Some(SpareUse::StandsInFor(m.member));
+        let missing = status.members.iter().filter(|m| m.state == SlotState::Failed);
+        match missing.min_by_key(stood_in_for).map(|m| m.member) {
+            // A spare goes where one is missing, the lowest number first; but last to whom the
+            // distributed spare stands in for.
+            Some(first) if first != member => {
+                let first_name = array.facts.place(first.0);
+                let message = format!("{first_name} is missing and has to be replaced first");
+                let (name, disk) = (&self.facts.name, array.facts.disk(first.0));
+                let hint = format!("`evenkeel disk replace {name} {disk} PATH`");
+                Err(Refusal::new("busy", message).hint(hint))
+            }
+            Some(_) => Ok(true),
+            None if status.spares.is_empty() => Ok(false),
+            None => {
+                tracing::info!("the array has spares; they stay");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Opens, checks and wipes a device of so many blocks at least.
+    async fn take_in(
+        &self,
+        array: &Array,
+        path: &Path,
+        need: u64,
+        force: bool,
+    ) -> Result<(Device, DeviceUuid), Refusal> {
+        if self.facts.redundancy == 0 {
+            return Err(self.refusal(CommandError::NotRedundant.into()));
+        }
+        let (path, areas) = (path.to_path_buf(), array.record.areas.clone());
+        Newcomer { path, need, areas, force }.take_in(array.host.io_timeout()).await
+    }
+
+    /// Gives it to the array as a spare.
+    async fn give(
+        &self,
+        array: &Array,
+        device: Device,
+        uuid: DeviceUuid,
+    ) -> Result<DeviceId, Refusal> {
+        let added = array.host.add_device(device, uuid).await;
+        added.map_err(|error| self.refusal(error))
+    }
+
     /// The array that a new spare is for.
-    pub(super) async fn array_for_spare(&self, group: Option<u8>) -> Result<&Array, Refusal> {
+    async fn array_for_spare(&self, group: Option<u8>) -> Result<&Array, Refusal> {
         if let Some(group) = group {
             let array = self.arrays.get(usize::from(group)).filter(|_| self.facts.groups > 0);
             return array.ok_or_else(|| self.no_such(&group.to_string(), "group"));
@@ -161,43 +194,4 @@ impl Service {
             _ => format!("`evenkeel status {name}` lists them; member 2 of group 1 is 1.2"),
         })
     }
-}
-
-/// A device that can be a spare: locked, and nothing of what it carried is left to be taken for
-/// metadata.
-fn take_in(
-    path: &Path,
-    areas: &Areas,
-    need: u64,
-    force: bool,
-) -> Result<(Device, DeviceUuid), Refusal> {
-    let refused = |error: OpenError| {
-        let code = match &error {
-            OpenError::InUse { .. } => "in-use",
-            OpenError::Flash(_) => "flash",
-            OpenError::Refused { .. }
-            | OpenError::WrongKind { .. }
-            | OpenError::BlockSize { .. } => "device",
-        };
-        Refusal::new(code, error.to_string())
-    };
-    let Named { path, flash } = Named::parse(path).map_err(|error| refused(error.into()))?;
-    let mut device = open(&path, &[]).map_err(refused)?;
-    let shown = path.display();
-    let (have, need) = (device.blocks(), need);
-    if have < need {
-        let message = format!("{shown}: {}", CommandError::TooSmall { have, need });
-        return Err(Refusal::new("too-small", message).hint("give a larger device"));
-    }
-    let io = |error| Refusal::new("device", format!("{shown}: {error}"));
-    if let Some(signature) = Signature::find(&device).map_err(io)?.filter(|_| !force) {
-        let message = format!("{shown} carries {signature}");
-        return Err(Refusal::new("occupied", message).hint("--force overwrites it"));
-    }
-    if let Some(flash) = flash {
-        device.make_flash(&flash).map_err(|error| refused(error.into()))?;
-    }
-    prepare_spare(&device, areas).map_err(io)?;
-    let uuid = random_uuid().map_err(io)?;
-    Ok((device, DeviceUuid(uuid)))
 }

@@ -13,6 +13,7 @@
 mod client;
 mod disks;
 mod log;
+mod newcomer;
 mod report;
 mod server;
 mod service;

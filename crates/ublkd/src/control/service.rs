@@ -32,8 +32,9 @@ pub struct Service {
     events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
     launch: Option<Launch>,
-    /// Adding and replacing look at the state before they change it, so one at a time.
-    membership: tokio::sync::Mutex<()>,
+    /// Adding and replacing look at the state before they change it, so one at a time. Nobody waits for
+    /// a device meanwhile.
+    pub(super) membership: tokio::sync::Mutex<()>,
 }
 
 /// An array that runs: alone, or as a log volume's group.
@@ -183,12 +184,7 @@ impl Service {
         match request {
             Request::Status => self.report().await,
             Request::Why => self.why().await,
-            Request::DiskAdd { path, group, force } => {
-                let _alone = self.membership.lock().await;
-                let array = self.array_for_spare(group).await?;
-                self.add(array, &path, array.record.least_blocks(), force).await?;
-                Ok(json!({ "added": path }))
-            }
+            Request::DiskAdd { path, group, force } => self.add(&path, group, force).await,
             Request::DiskFail { disk } => {
                 let (array, member) = self.member(&disk).await?;
                 self.command(array, Command::Fail(member)).await
@@ -201,10 +197,7 @@ impl Service {
                 let (array, device) = self.spare(&disk).await?;
                 self.command(array, Command::Remove(device)).await
             }
-            Request::DiskReplace { disk, with, force } => {
-                let _alone = self.membership.lock().await;
-                self.replace(&disk, &with, force).await
-            }
+            Request::DiskReplace { disk, with, force } => self.replace(&disk, &with, force).await,
             Request::Pause => self.command_all(Command::Pause).await,
             Request::Resume => self.command_all(Command::Resume).await,
             Request::Limit { min, max } => {

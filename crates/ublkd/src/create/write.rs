@@ -19,7 +19,7 @@ pub(super) fn write(
     devices: &[Device],
     preallocate: bool,
 ) -> Result<Vec<bool>, CreateError> {
-    each(devices, |_, device| wipe(device))?;
+    each(devices, |_, device| wipe(device, always))?;
     let mut zeroed = Vec::with_capacity(devices.len());
     each(devices, |index, device| {
         zeroed.push(prepare(record, MemberId(index as u8), device, preallocate)?);
@@ -58,10 +58,10 @@ fn each(
 }
 
 /// Makes what the device carries unrecognisable, both ends of it.
-fn wipe(device: &Device) -> io::Result<()> {
+fn wipe(device: &Device, goes_on: impl Fn() -> io::Result<()>) -> io::Result<()> {
     let edge = device.blocks().min(EDGE_BLOCKS);
-    write_zeros(device, Pba(0), edge)?;
-    write_zeros(device, Pba(device.blocks() - edge), edge)?;
+    write_zeros(device, Pba(0), edge, &goes_on)?;
+    write_zeros(device, Pba(device.blocks() - edge), edge, &goes_on)?;
     device.sync()
 }
 
@@ -74,7 +74,7 @@ fn prepare(
     preallocate: bool,
 ) -> io::Result<bool> {
     let (start, end) = (Pba(record.meta_blocks_of(place)), record.blocks_of(place));
-    write_zeros(device, Pba(0), start.0)?;
+    write_zeros(device, Pba(0), start.0, always)?;
     if record.is_staging_device(place) {
         if preallocate {
             device.preallocate(end)?;
@@ -88,10 +88,21 @@ fn prepare(
     Ok(zeroed)
 }
 
-fn write_zeros(device: &Device, at: Pba, blocks: u64) -> io::Result<()> {
+fn always() -> io::Result<()> {
+    Ok(())
+}
+
+/// Asks before each write whether to go on.
+fn write_zeros(
+    device: &Device,
+    at: Pba,
+    blocks: u64,
+    goes_on: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
     let zeros = BlockBuffer::new(ZEROS_BYTES)?;
     let step = (ZEROS_BYTES / BLOCK_BYTES) as u64;
     for part in (0..blocks).step_by(step as usize) {
+        goes_on()?;
         let bytes = step.min(blocks - part) as usize * BLOCK_BYTES;
         device.write_at(Pba(at.0 + part), &zeros[..bytes])?;
     }
@@ -135,12 +146,18 @@ fn write_blocks(
 
 /// Makes a device ready to become a spare: nothing on it can be taken for metadata, of whatever
 /// array. Not even of the same one: maps of an earlier life could be newer than those of this one.
+/// Asks before each step whether to `go on`, which it is to be told by an error if not.
 ///
 /// # Errors
-/// If it can't be written.
-pub(crate) fn prepare_spare(device: &Device, areas: &Areas) -> io::Result<()> {
+/// If it can't be written, and what it was told.
+pub(crate) fn prepare_spare(
+    device: &Device,
+    areas: &Areas,
+    goes_on: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
     let meta = areas.meta_blocks().max(areas.staging_device_blocks());
-    wipe(device)?;
-    write_zeros(device, Pba(0), meta.min(device.blocks()))?;
+    wipe(device, &goes_on)?;
+    write_zeros(device, Pba(0), meta.min(device.blocks()), &goes_on)?;
+    goes_on()?;
     device.sync()
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Command, CommandError, Status};
@@ -180,6 +181,11 @@ impl HostHandle {
         lock(&self.client.shared.paths).get(&device).cloned()
     }
 
+    /// How long an I/O of a device may take.
+    pub(crate) fn io_timeout(&self) -> Duration {
+        self.client.io_timeout
+    }
+
     /// The array's events.
     #[must_use]
     pub fn notes(&self) -> Notes {
@@ -212,6 +218,8 @@ pub(super) struct Client {
     pub(super) shared: Arc<Shared>,
     /// How many groups there are.
     pub(super) groups: usize,
+    /// How long an I/O of a device may take.
+    pub(super) io_timeout: Duration,
 }
 
 impl Drop for Client {

@@ -1,0 +1,118 @@
+//! A device that comes anew: opened, looked at, and wiped.
+//!
+//! Invariants:
+//! - Nobody but who asked for it waits for the device, which may never end what it is asked: that is
+//!   done on a thread of its own, and no lock is held meanwhile.
+//! - A device that is given up is not written to any more, except for what it has not ended. It stays
+//!   locked until it has.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use raidcore::engine::CommandError;
+use raidcore::meta::{Areas, DeviceUuid};
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+
+use super::Refusal;
+use crate::attach::{RELEASE_MAX, open};
+use crate::create::{prepare_spare, random_uuid};
+use crate::flash::Named;
+use crate::members::{Device, OpenError};
+use crate::signature::Signature;
+
+/// A device that is to become a spare.
+#[derive(Debug)]
+pub(super) struct Newcomer {
+    pub(super) path: PathBuf,
+    /// How many blocks it has to have.
+    pub(super) need: u64,
+    /// What is to be in it.
+    pub(super) areas: Areas,
+    /// Whether what it carries may be lost.
+    pub(super) force: bool,
+}
+
+impl Newcomer {
+    /// Opens and locks it; nothing of what it carried is left to be taken for metadata. Gives it up
+    /// if a step of that takes longer than `patience`.
+    pub(super) async fn take_in(self, patience: Duration) -> Result<(Device, DeviceUuid), Refusal> {
+        // Whoever has it may be about to end.
+        let patience = patience.max(2 * RELEASE_MAX);
+        let silent = no_answer(&self.path, patience);
+        let internal = |error: &dyn std::error::Error| Refusal::new("internal", error.to_string());
+        let (steps, mut step) = watch::channel(());
+        let (taken, mut answer) = oneshot::channel();
+        let work = move || {
+            // Nobody listens any more when it was given up.
+            let goes_on = || steps.send(()).map_err(|_| io::ErrorKind::TimedOut.into());
+            drop(taken.send(self.prepare(goes_on)));
+        };
+        thread::Builder::new().name("newcomer".to_owned()).spawn(work).map_err(|e| internal(&e))?;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer.map_err(|e| internal(&e))?,
+                // It errs when there are no more steps: then there is an answer.
+                waited = timeout(patience, step.changed()) => match waited {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return answer.await.map_err(|e| internal(&e))?,
+                    Err(_) => return Err(silent),
+                },
+            }
+        }
+    }
+
+    /// All of it, on a thread that waits for the device. Goes on to the next step only if that is
+    /// still wanted.
+    fn prepare(
+        self,
+        goes_on: impl Fn() -> io::Result<()>,
+    ) -> Result<(Device, DeviceUuid), Refusal> {
+        let Named { path, flash } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
+        tracing::info!("{} is opened, to be a spare", path.display());
+        let mut device = open(&path, &[]).map_err(refused)?;
+        let shown = path.display();
+        let (have, need) = (device.blocks(), self.need);
+        if have < need {
+            let message = format!("{shown}: {}", CommandError::TooSmall { have, need });
+            return Err(Refusal::new("too-small", message).hint("give a larger device"));
+        }
+        let io = |error| Refusal::new("device", format!("{shown}: {error}"));
+        goes_on().map_err(io)?;
+        if let Some(signature) = Signature::find(&device).map_err(io)?.filter(|_| !self.force) {
+            let message = format!("{shown} carries {signature}");
+            return Err(Refusal::new("occupied", message).hint("--force overwrites it"));
+        }
+        goes_on().map_err(io)?;
+        if let Some(flash) = flash {
+            device.make_flash(&flash).map_err(|error| refused(error.into()))?;
+        }
+        prepare_spare(&device, &self.areas, goes_on).map_err(io)?;
+        let uuid = random_uuid().map_err(io)?;
+        Ok((device, DeviceUuid(uuid)))
+    }
+}
+
+fn refused(error: OpenError) -> Refusal {
+    let code = match &error {
+        OpenError::InUse { .. } => "in-use",
+        OpenError::Flash(_) => "flash",
+        OpenError::Refused { .. } | OpenError::WrongKind { .. } | OpenError::BlockSize { .. } => {
+            "device"
+        }
+    };
+    Refusal::new(code, error.to_string())
+}
+
+fn no_answer(path: &Path, patience: Duration) -> Refusal {
+    let message = format!(
+        "{} does not answer: it has not ended in {} s what it was asked",
+        path.display(),
+        patience.as_secs()
+    );
+    Refusal::new("no-answer", message)
+        .hint("check the device and what it is connected by; it can be given again when it answers")
+}
