@@ -8,6 +8,19 @@ property() {
     udevadm info --query=property "$1" | sed -n "s/^$2=//p"
 }
 
+say "the rule is well formed"
+rule=/etc/udev/rules.d/63-evenkeel.rules
+# From systemd 254 on there is a check of its own. Before, what udev has to say of a rule is told where
+# rules are read, and begins with the place.
+if udevadm --help | grep -q '^ *verify '; then
+    udevadm verify "$rule" >/run/verified 2>&1 || fail "$(</run/verified)"
+else
+    udevadm test "/sys/block/${members[0]##*/}" >/run/tested 2>&1
+    grep -qF "Reading rules file: $rule" /run/tested || fail "$(</run/tested)"
+    said=$(grep -F "$rule:" /run/tested | grep "^$rule" || true)
+    same "what udev says of the rule" "$said" ''
+fi
+
 say "every member asks for the array's service"
 udevadm trigger --settle "${members[@]}"
 for member in "${members[@]}"; do
