@@ -2,6 +2,18 @@
 # program: powercut
 points=$((rounds * 7))
 
+# What is created, and how many of its members may go with the power. The first is what short runs
+# are about. None writes rows whole and in place, of which nothing is promised then.
+arrays=(
+    "--level raid5 --chunk 64K:1"
+    "--level raid6 --chunk 64K:2"
+    "--layout log-raid5 --segment 256K:1"
+    "--level raid4 --chunk 64K:1"
+    "--level raid1:3"
+)
+# The logs of more points would not fit into the machine.
+points_of_series=21
+
 # Members log what they are given, in the order in which it becomes durable. Above each is a mapping
 # that can be stopped.
 null_members 4 32
@@ -9,19 +21,19 @@ devices=("${members[@]}")
 members=()
 null_members 4 1024
 logs=("${members[@]}")
-members=()
-for index in 0 1 2 3; do
-    sectors=$(blockdev --getsz "${devices[index]}")
-    dmsetup create "log$index" \
-        --table "0 $sectors log-writes ${devices[index]} ${logs[index]}"
-    dmsetup create "top$index" --table "0 $sectors linear /dev/mapper/log$index 0"
-    members+=("/dev/mapper/top$index")
-done
 each() {
     local index
     for index in 0 1 2 3; do
         "$@" "$index"
     done
+}
+log_member() {
+    local sectors
+    sectors=$(blockdev --getsz "${devices[$1]}")
+    blkdiscard "${devices[$1]}"
+    blkdiscard "${logs[$1]}"
+    dmsetup create "log$1" --table "0 $sectors log-writes ${devices[$1]} ${logs[$1]}"
+    dmsetup create "top$1" --table "0 $sectors linear /dev/mapper/log$1 0"
 }
 stops() { dmsetup suspend --noflush --nolockfs "top$1"; }
 goes_on() { dmsetup resume "top$1"; }
@@ -37,23 +49,34 @@ point() {
     each goes_on
 }
 
-say "$points points under load"
-create --level raid5 --chunk 64K >/dev/null
-start
-evenkeel rebuild status tank --wait >/dev/null
-coproc user { powercut write "$disk" /run/ledger --points "$points" 2>/run/user; }
-writer=$user_PID
-while read -r _ number <&"${user[0]}"; do
-    point "$number"
-    echo >&"${user[1]}"
-done
-wait "$writer" || fail "$(</run/user)"
-stop
-each remove top
-each remove log
+# written_until COUNT OPTIONS...: an array is written, and so many points are marked.
+written_until() {
+    local count=$1 number writer
+    shift
+    each log_member
+    members=(/dev/mapper/top[0-3])
+    create "$@" >/dev/null
+    start
+    evenkeel rebuild status tank --wait >/dev/null
+    coproc user {
+        powercut write "$disk" /run/ledger --points "$count" --seed "$RANDOM" 2>/run/user
+    }
+    writer=$user_PID
+    while read -r _ number <&"${user[0]}"; do
+        point "$number"
+        echo >&"${user[1]}"
+    done
+    wait "$writer" || fail "$(</run/user)"
+    stop
+    each remove top
+    each remove log
+}
 
-for ((number = 0; number < points; number++)); do
-    members=() pairs=()
+# failed_at POINT SPARED: the power fails there, and every other time takes up to so many members
+# with it.
+failed_at() {
+    local number=$1 lost=() pairs=() index
+    members=()
     for index in 0 1 2 3; do
         rm -f "/tmp/cut$index"
         truncate -s 32M "/tmp/cut$index"
@@ -62,8 +85,12 @@ for ((number = 0; number < points; number++)); do
     done
     powercut replay --point "$number" --seed "$RANDOM" "${pairs[@]}" >/run/replayed
     if ((number % 2)); then
-        lost=$((RANDOM % 4)) && unset "members[$lost]"
-        say "the power fails at point $number, and takes member $lost with it"
+        local first=$((RANDOM % 4)) count=$((1 + RANDOM % $2))
+        for ((index = first; index < first + count; index++)); do
+            lost+=($((index % 4)))
+            unset "members[index % 4]"
+        done
+        say "the power fails at point $number, and takes what is lost with it: ${lost[*]}"
         start --degraded
     else
         say "the power fails at point $number"
@@ -71,7 +98,20 @@ for ((number = 0; number < points; number++)); do
     fi
     powercut check "$disk" /run/ledger --point "$number" ||
         fail "point $number: $(</run/replayed)"
-    ((number % 2)) || whole
+    ((${#lost[@]})) || whole
     stop
+}
+
+for ((series = 0, left = points; left > 0; series++)); do
+    count=$((left < points_of_series ? left : points_of_series))
+    left=$((left - count))
+    IFS=: read -r created spared <<<"${arrays[series % ${#arrays[@]}]}"
+    read -ra options <<<"$created"
+    say "$count points under load, of $created"
+    written_until "$count" "${options[@]}"
+    for ((number = 0; number < count; number++)); do
+        failed_at "$number" "$spared"
+    done
 done
 no_device_left
+say "$points points in $series series"
