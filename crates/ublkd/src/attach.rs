@@ -262,7 +262,7 @@ pub struct Examined {
     /// Its superblock, or why it has none.
     pub superblock: Result<Superblock, SuperblockError>,
     /// How many copies of the superblock are intact, of
-    /// [`SUPERBLOCK_COPIES`](raidcore::meta::SUPERBLOCK_COPIES).
+    /// [`SUPERBLOCK_COPIES`].
     pub intact_copies: usize,
     /// The profile of the SSD that it is modelled as, if it is modelled as one.
     pub flash: Option<String>,

@@ -5,6 +5,7 @@
 # What the functions below set:
 #   iops           of the last measurement, in the machine's time
 #   instructions   that the processor carried out for an I/O, whoever's they were
+#   found          the two, by target and row
 # shellcheck shell=bash disable=SC2034
 
 # By which fio runs commands.
@@ -101,4 +102,49 @@ measure() {
     local idle=$(($(slept /run/measure.postrun.txt) - $(slept /run/measure.prerun.txt)))
     iops=$((count * 1000 / ms))
     instructions=$(((ms * 1000000 - idle) / count))
+}
+
+# The same work for all, in this order: sequential writes after small ones meet what these have left in
+# Evenkeel's journal.
+rows=(
+    "sequential reads 1M, depth 1:read 1M 1 50"
+    "sequential reads 1M, depth 16:read 1M 16 96"
+    "sequential writes 1M, depth 1:write 1M 1 50"
+    "sequential writes 1M, depth 16:write 1M 16 96"
+    "random reads 4K, depth 1:randread 4k 1 2000"
+    "random reads 4K, depth 16:randread 4k 16 4000"
+    "random writes 4K, depth 1:randwrite 4k 1 1500"
+    "random writes 4K, depth 16:randwrite 4k 16 3000"
+)
+
+# By target and row.
+declare -A found=()
+
+# measured TARGET ROW...: all of them.
+measured() {
+    local target=$1 row work
+    shift
+    for row; do
+        read -ra work <<<"${row#*:}"
+        measure "${work[@]}"
+        found[$target, ${row%:*}]="$iops $instructions"
+        printf '%-28s %-30s %8s IOPS %9s instructions\n' \
+            "$target" "${row%:*}" "$iops" "$instructions"
+    done
+}
+
+# compared TITLE RIVAL OURS ROW...: a table, with how many times as fast ours is.
+compared() {
+    local title=$1 rival=$2 ours=$3 row theirs own ratio
+    shift 3
+    printf '\n%s\n\n' "$title"
+    echo "| | IOPS: $rival | IOPS: $ours | ratio | instructions: $rival | instructions: $ours |"
+    echo '|---|---|---|---|---|---|'
+    for row; do
+        read -ra theirs <<<"${found[$rival, ${row%:*}]}"
+        read -ra own <<<"${found[$ours, ${row%:*}]}"
+        ratio=$((own[0] * 100 / theirs[0]))
+        printf '| %s | %d | %d | %d.%02d | %d | %d |\n' "${row%:*}" "${theirs[0]}" "${own[0]}" \
+            $((ratio / 100)) $((ratio % 100)) "${theirs[1]}" "${own[1]}"
+    done
 }

@@ -15,6 +15,7 @@ mod abi;
 mod control;
 mod descriptors;
 mod disk;
+mod null;
 mod queue;
 mod request;
 
@@ -26,10 +27,15 @@ use raidcore::units::BLOCK_BYTES;
 use rustix::fs::{Mode, OFlags};
 
 use crate::host::{HostError, HostHandle};
+use crate::resident::Resident;
 use crate::volume::{Buffer, Volume};
 use abi::DeviceInfo;
 use control::Control;
+pub use null::NullServer;
 use queue::{Queue, Served};
+
+/// Gives a queue to the thread that is to serve it; returns when the driver has all its tags.
+type Admit<'a> = dyn Fn(Box<dyn Resident>) -> Result<(), UblkError> + 'a;
 
 /// Where the driver takes commands.
 const CONTROL: &str = "/dev/ublk-control";
@@ -162,6 +168,14 @@ impl UblkServer {
         host: &HostHandle,
         options: UblkOptions,
     ) -> Result<Self, UblkError> {
+        Self::start_at(volume, &|queue| Ok(host.admit(queue).wait()?), options)
+    }
+
+    fn start_at(
+        volume: &Volume,
+        admit: &Admit<'_>,
+        options: UblkOptions,
+    ) -> Result<Self, UblkError> {
         let control = Control::open(Path::new(CONTROL))?;
         let mut options = options;
         for left in control.owned_by(options.owner)? {
@@ -180,12 +194,12 @@ impl UblkServer {
                 if options.id.is_some_and(|id| id != left.id) {
                     tracing::warn!(id = left.id, "the device that is in use keeps its number");
                 }
-                return Self::recover(control, volume, host, &left);
+                return Self::recover(control, volume, admit, &left);
             }
             // Its server died before it started, or as it had stopped.
             control.delete(left.id)?;
         }
-        Self::create(control, volume, host, options)
+        Self::create(control, volume, admit, options)
     }
 
     /// Whether a server of this owner has left a device, which may have users that wait.
@@ -198,7 +212,7 @@ impl UblkServer {
     fn create(
         control: Control,
         volume: &Volume,
-        host: &HostHandle,
+        admit: &Admit<'_>,
         options: UblkOptions,
     ) -> Result<Self, UblkError> {
         let info = control.add(DeviceInfo {
@@ -212,7 +226,7 @@ impl UblkServer {
         })?;
         let begin = || -> Result<Vec<Served>, UblkError> {
             control.set_params(info.id, request::params(volume, info.request_bytes))?;
-            let queues = serve(host, &info, buffers(&info, volume)?)?;
+            let queues = serve(admit, &info, buffers(&info, volume)?)?;
             control.start(info.id)?;
             Ok(queues)
         };
@@ -230,7 +244,7 @@ impl UblkServer {
     fn recover(
         control: Control,
         volume: &Volume,
-        host: &HostHandle,
+        admit: &Admit<'_>,
         left: &DeviceInfo,
     ) -> Result<Self, UblkError> {
         let id = left.id;
@@ -243,7 +257,7 @@ impl UblkServer {
         }
         let buffers = buffers(left, volume)?;
         control.start_recovery(id)?;
-        let queues = serve(host, left, buffers)?;
+        let queues = serve(admit, left, buffers)?;
         control.end_recovery(id)?;
         tracing::info!(id, "the device of the last server is served again");
         Ok(Self::new(control, volume, id, queues))
@@ -309,18 +323,18 @@ fn buffers(info: &DeviceInfo, volume: &Volume) -> Result<Vec<Buffer>, UblkError>
     if have < need { Err(UblkError::Buffers { need, have }) } else { Ok(buffers) }
 }
 
-/// Gives the device's queues to the array's thread, and returns when the driver has all their tags.
+/// Has the device's queues served, and returns when the driver has all their tags.
 fn serve(
-    host: &HostHandle,
+    admit: &Admit<'_>,
     info: &DeviceInfo,
     buffers: Vec<Buffer>,
 ) -> Result<Vec<Served>, UblkError> {
     let queues = open(info, buffers)?;
-    let admit = |(queue, served)| {
-        host.admit(Box::new(queue)).wait()?;
+    let admitted = |(queue, served)| {
+        admit(Box::new(queue))?;
         Ok(served)
     };
-    queues.into_iter().map(admit).collect()
+    queues.into_iter().map(admitted).collect()
 }
 
 /// The device's queues, which share the buffers.

@@ -1,0 +1,22 @@
+//! A block device that answers at once and holds nothing, by Evenkeel's ublk front end: what
+//! `tests/vm/run null` measures. Says where it is, and serves until its standard input ends.
+//!
+//! ```sh
+//! cargo run --release -p ublkd --example ublk_null -- 1024    # MiB; as root
+//! ```
+
+use std::error::Error;
+use std::io::{Write, stdin, stdout};
+
+use ublkd::front::ublk::{NullServer, UblkOptions};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mib: u64 = std::env::args().nth(1).ok_or("how many MiB?")?.parse()?;
+    // Nobody else's, or what they have left would be taken over.
+    let owner = u64::from(std::process::id());
+    let server = NullServer::start(mib << 8, UblkOptions { owner, ..UblkOptions::default() })?;
+    println!("{}", server.disk().display());
+    stdout().flush()?;
+    std::io::copy(&mut stdin(), &mut std::io::sink())?;
+    Ok(())
+}
