@@ -179,3 +179,35 @@ fn nothing_is_scrubbed_that_has_copies_on_the_spare() {
     let refused = Err(CommandError::OnSpare { member: FAILED });
     assert!(world.answers.contains(&(number, refused)));
 }
+
+#[test]
+fn a_replay_brings_nothing_back_that_a_failed_member_held() {
+    let mut scenario = scenario(Level::Raid5, 5, Consistency::Journal);
+    (scenario.distributed_spare, scenario.stripes) = (true, 3);
+    let mut world = play(1, scenario);
+    // No tail is written: all entries would be carried out.
+    let tail = |io: &Io| io.op == IoOp::Journal && io.blocks == 1;
+    let run = |world: &mut World| {
+        for _ in 0..2_000 {
+            if !world.end_first_compute() && !world.end_one(|io| !tail(io)) {
+                world.pass_time();
+            }
+        }
+    };
+    // Of the last stripe, whose turn comes when all this has happened.
+    let last = Lba(2 * u64::from(world.engine.geometry().stripe_blocks()));
+    world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
+    world.ask(0, Op::Write, last.0, 1);
+    while world.requests[0].is_some() {
+        assert!(world.end_first_compute() || world.end_one(|io| !tail(io)));
+    }
+    // Before any flush: the entry of the first write is live when that of the second is made.
+    world.command(Command::Fail(MemberId(3)));
+    world.ask(0, Op::Write, last.0, 1);
+    let version = version_of(last.0, &world.memory.payload[0][0]);
+    run(&mut world);
+    assert!(world.requests[0].is_none(), "it is acknowledged");
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(last.0), version, "the failed member's block is back");
+}

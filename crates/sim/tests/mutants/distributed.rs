@@ -91,7 +91,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "engine/goal.rs",
         "_ => also.filter(|role| health.readable.has(role.index())),",
         "_ => also.filter(|role| MUTANT || health.readable.has(role.index())),",
-    ),
+    )
+    .rare("A step that never returns is found only by waiting for it; `tests/distributed.rs` has seeds."),
     mutant(
         "distributed: a spare is filled anew while it is still written to",
         "engine/distributed.rs",
