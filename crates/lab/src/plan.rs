@@ -79,6 +79,15 @@ pub fn groups_without_erase(times: &SegmentTimes, u: f64) -> f64 {
     (times.read / times.write + 1.0) * u / (1.0 - u) + 1.0
 }
 
+/// The longest that users have to wait by the model, in seconds, where they wait until a group has won
+/// `segments` by cleaning and `written` segments have been written besides. As in Eq 1, to win one from
+/// segments in use by `u`, 1/(1 − u) are erased, and what lives in them is read and written.
+#[must_use]
+pub fn longest_wait(times: &SegmentTimes, u: f64, segments: u32, written: f64) -> f64 {
+    let won = (times.erase + u * (times.read + times.write)) / (1.0 - u);
+    f64::from(segments) * won + written * times.write
+}
+
 /// A SWAN array.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Swan {

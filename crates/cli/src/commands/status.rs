@@ -137,12 +137,14 @@ fn logged(log: &LogReport) -> Vec<String> {
     let mut lines = vec![
         format!("   log: {used_bytes} of {room} in use ({used:.0} %); {amplified}"),
         format!(
-            "        {} segments of {} cleaned, {} checkpoints, writes waited {} times for room{}",
+            "        {} segments of {} cleaned, {} checkpoints, writes waited {} times for room{} and {} ms at most \
+             for cleaning",
             log.cleaned,
             Size(log.segment_bytes),
             log.checkpoints,
             log.stalls,
-            if log.stalled { ", and do so now" } else { "" }
+            if log.stalled { " (and do so now)" } else { "" },
+            log.longest_wait_us / 1000
         ),
     ];
     for (number, group) in (0u8..).zip(&log.groups) {

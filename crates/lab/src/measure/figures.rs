@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::latency::Latency;
 use super::timeline::Timeline;
 use super::{Collecting, Meter};
-use crate::plan::victim_utilisation;
+use crate::plan::{groups, longest_wait, victim_utilisation};
 use crate::run::RunEnd;
 use crate::target::{Logged, Steered, Target};
 
@@ -113,6 +113,15 @@ pub struct LogFigures {
     pub checkpoints: u64,
     /// How often users' writes had to wait for a cleaner.
     pub stalls: u64,
+    /// How long they waited for cleaning, be it for room or to keep pace with it, in seconds.
+    pub waited_seconds: f64,
+    /// The longest of these waits, in microseconds.
+    pub longest_wait_us: f64,
+    /// The longest that it should be by the model ([`longest_wait`]), with victims as full as they
+    /// were, in microseconds.
+    pub modelled_wait_us: f64,
+    /// As many groups as Eq 1 asks for, with victims as full as they were.
+    pub groups_by_model: f64,
     /// How often another group went to the front.
     pub rotations: u64,
     /// How often the log's room had been written when a cleaner first began, be it before the
@@ -256,18 +265,23 @@ impl Meter {
 impl Meter {
     fn log_figures(&self, logged: &Logged) -> LogFigures {
         let written = logged.written as f64;
+        let Logged { segment, times, turn: (segments, written_first), .. } = *logged;
+        let segment = f64::from(segment);
+        let victim = part(logged.victims_live as f64, logged.victims as f64 * segment);
+        let modelled = longest_wait(&times, victim, segments, written_first as f64 / segment);
         LogFigures {
             waf: part(logged.logged as f64, written),
             moved: part(logged.moved as f64, written),
             cleaned: logged.cleaned,
-            victim: part(
-                logged.victims_live as f64,
-                logged.victims as f64 * f64::from(logged.segment),
-            ),
+            victim,
             victim_by_law: victim_utilisation(logged.used),
             used: logged.used,
             checkpoints: logged.checkpoints,
             stalls: logged.stalls,
+            waited_seconds: logged.waited.as_secs_f64(),
+            longest_wait_us: us(logged.longest_wait),
+            modelled_wait_us: modelled * 1e6,
+            groups_by_model: groups(&times, victim),
             rotations: logged.rotations,
             cleaned_from: logged.cleaned_from.unwrap_or(0.0),
             sides: [0, 1, 2].map(|side: usize| self.sides[side].latency()),
@@ -284,7 +298,6 @@ impl Collecting {
 }
 
 fn figures((stats, wear, free, _): &(Stats, Wear, f64, u32), time: Duration) -> DriveFigures {
-    let us = |time: Duration| time.as_nanos() as f64 / 1e3;
     DriveFigures {
         gc_duty: part(stats.gc_time.as_secs_f64(), time.as_secs_f64()),
         gc_events: stats.gc.count,
@@ -302,6 +315,10 @@ fn figures((stats, wear, free, _): &(Stats, Wear, f64, u32), time: Duration) -> 
         read_queue_us: us(stats.read_queue.mean()),
         write_queue_us: us(stats.write_queue.mean()),
     }
+}
+
+fn us(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
 }
 
 /// `a / b`; zero if there is nothing.

@@ -117,6 +117,13 @@ pub const COLUMNS: &[Column] = &[
     column("cleaned from", Unit::Factor, |f| log(f, |log| log.cleaned_from)),
     column("checkpoints", Unit::Count, |f| log(f, |log| log.checkpoints as f64)),
     column("stalls", Unit::Count, |f| log(f, |log| log.stalls as f64)),
+    column("waited", Unit::Share, |f| log(f, |log| log.waited_seconds) / f.seconds),
+    column("longest wait", Unit::Microseconds, |f| log(f, |log| log.longest_wait_us)),
+    column("modelled wait", Unit::Microseconds, |f| log(f, |log| log.modelled_wait_us)),
+    column("wait to model", Unit::Factor, |f| {
+        log(f, |log| log.longest_wait_us / log.modelled_wait_us)
+    }),
+    column("groups by Eq 1", Unit::Factor, |f| log(f, |log| log.groups_by_model)),
     column("rotations", Unit::Count, |f| log(f, |log| log.rotations as f64)),
     column("front reads", Unit::Share, |f| log(f, |log| side_share(log, 0))),
     column("idle reads", Unit::Share, |f| log(f, |log| side_share(log, 1))),

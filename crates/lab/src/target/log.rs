@@ -19,6 +19,7 @@ use super::array::{kind, translated};
 use super::drive::{Drive, IoEnd};
 use super::log_spec::LogSpec;
 use super::{Ended, Logged, Request, Side, Steered, Target, Told};
+use crate::plan::SegmentTimes;
 use crate::workload::Kind;
 
 /// Why a log array can't be started.
@@ -61,6 +62,9 @@ pub struct Log {
     io_ends: Vec<IoEnd>,
     ios: (u64, u64),
     before: Counters,
+    /// How long users have waited for cleaning, and the longest of these waits since then.
+    waited: Duration,
+    longest_wait: Duration,
     /// What users had written when a cleaner began for the first time.
     cleaned_from: Option<u64>,
 }
@@ -107,6 +111,8 @@ impl Log {
             io_ends: Vec::new(),
             ios: (0, 0),
             before: Counters::default(),
+            waited: Duration::ZERO,
+            longest_wait: Duration::ZERO,
             cleaned_from: None,
         };
         log.tell(Instant::ORIGIN, Input::Tick, told);
@@ -185,9 +191,13 @@ impl Log {
             }
             self.act(now, told);
         }
-        if self.cleaned_from.is_none() && self.volume().counters().victims > 0 {
-            self.cleaned_from = Some(self.volume().counters().written);
+        let counters = self.volume().counters();
+        if self.cleaned_from.is_none() && counters.victims > 0 {
+            self.cleaned_from = Some(counters.written);
         }
+        // One wait at most has ended since that took any time.
+        self.longest_wait = self.longest_wait.max(counters.waited - self.waited);
+        self.waited = counters.waited;
     }
 
     fn act(&mut self, now: Instant, told: &mut Told) {
@@ -244,6 +254,13 @@ impl Log {
         } else {
             Side::Idle
         })
+    }
+
+    /// What an SSD takes for its part of a segment.
+    fn times(&self) -> SegmentTimes {
+        let data = self.members - self.array.array(GroupId(0)).geometry().redundancy();
+        let bytes = u64::from(self.volume().shape().segment_blocks()) * BLOCK_BYTES as u64;
+        SegmentTimes::of_profile(self.drives[0].ssd().profile(), bytes / data as u64)
     }
 
     fn next_of_drives(&self) -> u64 {
@@ -339,6 +356,7 @@ impl Target for Log {
         self.drives.iter_mut().for_each(Drive::reset_stats);
         self.ios = (0, 0);
         self.before = self.volume().counters();
+        self.longest_wait = Duration::ZERO;
     }
 
     fn rebuilt(&self) -> Option<Duration> {
@@ -366,6 +384,10 @@ impl Target for Log {
             segment: self.volume().shape().slots(),
             checkpoints: now.checkpoints - before.checkpoints,
             stalls: now.stalls - before.stalls,
+            waited: now.waited - before.waited,
+            longest_wait: self.longest_wait,
+            turn: self.volume().longest_turn(),
+            times: self.times(),
             rotations: now.rotations - before.rotations,
             used: live as f64 / slots as f64,
             cleaned_from: self.cleaned_from.map(|from| from as f64 / slots as f64),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use det::Instant;
 use flashsim::Ssd;
 
+use crate::plan::SegmentTimes;
 use crate::workload::Kind;
 
 pub use alone::Alone;
@@ -55,7 +56,7 @@ pub enum Side {
 }
 
 /// What a log array has done, in blocks if nothing else is said.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Logged {
     /// Written by users.
     pub written: u64,
@@ -75,6 +76,15 @@ pub struct Logged {
     pub checkpoints: u64,
     /// How often users' writes had to wait for a cleaner.
     pub stalls: u64,
+    /// How long they waited for cleaning, be it for room or to keep pace with it.
+    pub waited: Duration,
+    /// The longest of these waits.
+    pub longest_wait: Duration,
+    /// What they may have to wait for at a time: so many segments that are won by cleaning, and so
+    /// many blocks that are written.
+    pub turn: (u32, u64),
+    /// What its SSDs take for a segment at best.
+    pub times: SegmentTimes,
     /// How often another group went to the front.
     pub rotations: u64,
     /// The part of the log that lives, now.

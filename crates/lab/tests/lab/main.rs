@@ -5,5 +5,6 @@ mod examples;
 mod expectations;
 mod experiments;
 mod figures;
+mod full;
 mod sweeps;
 mod world;

@@ -246,8 +246,12 @@ pub struct Counters {
     pub victims: u64,
     /// Blocks that lived in them then.
     pub victims_live: u64,
-    /// How often users' writes had to wait for the cleaner.
+    /// How often users' writes had to wait until segments were free.
     pub stalls: u64,
+    /// How long they have waited for cleaning, be it for that or to keep pace with it.
+    pub waited: Duration,
+    /// The longest of these waits.
+    pub longest_wait: Duration,
     /// How often another group went to the front.
     pub rotations: u64,
 }

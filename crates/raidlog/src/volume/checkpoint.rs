@@ -152,8 +152,8 @@ impl Volume {
         let ready = self.shape.groups() == 1 || self.groups().any(is_ready);
         let wanted = |group: GroupId| {
             let coming = self.segments.coming(group);
-            let many =
-                coming >= (2 * self.spare(group)).max(self.shape.group_segments() / 64).max(2);
+            let many = !self.stalled
+                && coming >= (2 * self.spare(group)).max(self.shape.group_segments() / 64).max(2);
             let next = !ready && self.is_back(group) && self.is_enough(group);
             let cleans = self.cleaners[group.index()].is_busy();
             let ended = self.is_starved(group) && (self.is_enough(group) || !cleans);

@@ -179,8 +179,9 @@ impl Volume {
             || !self.groups().any(|other| self.is_back(other) && self.will_free(other))
     }
 
-    /// Whether a group is to be cleaned since it soon comes to the front.
-    fn is_in_line(&self, group: GroupId) -> bool {
+    /// Whether a group is to be cleaned since it soon comes to the front: the next one always, those
+    /// after it when else they would not be ready in time.
+    fn is_in_line(&mut self, group: GroupId) -> bool {
         if !self.is_back(group) || self.freeable(group) >= self.plenty(group) {
             return false;
         }
@@ -188,19 +189,24 @@ impl Volume {
         let groups = self.shape.groups();
         let turn = |other: GroupId| (other.index() + groups - self.front().index()) % groups;
         let place = |other| (core::cmp::Reverse(self.freeable(other)), turn(other));
-        let before =
-            self.groups().filter(|&other| self.is_back(other) && place(other) < place(group));
-        { before }.all(|other| self.is_behind(other))
+        let is_before = |&other: &GroupId| self.is_back(other) && place(other) < place(group);
+        let usable = |other| self.freeable(other).saturating_sub(self.shape.reserve());
+        let (mut is_next, mut left) = (true, u64::from(self.spare(self.front())));
+        for other in self.groups().filter(is_before) {
+            is_next = false;
+            left += u64::from(usable(other));
+        }
+        is_next || self.takes(group) > left * u64::from(self.shape.slots())
     }
 
-    /// Whether a group will not have gained what it is to by the time when half of what the front has
-    /// is used up: the rest is for a checkpoint.
-    fn is_behind(&self, group: GroupId) -> bool {
-        let span = |group| u64::from(self.plenty(group).saturating_sub(self.shape.reserve()));
+    /// How many blocks could be written to the front until a group has gained what it is to: to gain what
+    /// is free of a victim, what lives in it is read and written.
+    fn takes(&mut self, group: GroupId) -> u64 {
         let missing = u64::from(self.plenty(group).saturating_sub(self.freeable(group)));
-        let front = self.front();
-        let left = u64::from(self.spare(front));
-        2 * missing * span(front) > left * span(group)
+        let slots = u64::from(self.shape.slots());
+        let victim = self.segments.victim(group, self.config.choice, self.clock);
+        let live = victim.map_or(slots / 2, |victim| self.segments.get(victim).live.into());
+        missing * 2 * live * slots / (slots - live).max(1)
     }
 
     /// Whether users' writes wait although there is room.
@@ -254,7 +260,7 @@ impl Volume {
 
     /// Blocks that a checkpoint of so many pages takes: these, its headers, and the rest of the batches
     /// that it closes.
-    fn checkpoint_cost(&self, pages: u32) -> u64 {
+    pub(super) fn checkpoint_cost(&self, pages: u32) -> u64 {
         let (groups, copies) = (self.shape.groups() as u64, self.shape.page_copies() as u64);
         let rest = u64::from(self.shape.unit() + self.shape.summary());
         u64::from(pages) * copies + groups + (1 + groups) * rest

@@ -127,6 +127,8 @@ pub struct Volume {
     blocking: bool,
     /// Users' writes wait for a segment.
     stalled: bool,
+    /// Since when users' writes have waited for cleaning: for a segment, or to keep pace.
+    waits_since: Option<Instant>,
     /// Victims that cleaners have done with.
     turns: u64,
     failed: bool,
@@ -210,6 +212,7 @@ impl Volume {
             allowance: 0,
             blocking: false,
             stalled: false,
+            waits_since: None,
             turns: 0,
             failed: false,
             stopping: false,

@@ -163,14 +163,17 @@ impl Volume {
             if self.users_wait() {
                 // For cleaning, not for a segment.
                 self.stalled = false;
+                self.wait(true);
                 break;
             }
             let UserRequest { request, done, .. } = self.requests[usize::from(tag.0)];
             let request = request.expect("a request that waits is there");
             let Some(room) = self.room(HOT) else {
                 self.find_stalled();
+                self.wait(self.stalled);
                 break;
             };
+            self.wait(false);
             let lba = Lba(request.lba.0 + u64::from(done));
             let left = request.blocks - done;
             let blocks = match request.op {
@@ -200,6 +203,17 @@ impl Volume {
         let stalled = self.lacks_segment(HOT);
         self.counters.stalls += u64::from(stalled && !self.stalled);
         self.stalled = stalled;
+    }
+
+    /// Users' writes wait for cleaning, or don't.
+    fn wait(&mut self, waits: bool) {
+        if waits {
+            self.waits_since.get_or_insert(self.now);
+        } else if let Some(since) = self.waits_since.take() {
+            let waited = self.now - since;
+            self.counters.waited += waited;
+            self.counters.longest_wait = self.counters.longest_wait.max(waited);
+        }
     }
 
     fn write_run(

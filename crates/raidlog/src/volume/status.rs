@@ -73,6 +73,19 @@ impl Volume {
         (live, u64::from(self.shape.segment_count()) * u64::from(self.shape.slots()))
     }
 
+    /// The most that users may have to wait for at a time: so many segments that have to be won by
+    /// cleaning a group, and so many blocks that have to be written first, which are what is in memory
+    /// and a checkpoint that gives the segments back.
+    #[must_use]
+    pub fn longest_turn(&self) -> (u32, u64) {
+        let memory = u64::from(self.config.buffers_in_all(1)) * u64::from(self.shape.slots());
+        let written = memory + self.checkpoint_cost(self.shape.pages());
+        if self.shape.groups() == 1 {
+            return (1, written);
+        }
+        (self.groups().map(|group| self.turn(group)).max().unwrap_or(1), written)
+    }
+
     /// Counters since the start.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -46,6 +46,8 @@ pub struct LogReport {
     pub rotations: u64,
     /// How often users' writes had to wait for free segments.
     pub stalls: u64,
+    /// The longest that they had to wait for cleaning, be it for that or to keep pace with it.
+    pub longest_wait_us: u64,
 }
 
 /// A group of a log volume.
@@ -100,6 +102,7 @@ impl LogReport {
             checkpoints: counters.checkpoints,
             rotations: counters.rotations,
             stalls: counters.stalls,
+            longest_wait_us: counters.longest_wait.as_micros() as u64,
         }
     }
 

@@ -51,6 +51,11 @@ pub(super) fn volume(text: &mut Text, facts: &Facts, log: &LogStatus) {
             "How often users' writes had to wait for free segments.",
             c.stalls,
         ),
+        (
+            "evenkeel_log_wait_microseconds_total",
+            "How long users' writes have waited for cleaning, in all.",
+            c.waited.as_micros() as u64,
+        ),
     ];
     counters
         .into_iter()
