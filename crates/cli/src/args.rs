@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
 
@@ -336,9 +336,13 @@ pub(crate) enum ScrubAction {
   evenkeel simulate --seeds 10000              as many worlds, on all cores
   evenkeel simulate --seeds 1000000 --time 60  for a minute
   evenkeel simulate --seed 4711 --trace        what happens in one of them
+  evenkeel simulate --world stack              log volumes over arrays
 
 A seed is a run: the same seed does the same on every machine.")]
 pub(crate) struct SimulateArgs {
+    /// What is simulated
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) world: SimulatedWorld,
     /// How many seeds
     #[arg(long, default_value_t = 1000)]
     pub(crate) seeds: u64,
@@ -354,6 +358,18 @@ pub(crate) struct SimulateArgs {
     /// Begin no more seeds after so long
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time: Option<u64>,
+}
+
+/// What `simulate` plays.
+#[derive(ValueEnum, Clone, Copy, Default, Debug)]
+pub(crate) enum SimulatedWorld {
+    /// Arrays over disks
+    #[default]
+    Array,
+    /// Log volumes over groups in memory
+    Log,
+    /// Log volumes over arrays over disks
+    Stack,
 }
 
 #[derive(Args, Debug)]

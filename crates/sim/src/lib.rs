@@ -34,6 +34,6 @@ pub mod stack;
 mod user;
 mod world;
 
-pub use run::{Failure, FaultCounts, Summary, run, run_bytes, trace};
+pub use run::{Failure, FaultCounts, Play, Playable, Sink, Summary, run, run_bytes, trace};
 pub use scenario::{Faults, Load, Scenario};
 pub use source::Source;

@@ -7,7 +7,7 @@ use raidcore::meta::{
 };
 use raidcore::units::{DeviceId, Lba, Pba};
 
-use crate::disk::FOR_GOOD;
+use crate::disk::{Disk, FOR_GOOD, Kept};
 use crate::host::Pending;
 use crate::world::{World, is_exposed, start};
 
@@ -180,42 +180,51 @@ impl World {
         }
     }
 
-    /// The array that these disks make. It starts by itself unless its policy makes no promise for
-    /// an unclean array that lacks a member, or a disk that has come back has a history of its own.
+    /// The array that these disks make.
     fn assemble(
         &mut self,
-        mut there: Vec<usize>,
+        there: Vec<usize>,
         returned: &[usize],
     ) -> (Assembled, Vec<Option<DeviceId>>) {
-        let mut options = AssembleOptions { degraded: true, force: false };
-        let assembled = loop {
-            let images: Vec<_> = there.iter().map(|&disk| &self.disks[disk]).collect();
-            match assemble(&images, options) {
-                Ok(assembled) => break assembled,
-                Err(AssembleError::DirtyDegraded)
-                    if self.scenario.consistency != Consistency::Journal && !options.force =>
-                {
-                    options.force = true;
-                }
-                Err(AssembleError::SplitBrain { .. })
-                    if there.iter().any(|disk| returned.contains(disk)) =>
-                {
-                    // Who was out of service when the power failed may have a history of its own;
-                    // the others only if it was not he.
-                    let members = self.disks_in_use();
-                    let has_returned = |disk: &&usize| returned.contains(disk);
-                    let stranger = |disk: &&usize| !members.contains(disk);
-                    let mut came_back = there.iter().filter(has_returned);
-                    let left_out = came_back.clone().find(stranger).or_else(|| came_back.next());
-                    let left_out = *left_out.expect("one of them has returned");
-                    there.retain(|&disk| disk != left_out);
-                    self.disks[left_out].gone = true;
-                }
-                Err(error) => panic!("no array after a crash: {error}"),
-            }
-        };
-        let slots = assembled.slots.iter().chain(&assembled.spares);
-        let devices = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
-        (assembled, devices)
+        let members = self.disks_in_use();
+        let force = self.scenario.consistency != Consistency::Journal;
+        array_of(&mut self.disks, there, (&members, returned), force)
     }
+}
+
+/// The array that the disks make that are `there`, and which devices it has in its slots. It starts by
+/// itself unless its policy makes no promise for an unclean array that lacks a member (it is forced then,
+/// if it may be), or a disk that has returned has a history of its own: the `members` were in service
+/// when the power failed.
+pub(crate) fn array_of<D: Kept>(
+    disks: &mut [Disk<D>],
+    mut there: Vec<usize>,
+    (members, returned): (&[usize], &[usize]),
+    force: bool,
+) -> (Assembled, Vec<Option<DeviceId>>) {
+    let mut options = AssembleOptions { degraded: true, force: false };
+    let assembled = loop {
+        let images: Vec<_> = there.iter().map(|&disk| &disks[disk]).collect();
+        match assemble(&images, options) {
+            Ok(assembled) => break assembled,
+            Err(AssembleError::DirtyDegraded) if force && !options.force => options.force = true,
+            Err(AssembleError::SplitBrain { .. })
+                if there.iter().any(|disk| returned.contains(disk)) =>
+            {
+                // Who was out of service when the power failed may have a history of its own; the
+                // others only if it was not he.
+                let has_returned = |disk: &&usize| returned.contains(disk);
+                let stranger = |disk: &&usize| !members.contains(disk);
+                let mut came_back = there.iter().filter(has_returned);
+                let left_out = came_back.clone().find(stranger).or_else(|| came_back.next());
+                let left_out = *left_out.expect("one of them has returned");
+                there.retain(|&disk| disk != left_out);
+                disks[left_out].gone = true;
+            }
+            Err(error) => panic!("no array after a crash: {error}"),
+        }
+    };
+    let slots = assembled.slots.iter().chain(&assembled.spares);
+    let devices = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
+    (assembled, devices)
 }

@@ -3,11 +3,14 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
 use det::Instant;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::scenario::Scenario;
 use crate::source::Source;
@@ -65,7 +68,7 @@ pub struct FaultCounts {
     pub beyond: u64,
 }
 
-impl std::ops::AddAssign for Summary {
+impl AddAssign for Summary {
     fn add_assign(&mut self, other: Self) {
         self.requests += other.requests;
         self.errors += other.errors;
@@ -83,7 +86,7 @@ impl std::ops::AddAssign for Summary {
     }
 }
 
-impl std::ops::AddAssign for FaultCounts {
+impl AddAssign for FaultCounts {
     fn add_assign(&mut self, other: Self) {
         self.crashes += other.crashes;
         self.gone += other.gone;
@@ -96,73 +99,107 @@ impl std::ops::AddAssign for FaultCounts {
     }
 }
 
+/// What a run is about, and can be played.
+pub trait Playable: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Play {
+    /// What its seeds are called in messages.
+    const NAME: &'static str;
+
+    /// What makes the choices of a seed's scenario others than those of its run.
+    const SALT: u64;
+
+    /// What a seed is about.
+    #[must_use]
+    fn draw(seed: u64) -> Self {
+        Self::choose(&mut Source::seed(seed ^ Self::SALT))
+    }
+
+    /// What a source chooses.
+    #[must_use]
+    fn choose(source: &mut Source) -> Self;
+
+    /// What is a little simpler, the boldest steps first.
+    #[must_use]
+    fn simpler(&self) -> Vec<Self>;
+}
+
+/// How a run goes; see [`Playable`].
+pub trait Play {
+    /// What happened in it.
+    type Summary: AddAssign + Default + Copy + PartialEq + fmt::Debug + Send;
+
+    /// All of it. A check that fails panics.
+    fn play(&self, source: Source, sink: Option<Sink>) -> Self::Summary;
+}
+
 /// A run in which a check failed.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct Failure<S = Scenario> {
     /// Its seed.
     pub seed: u64,
     /// What it was about.
-    pub scenario: Scenario,
+    pub scenario: S,
     /// What was found.
     pub message: String,
 }
 
-impl fmt::Display for Failure {
+impl<S: Playable> fmt::Display for Failure<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}: {}", self.seed, self.message)
+        write!(f, "{} {}: {}", S::NAME, self.seed, self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl<S: Playable> std::error::Error for Failure<S> {}
 
 /// Who is told what happens, and when.
-pub(crate) type Sink = Rc<dyn Fn(Instant, fmt::Arguments<'_>)>;
+pub type Sink = Rc<dyn Fn(Instant, fmt::Arguments<'_>)>;
 
 /// Plays a scenario as a seed has it.
 ///
 /// # Errors
 /// If a check fails.
-pub fn run(seed: u64, scenario: &Scenario) -> Result<Summary, Box<Failure>> {
-    play(Source::seed(seed), scenario, None).map_err(|message| failure(seed, scenario, message))
+pub fn run<S: Playable>(seed: u64, scenario: &S) -> Result<S::Summary, Box<Failure<S>>> {
+    caught(|| scenario.play(Source::seed(seed), None)).map_err(failure(seed, scenario))
 }
 
 /// Plays a scenario as a seed has it, and tells all that happens, line by line.
 ///
 /// # Errors
 /// If a check fails.
-pub fn trace(
+pub fn trace<S: Playable>(
     seed: u64,
-    scenario: &Scenario,
+    scenario: &S,
     line: impl FnMut(&str) + 'static,
-) -> Result<Summary, Box<Failure>> {
-    let played = play(Source::seed(seed), scenario, Some(lines(line)));
-    played.map_err(|message| failure(seed, scenario, message))
+) -> Result<S::Summary, Box<Failure<S>>> {
+    let sink = Some(lines(line));
+    caught(|| scenario.play(Source::seed(seed), sink)).map_err(failure(seed, scenario))
 }
 
 /// Plays a scenario, both of which bytes decide.
 ///
 /// # Errors
 /// What a check has found.
-pub fn run_bytes(bytes: &[u8]) -> Result<Summary, String> {
+pub fn run_bytes<S: Playable>(bytes: &[u8]) -> Result<S::Summary, String> {
     let mut source = Source::bytes(bytes);
-    let scenario = Scenario::choose(&mut source);
-    play(source, &scenario, None)
+    let scenario = S::choose(&mut source);
+    caught(|| scenario.play(source, None))
 }
 
-fn failure(seed: u64, scenario: &Scenario, message: String) -> Box<Failure> {
-    Box::new(Failure { seed, scenario: scenario.clone(), message })
+fn failure<S: Playable>(seed: u64, scenario: &S) -> impl FnOnce(String) -> Box<Failure<S>> {
+    move |message| Box::new(Failure { seed, scenario: scenario.clone(), message })
 }
 
-fn play(source: Source, scenario: &Scenario, sink: Option<Sink>) -> Result<Summary, String> {
-    caught(|| {
-        let mut world = World::new(source, scenario.clone(), sink);
+impl Play for Scenario {
+    type Summary = Summary;
+
+    fn play(&self, source: Source, sink: Option<Sink>) -> Summary {
+        let mut world = World::new(source, self.clone(), sink);
         world.run();
         world.summary()
-    })
+    }
 }
 
 /// Tells all that happens line by line.
-pub(crate) fn lines(mut line: impl FnMut(&str) + 'static) -> Sink {
+fn lines(mut line: impl FnMut(&str) + 'static) -> Sink {
     let told = RefCell::new(move |at: Instant, what: fmt::Arguments<'_>| {
         line(&format!("{at:?} {what}"));
     });
@@ -170,7 +207,7 @@ pub(crate) fn lines(mut line: impl FnMut(&str) + 'static) -> Sink {
 }
 
 /// What a run comes to, or what a check has found.
-pub(crate) fn caught<T>(play: impl FnOnce() -> T) -> Result<T, String> {
+fn caught<T>(play: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(play)).map_err(|panic| message_of(&*panic))
 }
 

@@ -5,6 +5,8 @@ use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 use serde::{Deserialize, Serialize};
 
+use crate::run::Playable;
+use crate::shrink;
 use crate::source::Source;
 
 /// What a run is about.
@@ -145,16 +147,11 @@ const POLICIES: [Consistency; 5] = [
     Consistency::Resync,
 ];
 
-impl Scenario {
-    /// The scenario that a seed stands for.
-    #[must_use]
-    pub fn draw(seed: u64) -> Self {
-        Self::choose(&mut Source::seed(!seed))
-    }
+impl Playable for Scenario {
+    const NAME: &'static str = "seed";
+    const SALT: u64 = u64::MAX;
 
-    /// A scenario by a source's choices.
-    #[must_use]
-    pub fn choose(source: &mut Source) -> Self {
+    fn choose(source: &mut Source) -> Self {
         let level = source.one_of(&LEVELS);
         let consistency = match level {
             // There is nothing to keep consistent.
@@ -220,7 +217,13 @@ impl Scenario {
         }
         scenario
     }
+
+    fn simpler(&self) -> Vec<Self> {
+        shrink::array(self)
+    }
 }
+
+impl Scenario {}
 
 impl Scenario {
     /// Its members and staging devices.

@@ -1,7 +1,8 @@
 //! Worlds of log volumes: seeds, each played twice and compared, and worlds that bytes decide.
 
 use proptest::prelude::*;
-use sim::log::{LogScenario, LogSummary, run, run_bytes};
+use sim::log::{LogScenario, LogSummary};
+use sim::{Playable, run, run_bytes};
 
 /// Plays a seed twice: both runs are the same.
 fn play(seed: u64) -> LogSummary {
@@ -51,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
     #[test]
     fn worlds_that_bytes_decide(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
-        if let Err(message) = run_bytes(&bytes) {
+        if let Err(message) = run_bytes::<LogScenario>(&bytes) {
             return Err(TestCaseError::fail(message));
         }
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use sim::{Failure, Scenario, Summary, run, run_bytes, trace};
+use sim::{Failure, Playable, Scenario, Summary, run, run_bytes, trace};
 
 /// Plays a seed twice: both runs are the same.
 fn play(seed: u64) -> Result<Summary, Box<Failure>> {
@@ -106,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn worlds_that_bytes_decide(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
-        if let Err(message) = run_bytes(&bytes) {
+        if let Err(message) = run_bytes::<Scenario>(&bytes) {
             return Err(TestCaseError::fail(message));
         }
     }

@@ -1,7 +1,8 @@
 //! Worlds of log volumes over arrays: seeds, each played twice and compared, and kinds of trouble by
 //! name.
 
-use sim::stack::{StackScenario, StackSummary, run};
+use sim::stack::{StackScenario, StackSummary};
+use sim::{Playable, run};
 
 /// Plays a seed's scenario twice, changed a little: both runs are the same.
 fn play(seed: u64, change: impl Fn(&mut StackScenario)) -> StackSummary {
@@ -28,6 +29,8 @@ fn seeds_from_0_on() {
         total.gone,
         total.gone_with_power,
         total.gone_after_start,
+        total.hangs,
+        total.returned,
         total.unreadable,
         total.commands,
         total.proven,
@@ -65,6 +68,26 @@ fn what_a_start_has_found_outlives_a_member_that_is_lost_before_parity_was_check
         scenario.log.flush = 0;
     });
     assert!(total.gone_after_start > 10, "{total:?}");
+}
+
+#[test]
+fn members_that_hang_are_given_up_or_waited_for() {
+    let total = play_all(5000..5040, |scenario| {
+        scenario.faults = 20;
+        scenario.array.faults.hang = 1;
+        scenario.array.faults.lossy = false;
+    });
+    assert!(total.hangs > 100, "{total:?}");
+}
+
+#[test]
+fn members_that_come_back_stale_are_not_believed() {
+    let total = play_all(6000..6060, |scenario| {
+        scenario.faults = 20;
+        scenario.array.faults.stale = true;
+        scenario.log.flush = 20;
+    });
+    assert!(total.returned > 50, "{total:?}");
 }
 
 #[test]

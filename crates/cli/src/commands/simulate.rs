@@ -1,5 +1,8 @@
-//! `evenkeel simulate`: arrays in simulated worlds, as many as one likes.
+//! `evenkeel simulate`: arrays and log volumes in simulated worlds, as many as one likes.
 
+mod happened;
+
+use std::ops::AddAssign;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,19 +11,33 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
-use serde_json::json;
-use sim::{Failure, FaultCounts, Scenario, Summary, run, trace};
+use serde_json::{Value, json};
+use sim::log::LogScenario;
+use sim::stack::StackScenario;
+use sim::{Failure, Playable, Scenario, run, trace};
 
-use crate::args::SimulateArgs;
+use crate::args::{SimulateArgs, SimulatedWorld};
 use crate::output::{Output, print};
+use happened::Happened;
 
 /// Seeds that a core takes at a time.
 const BATCH: u64 = 16;
 
 pub(crate) fn simulate(args: &SimulateArgs, output: Output) -> Result<ExitCode> {
-    let given = args.scenario.as_deref().map(parse).transpose()?;
+    match args.world {
+        SimulatedWorld::Array => simulate_all::<Scenario>(args, output),
+        SimulatedWorld::Log => simulate_all::<LogScenario>(args, output),
+        SimulatedWorld::Stack => simulate_all::<StackScenario>(args, output),
+    }
+}
+
+fn simulate_all<S: Playable + Sync + Send>(args: &SimulateArgs, output: Output) -> Result<ExitCode>
+where
+    S::Summary: Happened,
+{
+    let given = args.scenario.as_deref().map(parse::<S>).transpose()?;
     if args.trace {
-        let scenario = given.unwrap_or_else(|| Scenario::draw(args.seed));
+        let scenario = given.unwrap_or_else(|| S::draw(args.seed));
         return tell(args.seed, &scenario, output);
     }
     // What a check says is in the failure; the backtrace of each would only be in the way.
@@ -35,21 +52,22 @@ pub(crate) fn simulate(args: &SimulateArgs, output: Output) -> Result<ExitCode> 
     // What is told of a failure is easier to understand the smaller it is.
     let failure = failure.map(|failure| (failure.clone().shrunk(), failure));
     let _ = std::panic::take_hook();
-    report(&total, failure.as_ref(), took, output)?;
+    report(args, &total, failure.as_ref(), took, output)?;
     Ok(if failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn parse(json: &str) -> Result<Scenario> {
-    serde_json::from_str(json).context("--scenario takes what a failed simulation has printed")
+fn parse<S: Playable>(json: &str) -> Result<S> {
+    serde_json::from_str(json)
+        .context("--scenario takes what a failed simulation of the same --world has printed")
 }
 
 /// Plays seeds on all cores until there are no more, time is up or one has failed.
-fn play(
+fn play<S: Playable + Sync + Send>(
     args: &SimulateArgs,
-    given: Option<&Scenario>,
+    given: Option<&S>,
     begun: Instant,
     bar: &ProgressBar,
-) -> (Total, Option<Failure>) {
+) -> (Total<S::Summary>, Option<Failure<S>>) {
     let limit = args.time.map(Duration::from_secs);
     let total = Mutex::new(Total::default());
     let (first, failed) = (Mutex::new(None), AtomicBool::new(false));
@@ -62,7 +80,7 @@ fn play(
                 return;
             }
             let seed = args.seed.wrapping_add(seed);
-            let scenario = given.cloned().unwrap_or_else(|| Scenario::draw(seed));
+            let scenario = given.cloned().unwrap_or_else(|| S::draw(seed));
             match run(seed, &scenario) {
                 Ok(summary) => lock(&total).add(summary),
                 Err(failure) => {
@@ -78,13 +96,13 @@ fn play(
 
 /// All runs together.
 #[derive(Clone, Copy, Default)]
-struct Total {
+struct Total<T> {
     seeds: u64,
-    summary: Summary,
+    summary: T,
 }
 
-impl Total {
-    fn add(&mut self, summary: Summary) {
+impl<T: AddAssign> Total<T> {
+    fn add(&mut self, summary: T) {
         self.seeds += 1;
         self.summary += summary;
     }
@@ -94,70 +112,48 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn report(
-    total: &Total,
-    failure: Option<&(Failure, Failure)>,
+fn report<S: Playable>(
+    args: &SimulateArgs,
+    total: &Total<S::Summary>,
+    failure: Option<&(Failure<S>, Failure<S>)>,
     took: Duration,
     output: Output,
-) -> Result<()> {
-    let Total { seeds, summary: s } = *total;
-    let FaultCounts { crashes, gone, write, unreadable, stalls, hangs, silent, beyond } = s.faults;
-    let rate = seeds as f64 / took.as_secs_f64();
+) -> Result<()>
+where
+    S::Summary: Happened,
+{
+    let Total { seeds, summary } = total;
+    let rate = *seeds as f64 / took.as_secs_f64();
     let failed =
-        |f: &Failure| json!({ "seed": f.seed, "found": f.message, "scenario": f.scenario });
-    let value = json!({
+        |f: &Failure<S>| json!({ "seed": f.seed, "found": f.message, "scenario": f.scenario });
+    let mut value = json!({
         "seeds": seeds,
         "seeds_per_second": rate,
         "seconds": took.as_secs_f64(),
-        "simulated_seconds": s.simulated.as_secs(),
-        "requests": s.requests,
-        "refused_requests": s.errors,
-        "garbage_collections": s.collections,
-        "detours": s.detours,
-        "staged_writes": s.staged,
-        "reclaimed_blocks": s.reclaimed,
-        "events": s.events,
-        "commands": s.commands,
-        "faults": {
-            "power_failures": crashes,
-            "disks_gone": gone,
-            "failed_writes": write,
-            "unreadable_blocks": unreadable,
-            "stalls": stalls,
-            "hangs": hangs,
-            "silent_corruptions": silent,
-            "beyond_redundancy": beyond,
-        },
         "failure": failure.map(|(_, first)| failed(first)),
         "shrunk": failure.map(|(shrunk, _)| failed(shrunk)),
     });
+    if let (Value::Object(all), Value::Object(more)) = (&mut value, summary.json()) {
+        all.extend(more);
+    }
     let scenario =
         failure.map(|(shrunk, _)| serde_json::to_string(&shrunk.scenario)).transpose()?;
+    let world = match args.world {
+        SimulatedWorld::Array => "",
+        SimulatedWorld::Log => " --world log",
+        SimulatedWorld::Stack => " --world stack",
+    };
     output.result(&value, || {
         let mut text = format!(
-            "{seeds} seeds in {:.1} s ({rate:.0} a second): {} requests, {} events, {} simulated \
-             hours\n  the power failed {crashes} times, {gone} disks went, {write} writes failed, \
-             {unreadable} blocks could not be read,\n  {stalls} disks stalled, {hangs} times one or all hung, {silent} stripes \
-             changed without a word, {beyond} times more failed than can be borne,\n  {} commands \
-             were given, {} requests ended with an error as they had to,\n  SSDs collected garbage \
-             {} times, {} reads went around members that were said to be busy, {} writes were \
-             staged\n  and {} blocks brought home",
+            "{seeds} seeds in {:.1} s ({rate:.0} a second): {}",
             took.as_secs_f64(),
-            s.requests,
-            s.events,
-            s.simulated.as_secs() / 3600,
-            s.commands,
-            s.errors,
-            s.collections,
-            s.detours,
-            s.staged,
-            s.reclaimed,
+            summary.text()
         );
         match (failure, scenario) {
             (Some((shrunk, first)), Some(scenario)) => {
                 text += &format!(
                     "\n\nFAILED {first}\n\nThe same in small: {shrunk}\n  see it happen: evenkeel \
-                     simulate --trace --seed {} --scenario '{scenario}'",
+                     simulate{world} --trace --seed {} --scenario '{scenario}'",
                     shrunk.seed
                 );
             }
@@ -169,7 +165,7 @@ fn report(
 }
 
 /// One seed, line by line.
-fn tell(seed: u64, scenario: &Scenario, output: Output) -> Result<ExitCode> {
+fn tell<S: Playable>(seed: u64, scenario: &S, output: Output) -> Result<ExitCode> {
     match trace(seed, scenario, print) {
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(failure) => {

@@ -4,4 +4,5 @@ mod boot;
 mod lab;
 mod life;
 mod refusals;
+mod simulate;
 mod world;

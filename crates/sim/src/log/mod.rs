@@ -12,12 +12,11 @@ pub(crate) mod scenario;
 pub(crate) mod users;
 mod world;
 
-use std::fmt;
 use std::ops::AddAssign;
 
 pub use scenario::LogScenario;
 
-use crate::run::{Sink, caught, lines};
+use crate::run::{Play, Sink};
 use crate::source::Source;
 use lives::Lives;
 use world::World;
@@ -65,65 +64,13 @@ impl AddAssign for LogSummary {
     }
 }
 
-/// A run in which a check failed.
-#[derive(Clone, Debug)]
-pub struct LogFailure {
-    /// Its seed.
-    pub seed: u64,
-    /// What it was about.
-    pub scenario: LogScenario,
-    /// What was found.
-    pub message: String,
-}
+impl Play for LogScenario {
+    type Summary = LogSummary;
 
-impl fmt::Display for LogFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "log seed {}: {}", self.seed, self.message)
-    }
-}
-
-impl std::error::Error for LogFailure {}
-
-/// Plays a scenario as a seed has it.
-///
-/// # Errors
-/// If a check fails.
-pub fn run(seed: u64, scenario: &LogScenario) -> Result<LogSummary, Box<LogFailure>> {
-    play(Source::seed(seed), scenario, None).map_err(|message| failure(seed, scenario, message))
-}
-
-/// Plays a scenario as a seed has it, and tells all that happens, line by line.
-///
-/// # Errors
-/// If a check fails.
-pub fn trace(
-    seed: u64,
-    scenario: &LogScenario,
-    line: impl FnMut(&str) + 'static,
-) -> Result<LogSummary, Box<LogFailure>> {
-    let played = play(Source::seed(seed), scenario, Some(lines(line)));
-    played.map_err(|message| failure(seed, scenario, message))
-}
-
-/// Plays a scenario, both of which bytes decide.
-///
-/// # Errors
-/// What a check has found.
-pub fn run_bytes(bytes: &[u8]) -> Result<LogSummary, String> {
-    let mut source = Source::bytes(bytes);
-    let scenario = LogScenario::choose(&mut source);
-    play(source, &scenario, None)
-}
-
-fn failure(seed: u64, scenario: &LogScenario, message: String) -> Box<LogFailure> {
-    Box::new(LogFailure { seed, scenario: scenario.clone(), message })
-}
-
-fn play(source: Source, scenario: &LogScenario, sink: Option<Sink>) -> Result<LogSummary, String> {
-    caught(|| {
-        let mut world = World::new(source, scenario.clone(), sink);
+    fn play(&self, source: Source, sink: Option<Sink>) -> LogSummary {
+        let mut world = World::new(source, self.clone(), sink);
         world.run();
         world.count();
         world.summary()
-    })
+    }
 }

@@ -3,21 +3,28 @@
 use std::time::Duration;
 
 use raidlog::{Choice, Cleaning, Config, Wish};
+use serde::{Deserialize, Serialize};
 
+use crate::run::Playable;
+use crate::shrink;
 use crate::source::Source;
 
 /// What a run is about. Kinds of requests have weights.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LogScenario {
     /// What the volume is made of.
+    #[serde(with = "WishParts")]
     pub wish: Wish,
     /// The most requests in flight.
     pub tags: u16,
     /// Segments of memory for what users write.
     pub buffers: u16,
     /// Which segment a cleaner takes.
+    #[serde(with = "ChoiceName")]
     pub choice: Choice,
     /// When a volume with one group cleans.
+    #[serde(with = "CleaningName")]
     pub cleaning: Cleaning,
     /// After how many blocks a checkpoint is written.
     pub checkpoint: u64,
@@ -49,17 +56,11 @@ pub struct LogScenario {
     pub pace: u64,
 }
 
-impl LogScenario {
-    /// What a seed is about.
-    #[must_use]
-    pub fn draw(seed: u64) -> Self {
-        // Another sequence than the run's own.
-        Self::choose(&mut Source::seed(seed ^ 0x6c6f_675f_766f_6c00))
-    }
+impl Playable for LogScenario {
+    const NAME: &'static str = "log seed";
+    const SALT: u64 = 0x6c6f_675f_766f_6c00;
 
-    /// What a source chooses.
-    #[must_use]
-    pub fn choose(source: &mut Source) -> Self {
+    fn choose(source: &mut Source) -> Self {
         let groups = source.one_of(&[1, 1, 2, 3, 4]);
         let stripe = source.one_of(&[1, 3, 4, 8, 12]);
         let segment = source.one_of(&[8, 16, 24, 48]);
@@ -88,6 +89,12 @@ impl LogScenario {
         }
     }
 
+    fn simpler(&self) -> Vec<Self> {
+        shrink::log(self)
+    }
+}
+
+impl LogScenario {
     /// How the volume behaves.
     pub(crate) fn config(&self) -> Config {
         Config {
@@ -110,4 +117,28 @@ pub(crate) fn wish(groups: usize, stripe: u32, segment: u32, spare: u32, more: u
     // Pages are few: four units are enough for them and the headers.
     let group_blocks = 4 * unit + 16 + (least + more + 1) * blocks;
     Wish { groups, group_blocks, stripe, segment, spare }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Wish", deny_unknown_fields)]
+struct WishParts {
+    groups: usize,
+    group_blocks: u64,
+    stripe: u32,
+    segment: u32,
+    spare: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Choice", rename_all = "kebab-case")]
+enum ChoiceName {
+    Greedy,
+    CostBenefit,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Cleaning", rename_all = "lowercase")]
+enum CleaningName {
+    Blocking,
+    Paced,
 }

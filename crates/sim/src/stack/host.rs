@@ -25,6 +25,14 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    pub(super) fn at(&self) -> (GroupId, DeviceId) {
+        (self.group, self.io.device)
+    }
+
+    pub(super) fn id(&self) -> engine::IoId {
+        self.io.id
+    }
+
     pub(super) fn is_at(&self, group: GroupId, device: DeviceId, at: u64) -> bool {
         let Self { group: own, io, .. } = self;
         let extent = io.at.0..io.at.0 + u64::from(io.blocks);
@@ -126,6 +134,7 @@ impl World {
             self.trace(format_args!("  {action:?}"));
             self.act(action);
         }
+        self.give_up();
         // It looks at every block.
         if self.summary.events.is_multiple_of(64) {
             self.check();
@@ -146,6 +155,9 @@ impl World {
             Action::Array { group, action: engine::Action::Io(io) } => self.begin(group, io),
             Action::Array { group, action: engine::Action::Compute(job) } => {
                 self.computes.push((group, job));
+            }
+            Action::Array { group, action: engine::Action::Release(device) } => {
+                self.released.push((group, device));
             }
             Action::Array { .. } => {}
             Action::Summary { batch, buffer, first, .. } => self.summary_of(batch, buffer, first),
@@ -244,7 +256,13 @@ impl World {
     pub(super) fn complete_one(&mut self) {
         self.now = self.now + Duration::from_micros(self.source.below(50));
         let (ios, computes) = (self.ios.len(), self.computes.len());
-        let pick = self.source.below((ios + computes + self.looks.len()) as u64) as usize;
+        let all = ios + computes + self.looks.len();
+        let pick = self.source.below(all as u64) as usize;
+        let hangs = |at: &usize| self.ios.get(*at).is_some_and(|io| self.does_hang(io));
+        let Some(pick) = (pick..all).chain(0..pick).find(|at| !hangs(at)) else {
+            // Nothing else is under way: the wait is over.
+            return self.hangs_end();
+        };
         if pick < ios {
             self.end_io(pick);
         } else if pick < ios + computes {
@@ -320,6 +338,7 @@ impl World {
 
     /// What was under way when the host died has happened, or in part, or not.
     pub(super) fn lose_pending(&mut self) {
+        self.end_given_up();
         for pending in std::mem::take(&mut self.ios) {
             let disk = &self.groups[pending.group.index()].disks[pending.io.device.0 as usize];
             if !disk.gone {
@@ -331,7 +350,7 @@ impl World {
     }
 
     /// What a write that fails, or that the power failed, leaves behind: some of its blocks.
-    fn write_some(&mut self, pending: &Pending) {
+    pub(super) fn write_some(&mut self, pending: &Pending) {
         let chosen = self.source.below(1 << 32);
         self.write(pending, false, |at| chosen >> (at % 32) & 1 != 0);
     }

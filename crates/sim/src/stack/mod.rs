@@ -6,18 +6,18 @@
 //! volume is built upon has to outlive that, whatever the arrays' policy promises. Invariants are those
 //! of the [crate](crate): a seed is a run, and a check that fails panics.
 
+mod hang;
 mod host;
 mod phases;
 mod scenario;
 mod world;
 
-use std::fmt;
 use std::ops::AddAssign;
 
 pub use scenario::StackScenario;
 
 use crate::log::lives::Lives;
-use crate::run::{Sink, caught, lines};
+use crate::run::{Play, Sink};
 use crate::source::Source;
 use world::World;
 
@@ -36,6 +36,10 @@ pub struct StackSummary {
     pub gone_with_power: u64,
     /// And those that were lost as soon as all was read after a start.
     pub gone_after_start: u64,
+    /// How often a member, or all of a group, did not answer for so long that they were said to hang.
+    pub hangs: u64,
+    /// Members that had gone and came back, stale, while the power was off.
+    pub returned: u64,
     /// Blocks that could not be read until they were written again.
     pub unreadable: u64,
     /// What operators asked for.
@@ -60,6 +64,8 @@ impl AddAssign for StackSummary {
         self.gone += other.gone;
         self.gone_with_power += other.gone_with_power;
         self.gone_after_start += other.gone_after_start;
+        self.hangs += other.hangs;
+        self.returned += other.returned;
         self.unreadable += other.unreadable;
         self.commands += other.commands;
         self.proven += other.proven;
@@ -70,59 +76,13 @@ impl AddAssign for StackSummary {
     }
 }
 
-/// A run in which a check failed.
-#[derive(Clone, Debug)]
-pub struct StackFailure {
-    /// Its seed.
-    pub seed: u64,
-    /// What it was about.
-    pub scenario: StackScenario,
-    /// What was found.
-    pub message: String,
-}
+impl Play for StackScenario {
+    type Summary = StackSummary;
 
-impl fmt::Display for StackFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "stack seed {}: {}", self.seed, self.message)
-    }
-}
-
-impl std::error::Error for StackFailure {}
-
-/// Plays a scenario as a seed has it.
-///
-/// # Errors
-/// If a check fails.
-pub fn run(seed: u64, scenario: &StackScenario) -> Result<StackSummary, Box<StackFailure>> {
-    play(Source::seed(seed), scenario, None).map_err(|message| failure(seed, scenario, message))
-}
-
-/// Plays a scenario as a seed has it, and tells all that happens, line by line.
-///
-/// # Errors
-/// If a check fails.
-pub fn trace(
-    seed: u64,
-    scenario: &StackScenario,
-    line: impl FnMut(&str) + 'static,
-) -> Result<StackSummary, Box<StackFailure>> {
-    let played = play(Source::seed(seed), scenario, Some(lines(line)));
-    played.map_err(|message| failure(seed, scenario, message))
-}
-
-fn failure(seed: u64, scenario: &StackScenario, message: String) -> Box<StackFailure> {
-    Box::new(StackFailure { seed, scenario: scenario.clone(), message })
-}
-
-fn play(
-    source: Source,
-    scenario: &StackScenario,
-    sink: Option<Sink>,
-) -> Result<StackSummary, String> {
-    caught(|| {
-        let mut world = World::new(source, scenario.clone(), sink);
+    fn play(&self, source: Source, sink: Option<Sink>) -> StackSummary {
+        let mut world = World::new(source, self.clone(), sink);
         world.run();
         world.count();
         world.summary()
-    })
+    }
 }

@@ -70,13 +70,14 @@ impl Lives for World {
     }
 
     fn fault(&mut self) {
+        self.hang_on();
         if self.calm || !self.source.chance(self.scenario.faults, 1000) {
             return;
         }
         let group = GroupId(self.source.below(self.groups.len() as u64) as u8);
         let redundancy = self.array.array(group).geometry().redundancy();
         let member = MemberId(self.source.below(self.scenario.array.members as u64) as u8);
-        match self.source.below(12) {
+        match self.source.below(13) {
             0 => self.fail_a_write(group),
             1 | 2 => {
                 // Nobody may notice for a while.
@@ -97,6 +98,7 @@ impl Lives for World {
                 self.command(group, Command::SetPace(Pace { min, max }));
             }
             9 | 10 => self.spoil(group),
+            12 if self.scenario.array.faults.hang > 0 => self.hang(group),
             11 => {
                 let command = self.source.one_of(&[Command::Pause, Command::Resume]);
                 self.command(group, command);
@@ -130,6 +132,8 @@ impl Lives for World {
                 let lossy = self.scenario.array.faults.lossy && !self.calm;
                 if lossy && self.source.chance(1, 2) && self.lose_one(group).is_some() {
                     self.summary.gone_with_power += 1;
+                } else if self.scenario.array.faults.stale {
+                    self.give_back(group);
                 }
             }
             self.open();
@@ -155,6 +159,7 @@ impl Lives for World {
     }
 
     fn heal(&mut self) {
+        self.hangs_end();
         for group in self.all_groups() {
             self.heal_one(group);
             if self.array.array(group).geometry().redundancy() > 0 {

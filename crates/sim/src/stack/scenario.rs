@@ -2,14 +2,18 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
+use serde::{Deserialize, Serialize};
 
 use crate::log::LogScenario;
 use crate::log::scenario::wish;
+use crate::run::Playable;
 use crate::scenario::Scenario;
+use crate::shrink;
 use crate::source::Source;
 
 /// What a run is about.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StackScenario {
     /// The volume and its users.
     pub log: LogScenario,
@@ -19,17 +23,11 @@ pub struct StackScenario {
     pub faults: u64,
 }
 
-impl StackScenario {
-    /// What a seed is about.
-    #[must_use]
-    pub fn draw(seed: u64) -> Self {
-        // Another sequence than the run's own.
-        Self::choose(&mut Source::seed(seed ^ 0x7374_6163_6b00_0000))
-    }
+impl Playable for StackScenario {
+    const NAME: &'static str = "stack seed";
+    const SALT: u64 = 0x7374_6163_6b00_0000;
 
-    /// What a source chooses.
-    #[must_use]
-    pub fn choose(source: &mut Source) -> Self {
+    fn choose(source: &mut Source) -> Self {
         let (mut log, mut array) = (LogScenario::choose(source), Scenario::choose(source));
         let levels = [Level::Raid0, Level::Raid4, Level::Raid5, Level::Raid5, Level::Raid6];
         array.level = source.one_of(&levels);
@@ -54,6 +52,10 @@ impl StackScenario {
         (log.bad_reads, log.bad_writes) = (0, 0);
         log.requests = source.one_of(&[50, 200, 600]);
         Self { log, array, faults: source.one_of(&[0, 2, 10, 30]) }
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        shrink::stack(self)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use det::Instant;
 use raidcore::engine::{Command, Engine, IoError, JobId};
-use raidcore::meta::{Areas, AssembleOptions, VolumePart, VolumeUuid, assemble};
+use raidcore::meta::{Areas, VolumePart, VolumeUuid};
 use raidcore::parity::Kernels;
 use raidcore::units::DeviceId;
 use raidlog::array::{Look, SLOT_BLOCKS};
@@ -18,6 +18,7 @@ use crate::digest::Digest;
 use crate::disk::{Block, Disk, FOR_GOOD, Kept};
 use crate::faults::{missing, superblocks};
 use crate::log::users::Users;
+use crate::power::array_of;
 use crate::run::Sink;
 use crate::source::Source;
 use crate::world::{config, is_exposed};
@@ -33,6 +34,8 @@ pub(super) struct Group {
     areas: Areas,
     /// A block of a member could not be read, and who works on its stripe may still think so.
     spoilt: bool,
+    /// Disks that had gone and have come back while the power was off.
+    returned: Vec<usize>,
 }
 
 /// Something that was read, to be looked at.
@@ -54,6 +57,10 @@ pub(super) struct World {
     pub(super) memory: Memory,
     pub(super) users: Users,
     pub(super) ios: Vec<Pending>,
+    /// What was given up, and may be done all the same.
+    pub(super) given_up: Vec<Pending>,
+    /// Who is out of service since the step before.
+    pub(super) released: Vec<(GroupId, DeviceId)>,
     pub(super) computes: Vec<(GroupId, JobId)>,
     pub(super) looks: Vec<Looking>,
     /// Nothing fails any more.
@@ -78,15 +85,15 @@ impl World {
             segment: shape.segment_blocks(),
             blocks: shape.capacity(),
         };
-        let groups: Vec<_> = (0..shape.groups())
+        let mut groups: Vec<_> = (0..shape.groups())
             .map(|group| {
                 let (disks, record) = create(&scenario.array, Some(part(group)), &mut source);
-                Group { disks, areas: record.areas, spoilt: false }
+                Group { disks, areas: record.areas, spoilt: false, returned: Vec::new() }
             })
             .collect();
         let kernels: Vec<_> = Kernels::available().collect();
         let kernels = source.one_of(&kernels);
-        let engines = engines(&scenario, &groups, &mut source, Instant::ORIGIN);
+        let engines = engines(&scenario, &mut groups, &mut source, Instant::ORIGIN, None);
         let mut world = Self {
             array: LogArray::create(scenario.log.config(), VOLUME, shape, engines),
             users: Users::new(scenario.log.tags, shape.capacity()),
@@ -98,6 +105,8 @@ impl World {
             now: Instant::ORIGIN,
             memory: Memory::default(),
             ios: Vec::new(),
+            given_up: Vec::new(),
+            released: Vec::new(),
             computes: Vec::new(),
             looks: Vec::new(),
             calm: false,
@@ -132,17 +141,23 @@ impl World {
 
     /// The volume that the disks hold.
     pub(super) fn open(&mut self) {
-        let engines = engines(&self.scenario, &self.groups, &mut self.source, self.now);
+        let engines = self.engines();
         self.array = LogArray::open(self.scenario.log.config(), VOLUME, engines);
         self.wake();
     }
 
     /// Makes the volume anew.
     pub(super) fn make(&mut self) {
-        let engines = engines(&self.scenario, &self.groups, &mut self.source, self.now);
+        let engines = self.engines();
         let config = self.scenario.log.config();
         self.array = LogArray::create(config, VOLUME, self.shape, engines);
         self.wake();
+    }
+
+    /// The arrays that the disks make now.
+    fn engines(&mut self) -> Vec<Engine> {
+        let Self { scenario, groups, source, now, array, .. } = self;
+        engines(scenario, groups, source, *now, Some(array))
     }
 
     pub(super) fn all_groups(&self) -> impl Iterator<Item = GroupId> + use<> {
@@ -197,7 +212,7 @@ impl World {
     pub(super) fn look_all_well(&mut self) {
         let healed = self.calm || is_exposed(&self.scenario.array);
         for Group { disks, spoilt, .. } in &mut self.groups {
-            disks.iter_mut().for_each(|disk| disk.sick = None);
+            disks.iter_mut().for_each(|disk| (disk.sick, disk.hangs) = (None, false));
             if healed {
                 disks.iter_mut().for_each(|disk| disk.bad.clear());
             }
@@ -222,14 +237,29 @@ impl World {
         self.summary.gone += 1;
     }
 
+    /// Disks that had gone may come back, with what they held.
+    pub(super) fn give_back(&mut self, group: GroupId) {
+        let Group { disks, returned, .. } = &mut self.groups[group.index()];
+        for (disk, it) in disks.iter_mut().enumerate().filter(|(_, it)| it.gone) {
+            if self.source.chance(1, 2) {
+                it.gone = false;
+                returned.push(disk);
+                self.summary.returned += 1;
+            }
+        }
+    }
+
     /// A member that the group can do without.
-    fn victim(&mut self, group: GroupId) -> Option<DeviceId> {
+    pub(super) fn victim(&mut self, group: GroupId) -> Option<DeviceId> {
         self.look_readable(group);
         if !self.can_lose_one(group) {
             return None;
         }
         let disks = &self.groups[group.index()].disks;
-        let there = |device: &DeviceId| !disks[device.0 as usize].gone;
+        let there = |device: &DeviceId| {
+            let disk = &disks[device.0 as usize];
+            !disk.gone && !disk.hangs
+        };
         let members = self.array.array(group).members().filter_map(|m| m.device);
         let members: Vec<_> = members.filter(there).collect();
         Some(self.source.one_of(&members))
@@ -287,24 +317,26 @@ impl World {
     }
 }
 
-/// The arrays that the disks make.
+/// The arrays that the disks make; `before` are those that they made.
 fn engines(
     scenario: &StackScenario,
-    groups: &[Group],
+    groups: &mut [Group],
     source: &mut Source,
     now: Instant,
+    before: Option<&LogArray>,
 ) -> Vec<Engine> {
-    let mut engine = |group: &Group| {
-        let there: Vec<usize> = superblocks(&group.disks).map(|(disk, _)| disk).collect();
-        let images: Vec<_> = there.iter().map(|&disk| &group.disks[disk]).collect();
+    let mut engine = |(number, group): (usize, &mut Group)| {
+        let Group { disks, returned, .. } = group;
+        let there: Vec<usize> = superblocks(disks).map(|(disk, _)| disk).collect();
+        let members = before.map(|before| before.array(GroupId(number as u8)).members());
+        let members = members.into_iter().flatten().filter_map(|m| m.device);
+        let members: Vec<usize> = members.map(|device| device.0 as usize).collect();
         // Where its policy makes no promise for an unclean array that lacks a member, the volume does.
-        let assembled = assemble(&images, AssembleOptions { degraded: true, force: false });
-        let assembled = assembled.unwrap_or_else(|error| panic!("no array: {error}"));
-        let slots = assembled.slots.iter().chain(&assembled.spares);
-        let devices: Vec<_> = slots.map(|image| image.map(|i| DeviceId(there[i] as u32))).collect();
+        let (assembled, devices) = array_of(disks, there, (&members, returned), false);
+        returned.clear();
         let config =
             LogArray::engine_config(&scenario.log.config(), config(&scenario.array, source));
         Engine::new(config, assembled, &devices, now, 1_800_000_000)
     };
-    groups.iter().map(&mut engine).collect()
+    groups.iter_mut().enumerate().map(&mut engine).collect()
 }

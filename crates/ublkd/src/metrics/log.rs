@@ -51,15 +51,12 @@ pub(super) fn volume(text: &mut Text, facts: &Facts, log: &LogStatus) {
             "How often users' writes had to wait for free segments.",
             c.stalls,
         ),
-        (
-            "evenkeel_log_wait_microseconds_total",
-            "How long users' writes have waited for cleaning, in all.",
-            c.waited.as_micros() as u64,
-        ),
     ];
     counters
         .into_iter()
         .for_each(|(metric, help, value)| text.counter(metric, help).sample(&[name], value));
+    let waited = "How long users' writes have waited for cleaning, in all.";
+    text.counter("evenkeel_log_wait_seconds_total", waited).sample(&[name], c.waited.as_secs_f64());
     for (group, &(free, freeing, live)) in status.groups.iter().enumerate() {
         let number = group.to_string();
         let labels = [name, ("group", &*number)];
