@@ -1,7 +1,7 @@
 //! Worlds with a distributed spare in which members fail all the time.
 
 use raidcore::geometry::Level;
-use sim::{Scenario, run};
+use sim::{Playable, Scenario, run};
 
 fn scenario(seed: u64) -> Option<Scenario> {
     let mut scenario = Scenario::draw(seed);

@@ -98,5 +98,6 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "engine/distributed.rs",
         "None if self.distributed.in_flight > 0 => None,",
         "None if !MUTANT && self.distributed.in_flight > 0 => None,",
-    ),
+    )
+    .rare("An I/O to the spare has to outlast the copy-back, and the next member to fail at once."),
 ];
