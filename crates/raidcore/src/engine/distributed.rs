@@ -37,14 +37,14 @@ pub(super) struct Distributed {
     pub(super) in_flight: u32,
 }
 
-/// Places of a chunk's rows.
+/// Where a chunk's rows go.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
+pub(super) struct Targets {
     places: [(MemberId, Pba); PLACES_MAX],
     count: usize,
 }
 
-impl Places {
+impl Targets {
     const NONE: Self = Self { places: [(MemberId(0), Pba(0)); PLACES_MAX], count: 0 };
 
     fn push(&mut self, member: MemberId, at: Pba) {
@@ -109,8 +109,8 @@ impl Engine {
     }
 
     /// The copies on the spare of a row of a stripe's chunk, on the members that are current there.
-    fn copies_on_spare(&self, stripe: Stripe, row: u32) -> Places {
-        let mut places = Places::NONE;
+    fn copies_on_spare(&self, stripe: Stripe, row: u32) -> Targets {
+        let mut places = Targets::NONE;
         let Some(failed) = self.spared() else { return places };
         for copy in 0..spare_copies(&self.geo) {
             let (member, at) = self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
@@ -122,10 +122,10 @@ impl Engine {
     }
 
     /// Where a job writes rows of a role.
-    pub(super) fn targets(&self, id: JobId, io: &SubIo) -> Places {
+    pub(super) fn targets(&self, id: JobId, io: &SubIo) -> Targets {
         let job = &self.jobs[id];
         let (member, home) = self.place(job.stripe, io.role, io.row);
-        let mut places = Places::NONE;
+        let mut places = Targets::NONE;
         if self.spared() != Some(member) {
             places.push(member, home);
             return places;
