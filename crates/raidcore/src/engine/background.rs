@@ -146,6 +146,11 @@ impl Background {
         self.stopping
     }
 
+    /// Whether no pass is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pass.is_none()
+    }
+
     /// Whether a member is being rebuilt, and that is not to wait.
     pub(super) fn rebuilds(&self) -> bool {
         let rebuilds = |pass: &Pass| {

@@ -250,12 +250,12 @@ impl Engine {
 
     /// Stores more of the pages that are to be spread, a few at a time.
     pub(super) fn store_spread_pages(&mut self, out: &mut Vec<Action>) {
-        let bitmap = self.bitmap.map.pages();
-        let total = bitmap + self.zero.map.pages();
         while let Some(next) = self.spread.next {
             if self.spread.in_flight >= SPREAD_MAX {
                 return;
             }
+            let bitmap = self.bitmap.map.pages();
+            let total = bitmap + self.zero.map.pages();
             self.spread.next = (next + 1 < total).then_some(next + 1);
             let (kind, index) = match next.checked_sub(bitmap) {
                 None => (MapKind::Bitmap, next),

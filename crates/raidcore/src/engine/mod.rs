@@ -340,17 +340,28 @@ impl Engine {
             }
             // A stop waits for what is being settled, so that comes first.
             self.settle(out);
-            worked |= self.proceed(out);
+            let moved = self.proceed(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
             self.background(out);
             self.reclaim(out);
             self.note_thickness(out);
-            if self.ready.is_empty() && !worked {
+            worked &= !self.serves_users_only();
+            if self.ready.is_empty() && !worked && !moved {
                 self.forget_landed();
                 return;
             }
         }
+    }
+
+    /// Whether nothing is under way but requests. Then what jobs have done matters only to what comes
+    /// after them in the same round.
+    fn serves_users_only(&self) -> bool {
+        self.phase == Phase::Serving
+            && self.stop_command.is_none()
+            && self.background.is_idle()
+            && self.staging.is_unused()
+            && self.recorder.is_settled()
     }
 
     /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns

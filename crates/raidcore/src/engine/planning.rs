@@ -7,6 +7,7 @@ use core::mem;
 use super::goal::{plan_replay, plan_sync};
 use super::job::{PIECES_MAX, Stage, Work};
 use super::{Action, Engine, JobId, Member, PassKind, RequestError};
+use crate::geometry::Level;
 use crate::plan::{self, Base, Health, Lost};
 use crate::units::{Mem, Stripe};
 
@@ -155,6 +156,9 @@ impl Engine {
     /// The copy of a mirror to read: one that is not said to be busy, the one with the least to do,
     /// or the first where copies may differ.
     pub(super) fn preferred_copy(&self, stripe: Stripe) -> usize {
+        if self.geo.level() != Level::Raid1 {
+            return 0;
+        }
         if self.regions.is_unsynced(self.areas.region(stripe)) {
             return 0;
         }

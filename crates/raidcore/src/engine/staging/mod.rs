@@ -419,6 +419,11 @@ impl Staging {
         self.rings.len() > self.members
     }
 
+    /// Whether nothing is staged, nor anything to be done about that.
+    pub(super) fn is_unused(&self) -> bool {
+        self.entries.is_empty() && !self.draining
+    }
+
     /// Whether entries may be on fewer devices than they are meant to be. Not asked where there are only
     /// members: who of them is lost is rebuilt, and then the log was emptied.
     pub(super) fn is_thin(&self) -> bool {

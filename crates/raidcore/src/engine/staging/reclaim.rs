@@ -34,8 +34,11 @@ enum Haste {
 impl Engine {
     /// Takes note that all that is staged is on as many devices as it is meant to be.
     pub(in super::super) fn note_thickness(&mut self, out: &mut Vec<Action>) {
+        if self.recorder.record.staging_thin.is_empty() {
+            return;
+        }
         let thin = self.phase != Phase::Serving || self.staging.is_thin();
-        if !self.recorder.record.staging_thin.is_empty() && !thin {
+        if !thin {
             self.recorder.record.staging_thin = Set::EMPTY;
             self.record_change(out);
         }
@@ -48,7 +51,7 @@ impl Engine {
             Phase::Stopping => self.background.stopping() == Stopping::Draining,
             Phase::Replaying | Phase::Starting | Phase::Broken | Phase::Stopped => false,
         };
-        if !serves || self.staging.entries.is_empty() && !self.staging.draining {
+        if !serves || self.staging.is_unused() {
             return;
         }
         let haste = self.haste();
