@@ -13,7 +13,9 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 
+use det::Instant;
 use raidcore::engine::IoError;
 use raidcore::units::Lba;
 
@@ -47,8 +49,9 @@ impl Cleaner {
 #[derive(Debug)]
 struct Victim {
     segment: Segment,
-    /// Blocks that lived in it when it was chosen.
+    /// Blocks that lived in it when it was chosen, and when that was.
     found: u32,
+    since: Instant,
     /// Where its next summary is.
     at: u32,
     /// A summary is being read.
@@ -191,22 +194,24 @@ impl Volume {
         let place = |other| (core::cmp::Reverse(self.freeable(other)), turn(other));
         let is_before = |&other: &GroupId| self.is_back(other) && place(other) < place(group);
         let usable = |other| self.freeable(other).saturating_sub(self.shape.reserve());
-        let (mut is_next, mut left) = (true, u64::from(self.spare(self.front())));
+        let (mut is_next, mut left) = (true, self.spare(self.front()));
         for other in self.groups().filter(is_before) {
             is_next = false;
-            left += u64::from(usable(other));
+            left += usable(other);
         }
-        is_next || self.takes(group) > left * u64::from(self.shape.slots())
+        is_next || self.takes(group) > self.paces.fill * left
     }
 
-    /// How many blocks could be written to the front until a group has gained what it is to: to gain what
-    /// is free of a victim, what lives in it is read and written.
-    fn takes(&mut self, group: GroupId) -> u64 {
-        let missing = u64::from(self.plenty(group).saturating_sub(self.freeable(group)));
-        let slots = u64::from(self.shape.slots());
+    /// How long it takes until a group has gained what it is to, and as long again for half of that: for
+    /// a checkpoint.
+    fn takes(&mut self, group: GroupId) -> Duration {
+        let missing = self.plenty(group).saturating_sub(self.freeable(group));
+        let slots = self.shape.slots();
         let victim = self.segments.victim(group, self.config.choice, self.clock);
-        let live = victim.map_or(slots / 2, |victim| self.segments.get(victim).live.into());
-        missing * 2 * live * slots / (slots - live).max(1)
+        let live = victim.map_or(slots / 2, |victim| self.segments.get(victim).live);
+        let gain = slots - live.min(slots - 1);
+        let victims = 3 * u64::from(missing) * u64::from(slots) / (2 * u64::from(gain));
+        self.paces.clean * u32::try_from(victims).unwrap_or(u32::MAX)
     }
 
     /// Whether users' writes wait although there is room.
@@ -291,6 +296,7 @@ impl Volume {
         self.cleaners[group.index()].victim = Some(Victim {
             segment,
             found,
+            since: self.now,
             at: 0,
             loading: false,
             live: VecDeque::new(),
@@ -332,6 +338,7 @@ impl Volume {
         let empty = self.segments.get(victim.segment).live == 0;
         if empty {
             self.counters.cleaned += 1;
+            self.paces.cleaned(self.now - victim.since);
         } else if !self.is_winding_up() {
             self.segments.get_mut(victim.segment).stuck = true;
             out.push(Action::Note(Note::Stuck(victim.segment)));

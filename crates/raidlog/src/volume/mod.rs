@@ -21,6 +21,7 @@ mod api;
 mod checkpoint;
 mod clean;
 mod flush;
+mod paces;
 mod request;
 mod status;
 mod stream;
@@ -43,6 +44,7 @@ use crate::units::{GroupId, Segment};
 use checkpoint::Checkpointer;
 use clean::{Cleaner, Fill};
 use flush::Flusher;
+use paces::Paces;
 use request::UserRequest;
 use stream::{HOT, Stream};
 
@@ -129,6 +131,7 @@ pub struct Volume {
     stalled: bool,
     /// Since when users' writes have waited for cleaning: for a segment, or to keep pace.
     waits_since: Option<Instant>,
+    paces: Paces,
     /// Victims that cleaners have done with.
     turns: u64,
     failed: bool,
@@ -213,6 +216,7 @@ impl Volume {
             blocking: false,
             stalled: false,
             waits_since: None,
+            paces: Paces::default(),
             turns: 0,
             failed: false,
             stopping: false,

@@ -151,6 +151,9 @@ impl Volume {
         stream.position = Position { segment, at: 0, next };
         stream.buffer = None;
         self.segments.get_mut(segment).state = SegmentState::Open;
+        if index == HOT {
+            self.paces.goes_on(self.now, self.counters.waited);
+        }
         true
     }
 
