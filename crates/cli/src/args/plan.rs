@@ -19,7 +19,8 @@ pub(crate) enum PlanAction {
 It is a model: all blocks are as likely to be overwritten, and reads, buffers in SSDs and their own
 garbage collection are left out. With --verify the array that it recommends is played in virtual
 time, where all but reads is there, and so is one with a group less; the exit code tells whether the
-recommended one keeps up without anybody having to wait for cleaning.")]
+recommended one keeps up without anybody having to wait for cleaning. If it does not, up to four
+groups more are tried, until that is enough.")]
 pub(crate) struct SwanArgs {
     /// What users write at most, in bytes a second
     #[arg(long, value_name = "SIZE")]

@@ -1,4 +1,5 @@
-//! `evenkeel plan swan --verify`: the array that is recommended, and one with a group less, played.
+//! `evenkeel plan swan --verify`: the array that is recommended, and one with a group less, played; and
+//! larger ones, until one is confirmed.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,6 +15,7 @@ use lab::units::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use toml::Table as Toml;
+use ublkd::create::VOLUME_MEMBERS_MAX;
 
 use super::plan::drive;
 use super::run::watched;
@@ -32,6 +34,12 @@ const COLLECTS: f64 = 1.05;
 /// The part of what is to be in use that has to be for the array to be like the planned one.
 const CLOSE: f64 = 0.97;
 
+/// So many groups more than are recommended are tried at most.
+const MORE_GROUPS: u32 = 4;
+
+/// The largest segment, of a whole group.
+const SEGMENT_MAX: u64 = 64 << 20;
+
 /// An array that was played, and how.
 struct One {
     swan: Swan,
@@ -39,14 +47,19 @@ struct One {
     verdict: Verdict,
 }
 
-/// What was played: the recommended array first.
+/// What was played: the recommended array first, then one with a group less if that leaves a back, then
+/// those with more.
 pub(super) struct Played {
     throughput: Size,
     ssd: String,
+    /// What an SSD erases at once, all dies together, and the segment that is closest to it.
+    erased: (Size, Size),
+    segment: Size,
     arrays: Vec<One>,
 }
 
-/// Plays the array that is asked for, and one with a group less if that leaves a back.
+/// Plays the array that is asked for, and one with a group less. If it is not confirmed, larger ones are
+/// played, until one is, or one group more would be of no use or is too many.
 pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Played> {
     if let Some(seconds) = args.seconds.filter(|s| !(*s > 0.0 && *s <= 1e9)) {
         bail!("--seconds is {seconds}, but must be positive and at most 1e9");
@@ -70,8 +83,28 @@ pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Playe
     };
     let arrays: Result<Vec<One>, PlayError> =
         watched(&progress, output, || swans.par_iter().map(one).collect())?;
-    let arrays = arrays.map_err(|error| anyhow!("{error}"))?;
-    Ok(Played { throughput: args.throughput, ssd: told, arrays })
+    let mut arrays = arrays.map_err(|error| anyhow!("{error}"))?;
+    let mut last = arrays.first().map(|one| (one.swan, one.verdict));
+    // More groups leave more time to clean. They do not make the front faster.
+    while let Some((swan, Verdict::Stalls)) = last
+        && swan.groups < asked.groups + MORE_GROUPS
+    {
+        let more = Swan { groups: swan.groups + 1, ..swan };
+        if more.layout().is_none() || more.ssds() > VOLUME_MEMBERS_MAX as u64 {
+            break;
+        }
+        progress.shards.fetch_add(1, Ordering::Relaxed);
+        let played = watched(&progress, output, || one(&more))?;
+        let played = played.map_err(|error| anyhow!("{error}"))?;
+        last = Some((played.swan, played.verdict));
+        arrays.push(played);
+    }
+    let sizes = drive(args).profile(Path::new(""))?.sizes();
+    let block = u64::from(sizes.data_pages) * u64::from(sizes.page_bytes);
+    let erased = u64::from(sizes.dies * sizes.planes_per_die) * block;
+    let most = SEGMENT_MAX / u64::from(asked.members - asked.parity);
+    let erased = (Size(erased), Size(erased.min(most)));
+    Ok(Played { throughput: args.throughput, ssd: told, erased, segment: args.segment, arrays })
 }
 
 /// The SSD with fewer blocks; and, where the fewest would still be far more than is asked for, with
@@ -120,6 +153,13 @@ impl Played {
         self.arrays.first().is_some_and(|one| one.verdict == Verdict::Keeps)
     }
 
+    /// The array that was found to keep up, where the recommended one does not.
+    fn enough(&self) -> Option<&One> {
+        let mut more = self.arrays.iter().filter(|one| one.verdict == Verdict::Keeps);
+        let first = self.arrays.first()?;
+        more.find(|one| one.swan.groups > first.swan.groups)
+    }
+
     pub(super) fn json(&self) -> Value {
         let of = |one: &One| {
             json!({
@@ -132,6 +172,8 @@ impl Played {
         json!({
             "ssd": self.ssd,
             "confirmed": self.is_confirmed(),
+            "enough": self.enough().map(|one| one.swan.groups),
+            "erased_at_once": self.erased.0.0,
             "arrays": self.arrays.iter().map(of).collect::<Value>(),
         })
     }
@@ -173,6 +215,23 @@ impl Played {
         )
     }
 
+    /// What came of more groups, in words.
+    fn larger(&self) -> String {
+        let Some(most) = self.arrays.iter().max_by_key(|one| one.swan.groups) else {
+            return String::new();
+        };
+        let groups = most.swan.groups;
+        match most.verdict {
+            Verdict::Keeps => format!("\nwith {groups} groups it is confirmed"),
+            Verdict::Slow => format!(
+                "\nwith {groups} groups nobody waits for cleaning, but the front is too slow: ask for \
+                 more --throughput, which gives groups more members"
+            ),
+            Verdict::Stalls => format!("\nnor is it with more, up to {groups} groups"),
+            Verdict::Short => format!("\nof {groups} groups nothing can be said"),
+        }
+    }
+
     /// What it comes to, in words.
     fn sentence(&self) -> String {
         let Some(One { swan, figures, verdict }) = self.arrays.first() else {
@@ -195,10 +254,13 @@ impl Played {
         if figures.device_waf > COLLECTS && *verdict != Verdict::Keeps {
             text += &format!(
                 "\nthe SSDs collect garbage themselves, which is not in the model: they program {:.2} \
-                 pages for each\nthat is written; larger segments (--segment) leave less of that to \
-                 them",
+                 pages for each\nthat is written",
                 figures.device_waf
             );
+            let (erased, suits) = self.erased;
+            if self.segment.0 < suits.0 {
+                text += &format!("; they erase {erased} at once, try --segment {suits}");
+            }
         }
         let used = figures.log.as_ref().map_or(0.0, |log| log.used);
         if used < CLOSE * swan.used {
@@ -208,7 +270,11 @@ impl Played {
                 100.0 * used
             );
         }
-        let less = match self.arrays.get(1).map(|one| one.verdict) {
+        if *verdict == Verdict::Stalls {
+            text += &self.larger();
+        }
+        let smaller = self.arrays.iter().find(|one| one.swan.groups < swan.groups);
+        let less = match smaller.map(|one| one.verdict) {
             None => "with a group less nothing would be left at the back",
             Some(Verdict::Keeps) => "a group less would do as well, here",
             Some(Verdict::Stalls | Verdict::Slow) => "a group less is too few",
