@@ -32,11 +32,6 @@ impl Mutant {
         Self { package: "raidlog", kind: Some("log"), ..self }
     }
 
-    /// The same of an array, which worlds of log volumes over arrays are to find.
-    pub(crate) const fn below_logs(self) -> Self {
-        Self { kind: Some("stack"), ..self }
-    }
-
     /// The same of log arrays.
     pub(crate) const fn of_stacks(self) -> Self {
         Self { package: "raidlog", kind: Some("stack"), ..self }

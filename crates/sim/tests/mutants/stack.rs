@@ -63,11 +63,4 @@ pub(crate) const STACK: &[Mutant] = &[
             }",
     )
     .of_stacks(),
-    mutant(
-        "stack: members of a group that hang are given up although it can't do without them",
-        "engine/fault.rs",
-        "if !self.can_spare_all(hung) {",
-        "if !MUTANT && !self.can_spare_all(hung) {",
-    )
-    .below_logs(),
 ];
