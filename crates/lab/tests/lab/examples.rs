@@ -25,7 +25,7 @@ fn each_can_be_run() {
                 for labelled in &experiment.points {
                     let mut point = labelled.point.clone();
                     // Only that it works: drives as small as can be, and few requests.
-                    point.ssd.blocks = Some(if point.log.is_some() { 192 } else { 128 });
+                    point.ssd.blocks = Some(if point.log.is_some() { 256 } else { 128 });
                     point.ssd.overwrites = 0.1;
                     let small = toml::from_str("geometry = { channels = 1, chips = 2 }");
                     merge(&mut point.ssd.set, &small.expect("a table"));
