@@ -56,14 +56,13 @@ impl NewArray {
     pub fn record(self) -> Result<ArrayRecord, LayoutError> {
         let Self { level, chunk, consistency, created, .. } = self;
         let members = self.devices.len();
-        let plan = if self.distributed_spare { Areas::plan_distributed } else { Areas::plan };
-        let (mut areas, stripes) = plan(
-            level,
-            members,
-            chunk,
+        let shape = Geometry::new(level, members, chunk, 1)?;
+        let (mut areas, stripes) = Areas::plan(
+            &shape,
             consistency,
             self.journal_blocks,
             self.staging_blocks,
+            self.distributed_spare,
             self.member_blocks,
         )?;
         let mut incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };

@@ -11,7 +11,7 @@
 use super::journal::{PAYLOAD_MAX, header_blocks};
 use super::page::{BITS_PER_PAGE, MapKind};
 use super::record::Consistency;
-use crate::geometry::{Geometry, GeometryError, Level};
+use crate::geometry::{Geometry, GeometryError};
 use crate::units::{MemberId, Pba, Stripe};
 
 /// How many copies of the superblock a member holds.
@@ -98,31 +98,39 @@ pub struct Areas {
 }
 
 impl Areas {
-    /// Lays out an array on members of which the smallest has `member_blocks` blocks, with a
-    /// journal (where there is one) of `journal_blocks` or as many as the largest entries want, and
-    /// a staging log of `staging_blocks` or none, and tells how many stripes fit.
+    /// Lays out an array of a shape (whose stripes don't matter) on members of which the smallest has
+    /// `member_blocks` blocks, with a journal (where there is one) of `journal_blocks` or as many as
+    /// the largest entries want, a staging log of `staging_blocks` or none, and a distributed spare
+    /// behind the data if there is to be one, and tells how many stripes fit.
     ///
     /// # Errors
-    /// If the shape is impossible ([`Geometry::new`]) or can't have a staging log ([`can_stage`]),
-    /// if the log is too small or too large, or if not a single stripe fits.
+    /// If the shape can't have a staging log ([`can_stage`]) or a distributed spare
+    /// ([`can_distribute`]), if the log is too small or too large, or if not a single stripe fits.
     pub fn plan(
-        level: Level,
-        members: usize,
-        chunk: u32,
+        shape: &Geometry,
         consistency: Consistency,
         journal_blocks: u64,
         staging_blocks: u64,
+        distributed_spare: bool,
         member_blocks: u64,
     ) -> Result<(Self, u64), LayoutError> {
-        let geometry = Geometry::new(level, members, chunk, 1)?;
-        check_staging(&geometry, staging_blocks)?;
-        let chunk_blocks = u64::from(chunk);
-        let journal = match journal_least(level, members, chunk, consistency) {
+        check_staging(shape, staging_blocks)?;
+        if distributed_spare && !can_distribute(shape) {
+            return Err(LayoutError::NoDistributedSpare);
+        }
+        let chunk = u64::from(shape.chunk());
+        let journal = match journal_least(shape, consistency) {
             0 => 0,
             least => least.max(journal_blocks).min(JOURNAL_MAX),
         };
-        let areas = |stripes| Self::of(chunk, journal, staging_blocks, stripes);
-        let mut stripes = (member_blocks / chunk_blocks).min(STRIPES_MAX);
+        let areas = |stripes| {
+            let spare = if distributed_spare { spare_blocks(shape, stripes) } else { 0 };
+            Self::of(shape.chunk(), journal, staging_blocks, stripes, spare)
+        };
+        // The parts of what is behind the metadata that are for data, of all.
+        let others = shape.members() as u128 - 1;
+        let copies = if distributed_spare { spare_copies(shape) as u128 } else { 0 };
+        let mut stripes = (member_blocks / chunk).min(STRIPES_MAX);
         loop {
             if stripes == 0 {
                 return Err(LayoutError::TooSmall {
@@ -131,59 +139,12 @@ impl Areas {
                 });
             }
             let candidate = areas(stripes);
-            let fit = member_blocks.saturating_sub(candidate.data_start) / chunk_blocks;
+            let room = member_blocks.saturating_sub(candidate.data_start) / chunk;
+            let fit = (u128::from(room) * others / (others + copies)) as u64;
             if fit >= stripes {
                 return Ok((candidate, stripes));
             }
             stripes = fit;
-        }
-    }
-
-    /// The same as [`Areas::plan`], with a distributed spare behind the data.
-    ///
-    /// # Errors
-    /// As there, and if an array of that shape can't have one ([`can_distribute`]).
-    pub fn plan_distributed(
-        level: Level,
-        members: usize,
-        chunk: u32,
-        consistency: Consistency,
-        journal_blocks: u64,
-        staging_blocks: u64,
-        member_blocks: u64,
-    ) -> Result<(Self, u64), LayoutError> {
-        let mut room = member_blocks;
-        loop {
-            let (areas, stripes) = Self::plan(
-                level,
-                members,
-                chunk,
-                consistency,
-                journal_blocks,
-                staging_blocks,
-                room,
-            )
-            .map_err(|error| match error {
-                LayoutError::TooSmall { need, .. } => {
-                    let least = need + u64::from(chunk);
-                    LayoutError::TooSmall { have: member_blocks, need: least }
-                }
-                LayoutError::Geometry(_)
-                | LayoutError::NoDistributedSpare
-                | LayoutError::Area(_) => error,
-            })?;
-            let geometry = Geometry::new(level, members, chunk, stripes)?;
-            if !can_distribute(&geometry) {
-                return Err(LayoutError::NoDistributedSpare);
-            }
-            let spare = spare_blocks(&geometry);
-            let whole = Self { spare_blocks: spare, ..areas };
-            let whole = Self { member_blocks: whole.member_blocks + spare, ..whole };
-            if whole.member_blocks <= member_blocks {
-                return Ok((whole, stripes));
-            }
-            // What is too much is shared by both in proportion: a little of it goes at a time.
-            room -= ((whole.member_blocks - member_blocks) / 4).max(1);
         }
     }
 
@@ -199,8 +160,14 @@ impl Areas {
         }
     }
 
-    /// The layout for a given number of stripes.
-    fn of(chunk: u32, journal_blocks: u64, staging_blocks: u64, stripes: u64) -> Self {
+    /// The layout for a given number of stripes, and blocks of a distributed spare.
+    fn of(
+        chunk: u32,
+        journal_blocks: u64,
+        staging_blocks: u64,
+        stripes: u64,
+        spare_blocks: u64,
+    ) -> Self {
         let mut region_stripes = 1;
         while stripes.div_ceil(region_stripes) > REGIONS_MAX {
             region_stripes *= 2;
@@ -223,8 +190,8 @@ impl Areas {
             staging_blocks,
             device_ring: 0,
             data_start,
-            spare_blocks: 0,
-            member_blocks: data_start + stripes * u64::from(chunk),
+            spare_blocks,
+            member_blocks: data_start + stripes * u64::from(chunk) + spare_blocks,
         }
     }
 
@@ -251,8 +218,7 @@ impl Areas {
         ensure(self.zero_map_pages == pages(stripes), "zero map")?;
         let zero_map_end = end(self.zero_map_start, 2 * u64::from(self.zero_map_pages));
         ensure(fits(zero_map_end, self.journal_start), "journal")?;
-        let (level, members) = (geometry.level(), geometry.members());
-        let least = journal_least(level, members, geometry.chunk(), consistency);
+        let least = journal_least(geometry, consistency);
         let journal = least..=JOURNAL_MAX;
         ensure(journal.contains(&self.journal_blocks), "journal")?;
         let journal_end = end(self.journal_start, self.journal_blocks);
@@ -268,7 +234,7 @@ impl Areas {
         let used = MAPS_START + maps + self.journal_blocks + self.staging_blocks;
         ensure(self.data_start - used <= SLACK_MAX, "data area")?;
         let distributes = self.spare_blocks == 0
-            || can_distribute(geometry) && self.spare_blocks == spare_blocks(geometry);
+            || can_distribute(geometry) && self.spare_blocks == spare_blocks(geometry, stripes);
         ensure(distributes, "distributed spare")?;
         let data_end = end(self.data_start, stripes * u64::from(geometry.chunk()));
         let whole = data_end.and_then(|data_end| end(data_end, self.spare_blocks));
@@ -422,10 +388,10 @@ pub fn spare_copies(geometry: &Geometry) -> usize {
     geometry.redundancy() + 1
 }
 
-/// The blocks of a distributed spare on each member.
-pub(super) fn spare_blocks(geometry: &Geometry) -> u64 {
-    let chunks = geometry.stripes() * spare_copies(geometry) as u64;
-    chunks.div_ceil(geometry.members() as u64 - 1) * u64::from(geometry.chunk())
+/// The blocks of a distributed spare on each member, for so many stripes of a shape.
+pub(super) fn spare_blocks(shape: &Geometry, stripes: u64) -> u64 {
+    let chunks = stripes * spare_copies(shape) as u64;
+    chunks.div_ceil(shape.members() as u64 - 1) * u64::from(shape.chunk())
 }
 
 /// Whether a staging log can have so many blocks.
@@ -448,14 +414,10 @@ fn pages(bits: u64) -> u32 {
 
 /// The least blocks that the journal needs. An entry can be a whole stripe, at worst with a run for
 /// every block.
-fn journal_least(level: Level, members: usize, chunk: u32, consistency: Consistency) -> u64 {
-    let parity = match level {
-        Level::Raid0 | Level::Raid1 => false,
-        Level::Raid4 | Level::Raid5 | Level::Raid6 => true,
-    };
+fn journal_least(shape: &Geometry, consistency: Consistency) -> u64 {
     match consistency {
-        Consistency::Journal if parity => {
-            let payload = (members as u32 * chunk).min(PAYLOAD_MAX);
+        Consistency::Journal if shape.parities() > 0 => {
+            let payload = (shape.members() as u32 * shape.chunk()).min(PAYLOAD_MAX);
             JOURNAL_ENTRIES_MIN * u64::from(header_blocks(payload, payload) + payload)
         }
         Consistency::Journal | Consistency::Bitmap | Consistency::Resync => 0,

@@ -307,7 +307,7 @@ fn decode_areas(block: &[u8], features: &Features, geometry: &Geometry) -> Areas
         staging_blocks,
         device_ring: if has_devices { DEVICE_RING.u64(block) } else { 0 },
         data_start: DATA_START.u64(block),
-        spare_blocks: if has_spare { spare_blocks(geometry) } else { 0 },
+        spare_blocks: if has_spare { spare_blocks(geometry, geometry.stripes()) } else { 0 },
         member_blocks: MEMBER_BLOCKS.u64(block),
     }
 }

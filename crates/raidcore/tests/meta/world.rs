@@ -58,9 +58,9 @@ pub(crate) fn staged_record(
     consistency: Consistency,
     staging: u64,
 ) -> ArrayRecord {
-    let (areas, stripes) =
-        Areas::plan(level, members, CHUNK, consistency, JOURNAL_BLOCKS, staging, 3200)
-            .expect("there is room");
+    let shape = Geometry::new(level, members, CHUNK, 1).expect("there is such a shape");
+    let (areas, stripes) = Areas::plan(&shape, consistency, JOURNAL_BLOCKS, staging, false, 3200)
+        .expect("there is room");
     let incompatible = if staging > 0 { Features::STAGING } else { 0 };
     let slot = |slot| SlotRecord { device: of_slot(slot), state: SlotState::Up, since: 50 };
     ArrayRecord {
