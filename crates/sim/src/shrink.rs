@@ -64,6 +64,7 @@ pub(crate) fn array(of: &Scenario) -> Vec<Scenario> {
     s.with(|s| s.used_disks = false);
     s.with(|s| s.flash = false);
     s.with(|s| s.busy = 0);
+    s.with(|s| s.distributed_spare = false);
     s.with(|s| s.staging_devices = 0);
     s.with(|s| s.staging_devices = s.staging_devices.min(1));
     s.with(|s| s.tags = s.tags.div_ceil(2));
