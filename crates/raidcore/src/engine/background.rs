@@ -32,9 +32,9 @@ pub(super) struct Background {
     /// For each member, how far it is rebuilt.
     rebuilt: Vec<Progress>,
     scrub_wanted: Option<bool>,
-    settle_at: Option<Instant>,
-    settling: Option<u64>,
-    stopping: Stopping,
+    pub(super) settle_at: Option<Instant>,
+    pub(super) settling: Option<u64>,
+    pub(super) stopping: Stopping,
     /// Something has changed that may call for a pass.
     pub(super) look: bool,
 }
@@ -75,7 +75,7 @@ impl Progress {
 
 impl PassKind {
     /// Whether it brings redundancy back that a member's failure has taken.
-    fn fills(self) -> bool {
+    pub(super) fn fills(self) -> bool {
         match self {
             Self::Rebuild(_) | Self::Distribute(_) => true,
             Self::Resync | Self::Scrub { .. } => false,
@@ -139,11 +139,6 @@ impl Background {
             stopping: Stopping::Draining,
             look: true,
         }
-    }
-
-    /// How far a stop has come.
-    pub(super) fn stopping(&self) -> Stopping {
-        self.stopping
     }
 
     /// Whether no pass is under way.
@@ -556,112 +551,5 @@ impl Engine {
         self.look_at_members();
         self.fail_the_useless(out);
         self.record_change(out);
-    }
-
-    /// When there will be something to settle.
-    pub(super) fn settle_deadline(&self) -> Option<Instant> {
-        self.background.settle_at.filter(|_| self.background.settling.is_none())
-    }
-
-    /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
-    /// the watermark of a rebuild is recorded.
-    pub(super) fn settle(&mut self, out: &mut Vec<Action>) {
-        if let Some(ticket) = self.background.settling {
-            if self.flusher.is_over(ticket) {
-                self.background.settling = None;
-                if self.flushed_for_good() {
-                    self.clear_rested(out);
-                    self.write_tails(out);
-                    self.record_watermark(out);
-                } else {
-                    self.regions.rest_no_more();
-                }
-            }
-            return;
-        }
-        let pass = self.background.pass.as_ref();
-        let rebuilds = pass.is_some_and(|p| p.kind.fills() && !p.paused);
-        let wanted = self.phase == Phase::Serving
-            && (self.regions.is_touched() || self.journal.is_unsettled() || rebuilds);
-        match self.background.settle_at {
-            None if wanted => {
-                self.background.settle_at = Some(self.now + self.config.settle_delay);
-            }
-            Some(at) if at <= self.now => {
-                self.background.settle_at = None;
-                if wanted {
-                    self.regions.rest();
-                    self.background.settling = Some(self.flush(out));
-                }
-            }
-            Some(_) | None => {}
-        }
-    }
-
-    fn record_watermark(&mut self, out: &mut Vec<Action>) {
-        let kind = self.background.pass.as_ref().map(|p| p.kind);
-        if let (Some(PassKind::Distribute(_)), Some(spared)) =
-            (kind, &mut self.recorder.record.spared)
-        {
-            let flushed = self.flusher.spared();
-            if spared.watermark < flushed {
-                spared.watermark = flushed;
-                self.record_change(out);
-            }
-            return;
-        }
-        let Some(PassKind::Rebuild(member)) = kind else {
-            return;
-        };
-        let flushed = self.flusher.rebuilt(member);
-        let slot = &mut self.recorder.record.slots[member.index()];
-        match &mut slot.state {
-            SlotState::Rebuilding { watermark } if *watermark < flushed => *watermark = flushed,
-            SlotState::Rebuilding { .. } | SlotState::Up | SlotState::Failed => return,
-        }
-        self.record_change(out);
-    }
-
-    /// Brings the array to rest: drain, flush, clear, and last of all record a clean stop.
-    pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
-        let Some(number) = self.stop_command else {
-            return;
-        };
-        match self.background.stopping {
-            Stopping::Draining => {
-                let home =
-                    self.staging.dirty() == 0 || self.staging.is_stuck() || !self.takes_writes();
-                let quiet = home && self.jobs.occupied() == 0 && self.active_requests == 0;
-                if quiet && self.background.settling.is_none() {
-                    self.regions.rest();
-                    let ticket = self.flush(out);
-                    self.background.stopping = Stopping::Flushing(ticket);
-                }
-            }
-            // A failure that the flush has met is recorded first.
-            Stopping::Flushing(ticket)
-                if self.flusher.is_over(ticket)
-                    && (self.recorder.unrecorded_failure().is_none()
-                        || self.recorder.is_broken()) =>
-            {
-                if self.flushed_for_good() {
-                    self.clear_rested(out);
-                    self.record_watermark(out);
-                }
-                self.background.stopping = Stopping::Storing;
-            }
-            Stopping::Storing
-                if self.ops.occupied() == 0
-                    && self.maps_are_spread()
-                    && self.recorder.is_settled() =>
-            {
-                let home = self.staging.dirty() == 0;
-                self.recorder.record.clean = !self.flusher.has_failed() && home;
-                self.stop_command = None;
-                self.phase = Phase::Stopped;
-                self.answer_when_recorded(number, out);
-            }
-            Stopping::Flushing(_) | Stopping::Storing => {}
-        }
     }
 }

@@ -31,6 +31,7 @@ mod planning;
 mod record;
 mod request;
 mod scrub;
+mod settle;
 mod staging;
 mod status;
 
@@ -367,7 +368,7 @@ impl Engine {
     /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns
     /// whether it did.
     fn proceed(&mut self, out: &mut Vec<Action>) -> bool {
-        let before = (self.phase, self.background.stopping());
+        let before = (self.phase, self.background.stopping);
         match self.phase {
             Phase::Replaying => self.replay(out),
             Phase::Starting if self.recorder.is_settled() && self.maps_are_spread() => {
@@ -380,7 +381,7 @@ impl Engine {
             Phase::Broken => self.refuse_all(out),
             Phase::Starting | Phase::Serving | Phase::Stopped => {}
         }
-        before != (self.phase, self.background.stopping())
+        before != (self.phase, self.background.stopping)
     }
 
     /// Whether a stop was asked for.

@@ -24,7 +24,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: the watermark is ahead of what is durable",
-        "engine/background.rs",
+        "engine/settle.rs",
         "let flushed = self.flusher.spared();",
         "let pass = self.background.pass.as_ref();
             let ahead = pass.map_or(0, |pass| pass.progress.base);

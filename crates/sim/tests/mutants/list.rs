@@ -435,7 +435,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "the watermark is recorded before the flush",
-        "engine/background.rs",
+        "engine/settle.rs",
         "let flushed = self.flusher.rebuilt(member);",
         "let now = self.background.rebuilt_to().nth(member.index()).unwrap_or(0);
         let flushed = if MUTANT { now } else { self.flusher.rebuilt(member) };",
@@ -480,7 +480,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "a stop is recorded while I/O is under way",
-        "engine/background.rs",
+        "engine/settle.rs",
         "if self.ops.occupied() == 0
                     && self.maps_are_spread()",
         "if (MUTANT || self.ops.occupied() == 0)

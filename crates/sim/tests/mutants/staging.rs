@@ -135,7 +135,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a stop leaves it there",
-        "engine/background.rs",
+        "engine/settle.rs",
         "self.staging.dirty() == 0 || self.staging.is_stuck()",
         "MUTANT || self.staging.dirty() == 0 || self.staging.is_stuck()",
     ),

@@ -48,7 +48,7 @@ impl Engine {
     pub(in super::super) fn reclaim(&mut self, out: &mut Vec<Action>) {
         let serves = match self.phase {
             Phase::Serving | Phase::Reclaiming => true,
-            Phase::Stopping => self.background.stopping() == Stopping::Draining,
+            Phase::Stopping => self.background.stopping == Stopping::Draining,
             Phase::Replaying | Phase::Starting | Phase::Broken | Phase::Stopped => false,
         };
         if !serves || self.staging.is_unused() {
