@@ -148,12 +148,12 @@ impl World {
         }
     }
 
-    /// A disk that may fail now: a spare, a member that is being filled, or any member if
-    /// redundancy makes up for it.
+    /// A disk that may fail now: a spare, a member that is being filled (unless those hang that it is
+    /// filled from), or any member if redundancy makes up for it.
     pub(crate) fn victim(&mut self) -> Option<usize> {
         let members: Vec<_> = self.engine.members().collect();
         let mut victims: Vec<_> = self.engine.spares().collect();
-        if !self.unsynced {
+        if !self.unsynced && !self.something_hangs() {
             let filled = members.iter().filter(|m| m.state != SlotState::Up);
             victims.extend(filled.filter_map(|m| m.device));
         }
