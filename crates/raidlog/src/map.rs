@@ -17,7 +17,7 @@ pub(crate) const WIDTH: usize = 5;
 /// Five bytes of ones.
 const NONE: u64 = (1 << 40) - 1;
 
-/// See the [module](self).
+/// The map from users' blocks to blocks of the log (L2P), five bytes for each.
 #[derive(Clone, Debug)]
 pub struct Map {
     /// Entries, and three bytes more, so that eight can be read from anywhere.

@@ -121,7 +121,7 @@ enum Stage {
     Done,
 }
 
-/// See the [module](self).
+/// Finds a volume again: tells what it wants to read, and is given that, until it has it all.
 #[derive(Debug)]
 pub struct Recovery {
     config: Config,

@@ -25,7 +25,7 @@ pub enum Source {
     Detected,
 }
 
-/// See the [module](self).
+/// Who is busy, as far as members say or their latencies tell.
 pub struct Signals {
     detector: Detector,
     telling: Set,

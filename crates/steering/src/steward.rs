@@ -36,7 +36,7 @@ impl Members {
     }
 }
 
-/// See the [module](self).
+/// Keeps a scheme going: whose turn it is to collect garbage, and who is busy.
 pub struct Steward {
     scheme: Scheme,
     watch: Option<Watch>,

@@ -2,7 +2,7 @@
 //! of other arrays, encrypted or swap space, partition tables, disk images.
 //!
 //! Invariants:
-//! - Every format is a row of [`FORMATS`]: its mark (magic bytes) and the places where the mark can
+//! - Every format is a row of `FORMATS`: its mark (magic bytes) and the places where the mark can
 //!   be. Where the bytes alone could be chance, the row has a check that looks at more.
 //! - Only the first and the last mebibyte are looked at; every known format has a mark there.
 //! - A device that can't be read is an error, never "nothing found".
@@ -49,7 +49,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The first known content of a device, in the order of [`FORMATS`]; `None` if there is none.
+    /// The first known content of a device, in the order in which they are known; `None` if there is none.
     ///
     /// # Errors
     /// If the device can't be read.

@@ -126,7 +126,7 @@ pub(crate) struct MergeArgs {
 pub(crate) struct SsdArgs {
     /// The SSD: a name that `lab profiles` lists, or the path of a profile
     pub(crate) profile: String,
-    /// What is asked of it, as in an experiment's [workload]; half reads and half writes of 4 KiB at
+    /// What is asked of it, as in an experiment's `[workload]`; half reads and half writes of 4 KiB at
     /// random places, 16 at a time, if not given
     #[arg(long, value_name = "TOML")]
     pub(crate) workload: Option<String>,

@@ -133,7 +133,7 @@ pub(super) struct Scan {
     pub(super) rest: Option<SubIo>,
 }
 
-/// See the [module](self).
+/// One stripe's walk through the stages: from its lock and a plan to reads, arithmetic and writes.
 pub struct Job {
     pub(super) work: Work,
     pub(super) stage: Stage,

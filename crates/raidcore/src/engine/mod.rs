@@ -1,9 +1,9 @@
 //! The engine: a sans-IO machine that turns requests into I/O and arithmetic.
 //!
-//! Everything it does, for users or in the background, is a [job](job) on one stripe that walks
+//! Everything it does, for users or in the background, is a [job](Job) on one stripe that walks
 //! the same stages: lock, plan, buffers, read, compute, intend, write, harden, settle, finish. A
 //! scrub that finds something goes on from compute through locate and mend to write. A write that
-//! is [staged](staging) goes from plan to the staging log, and from there to settle.
+//! is *staged* goes from plan to the staging log, and from there to settle.
 //!
 //! Invariants:
 //! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for.

@@ -10,7 +10,7 @@ use super::codec::checksum;
 use super::journal::{Log, header_blocks_at};
 use crate::units::{BLOCK_BYTES, Pba};
 
-/// See the [module](self).
+/// A member's part of the staging log: all of it but what users wrote, of which it has checksums.
 #[derive(Clone, Debug)]
 pub struct StagedRing {
     start: Pba,

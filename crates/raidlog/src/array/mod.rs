@@ -8,7 +8,7 @@
 //! - A batch is whole stripes, and no stripe has blocks of two batches. A stripe that was being
 //!   written holds nothing that was durable before.
 //! - A torn stripe reads as what its members hold, and what a missing member held is made from a
-//!   parity that does not match. A [recovery](crate::recovery) takes no batch whose checksums do not
+//!   parity that does not match. A [recovery](crate::Recovery) takes no batch whose checksums do not
 //!   match, unless it is known to have been flushed.
 //! - A stripe can be torn so that all its data is there and only its parity is old. Data is then
 //!   believed that a member lost afterwards would take away. So what a recovery reads of a stripe

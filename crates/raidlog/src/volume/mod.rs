@@ -95,7 +95,7 @@ pub(crate) struct Origin {
     pub(crate) streams: Vec<(Position, bool)>,
 }
 
-/// See the [module](self).
+/// A log volume: turns requests into appends to a log, and keeps room in it.
 pub struct Volume {
     id: VolumeId,
     shape: Shape,

@@ -1,8 +1,8 @@
 //! Log volumes in simulated worlds: the real machine over groups in memory that keep what they have
 //! taken apart from what is durable, whose I/O ends in any order, and whose power fails.
 //!
-//! A group is an array, so nothing is lost in it; what arrays are is simulated [elsewhere](crate).
-//! Invariants are those of the [crate](crate): a seed is a run, and a check that fails panics.
+//! A group is an array, so nothing is lost in it; what arrays are is simulated elsewhere.
+//! Invariants are those of the [crate]: a seed is a run, and a check that fails panics.
 
 mod group;
 mod host;

@@ -4,7 +4,7 @@
 //!
 //! Members are lost at any moment, also where a crash has left redundancy that does not match: what the
 //! volume is built upon has to outlive that, whatever the arrays' policy promises. Invariants are those
-//! of the [crate](crate): a seed is a run, and a check that fails panics.
+//! of the [crate]: a seed is a run, and a check that fails panics.
 
 mod hang;
 mod host;
