@@ -13,6 +13,7 @@
 mod region;
 
 use std::io;
+use std::ops::Range;
 
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
 
@@ -29,8 +30,11 @@ const PAGES_AT_ONCE: usize = 64;
 /// with its parities.
 pub(crate) const ENTRY_BLOCKS: u32 = 4;
 
-/// Pieces for such entries that are registered.
-const ENTRIES: usize = 64;
+/// The most blocks of such entries that go together.
+pub(crate) const RUN_BLOCKS: u32 = 32;
+
+/// Pieces for these that are registered.
+const RUNS: usize = 32;
 
 /// Scratch buffers of one size, which are numbered on from those before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +139,7 @@ impl Arena {
             arena.regions.push(region);
         }
         arena.add_pages(0, PAGES_AT_ONCE, false)?;
-        arena.add_pages(order(ENTRY_BLOCKS), ENTRIES, true)?;
+        arena.add_pages(order(RUN_BLOCKS), RUNS, true)?;
         Ok(arena)
     }
 
@@ -210,21 +214,22 @@ impl Arena {
         free(self).expect("pages were just added")
     }
 
-    /// Lets `fill` write the first `blocks` blocks of pages that the caller has taken and not yet
-    /// used.
+    /// Lets `fill` write some blocks of pages that the caller has taken and not yet used.
     pub(crate) fn fill_pages(
         &mut self,
         id: PieceId,
-        blocks: u32,
+        blocks: Range<u32>,
         fill: impl FnOnce(&Self, &mut [u8]),
     ) {
         let piece = &self.pieces[id.index()];
-        let bytes = blocks as usize * BLOCK_BYTES;
         let ours = matches!(piece.class, Class::Pages { .. }) && piece.busy == 0;
-        assert!(ours && bytes <= piece.bytes, "{blocks} blocks of pages that are not ours");
+        let fits = blocks.start <= blocks.end && blocks.end as usize * BLOCK_BYTES <= piece.bytes;
+        assert!(ours && fits, "{blocks:?} of pages that are not ours");
+        let start = blocks.start as usize * BLOCK_BYTES;
+        let bytes = blocks.len() * BLOCK_BYTES;
         // SAFETY: the range is inside the piece, which was taken off the free list and has no I/O;
         // nothing that `fill` can do with the arena reaches pages.
-        let pages = unsafe { std::slice::from_raw_parts_mut(piece.base, bytes) };
+        let pages = unsafe { std::slice::from_raw_parts_mut(piece.base.add(start), bytes) };
         fill(self, pages);
     }
 
@@ -451,7 +456,7 @@ mod tests {
     fn pages_come_back_when_their_io_ends() {
         let (mut arena, _volume, _submissions) = arena();
         let pages = arena.take_pages(3);
-        arena.fill_pages(pages, 3, |_, bytes| bytes.fill(1));
+        arena.fill_pages(pages, 0..3, |_, bytes| bytes.fill(1));
         assert_ne!(arena.take_pages(4), pages);
         arena.begin(pages);
         arena.orphan(pages);

@@ -7,6 +7,8 @@
 //! - The engine is told of an op once: at its end, or when it is given up (an *orphan*), whose late
 //!   completion only frees it.
 
+use std::iter;
+
 use det::Instant;
 use flashsim::real::Ended;
 use raidcore::engine::{IoError, IoId};
@@ -47,7 +49,9 @@ pub(crate) enum OpKind {
 pub(crate) struct Op {
     generation: u32,
     state: State,
-    pub(crate) io: IoName,
+    io: IoName,
+    /// Whose I/O goes with it.
+    pub(crate) others: Vec<IoName>,
     pub(crate) member: MemberIndex,
     pub(crate) kind: OpKind,
     /// The memory of a read or write.
@@ -98,6 +102,11 @@ pub(crate) enum Next {
 }
 
 impl Op {
+    /// Who is told of its end.
+    pub(crate) fn names(&self) -> impl Iterator<Item = IoName> {
+        iter::once(self.io).chain(self.others.iter().copied())
+    }
+
     /// Takes the kernel's result: bytes done, or a negative errno.
     pub(crate) fn progress(&mut self, result: i32) -> Next {
         let Ok(bytes) = usize::try_from(result) else {
@@ -196,6 +205,7 @@ impl Ops {
                 generation: 0,
                 state: State::Free,
                 io,
+                others: Vec::new(),
                 member,
                 kind,
                 base: std::ptr::null_mut(),
@@ -215,6 +225,7 @@ impl Ops {
         op.state = State::Flying;
         (op.io, op.member, op.kind, op.began) = (io, member, kind, began);
         (op.base, op.offset, op.bytes, op.done) = (std::ptr::null_mut(), 0, 0, 0);
+        op.others.clear();
         op.pieces.clear();
         op.iovecs.clear();
         (op.first, op.model) = (0, Model::None);

@@ -11,6 +11,7 @@
 
 mod flash;
 mod kernel;
+mod run;
 mod silence;
 mod stats;
 
@@ -32,6 +33,7 @@ use crate::resident::Command;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
 use kernel::{Entries, entry, register_memory};
+use run::Run;
 pub(crate) use silence::Members;
 use silence::Silence;
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
@@ -99,6 +101,8 @@ pub(crate) enum Source {
 pub(crate) struct Ring {
     entries: Entries,
     ops: Ops,
+    /// What is begun and still to be handed over.
+    runs: Vec<Run>,
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
     registered_files: bool,
@@ -131,6 +135,7 @@ impl Ring {
         let mut ring = Self {
             entries,
             ops: Ops::new(room),
+            runs: Vec::new(),
             members: (0..MEMBERS).map(|_| None).collect(),
             registered_files,
             drives: Drives::default(),
@@ -359,13 +364,20 @@ impl Ring {
     }
 
     /// Hands the kernel what was begun, without waiting.
-    pub(crate) fn submit(&mut self) -> io::Result<()> {
+    pub(crate) fn submit(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
+        self.start_runs(now, arena);
         self.entries.submit()
     }
 
     /// Hands the kernel what was begun, and sleeps until something completes, the bell is rung, or
     /// `limit` is over.
-    pub(crate) fn submit_and_sleep(&mut self, limit: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn submit_and_sleep(
+        &mut self,
+        now: Instant,
+        arena: &mut Arena,
+        limit: Option<Duration>,
+    ) -> io::Result<()> {
+        self.start_runs(now, arena);
         self.entries.submit_and_sleep(limit)
     }
 
@@ -499,7 +511,7 @@ impl Ring {
                 member.stats.add(op.kind, op.bytes, now - began);
             }
         }
-        self.done.push_back((op.io, result));
+        self.done.extend(op.names().map(|io| (io, result)));
         self.retire(id, arena);
     }
 

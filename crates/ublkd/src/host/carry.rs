@@ -8,7 +8,7 @@ use raidlog::GroupId;
 use super::data::Data;
 use super::machine::Machine;
 use super::notes::Happened;
-use crate::arena::ENTRY_BLOCKS;
+use crate::arena::{Arena, ENTRY_BLOCKS};
 use crate::compute;
 use crate::ops::IoName;
 use crate::ring::Source;
@@ -40,7 +40,7 @@ impl Data {
             }
             IoOp::Store(page) => {
                 let pages = arena.take_pages(1);
-                arena.fill_pages(pages, 1, |_, into| {
+                arena.fill_pages(pages, 0..1, |_, into| {
                     machine.engine(group).encode(page, io.device, into);
                 });
                 ring.write(now, arena, who, Source::Pages(pages), true, range);
@@ -51,38 +51,47 @@ impl Data {
         }
     }
 
-    /// Begins to write an entry of the journal: in one piece if it is small, since copying a few
-    /// blocks into registered memory takes less than the kernel takes to find scattered ones.
+    /// Begins to write an entry of the journal: a small one in one piece, and with those that it
+    /// continues, since copying a few blocks into registered memory takes less than the kernel takes
+    /// to find scattered ones.
     fn journal(&mut self, group: GroupId, io: Io) {
         let engine = self.machine.engine(group);
         let place = |mem| self.machine.place(group, mem);
         let header = engine.journal_header_blocks(io.id);
-        let mut blocks = header;
-        engine.journal_payload(io.id, |_, payload| blocks += payload);
-        let copied = blocks <= ENTRY_BLOCKS;
-        let taken = if copied { blocks } else { header };
-        let arena = &mut self.arena;
-        let pages = arena.take_pages(taken);
-        arena.fill_pages(pages, taken, |arena, into| {
-            let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
+        // Those who hold copies of an entry are told one after the other.
+        let (known, mut next) = (&mut self.checksums, 0);
+        let mut encode = |arena: &Arena, head: &mut [u8]| {
             // A ring that was dropped meanwhile has no header to encode: what the pages held before
             // must not be taken for one.
             head.fill(0);
-            engine.encode_journal(io.id, |mem| checksum(arena.blocks(place(mem), 1)), head);
-            if copied {
+            let crc_of = |mem| {
+                let mem = place(mem);
+                if known.get(next).is_none_or(|&(of, _)| of != mem) {
+                    known.truncate(next);
+                    known.push((mem, checksum(arena.blocks(mem, 1))));
+                }
+                next += 1;
+                known[next - 1].1
+            };
+            engine.encode_journal(io.id, crc_of, head);
+        };
+        let (now, who) = (self.now, (IoName { group, id: io.id }, io.device));
+        let (ring, arena) = (&mut self.ring, &mut self.arena);
+        if io.blocks <= ENTRY_BLOCKS {
+            ring.write_behind(now, arena, who, (io.at, io.blocks), |arena, into| {
+                let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
+                encode(arena, head);
                 engine.journal_payload(io.id, |mem, blocks| {
                     let from = arena.blocks(place(mem), blocks);
                     let (to, after) = std::mem::take(&mut rest).split_at_mut(from.len());
                     to.copy_from_slice(from);
                     rest = after;
                 });
-            }
-        });
-        let (now, who) = (self.now, (IoName { group, id: io.id }, io.device));
-        if copied {
-            self.ring.write(now, arena, who, Source::Pages(pages), true, (io.at, blocks));
+            });
         } else {
-            self.ring.gather(now, arena, who, (pages, header), io.at, |visit| {
+            let pages = arena.take_pages(header);
+            arena.fill_pages(pages, 0..header, encode);
+            ring.gather(now, arena, who, (pages, header), io.at, |visit| {
                 engine.journal_payload(io.id, |mem, blocks| visit(place(mem), blocks));
             });
         }

@@ -23,7 +23,7 @@ use raidcore::engine::{
 use raidcore::meta::DeviceUuid;
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
-use raidcore::units::{DeviceId, Set, Tag};
+use raidcore::units::{DeviceId, Mem, Set, Tag};
 use raidlog::GroupId;
 
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
@@ -121,6 +121,8 @@ pub(super) struct Data {
     actions: Vec<Action>,
     orders: Vec<Order>,
     pub(super) found: Vec<Found>,
+    /// Of the last entry of a journal in this step, in which no memory changes that it is made of.
+    pub(super) checksums: Vec<(Mem, u32)>,
     /// Arithmetic that was carried out in this step.
     pub(super) computed: VecDeque<(GroupId, JobId)>,
     /// Who is to be answered, by the command's number.
@@ -185,6 +187,7 @@ impl Data {
             actions: Vec::new(),
             orders: Vec::new(),
             found: Vec::new(),
+            checksums: Vec::new(),
             computed: VecDeque::new(),
             askers: BTreeMap::new(),
             next_number: 0,
@@ -209,7 +212,7 @@ impl Data {
                 && self.ring.outstanding() == 0
             {
                 // What residents have just answered is with the kernel before the ring goes.
-                self.ring.submit()?;
+                self.ring.submit(self.now, &mut self.arena)?;
                 self.ring.close_all();
                 return Ok(result);
             }
@@ -257,13 +260,13 @@ impl Data {
         let wake = wake.into_iter().chain(self.ring.deadline()).chain(self.steering.next()).min();
         let limit = wake.map(|at| at.since(self.now));
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
-            return self.ring.submit();
+            return self.ring.submit(self.now, &mut self.arena);
         }
         let bell = self.submissions.bell();
         if !bell.park(|| self.submissions.has_work() || self.shared.has_orders()) {
-            return self.ring.submit();
+            return self.ring.submit(self.now, &mut self.arena);
         }
-        let result = self.ring.submit_and_sleep(limit);
+        let result = self.ring.submit_and_sleep(self.now, &mut self.arena, limit);
         bell.unpark();
         result
     }
@@ -318,7 +321,7 @@ impl Data {
         }
         self.residents[at] = Some(resident);
         // A kernel that refuses it refuses what follows, too: this thread is about to end.
-        reply(answer, self.ring.submit().map_err(|_| HostError::Died));
+        reply(answer, self.ring.submit(self.now, &mut self.arena).map_err(|_| HostError::Died));
     }
 
     fn command_completed(&mut self, Completed { place, number, result }: Completed) {
@@ -478,6 +481,7 @@ impl Data {
         let Machine::Array(engine) = &mut self.machine else {
             return self.step_log(raidlog::array::Input::Array { group, input });
         };
+        self.checksums.clear();
         let mut actions = std::mem::take(&mut self.actions);
         engine.step(self.now, input, &mut actions);
         if cfg!(debug_assertions) {

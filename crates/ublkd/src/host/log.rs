@@ -134,6 +134,7 @@ impl Data {
     }
 
     fn carry_out_all(&mut self, mut actions: Vec<Action>) {
+        self.checksums.clear();
         let Machine::Log(log) = &mut self.machine else { return };
         if !log.is_as_said() {
             tracing::error!(

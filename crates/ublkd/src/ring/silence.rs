@@ -123,7 +123,7 @@ impl Ring {
             for &piece in &op.pieces {
                 arena.orphan(piece);
             }
-            self.done.push_back((op.io, Err(IoError::TimedOut)));
+            self.done.extend(op.names().map(|io| (io, Err(IoError::TimedOut))));
             self.cancel(id);
         }
     }

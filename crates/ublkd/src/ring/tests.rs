@@ -5,7 +5,7 @@ use raidcore::units::Tag;
 use raidlog::GroupId;
 
 use super::*;
-use crate::arena::Pieces;
+use crate::arena::{Pieces, RUN_BLOCKS};
 use crate::flash;
 use crate::volume::{Buffer, Submissions, Volume, VolumeConfig};
 
@@ -52,13 +52,17 @@ impl World {
         buffers.collect()
     }
 
+    fn submit_and_sleep(&mut self, limit: Option<Duration>) {
+        self.ring.submit_and_sleep(Instant::ORIGIN, &mut self.arena, limit).unwrap();
+    }
+
     /// The next I/O that has ended, at the origin of time.
     fn done(&mut self) -> (IoName, Result<(), IoError>) {
         loop {
             if let Some(done) = self.ring.next_done() {
                 return done;
             }
-            self.ring.submit_and_sleep(None).unwrap();
+            self.submit_and_sleep(None);
             self.ring.reap(Instant::ORIGIN, &mut self.arena);
         }
     }
@@ -97,6 +101,50 @@ fn more_io_than_the_queue_holds_is_carried_out() {
     }
 }
 
+#[test]
+fn writes_that_continue_one_another_go_together_and_are_told_each() {
+    use std::os::unix::fs::FileExt;
+    let file = tempfile::tempfile().unwrap();
+    let mut world = world(file.try_clone().unwrap());
+    // Two that go together; one behind a gap; and one that is as large as can be.
+    for (number, at, blocks) in [(0, 7, 1), (1, 8, 2), (2, 11, 1), (3, 12, RUN_BLOCKS)] {
+        let arena = &mut world.arena;
+        let range = (Pba(at), blocks);
+        let io = (io_name(number), DEVICE);
+        world.ring.write_behind(Instant::ORIGIN, arena, io, range, |_, into| {
+            assert_eq!(into.len(), blocks as usize * BLOCK_BYTES);
+            into.fill(number as u8 + 1);
+        });
+    }
+    assert_eq!(world.ring.outstanding(), 3);
+    let done: std::collections::BTreeMap<_, _> =
+        (0..4).map(|_| world.done()).map(|(name, result)| (name.id.0, result)).collect();
+    assert!(done.len() == 4 && done.values().all(Result::is_ok), "{done:?}");
+    let stats = world.ring.stats(DEVICE);
+    assert_eq!(stats.writes.count(), 3, "I/Os of the device");
+    let mut found = vec![0; 15 * BLOCK_BYTES];
+    file.read_exact_at(&mut found, 0).unwrap();
+    let blocks: Vec<_> = found.chunks(BLOCK_BYTES).map(|block| (block[0], block)).collect();
+    assert!(blocks.iter().all(|(first, block)| block.iter().all(|byte| byte == first)));
+    let firsts: Vec<_> = blocks.iter().map(|(first, _)| *first).collect();
+    assert_eq!(firsts, [0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0, 3, 4, 4, 4]);
+}
+
+#[test]
+fn writes_that_go_together_fail_together() {
+    let mut world = world(File::open("/dev/null").unwrap());
+    for number in 0..3 {
+        let io = (io_name(number), DEVICE);
+        let (arena, range) = (&mut world.arena, (Pba(number), 1));
+        world.ring.write_behind(Instant::ORIGIN, arena, io, range, |_, into| into.fill(0));
+    }
+    // It is open to read only.
+    for number in 0..3 {
+        assert_eq!(world.done(), (io_name(number), Err(IoError::Gone)));
+    }
+    assert_eq!(world.ring.outstanding(), 0);
+}
+
 /// A read of a pipe that nobody writes to, which never answers; told that the device hangs.
 fn hung() -> (World, Buffer, io::PipeWriter) {
     let (reader, writer) = io::pipe().unwrap();
@@ -106,7 +154,7 @@ fn hung() -> (World, Buffer, io::PipeWriter) {
     let io = (io_name(1), DEVICE);
     let (arena, to) = (&mut world.arena, mem(buffer.tag()));
     world.ring.read(Instant::ORIGIN, arena, io, to, (Pba(0), 1));
-    world.ring.submit().unwrap();
+    world.ring.submit(Instant::ORIGIN, &mut world.arena).unwrap();
     for half in [Duration::ZERO, LIMIT / 2] {
         world.ring.reap(Instant::ORIGIN + half, &mut world.arena);
         assert_eq!(world.ring.deadline(), Some(Instant::ORIGIN + half + LIMIT / 2));
@@ -129,7 +177,7 @@ fn a_device_that_hangs_is_waited_for() {
     assert_eq!(world.ring.next_done(), None);
     io::Write::write_all(&mut writer, &[8; BLOCK_BYTES]).unwrap();
     while world.ring.ops.flying() > 0 {
-        world.ring.submit_and_sleep(None).unwrap();
+        world.submit_and_sleep(None);
         world.ring.reap(late, &mut world.arena);
     }
     assert_eq!(world.ring.next_done(), Some((io_name(1), Ok(()))));
@@ -147,7 +195,7 @@ fn a_device_that_hangs_is_let_go_of() {
     assert_ne!(buffer.as_ptr(), memory, "the device may still write there");
     assert!(buffer.iter().all(|&byte| byte == 7), "the content stays");
     while world.ring.members[0].is_some() {
-        world.ring.submit_and_sleep(None).unwrap();
+        world.submit_and_sleep(None);
         world.ring.reap(Instant::ORIGIN + LIMIT, &mut world.arena);
     }
     assert_eq!(world.ring.next_done(), None, "it is told once");
@@ -169,7 +217,7 @@ fn a_command_completes_by_its_place_and_number() {
     }
     let mut completed = Vec::new();
     while completed.len() < numbers.len() {
-        world.ring.submit_and_sleep(None).unwrap();
+        world.submit_and_sleep(None);
         world.ring.reap(Instant::ORIGIN, &mut world.arena);
         completed.extend(std::iter::from_fn(|| world.ring.next_completed()));
     }
@@ -184,7 +232,7 @@ fn a_device_that_hangs_when_nobody_needs_it_is_given_up() {
     let buffer = world.buffers(1).remove(0);
     let (arena, to) = (&mut world.arena, mem(buffer.tag()));
     world.ring.read(Instant::ORIGIN, arena, (io_name(1), DEVICE), to, (Pba(0), 1));
-    world.ring.submit().unwrap();
+    world.ring.submit(Instant::ORIGIN, &mut world.arena).unwrap();
     world.ring.close(&mut world.arena, DEVICE);
     for half in 0..3 {
         assert_eq!(world.ring.next_done(), None);
@@ -222,7 +270,7 @@ fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
     world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(3), 1));
     // The kernel is done, however long it took; the model's clock stands still.
     while world.ring.ops.held() == 0 {
-        world.ring.submit_and_sleep(Some(Duration::from_millis(1))).unwrap();
+        world.submit_and_sleep(Some(Duration::from_millis(1)));
         world.ring.reap(Instant::ORIGIN, &mut world.arena);
     }
     assert_eq!(world.ring.next_done(), None);
@@ -261,7 +309,7 @@ fn a_stall_of_the_model_is_no_device_that_is_gone() {
     let (arena, to) = (&mut world.arena, mem(buffer.tag()));
     world.ring.read(Instant::ORIGIN, arena, (io_name(1), DEVICE), to, (Pba(0), 1));
     while world.ring.ops.held() == 0 {
-        world.ring.submit_and_sleep(Some(Duration::from_millis(1))).unwrap();
+        world.submit_and_sleep(Some(Duration::from_millis(1)));
         world.ring.reap(Instant::ORIGIN, &mut world.arena);
     }
     world.ring.reap(Instant::ORIGIN + 2 * LIMIT, &mut world.arena);

@@ -74,11 +74,11 @@ fn serve(
         for command in queue.begin() {
             ring.command(place, command);
         }
-        ring.submit()?;
+        ring.submit(Instant::ORIGIN, &mut arena)?;
         // Whoever waits for it is there: it is what spawned us.
         ready.send(Ok(())).ok();
         while !queue.has_ended() {
-            ring.submit_and_sleep(None)?;
+            ring.submit_and_sleep(Instant::ORIGIN, &mut arena, None)?;
             ring.reap(Instant::ORIGIN, &mut arena);
             while let Some(done) = ring.next_completed() {
                 let next = match queue.came(done.number, done.result) {
