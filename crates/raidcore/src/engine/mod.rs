@@ -73,7 +73,7 @@ pub struct Config {
     pub tags: u16,
     /// Stripes that can be worked on at once.
     pub jobs: u16,
-    /// Stripes of these that are kept for background work.
+    /// Stripes of these that are kept for background work: fewer than all.
     pub background_jobs: u16,
     /// Scratch memory in blocks, at least what one stripe needs is taken.
     pub scratch_blocks: u32,
@@ -206,7 +206,7 @@ impl Engine {
     /// at `now`. The host must call [`Engine::step`] with [`Input::Tick`] once to set it going.
     ///
     /// # Panics
-    /// If `devices` does not fit what was assembled.
+    /// If `devices` does not fit what was assembled, or background work is to have all stripes.
     #[must_use]
     pub fn new(
         config: Config,
@@ -228,6 +228,7 @@ impl Engine {
             Some(Spare { device: device?, uuid, blocks })
         });
         let jobs = usize::from(config.jobs);
+        assert!(config.background_jobs < config.jobs, "no stripe is left for users");
         // A reclaim has two for every data chunk.
         let most = n + 2 + geo.data();
         let chunk = geo.chunk();
