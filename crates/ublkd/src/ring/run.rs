@@ -35,8 +35,12 @@ impl Ring {
         fill: impl FnOnce(&Arena, &mut [u8]),
     ) {
         let end = Pba(at.0 + u64::from(blocks));
+        let ops = &mut self.ops;
+        // Those who wrote what was given up meanwhile have been told.
         let goes_on = |run: &&mut Run| {
-            run.device == device && run.end == at && run.blocks + blocks <= RUN_BLOCKS
+            (run.device, run.end) == (device, at)
+                && run.blocks + blocks <= RUN_BLOCKS
+                && !ops.is_orphan(run.id)
         };
         if let Some(run) = self.runs.iter_mut().find(goes_on) {
             arena.fill_pages(run.pages, run.blocks..run.blocks + blocks, fill);

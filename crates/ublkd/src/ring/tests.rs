@@ -131,6 +131,23 @@ fn writes_that_continue_one_another_go_together_and_are_told_each() {
 }
 
 #[test]
+fn nothing_goes_with_what_was_given_up() {
+    let mut world = world(tempfile::tempfile().unwrap());
+    let write = |world: &mut World, number| {
+        let (io, range) = ((io_name(number), DEVICE), (Pba(number), 1));
+        world.ring.write_behind(Instant::ORIGIN, &mut world.arena, io, range, |_, into| {
+            into.fill(0);
+        });
+    };
+    write(&mut world, 0);
+    world.ring.give_up(&mut world.arena, DEVICE);
+    assert_eq!(world.done(), (io_name(0), Err(IoError::TimedOut)));
+    write(&mut world, 1);
+    assert_eq!(world.done(), (io_name(1), Ok(())));
+    assert_eq!(world.ring.outstanding(), 0);
+}
+
+#[test]
 fn writes_that_go_together_fail_together() {
     let mut world = world(File::open("/dev/null").unwrap());
     for number in 0..3 {
