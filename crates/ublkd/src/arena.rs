@@ -34,7 +34,7 @@ pub(crate) const ENTRY_BLOCKS: u32 = 4;
 pub(crate) const RUN_BLOCKS: u32 = 32;
 
 /// Pieces for these that are registered.
-const RUNS: usize = 32;
+const RUNS: usize = 64;
 
 /// Scratch buffers of one size, which are numbered on from those before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
