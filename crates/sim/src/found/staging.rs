@@ -1,6 +1,7 @@
 //! What has to go wrong at one moment for the staging log to be at fault.
 
-use raidcore::engine::ArrayHealth;
+use det::Instant;
+use raidcore::engine::{ArrayHealth, Detour, Place, Redirect};
 use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::Set;
 
@@ -54,6 +55,39 @@ impl World {
     fn restart_without(&mut self, disk: usize) {
         self.disks[disk].gone = true;
         self.restart();
+    }
+}
+
+/// Whatever can go around busy members does.
+struct All;
+
+impl Place for All {
+    fn takes(&mut self, _: Instant, _: Detour) -> bool {
+        true
+    }
+
+    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+        true
+    }
+}
+
+#[test]
+fn what_is_staged_at_once_is_spread_over_all_who_are_calm() {
+    for busy in 0..5 {
+        let mut scenario = scenario(Level::Raid5, 5, Consistency::Resync);
+        (scenario.staging, scenario.busy) = (128, 1);
+        let mut world = play(1, scenario);
+        world.engine.set_place(Some(Box::new(All)));
+        world.busy(busy);
+        // Four stripes, as a whole: somebody busy has a part in each.
+        (0..4).for_each(|tag| world.ask(tag, Op::Write, u64::from(tag) * 16, 12));
+        let copies = |disk: usize| {
+            let of_disk = |io: &Io| io.op == IoOp::Journal && io.device.0 as usize == disk;
+            world.ios.iter().filter(|pending| of_disk(&pending.io)).count()
+        };
+        let counts: Vec<_> = (0..5).filter(|&disk| disk != busy).map(copies).collect();
+        assert_eq!(counts, [2; 4], "member {busy} is busy");
+        world.drain();
     }
 }
 

@@ -112,21 +112,23 @@ impl Engine {
     }
 
     /// Who is to hold an entry of so many blocks (with what is to be left free): of those that are
-    /// not `busy`, first staging devices, then members in turn; none if there are too few with room.
+    /// not `busy`, first staging devices, then members, those with the least to do, in turn; none if
+    /// there are too few with room.
     fn holders_for(&self, blocks: u64, busy: Set) -> Option<Set> {
         let (staging, n) = (&self.staging, self.geo.members());
         let blocks = blocks + staging.promised;
         let able = self.able().minus(busy);
+        let fits = |place: usize| able.has(place) && staging.rings[place].room(blocks).is_some();
         let mut holders = Set::EMPTY;
-        // Those that are there for it come first.
-        let in_turn = (0..n).map(|i| (staging.turn + i) % n);
-        for member in (n..self.members.len()).chain(in_turn) {
-            let fits = able.has(member) && staging.rings[member].room(blocks).is_some();
-            if fits && holders.len() < staging.copies {
-                holders = holders.with(member);
-            }
+        while holders.len() < staging.copies {
+            let left = (0..self.members.len()).filter(|&p| fits(p) && !holders.has(p));
+            let in_turn = |&place: &usize| {
+                let member = place < n;
+                (member, self.members[place].in_flight, (place + n - staging.turn % n) % n)
+            };
+            holders = holders.with(left.min_by_key(in_turn)?);
         }
-        (holders.len() == staging.copies).then_some(holders)
+        Some(holders)
     }
 
     /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible.
