@@ -12,6 +12,7 @@ pub mod hedge;
 mod histogram;
 pub mod place;
 pub mod popularity;
+pub mod rest;
 pub mod scheme;
 mod signals;
 mod steward;

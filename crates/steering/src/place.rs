@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Detour, Outcome, Part, Place, Redirect};
+use raidcore::engine::{Burden, Detour, Outcome, Part, Place, Redirect};
 use raidcore::units::{Lba, MemberId};
 
 use crate::hedge::Hedge;
@@ -89,6 +89,8 @@ pub struct Steer {
     pub popular: Option<Popularity>,
     /// For reads and writes, whether that pays, if it is to be found out: who loses is left alone.
     pub trials: Option<[Trial; 2]>,
+    /// What requests have come to, if there are trials.
+    pub burden: Burden,
 }
 
 impl Steer {
@@ -129,8 +131,16 @@ impl Place for Steer {
             hedge.ended(blocks, took);
         }
         if let Some(trials) = &mut self.trials {
-            trials[usize::from(!read)].ended(blocks, way, took);
+            let trial = &mut trials[usize::from(!read)];
+            trial.ended(blocks, way, took);
+            if let Some(calm) = trial.calm(blocks) {
+                self.burden.add(took, calm);
+            }
         }
+    }
+
+    fn burden(&self) -> Burden {
+        self.burden
     }
 
     fn tell(&self, part: &mut dyn FnMut(Part)) {

@@ -151,8 +151,15 @@ impl Scheme {
         let trials = self.tries.then(Default::default);
         let popular = self.by_the_paper.then(Default::default);
         let (writes, spares_rebuilds) = (self.writes, self.by_the_paper);
-        let steer = Steer { reads, hedge, writes, spares_rebuilds, popular, trials };
+        let burden = Default::default();
+        let steer = Steer { reads, hedge, writes, spares_rebuilds, popular, trials, burden };
         (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn Place>)
+    }
+
+    /// Whether turns are to rest where they are found to lose.
+    #[must_use]
+    pub fn tries_turns(&self) -> bool {
+        self.tries && self.turns == Turns::Rotate
     }
 
     /// Its policy for garbage collection, for members with these limits whose redundancy stands in

@@ -8,11 +8,12 @@ use core::mem;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Io, IoId};
+use raidcore::engine::{Burden, Io, IoId, Part};
 use raidcore::units::Set;
 
 use crate::Signals;
 use crate::collect::{Flash, Limits, Order, Watch};
+use crate::rest::Rest;
 use crate::scheme::Scheme;
 
 /// An array's members, as far as it matters to a [`Steward`].
@@ -39,7 +40,10 @@ impl Members {
 /// Keeps a scheme going: whose turn it is to collect garbage, and who is busy.
 pub struct Steward {
     scheme: Scheme,
+    members: Members,
     watch: Option<Watch>,
+    /// Whether turns rest, if that is to be found out.
+    rest: Option<Rest>,
     /// None if there is nobody to be watched.
     signals: Option<Signals>,
     telling: Set,
@@ -55,7 +59,9 @@ impl Steward {
     pub fn new(scheme: Scheme, members: Members, now: Instant) -> Self {
         let mut steward = Self {
             scheme,
+            members,
             watch: None,
+            rest: None,
             signals: None,
             telling: Set::EMPTY,
             collecting: Set::EMPTY,
@@ -71,6 +77,8 @@ impl Steward {
         let Members { count, redundancy, telling, limits } = members;
         let collect = self.scheme.collect(limits, redundancy);
         self.watch = collect.map(|policy| Watch::new(policy, now));
+        self.rest = self.scheme.tries_turns().then(Rest::default);
+        self.members = members;
         self.telling = telling;
         if !self.scheme.goes_around() || members.all_tell() {
             self.signals = None;
@@ -115,11 +123,30 @@ impl Steward {
         self.watch.as_ref().is_some_and(|watch| changed || watch.next() <= now)
     }
 
-    /// Looks at the members, and tells some of them what to do.
-    pub fn decide(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
-        if let Some(watch) = &mut self.watch {
-            watch.look(now, members, order);
+    /// Looks at the members, and tells some of them what to do. `burden` is what requests have come
+    /// to by the [policy](Scheme::place) of the same scheme.
+    pub fn decide(
+        &mut self,
+        now: Instant,
+        members: &[Flash],
+        burden: &Burden,
+        order: &mut dyn FnMut(usize, Order),
+    ) {
+        let Some(watch) = &mut self.watch else { return };
+        let rests = self.rest.as_mut().is_some_and(|rest| rest.look(now, members, burden));
+        if rests != watch.rests() {
+            let Members { limits, redundancy, .. } = self.members;
+            watch.set(if rests { None } else { self.scheme.collect(limits, redundancy) });
+            if rests {
+                (0..members.len()).for_each(|member| order(member, Order::Auto));
+            }
         }
+        watch.look(now, members, order);
+    }
+
+    /// What there is to say of turns, for people.
+    pub fn tell(&self, part: &mut dyn FnMut(Part)) {
+        self.rest.iter().map(Rest::part).for_each(part);
     }
 
     /// Takes note of who says that it collects. Returns who is busy, if the engine is to be told.

@@ -159,6 +159,14 @@ impl Trial {
         }
     }
 
+    /// How long requests of so many blocks take that nobody busy is in the way of, as soon as that
+    /// is known.
+    #[must_use]
+    pub fn calm(&self, blocks: u32) -> Option<Duration> {
+        let calm = self.classes[usize::from(blocks > SMALL)].calm;
+        calm.known().and(calm.duration())
+    }
+
     /// A request has ended.
     pub fn ended(&mut self, blocks: u32, way: Way, took: Duration) {
         let class = self.class(blocks);
@@ -174,6 +182,7 @@ impl Trial {
         let classes = self.classes.into_iter().zip(self.turned);
         classes.zip(names).map(|((class, turned), name)| Part {
             name,
+            ways: ["led around", "waiting"],
             on: !class.rests(),
             since: turned.at.filter(|_| turned.rests == class.rests()),
             calm: class.calm.duration(),

@@ -47,13 +47,13 @@ fn text(name: &str, report: &WhyReport) -> String {
 }
 
 fn part(part: &PartReport) -> String {
-    let told = |what, micros: Option<f64>| {
+    let told = |what: &str, micros: Option<f64>| {
         micros.map(|micros| format!("{what} {:.2} ms", micros / 1000.0))
     };
     let means = [
         told("with nobody busy in the way", part.calm_us),
-        told("led around", part.around_us),
-        told("waiting", part.home_us),
+        told(&part.ways[0], part.around_us),
+        told(&part.ways[1], part.home_us),
     ];
     let means: Vec<String> = means.into_iter().flatten().collect();
     let means = if means.is_empty() { "there was none yet".into() } else { means.join(", ") };

@@ -377,7 +377,8 @@ impl Array {
                 ..drives[drive].flash()
             });
             let members: Vec<Flash> = members.collect();
-            self.steward.decide(now, &members, &mut |member, order| {
+            let burden = engine.place_policy().map(|policy| policy.burden()).unwrap_or_default();
+            self.steward.decide(now, &members, &burden, &mut |member, order| {
                 drives[places[member]].order(now, order, &mut told.gc);
             });
         }

@@ -16,6 +16,7 @@
 
 mod api;
 mod background;
+mod burden;
 mod distributed;
 mod fault;
 mod flush;
@@ -42,6 +43,7 @@ use core::time::Duration;
 use det::{Id, Instant, Slots};
 
 pub use api::*;
+pub use burden::Burden;
 pub use job::Job;
 pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 

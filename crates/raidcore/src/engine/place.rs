@@ -11,7 +11,7 @@ use core::time::Duration;
 use det::Instant;
 
 use super::job::Work;
-use super::{Engine, JobId};
+use super::{Burden, Engine, JobId};
 use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};
 use crate::units::{Lba, MemberId, Set, Stripe};
@@ -91,6 +91,11 @@ pub trait Place: Send {
     /// A read or write has ended well.
     fn ended(&mut self, _outcome: Outcome) {}
 
+    /// What the requests that have ended come to in all, if it keeps count.
+    fn burden(&self) -> Burden {
+        Burden::default()
+    }
+
     /// What there is to say of its parts, for people.
     fn tell(&self, _part: &mut dyn FnMut(Part)) {}
 }
@@ -100,6 +105,8 @@ pub trait Place: Send {
 pub struct Part {
     /// What it does.
     pub name: &'static str,
+    /// In a few words, what `around` and `home` are.
+    pub ways: [&'static str; 2],
     /// Whether it does it now: a part that is found to lose rests.
     pub on: bool,
     /// Since when, if it ever changed.
@@ -107,9 +114,9 @@ pub struct Part {
     /// How long requests take on average that it need not concern itself with; nothing if there was
     /// none yet, as below.
     pub calm: Option<Duration>,
-    /// How long those take that it leads around busy members ...
+    /// How long those take that go the way that it leads ...
     pub around: Option<Duration>,
-    /// ... and those that are left to wait for them.
+    /// ... and those that are left alone.
     pub home: Option<Duration>,
 }
 

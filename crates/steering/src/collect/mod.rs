@@ -88,9 +88,13 @@ impl Told {
     }
 }
 
+/// How often to look at members that are left alone.
+const ALONE: Duration = Duration::from_millis(1);
+
 /// Looks again when it is time.
 pub struct Watch {
-    policy: Box<dyn Collect>,
+    /// None while members are left alone.
+    policy: Option<Box<dyn Collect>>,
     next: Instant,
 }
 
@@ -98,7 +102,18 @@ impl Watch {
     /// For a policy, from `now` on.
     #[must_use]
     pub fn new(policy: Box<dyn Collect>, now: Instant) -> Self {
-        Self { policy, next: now }
+        Self { policy: Some(policy), next: now }
+    }
+
+    /// Members are left alone from now on, or a policy's again that has told them nothing yet.
+    pub fn set(&mut self, policy: Option<Box<dyn Collect>>) {
+        self.policy = policy;
+    }
+
+    /// Whether members are left alone.
+    #[must_use]
+    pub fn rests(&self) -> bool {
+        self.policy.is_none()
     }
 
     /// When to look at the latest.
@@ -110,12 +125,18 @@ impl Watch {
     /// Whose turn it is, as [`Collect::turns`] has it.
     #[must_use]
     pub fn turns(&self) -> Set {
-        self.policy.turns()
+        self.policy.as_ref().map_or(Set::EMPTY, |policy| policy.turns())
     }
 
     /// Looks now.
     pub fn look(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order)) {
-        self.policy.decide(now, members, order);
-        self.next = now + self.policy.pause();
+        let pause = match &mut self.policy {
+            Some(policy) => {
+                policy.decide(now, members, order);
+                policy.pause()
+            }
+            None => ALONE,
+        };
+        self.next = now + pause;
     }
 }

@@ -109,7 +109,8 @@ impl Steering {
                 ..how(device).unwrap_or(SILENT)
             });
             let members: Vec<Flash> = members.collect();
-            steward.decide(now, &members, &mut |member, order| {
+            let burden = engine.place_policy().map(|policy| policy.burden()).unwrap_or_default();
+            steward.decide(now, &members, &burden, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     ring.order_gc(now, device, order);
                 }

@@ -42,6 +42,8 @@ pub struct WhyReport {
 pub struct PartReport {
     /// What it does.
     pub name: String,
+    /// In a few words, what `around_us` and `home_us` are.
+    pub ways: [String; 2],
     /// Whether it does it now; it rests while it is found to lose.
     pub on: bool,
     /// Since when, in seconds since 1970; none if it never changed since the policy was set or the
@@ -50,9 +52,9 @@ pub struct PartReport {
     pub since: Option<u64>,
     /// In µs, if nobody busy is in their way.
     pub calm_us: Option<f64>,
-    /// In µs, if they are led around who is busy.
+    /// In µs, if they go the way that it leads.
     pub around_us: Option<f64>,
-    /// In µs, if they wait for who is busy.
+    /// In µs, if they are left alone.
     pub home_us: Option<f64>,
 }
 
@@ -61,6 +63,7 @@ impl PartReport {
         let micros = |took: Option<Duration>| took.map(|took| took.as_secs_f64() * 1e6);
         Self {
             name: part.name.to_owned(),
+            ways: part.ways.map(str::to_owned),
             on: part.on,
             since: part.since.map(wall_at),
             calm_us: micros(part.calm),
@@ -183,6 +186,9 @@ impl WhyReport {
         let mut parts = Vec::new();
         if let Some(policy) = engine.place_policy() {
             policy.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
+        }
+        if let Some((_, steward)) = steward {
+            steward.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
         }
         let steward = steward.filter(|_| scheme.goes_around());
         let known = |member: usize| {

@@ -1,0 +1,214 @@
+//! Whether it pays that members take turns: found out by doing without for a while.
+//!
+//! Turns pay if requests go around whose turn it is, and nobody else collects meanwhile. Then a
+//! request takes about as long as a calm one, and doing without can't be better by much: nothing is
+//! tried. If requests take much longer again and again, members are left alone for a while, and the
+//! better way stays. Drives that collect only while somebody waits for them, say, have nothing to do
+//! in their turns, as everybody goes around them, and collect together when they run out of space.
+//!
+//! What is compared is how long requests have taken in the mean. A period lasts until every member
+//! has collected a few times in turns, and one without turns as long as the last one with them.
+//! After a change a whole period does not count: members hold out for a while before they come to
+//! what is usual then. A comparison that ends as the one before is not made again so soon, and turns
+//! rest only after two that say so.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use det::Instant;
+use raidcore::engine::{Burden, Part};
+
+use crate::collect::Flash;
+
+/// How often each member has collected at the end of a period.
+const ROUNDS: u32 = 2;
+
+/// So many requests have to have ended in a period ...
+const ENOUGH: u64 = 256;
+
+/// ... and it lasts so long at least: members that run out of space collect often, and a little.
+const LEAST: Duration = Duration::from_secs(5);
+
+/// Requests take much longer if they take so many times as long as calm ones.
+const MUCH: u32 = 3;
+
+/// In so many periods in a row they have to before members are left alone: a burst passes. And what
+/// is compared with are that many.
+const PATIENCE: usize = 3;
+
+/// The other way is tried again after so many periods of this sort, or of rest; after twice as many
+/// each time that it has changed nothing ...
+const AGAIN: usize = 8;
+
+/// ... up to so many.
+const AGAIN_MAX: usize = 512;
+
+/// Another way has to be better by this part of what it takes.
+const GAIN: f64 = 0.1;
+
+/// One that takes so many times as long is not tried to the end: there may be much more to collect
+/// than members can, and then turns spread what can't be helped.
+const WORSE: u32 = 4;
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Rest {
+    /// Whether turns are found to lose, and since when they are, or are not any more.
+    rests: bool,
+    since: Option<Instant>,
+    /// Whether the other way is being tried.
+    tries: bool,
+    /// Since when it is, or last was, and what requests had come to then.
+    tried: Option<(Instant, Burden)>,
+    /// Whether this period does not count.
+    settles: bool,
+    /// When this period began; none before the first look at it.
+    begun: Option<Instant>,
+    /// What requests had come to when the last periods began that count, this one included.
+    marks: Vec<Burden>,
+    /// What they came to in such periods: in turns, and without.
+    ways: [Option<Burden>; 2],
+    /// How long the last period in turns was.
+    length: Duration,
+    /// Who collected at the last look, and how often each member has begun to in this period.
+    collecting: Vec<bool>,
+    rounds: Vec<u32>,
+    /// Periods in a row that call for a comparison, and how many of these it takes.
+    calls: usize,
+    wanted: usize,
+    /// Whether doing without was better at the last comparison: it has to be twice in a row, with
+    /// turns losing in between, as what had been in the way may have been over.
+    won: bool,
+}
+
+impl Rest {
+    /// Looks at the members, and at what all requests have come to. Tells whether to leave the
+    /// members alone.
+    pub fn look(&mut self, now: Instant, members: &[Flash], burden: &Burden) -> bool {
+        self.count(members);
+        let Some(begun) = self.begun else {
+            self.begin(now, *burden);
+            return self.leaves_alone();
+        };
+        if self.is_hopeless(now, burden) {
+            self.stays();
+            self.turned();
+            return self.leaves_alone();
+        }
+        let spent = self.marks.last().map_or(Burden::default(), |mark| burden.since(mark));
+        let is_long = match self.leaves_alone() {
+            true => now - begun >= self.length,
+            false => self.rounds.iter().all(|&rounds| rounds >= ROUNDS),
+        };
+        if is_long && now - begun >= LEAST && spent.requests() >= ENOUGH {
+            if !self.leaves_alone() {
+                self.length = now - begun;
+            }
+            if !self.settles {
+                self.ended(now, &spent, burden);
+            } else {
+                self.settles = false;
+                self.marks.clear();
+            }
+            self.begun = None;
+        }
+        self.leaves_alone()
+    }
+
+    fn leaves_alone(&self) -> bool {
+        self.rests != self.tries
+    }
+
+    fn count(&mut self, members: &[Flash]) {
+        self.collecting.resize(members.len(), false);
+        self.rounds.resize(members.len(), 0);
+        for (index, member) in members.iter().enumerate() {
+            self.rounds[index] += u32::from(member.collecting && !self.collecting[index]);
+            self.collecting[index] = member.collecting;
+        }
+    }
+
+    fn begin(&mut self, now: Instant, burden: Burden) {
+        self.begun = Some(now);
+        self.rounds.fill(0);
+        if self.marks.len() == PATIENCE {
+            self.marks.remove(0);
+        }
+        self.marks.push(burden);
+    }
+
+    /// A period is over that counts.
+    fn ended(&mut self, now: Instant, spent: &Burden, burden: &Burden) {
+        let alone = self.leaves_alone();
+        self.ways[usize::from(alone)] = self.marks.first().map(|first| burden.since(first));
+        if self.tries {
+            self.compare(now);
+        } else if self.rests || spent.mean() > spent.calm().map(|calm| calm * MUCH) {
+            self.calls += 1;
+            self.tries = self.calls >= self.wanted.max(PATIENCE);
+        } else {
+            (self.calls, self.won) = (0, false);
+            self.marks.clear();
+        }
+        if self.leaves_alone() != alone {
+            self.tried = Some((now, *burden));
+            self.turned();
+        }
+    }
+
+    /// Members are left alone from now on, or not any more.
+    fn turned(&mut self) {
+        self.settles = true;
+        self.marks.clear();
+        self.begun = None;
+    }
+
+    /// Whether what is being tried is so bad that this is seen before its end.
+    fn is_hopeless(&self, now: Instant, burden: &Burden) -> bool {
+        let Some((begun, before)) = self.tried.filter(|_| self.tries) else { return false };
+        let tried = burden.since(&before);
+        let seen = now - begun >= LEAST && tried.requests() >= ENOUGH;
+        let stays = self.ways[usize::from(self.rests)];
+        seen && tried.mean() > stays.and_then(|way| way.mean()).map(|mean| mean * WORSE)
+    }
+
+    /// Both ways were tried: the better one stays.
+    fn compare(&mut self, now: Instant) {
+        let [stays, tried] = [self.rests, !self.rests].map(|alone| {
+            let mean = self.ways[usize::from(alone)].and_then(|way| way.mean());
+            mean.unwrap_or_default().as_secs_f64()
+        });
+        let is_better = tried < (1.0 - GAIN) * stays;
+        if is_better && !self.rests && !self.won {
+            (self.tries, self.calls, self.wanted, self.won) = (false, 0, PATIENCE, true);
+        } else if is_better {
+            self.won = false;
+            self.rests = !self.rests;
+            self.since = Some(now);
+            (self.tries, self.calls, self.wanted) = (false, 0, AGAIN);
+        } else {
+            self.stays();
+        }
+    }
+
+    /// What is done is not worse than the other way, so that is not tried again so soon.
+    fn stays(&mut self) {
+        (self.tries, self.calls, self.won) = (false, 0, false);
+        self.wanted = (2 * self.wanted).clamp(AGAIN, AGAIN_MAX);
+    }
+
+    /// What was found out.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        let [turns, alone] = self.ways;
+        Part {
+            name: "members take turns",
+            ways: ["in turns", "as they like"],
+            on: !self.rests,
+            since: self.since,
+            calm: turns.or(alone).and_then(|way| way.calm()),
+            around: turns.and_then(|way| way.mean()),
+            home: alone.and_then(|way| way.mean()),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Whether turns rest where they lose.
+
+use std::time::Duration;
+
+use det::Instant;
+use raidcore::engine::Burden;
+use raidcore::units::Set;
+use steering::collect::{Flash, Limits, Order};
+use steering::rest::Rest;
+use steering::scheme::Scheme;
+use steering::{Members, Steward};
+
+const MEMBERS: u64 = 4;
+
+/// How often it is looked.
+const STEP: Duration = Duration::from_millis(10);
+
+const CALM: Duration = Duration::from_micros(100);
+
+/// An array on which each member collects for 50 ms in every second, at a thousand requests a second.
+struct Array {
+    now: Instant,
+    burden: Burden,
+}
+
+impl Array {
+    fn new() -> Self {
+        Self { now: Instant::ORIGIN, burden: Burden::default() }
+    }
+
+    /// The next look. A request takes so many times as long as a calm one.
+    fn step(&mut self, times: u32) -> Vec<Flash> {
+        self.now = self.now + STEP;
+        (0..10).for_each(|_| self.burden.add(times * CALM, CALM));
+        let millis = self.now.0 / 1_000_000;
+        let collects = |member| (millis + 250 * member) % 1000 < 50;
+        let flash = |member| Flash { free: 0.05, collecting: collects(member), in_flight: 0 };
+        (0..MEMBERS).map(flash).collect()
+    }
+
+    /// For how many of so many seconds members are left alone, if requests take so long in turns,
+    /// and so long without.
+    fn alone(&mut self, rest: &mut Rest, seconds: u32, turns: u32, without: u32) -> f64 {
+        let (mut alone, mut looks) = (false, 0);
+        for _ in 0..100 * seconds {
+            let members = self.step(if alone { without } else { turns });
+            alone = rest.look(self.now, &members, &self.burden);
+            looks += u32::from(alone);
+        }
+        f64::from(looks) / 100.0
+    }
+}
+
+#[test]
+fn nothing_is_tried_while_requests_take_about_as_long_as_calm_ones() {
+    let (mut array, mut rest) = (Array::new(), Rest::default());
+    assert_eq!(array.alone(&mut rest, 1000, 2, 1), 0.0);
+    // Nor after a burst, and a long one is not taken for what is usual.
+    assert_eq!(array.alone(&mut rest, 4, 50, 1), 0.0);
+    assert_eq!(array.alone(&mut rest, 1000, 2, 1), 0.0);
+    array.alone(&mut rest, 18, 50, 1);
+    array.alone(&mut rest, 1000, 2, 1);
+    assert!(rest.part().on);
+}
+
+#[test]
+fn turns_that_lose_rest_until_they_do_not() {
+    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let alone = array.alone(&mut rest, 1000, 20, 10);
+    assert!(alone > 900.0, "{alone} s");
+    let part = rest.part();
+    let soon = Instant::ORIGIN + Duration::from_secs(60);
+    assert!(!part.on && part.since.is_some_and(|since| since < soon));
+    assert_eq!((part.around, part.home), (Some(20 * CALM), Some(10 * CALM)));
+    assert_eq!(part.calm, Some(CALM));
+    // Now they would be better, and are tried again in a while.
+    array.alone(&mut rest, 3000, 2, 10);
+    assert!(rest.part().on);
+    assert_eq!(array.alone(&mut rest, 1000, 2, 10), 0.0);
+}
+
+#[test]
+fn what_is_hardly_better_changes_nothing_and_is_tried_less_and_less() {
+    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let first = array.alone(&mut rest, 500, 20, 19);
+    let later = array.alone(&mut rest, 5000, 20, 19);
+    assert!((20.0..100.0).contains(&first), "{first} s");
+    assert!((10.0..200.0).contains(&later), "{later} s");
+    assert!(rest.part().on && rest.part().since.is_none());
+}
+
+#[test]
+fn what_is_far_worse_is_not_tried_to_the_end() {
+    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let alone = array.alone(&mut rest, 30, 10, 100);
+    assert!((4.9..5.2).contains(&alone), "{alone} s");
+    assert!(rest.part().on);
+}
+
+#[test]
+fn whoever_never_collects_is_not_left_alone() {
+    let (mut array, mut rest) = (Array::new(), Rest::default());
+    for _ in 0..100_000 {
+        let mut members = array.step(50);
+        members[1].collecting = false;
+        assert!(!rest.look(array.now, &members, &array.burden));
+    }
+}
+
+#[test]
+fn members_whose_turns_rest_decide_by_themselves() {
+    let members = Members {
+        count: MEMBERS as usize,
+        redundancy: 1,
+        telling: Set::first(MEMBERS as usize),
+        limits: Limits { start: 0.05, stop: 0.1 },
+    };
+    let scheme = Scheme::named("evenkeel").expect("it exists");
+    let mut steward = Steward::new(scheme, members, Instant::ORIGIN);
+    let mut array = Array::new();
+    let mut orders = [Order::Auto; MEMBERS as usize];
+    let (mut alone, mut asked) = (0, 0);
+    for _ in 0..60_000 {
+        let alone_now = orders == [Order::Auto; MEMBERS as usize];
+        let members = array.step(if alone_now { 10 } else { 20 });
+        let collecting = (0..members.len()).filter(|&member| members[member].collecting);
+        let collecting = collecting.fold(Set::EMPTY, Set::with);
+        steward.decide(array.now, &members, &array.burden, &mut |member, order| {
+            orders[member] = order;
+            asked += 1;
+        });
+        steward.busy(array.now, collecting);
+        if orders == [Order::Auto; MEMBERS as usize] {
+            alone += 1;
+            assert_eq!(steward.who_is_busy(), collecting, "whose turn it would be is not avoided");
+        }
+    }
+    assert!(alone > 40_000 && asked > 0, "{alone}");
+    let mut parts = Vec::new();
+    steward.tell(&mut |part| parts.push((part.name, part.on)));
+    assert_eq!(parts, [("members take turns", false)]);
+    // Other schemes keep to theirs.
+    let rotate = Scheme::named("rotate+reconstruct").expect("it exists");
+    let steward = Steward::new(rotate, members, Instant::ORIGIN);
+    steward.tell(&mut |_| panic!("nothing is tried"));
+}
