@@ -11,11 +11,8 @@ use crate::geometry::Role;
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Set, Stripe};
 
-/// Stripes that are reclaimed at once, if room is wanted ...
+/// Stripes that are reclaimed at once if room is wanted; one if not, and users want nothing.
 const HASTE: usize = 8;
-
-/// ... and if not.
-const LEISURE: usize = 2;
 
 /// Entries that are looked at for one whose members are calm.
 const LOOK: usize = 64;
@@ -23,7 +20,7 @@ const LOOK: usize = 64;
 /// How much room in the log is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Haste {
-    /// There is enough: busy members are left alone, and the calm ones given time.
+    /// There is enough: busy members are left alone, and users too.
     No,
     /// There will not be enough: as much comes home as can without busy members.
     Soon,
@@ -55,7 +52,10 @@ impl Engine {
             return;
         }
         let haste = self.haste();
-        let window = if haste == Haste::No { LEISURE } else { HASTE };
+        let window = match haste {
+            Haste::No => usize::from(self.foreground_jobs == 0),
+            Haste::Soon | Haste::Now => HASTE,
+        };
         while self.staging.reclaiming.len() < window && self.takes_writes() {
             let Some(stripe) = self.stripe_to_reclaim(haste) else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
