@@ -31,6 +31,9 @@ const RUN: u32 = 64;
 /// The most I/O under way.
 const IOS: u32 = 16;
 
+/// How many times what it costs a checkpoint gives back for which nobody is in a hurry.
+const WELL: u64 = 4;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Idle,
@@ -143,13 +146,16 @@ impl Volume {
         if self.segments.emptied() == 0 {
             return false;
         }
-        // It costs pages, and closes the cleaners' batches: so it waits until more is won, unless a
-        // cleaner can't go on, or users can't.
-        let won = self.is_won();
+        // It costs pages, and closes the cleaners' batches. So it waits until much more is won, or just
+        // more where users may soon need it; unless a cleaner can't go on, or users can't.
+        let (won, well) = (self.is_won(1), self.is_won(WELL));
         // At rest nobody waits.
         let busy = state.written > 0 || !self.writing.is_empty();
         let is_ready = |group| self.is_back(group) && self.spare(group) >= self.turn(group);
         let ready = self.shape.groups() == 1 || self.groups().any(is_ready);
+        let coming: u32 = self.groups().map(|group| self.segments.coming(group)).sum();
+        let spare: u32 = self.groups().map(|group| self.spare(group)).sum();
+        let soon = self.shape.groups() > 1 && !self.stalled && 2 * coming >= spare;
         let wanted = |group: GroupId| {
             let coming = self.segments.coming(group);
             let many = !self.stalled
@@ -158,7 +164,7 @@ impl Volume {
             let cleans = self.cleaners[group.index()].is_busy();
             let ended = self.is_starved(group) && (self.is_enough(group) || !cleans);
             let stuck = self.segments.free(group) == 0 && self.lacks_segment(cold(group)) && busy;
-            let early = won && (many || next || self.segments.free(group) == 0);
+            let early = won && (next || soon) || well && (many || self.segments.free(group) == 0);
             coming > 0 && (ended || stuck || early)
         };
         self.groups().any(wanted)

@@ -271,13 +271,13 @@ impl Volume {
         u64::from(pages) * copies + groups + (1 + groups) * rest
     }
 
-    /// Whether a checkpoint gives back more blocks than it costs: those of the segments that it frees,
-    /// against what cleaners have moved for it and what it takes itself. Else it would be what the next
-    /// one is written for.
-    pub(super) fn is_won(&self) -> bool {
+    /// Whether a checkpoint gives back more than so many times what it costs: the blocks of the segments
+    /// that it frees, less those that cleaners have moved for it, against what it takes itself. If it is
+    /// not even once that, it would be what the next one is written for.
+    pub(super) fn is_won(&self, times: u64) -> bool {
         let freed = u64::from(self.segments.emptied()) * u64::from(self.shape.slots());
         let moved = self.counters.moved - self.checkpointer.moved();
-        freed > moved + self.checkpoint_cost(self.map.dirty(self.area()))
+        freed > moved + times * self.checkpoint_cost(self.map.dirty(self.area()))
     }
 
     /// Takes the next victim of a group, if it is to be cleaned.
