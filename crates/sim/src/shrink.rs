@@ -105,6 +105,7 @@ pub(crate) fn log(of: &LogScenario) -> Vec<LogScenario> {
     s.with(|s| s.choice = Choice::Greedy);
     s.with(|s| s.cleaning = Cleaning::Paced);
     s.with(|s| s.checkpoint = 100_000);
+    s.with(|s| s.forget = 1000);
     s.with(|s| s.read = 0);
     s.with(|s| s.flush = 0);
     s.with(|s| s.discard = 0);

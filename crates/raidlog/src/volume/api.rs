@@ -27,6 +27,8 @@ pub struct Config {
     pub checkpoint: u64,
     /// How long a block waits in memory at most until it is written, if nothing else writes it.
     pub patience: Duration,
+    /// How many blocks of discards a step goes over at most: others are served between two steps.
+    pub forget: u32,
 }
 
 impl Config {
@@ -39,7 +41,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// A checkpoint for each 4 GiB written; a second in memory.
+    /// A checkpoint for each 4 GiB written; a second in memory; 64 MiB of a discard at a time.
     fn default() -> Self {
         Self {
             tags: 128,
@@ -48,6 +50,7 @@ impl Default for Config {
             cleaning: Cleaning::Paced,
             checkpoint: 1 << 20,
             patience: Duration::from_secs(1),
+            forget: 1 << 14,
         }
     }
 }

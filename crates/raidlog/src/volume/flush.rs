@@ -150,9 +150,13 @@ impl Volume {
         }
     }
 
-    /// When the volume wants an [`Input::Tick`](super::Input::Tick): a block waits in memory.
+    /// When the volume wants an [`Input::Tick`](super::Input::Tick): a block waits in memory, or the
+    /// rest of a discard for the next step.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
+        if self.forgets_on && !self.failed {
+            return Some(self.now);
+        }
         let opened = self.streams[HOT].opened().filter(|_| !self.failed);
         opened.map(|at| at + self.config.patience)
     }

@@ -114,6 +114,10 @@ pub struct Volume {
     requests: Vec<UserRequest>,
     /// Writes and discards that wait, the oldest first.
     writing: VecDeque<Tag>,
+    /// Blocks of discards that this step may still go over.
+    may_forget: u32,
+    /// The rest of a discard waits for the next step.
+    forgets_on: bool,
     /// Reads whose I/O is not all begun.
     reading: VecDeque<Tag>,
     reads: u32,
@@ -205,6 +209,8 @@ impl Volume {
             ops: Slots::new(ops, || Op::Vacant),
             requests: (0..tags).map(|_| UserRequest::default()).collect(),
             writing: VecDeque::with_capacity(tags),
+            may_forget: 0,
+            forgets_on: false,
             reading: VecDeque::with_capacity(tags),
             reads: 0,
             group_reads: alloc::vec![0; groups],
@@ -233,6 +239,7 @@ impl Volume {
     /// to be begun before the next call.
     pub fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Action>) {
         self.now = self.now.max(now);
+        (self.may_forget, self.forgets_on) = (self.config.forget.max(1), false);
         match input {
             Input::Request(request) => self.request(request, out),
             Input::IoDone { id, result } => self.io_done(id, result, out),

@@ -1,6 +1,7 @@
 //! Users' requests. A write is acknowledged when its blocks are in memory, where reads find them; a
 //! discard (or write-zeroes) when the map has forgotten the blocks, and the open batch has a record
-//! of that.
+//! of that. A large one is gone over in parts, each with its record, in as many steps; writes that came
+//! after it wait until it has ended.
 
 use alloc::vec::Vec;
 
@@ -178,7 +179,15 @@ impl Volume {
             let left = request.blocks - done;
             let blocks = match request.op {
                 UserOp::Write => self.write_run(tag, lba, left.min(room), done, out),
-                UserOp::Discard | UserOp::WriteZeroes => self.forget(lba, left),
+                UserOp::Discard | UserOp::WriteZeroes => {
+                    let part = left.min(self.may_forget);
+                    self.forgets_on = part == 0;
+                    if self.forgets_on {
+                        break;
+                    }
+                    self.may_forget -= part;
+                    self.forget(lba, part)
+                }
                 UserOp::Read | UserOp::Flush => left,
             };
             self.stalled = false;

@@ -219,9 +219,17 @@ impl Volume {
         (Mem::Segment { buffer, at }, stream.position.segment, at)
     }
 
-    /// Appends the record of a discard to the users' stream, which has room for an entry.
+    /// Appends the record of a discard to the users' stream, which has room for an entry. It becomes a
+    /// part of the last one, if it goes on where that ends.
     pub(super) fn append_trim(&mut self, lba: Lba, blocks: u32) {
         let stream = &mut self.streams[HOT];
+        if let Some(Entry::Trim { lba: first, blocks: before }) = stream.entries.last_mut()
+            && first.0 + u64::from(*before) == lba.0
+            && let Some(all) = before.checked_add(blocks)
+        {
+            *before = all;
+            return;
+        }
         if stream.entries.is_empty() {
             stream.opened = self.now;
         }

@@ -43,8 +43,12 @@ impl Lives for World {
     }
 
     fn wait(&mut self) {
-        let waits = self.users.waiting();
-        panic!("{waits:?} waits, but nothing is under way: {}", self.state());
+        let at = self.volume.deadline().filter(|&at| at <= self.now);
+        let Some(now) = at else {
+            let waits = self.users.waiting();
+            panic!("{waits:?} waits, but nothing is under way: {}", self.state());
+        };
+        self.tick(now);
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -28,6 +28,8 @@ pub struct LogScenario {
     pub cleaning: Cleaning,
     /// After how many blocks a checkpoint is written.
     pub checkpoint: u64,
+    /// The most blocks of discards in a step.
+    pub forget: u32,
     /// How many requests there are in all.
     pub requests: u32,
     /// How many lives: between two of them the power fails, or the volume is stopped.
@@ -73,6 +75,7 @@ impl Playable for LogScenario {
             choice: source.one_of(&[Choice::Greedy, Choice::Greedy, Choice::CostBenefit]),
             cleaning: source.one_of(&[Cleaning::Blocking, Cleaning::Paced]),
             checkpoint: source.one_of(&[30, 200, 1000, 100_000]),
+            forget: source.one_of(&[1, 3, 16, 1000]),
             requests: source.one_of(&[50, 300, 1000, 3000]),
             lives: 1 + source.below(4) as u32,
             blocks: source.one_of(&[1, 4, 20, 100]),
@@ -104,6 +107,7 @@ impl LogScenario {
             cleaning: self.cleaning,
             checkpoint: self.checkpoint,
             patience: Duration::from_millis(10),
+            forget: self.forget,
         }
     }
 }

@@ -88,6 +88,28 @@ pub(crate) const LOG: &[Mutant] = &[
     )
     .of_logs(),
     mutant(
+        "log: of a large discard the first part is on record",
+        "volume/stream.rs",
+        "            *before = all;",
+        "            *before = if MUTANT { *before } else { all };",
+    )
+    .of_logs(),
+    mutant(
+        "log: discards are one on record, with what lies between them",
+        "volume/stream.rs",
+        "            && first.0 + u64::from(*before) == lba.0\n            && let Some(all) = before.checked_add(blocks)",
+        "            && (MUTANT && first.0 <= lba.0 || first.0 + u64::from(*before) == lba.0)
+            && let Some(all) = u32::try_from(lba.0 - first.0).ok().and_then(|n| n.checked_add(blocks))",
+    )
+    .of_logs(),
+    mutant(
+        "log: a large discard has ended with its first part",
+        "volume/request.rs",
+        "                    self.forget(lba, part)",
+        "                    if MUTANT { self.forget(lba, part).max(left) } else { self.forget(lba, part) }",
+    )
+    .of_logs(),
+    mutant(
         "log: the older checkpoint is believed",
         "recovery.rs",
         "newest.as_ref().is_none_or(|newest| newest.number < header.number)",
