@@ -1,5 +1,6 @@
-//! `evenkeel plan swan --verify`: the array that is recommended, and one with a group less, played; and
-//! larger ones, until one is confirmed.
+//! `evenkeel plan swan --verify`: the array that is recommended, and one with a group less, played;
+//! larger ones, until one is confirmed; and the recommended one with larger segments, where SSDs collect
+//! garbage since the asked ones are small.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -10,7 +11,7 @@ use lab::measure::Figures;
 use lab::plan::Swan;
 use lab::play::{Play, PlayError, Verdict};
 use lab::sweep::Progress;
-use lab::target::DriveSpec;
+use lab::target::{DriveSpec, LogSpec};
 use lab::units::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -52,10 +53,14 @@ struct One {
 pub(super) struct Played {
     throughput: Size,
     ssd: String,
-    /// What an SSD erases at once, all dies together, and the segment that is closest to it.
-    erased: (Size, Size),
-    segment: Size,
+    /// What an SSD erases at once, all dies together.
+    erased: Size,
+    /// A segment's part on each SSD, in whole chunks.
+    segment: Bytes,
     arrays: Vec<One>,
+    /// The recommended array with the segment that is closest to what an SSD erases at once, if that is
+    /// of use: what came of it, or why it can't be played.
+    suited: Option<(Bytes, Result<One, String>)>,
 }
 
 /// Plays the array that is asked for, and one with a group less. If it is not confirmed, larger ones are
@@ -65,9 +70,11 @@ pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Playe
         bail!("--seconds is {seconds}, but must be positive and at most 1e9");
     }
     let (ssd, told) = smaller(args)?;
+    let chunk = LogSpec::CHUNK.0;
+    let segment = Bytes(args.segment.0.next_multiple_of(chunk));
     let play = Play {
         ssd,
-        segment: Bytes(args.segment.0),
+        segment,
         throughput: args.throughput.0 as f64,
         seconds: args.seconds,
         seed: args.seed,
@@ -75,12 +82,13 @@ pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Playe
     let swans: Vec<Swan> = core::iter::once(asked).chain(asked.with_a_group_less()).collect();
     let progress = Progress::default();
     progress.shards.store(swans.len() as u64, Ordering::Relaxed);
-    let one = |swan: &Swan| {
+    let one_of = |play: &Play, swan: &Swan| {
         let figures = play.run(swan, &progress.requests)?;
         progress.done.fetch_add(1, Ordering::Relaxed);
         let verdict = Verdict::of(&figures, swan.groups);
         Ok::<_, PlayError>(One { swan: *swan, figures, verdict })
     };
+    let one = |swan: &Swan| one_of(&play, swan);
     let arrays: Result<Vec<One>, PlayError> =
         watched(&progress, output, || swans.par_iter().map(one).collect())?;
     let mut arrays = arrays.map_err(|error| anyhow!("{error}"))?;
@@ -102,9 +110,26 @@ pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Playe
     let sizes = drive(args).profile(Path::new(""))?.sizes();
     let block = u64::from(sizes.data_pages) * u64::from(sizes.page_bytes);
     let erased = u64::from(sizes.dies * sizes.planes_per_die) * block;
-    let most = SEGMENT_MAX / u64::from(asked.members - asked.parity);
-    let erased = (Size(erased), Size(erased.min(most)));
-    Ok(Played { throughput: args.throughput, ssd: told, erased, segment: args.segment, arrays })
+    let most = SEGMENT_MAX / u64::from(asked.members - asked.parity) / chunk * chunk;
+    let suits = Bytes(erased.next_multiple_of(chunk).min(most));
+    let is_small = |one: &One| one.collects() && one.verdict != Verdict::Keeps && segment < suits;
+    let suited = if arrays.first().is_some_and(is_small) {
+        progress.shards.fetch_add(1, Ordering::Relaxed);
+        let larger = Play { segment: suits, ..play.clone() };
+        let played = watched(&progress, output, || one_of(&larger, &asked))?;
+        Some((suits, played.map_err(|error| error.to_string())))
+    } else {
+        None
+    };
+    let throughput = args.throughput;
+    Ok(Played { throughput, ssd: told, erased: Size(erased), segment, arrays, suited })
+}
+
+impl One {
+    /// Whether the SSDs' own garbage collection has a part in what was measured.
+    fn collects(&self) -> bool {
+        self.figures.device_waf > COLLECTS
+    }
 }
 
 /// The SSD with fewer blocks; and, where the fewest would still be far more than is asked for, with
@@ -169,12 +194,18 @@ impl Played {
                 "figures": one.figures,
             })
         };
+        let suited = |(segment, played): &(Bytes, Result<One, String>)| match played {
+            Ok(one) => json!({ "segment": segment.0, "array": of(one) }),
+            Err(why) => json!({ "segment": segment.0, "error": why }),
+        };
         json!({
             "ssd": self.ssd,
+            "segment": self.segment.0,
             "confirmed": self.is_confirmed(),
             "enough": self.enough().map(|one| one.swan.groups),
-            "erased_at_once": self.erased.0.0,
+            "erased_at_once": self.erased.0,
             "arrays": self.arrays.iter().map(of).collect::<Value>(),
+            "larger_segment": self.suited.as_ref().map(suited),
         })
     }
 
@@ -192,22 +223,29 @@ impl Played {
             "log WAF",
             "device WAF",
         ];
-        let names = self.arrays.iter().map(|one| match one.swan.layout() {
-            Some(layout) => layout.to_string(),
-            None => String::new(),
-        });
+        let suited = self.suited.as_ref();
+        let suited = suited.and_then(|(segment, played)| Some((*segment, played.as_ref().ok()?)));
+        let all = || {
+            let asked = self.arrays.iter().map(|one| (self.segment, one));
+            asked.chain(suited)
+        };
+        let layout = |one: &One| one.swan.layout().map_or(String::new(), |name| name.to_string());
+        let names = all().map(|(_, one)| layout(one));
         let mut table = Table::new(core::iter::once(String::new()).chain(names));
+        let segments = all().map(|(segment, _)| segment.to_string());
+        table.row(core::iter::once("segment".to_owned()).chain(segments));
         for name in columns {
             let Some(column) = lab::results::COLUMNS.iter().find(|c| c.name == name) else {
                 continue;
             };
             let cell = |one: &One| values::value((column.value)(&one.figures), column.unit);
-            table.row(core::iter::once(name.to_owned()).chain(self.arrays.iter().map(cell)));
+            table.row(core::iter::once(name.to_owned()).chain(all().map(|(_, one)| cell(one))));
         }
-        let cells = self.arrays.iter().map(|one| name(one.verdict).to_owned());
+        let cells = all().map(|(_, one)| name(one.verdict).to_owned());
         table.row(core::iter::once("it".to_owned()).chain(cells));
         format!(
-            "played on {}, worn before; writes of 4 KiB at random, {} a second\n\n{}\n\n{}",
+            "played on {}, worn before; writes of 4 KiB at random, {} a second; a segment is its part \
+             on an SSD\n\n{}\n\n{}",
             self.ssd,
             self.throughput,
             table.text(),
@@ -232,11 +270,23 @@ impl Played {
         }
     }
 
+    /// What came of a larger segment, in words.
+    fn with_larger_segment(&self) -> String {
+        let Some((segment, played)) = &self.suited else { return String::new() };
+        let came = match played.as_ref().map(|one| one.verdict) {
+            Ok(Verdict::Keeps) => "it is confirmed".to_owned(),
+            Ok(Verdict::Stalls) => "it is not, either".to_owned(),
+            Ok(Verdict::Slow) => "nobody waits for cleaning, but it is too slow".to_owned(),
+            Ok(Verdict::Short) => "nothing can be said".to_owned(),
+            Err(why) => format!("it can't be played on SSDs of this size ({why})"),
+        };
+        format!("; they erase {} at once: with --segment {segment} {came}", self.erased)
+    }
+
     /// What it comes to, in words.
     fn sentence(&self) -> String {
-        let Some(One { swan, figures, verdict }) = self.arrays.first() else {
-            return String::new();
-        };
+        let Some(first) = self.arrays.first() else { return String::new() };
+        let One { swan, figures, verdict } = first;
         let stalls = figures.log.as_ref().map_or(0, |log| log.stalls);
         let mut text = match verdict {
             Verdict::Keeps => "confirmed: the front keeps up, and nobody waits for cleaning".into(),
@@ -251,16 +301,13 @@ impl Played {
                                --seconds"
                 .into(),
         };
-        if figures.device_waf > COLLECTS && *verdict != Verdict::Keeps {
+        if first.collects() && *verdict != Verdict::Keeps {
             text += &format!(
                 "\nthe SSDs collect garbage themselves, which is not in the model: they program {:.2} \
                  pages for each\nthat is written",
                 figures.device_waf
             );
-            let (erased, suits) = self.erased;
-            if self.segment.0 < suits.0 {
-                text += &format!("; they erase {erased} at once, try --segment {suits}");
-            }
+            text += &self.with_larger_segment();
         }
         let used = figures.log.as_ref().map_or(0.0, |log| log.used);
         if used < CLOSE * swan.used {

@@ -223,6 +223,14 @@ fn a_plan_is_played() {
     assert!(arrays[0]["figures"]["log"]["stalls"].as_u64() > Some(0), "{played}");
     let last = arrays.last().expect("the largest");
     assert_eq!((&last["verdict"], &last["groups"]), (&"keeps up".into(), &played["enough"]));
+    assert_eq!((&played["segment"], &played["larger_segment"]), (&262_144.into(), &().into()));
+    // Segments so small that SSDs have to collect (and no whole chunk): one that suits is played, too.
+    let plan = plan.replace("256K", "60K");
+    let ended = world.run(&format!("{plan} --throughput 45M --used 0.8"));
+    assert_eq!(ended.code, 1, "{ended:?}");
+    for words in ["64KiB", "they erase 128 KiB at once: with --segment 128KiB"] {
+        assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
+    }
 }
 
 #[test]

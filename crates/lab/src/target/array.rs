@@ -126,7 +126,7 @@ fn extra_reads() -> f64 {
     0.05
 }
 
-pub(super) fn chunk() -> Bytes {
+pub(super) const fn chunk() -> Bytes {
     Bytes(64 << 10)
 }
 

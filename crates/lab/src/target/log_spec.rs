@@ -101,6 +101,9 @@ mod layout {
 }
 
 impl LogSpec {
+    /// A chunk, if nothing is said.
+    pub const CHUNK: Bytes = chunk();
+
     /// A layout, and all else as it is if nothing is said.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
