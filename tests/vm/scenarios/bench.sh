@@ -1,5 +1,7 @@
 # how many instructions an I/O takes, beside Linux md: docs/performance.md
 # machine: counted
+# program: ublk_null
+# program: rival
 . /vm/measure.sh
 
 # A degraded array misses its last member.
@@ -56,3 +58,7 @@ for delay in 0 300000; do
     compared "The write hole open, and closed, $of" "md raid6 bitmap" "evenkeel raid6 journal" "${all[@]}"
     compared "What parity costs, $of" "evenkeel raid0 resync" "evenkeel raid5 journal" "${rows[@]}"
 done
+
+# The front end alone; last, since its device outlives its server.
+say "no members"
+. /vm/null.sh
