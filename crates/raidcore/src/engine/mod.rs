@@ -81,8 +81,8 @@ pub struct Config {
     pub scratch_blocks: u32,
     /// The pace of background work.
     pub pace: Pace,
-    /// How long a region is left alone before its bit is cleared, and how often the watermark of a
-    /// rebuild is made durable.
+    /// How long a region is left alone before its bit is cleared, how often the watermark of a rebuild is
+    /// made durable, and how long after the last write was staged they come home while users are busy.
     pub settle_delay: Duration,
     /// What was discarded may read as anything once it is written again and a crash cuts that
     /// short; otherwise it reads as zeros, which costs a flush when it is written again.

@@ -92,16 +92,23 @@ fn what_is_staged_at_once_is_spread_over_all_who_are_calm() {
 }
 
 #[test]
-fn what_is_staged_comes_home_when_users_want_nothing() {
-    let mut world = staging_world(1);
-    world.busy(0);
-    let version = world.write_one(0);
-    world.ask(1, Op::Read, 100, 1);
-    world.step(Input::Busy(Set::EMPTY));
-    assert!(world.ios.len() == 1 && world.dirty() == 1, "there is but the read");
-    world.drain();
-    assert_eq!(world.dirty(), 0);
-    assert_eq!(world.read_one(0), version);
+fn what_is_staged_comes_home_when_users_want_nothing_or_it_was_long_ago() {
+    for long_ago in [false, true] {
+        let mut world = staging_world(1);
+        world.busy(0);
+        let version = world.write_one(0);
+        world.ask(1, Op::Read, 100, 1);
+        world.step(Input::Busy(Set::EMPTY));
+        assert!(world.ios.len() == 1 && world.dirty() == 1, "there is but the read");
+        if long_ago {
+            world.now = world.now + Duration::from_secs(60);
+            world.step(Input::Tick);
+            assert!(world.ios.len() > 1 && world.requests[1].is_some(), "users still wait");
+        }
+        world.drain();
+        assert_eq!(world.dirty(), 0);
+        assert_eq!(world.read_one(0), version);
+    }
 }
 
 #[test]

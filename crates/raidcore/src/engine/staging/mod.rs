@@ -34,6 +34,8 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use det::Instant;
+
 use super::Engine;
 use super::job::Wait;
 use crate::geometry::{Geometry, Role};
@@ -191,6 +193,8 @@ pub(super) struct Staging {
     /// How many blocks are staged in the stripes of a bucket.
     stripes: Vec<u32>,
     dirty: u64,
+    /// When a write was staged last.
+    staged_at: Instant,
     /// Blocks of payload in all entries.
     payload: usize,
     homes: u64,
@@ -251,6 +255,7 @@ impl Staging {
             table: Redirects::new(capacity),
             stripes: vec![0; if len > 0 { BUCKETS } else { 0 }],
             dirty: 0,
+            staged_at: Instant::ORIGIN,
             payload: 0,
             homes: 0,
             durable_homes: 0,

@@ -11,7 +11,8 @@ use crate::geometry::Role;
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Set, Stripe};
 
-/// Stripes that are reclaimed at once if room is wanted; one if not, and users want nothing.
+/// Stripes that are reclaimed at once if room is wanted; one if not, and users want nothing or what
+/// they write has gone home for a while.
 const HASTE: usize = 8;
 
 /// Entries that are looked at for one whose members are calm.
@@ -53,7 +54,7 @@ impl Engine {
         }
         let haste = self.haste();
         let window = match haste {
-            Haste::No => usize::from(self.foreground_jobs == 0),
+            Haste::No => usize::from(self.foreground_jobs == 0 || self.stages_no_more()),
             Haste::Soon | Haste::Now => HASTE,
         };
         while self.staging.reclaiming.len() < window && self.takes_writes() {
@@ -104,6 +105,11 @@ impl Engine {
             Some(_) if self.recorder.is_durable() => self.phase = Phase::Serving,
             Some(_) => {}
         }
+    }
+
+    /// Whether nothing was staged for a while: then it comes home by and by, whatever users want.
+    fn stages_no_more(&self) -> bool {
+        self.now >= self.staging.staged_at + self.config.settle_delay
     }
 
     fn haste(&self) -> Haste {

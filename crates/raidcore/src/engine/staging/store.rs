@@ -267,6 +267,9 @@ impl Engine {
         staging.payload += entry.blocks as usize;
         staging.turn = (staging.turn + 1) % staging.members;
         staging.entries.push_back(entry);
+        if kind == Kind::Data {
+            staging.staged_at = self.now;
+        }
         number
     }
 
