@@ -280,7 +280,14 @@ impl Played {
             Ok(Verdict::Short) => "nothing can be said".to_owned(),
             Err(why) => format!("it can't be played on SSDs of this size ({why})"),
         };
-        format!("; they erase {} at once: with --segment {segment} {came}", self.erased)
+        let used = |one: &One| (log_use(one), one.swan.used);
+        let less = match played.as_ref().map(used) {
+            Ok((found, wanted)) if found < CLOSE * wanted => {
+                format!(" (with {:.0}% of the log in use)", 100.0 * found)
+            }
+            Ok(_) | Err(_) => String::new(),
+        };
+        format!("; they erase {} at once: with --segment {segment} {came}{less}", self.erased)
     }
 
     /// What it comes to, in words.
@@ -309,7 +316,7 @@ impl Played {
             );
             text += &self.with_larger_segment();
         }
-        let used = figures.log.as_ref().map_or(0.0, |log| log.used);
+        let used = log_use(first);
         if used < CLOSE * swan.used {
             text += &format!(
                 "\nonly {:.0}% of the log was in use, as some segments are always kept: larger SSDs \
@@ -329,6 +336,11 @@ impl Played {
         };
         format!("{text}\n{less}")
     }
+}
+
+/// The part of the log that was in use.
+fn log_use(one: &One) -> f64 {
+    one.figures.log.as_ref().map_or(0.0, |log| log.used)
 }
 
 fn name(verdict: Verdict) -> &'static str {
