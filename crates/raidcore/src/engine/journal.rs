@@ -18,7 +18,6 @@ use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait, Work};
 use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
-use crate::geometry::Role;
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, SlotState};
 use crate::plan::WriteKind;
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
@@ -482,14 +481,13 @@ impl Engine {
     }
 
     /// The entry that was being replayed is at home, or can't be brought there. That does no harm
-    /// if all who held its stripe's parity are out of service: then there is nothing to agree with.
+    /// if nobody has the stripe's parity: who is out of service, or yet to be rebuilt there. Then there
+    /// is nothing to agree with.
     pub(super) fn replayed(&mut self, done: bool) {
-        let entry = self.journal.replay(self.journal.replay_next);
-        let mut parities = (self.geo.data()..self.geo.members()).map(|role| Role(role as u8));
-        let hole = parities.any(|role| {
-            let member = self.geo.member(entry.stripe, role);
-            self.live_device(member).is_some()
-        });
+        let stripe = self.journal.replay(self.journal.replay_next).stripe;
+        let (readable, writable) = self.health(stripe);
+        let current = readable.or(writable);
+        let hole = (self.geo.data()..self.geo.members()).any(|role| current.has(role));
         self.journal.replaying = false;
         self.journal.replay_next += 1;
         if !done && hole {

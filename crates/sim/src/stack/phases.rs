@@ -195,6 +195,8 @@ impl World {
             if let Some(error) = self.lost {
                 assert!(!self.made, "{error}");
                 self.lose_pending();
+                // The arrays start once more, without having been stopped.
+                self.look_all_well();
                 return self.make();
             }
             self.start_on();
