@@ -165,6 +165,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             None => self.journal.replay_flush = Some(self.flush(out)),",
     ),
     mutant(
+        "an entry is missed where no parity is left to disagree",
+        "engine/journal.rs",
+        ".any(|role| current.has(role));",
+        ".any(|role| MUTANT || current.has(role));",
+    ),
+    mutant(
         "a spare counts as a holder before it is filled",
         "engine/journal.rs",
         "role.index() >= self.geo.data() && writable.has(role.index())",
