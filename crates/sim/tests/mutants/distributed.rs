@@ -1,6 +1,6 @@
 //! Mutants of the distributed spare.
 
-use crate::list::{Mutant, mutant};
+use crate::mutant::{Mutant, mutant};
 
 pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(

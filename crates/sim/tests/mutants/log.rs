@@ -1,6 +1,6 @@
 //! Mutants of the log volume.
 
-use crate::list::{Mutant, mutant};
+use crate::mutant::{Mutant, mutant};
 
 pub(crate) const LOG: &[Mutant] = &[
     mutant(

@@ -8,6 +8,7 @@
 mod distributed;
 mod list;
 mod log;
+mod mutant;
 mod stack;
 mod staging;
 
@@ -18,8 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use distributed::DISTRIBUTED;
-use list::{MUTANTS, Mutant};
+use list::MUTANTS;
 use log::LOG;
+use mutant::Mutant;
 use stack::STACK;
 use staging::STAGING;
 

@@ -1,6 +1,6 @@
 //! Mutants of log arrays: of what lies between a log volume and its arrays.
 
-use crate::list::{Mutant, mutant};
+use crate::mutant::{Mutant, mutant};
 
 pub(crate) const STACK: &[Mutant] = &[
     mutant(

@@ -1,6 +1,6 @@
 //! Mutants of the staging log, of staging devices and copies, and of members that hang.
 
-use crate::list::{Mutant, mutant};
+use crate::mutant::{Mutant, mutant};
 
 pub(crate) const STAGING: &[Mutant] = &[
     mutant(
