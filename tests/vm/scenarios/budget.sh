@@ -38,13 +38,18 @@ while read -r level consistency health rw bs depth count budget; do
         settle
         now=$health
     fi
-    measure "$rw" "$bs" "$depth" "$count"
-    verdict=''
-    off=$((instructions * 100 - budget * 100))
-    if ((${off#-} > budget * percent)); then
-        verdict=" instead of $budget"
-        over=$((over + 1))
-    fi
+    # What a row meets of what was done before it is not what an I/O takes: one that is off is
+    # measured again.
+    verdict=" instead of $budget"
+    for _ in 1 2 3; do
+        measure "$rw" "$bs" "$depth" "$count"
+        off=$((instructions * 100 - budget * 100))
+        if ((${off#-} <= budget * percent)); then
+            verdict=''
+            break
+        fi
+    done
+    [[ ! $verdict ]] || over=$((over + 1))
     echo "$level $consistency $health $rw $bs $depth $count $instructions$verdict"
 done </vm/budget
 [[ $array ]] || fail "the budget is empty"
