@@ -7,14 +7,15 @@
 
 use std::error::Error;
 use std::io::{Write, stdin, stdout};
+use std::num::NonZeroU64;
 
 use ublkd::front::ublk::{NullServer, UblkOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mib: u64 = std::env::args().nth(1).ok_or("how many MiB?")?.parse()?;
     // Nobody else's, or what they have left would be taken over.
-    let owner = u64::from(std::process::id());
-    let server = NullServer::start(mib << 8, UblkOptions { owner, ..UblkOptions::default() })?;
+    let owner = NonZeroU64::MIN.saturating_add(std::process::id().into());
+    let server = NullServer::start(mib << 8, UblkOptions::of(owner))?;
     println!("{}", server.disk().display());
     stdout().flush()?;
     std::io::copy(&mut stdin(), &mut std::io::sink())?;

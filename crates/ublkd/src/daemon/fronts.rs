@@ -1,6 +1,7 @@
 //! The front ends of a running array.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use raidcore::meta::ArrayId;
@@ -146,10 +147,9 @@ impl Fronts {
         let mark = owner.mark();
         if config.ublk || UblkServer::is_left(mark) {
             let options = UblkOptions {
-                owner: mark,
                 id: config.ublk_id,
                 gives_up: owner.forgets,
-                ..UblkOptions::default()
+                ..UblkOptions::of(mark)
             };
             let server = UblkServer::start(volume, host, options)?;
             self.add("ublk", server.disk().display());
@@ -186,9 +186,24 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// What a block device is known by.
-    fn mark(self) -> u64 {
+    /// What a block device is known by. An identity of two equal halves must not be nobody.
+    fn mark(self) -> NonZeroU64 {
         let (halves, _) = self.array.0.as_chunks();
-        halves.iter().fold(0, |mark, &half| mark ^ u64::from_le_bytes(half))
+        let mark = halves.iter().fold(0, |mark, &half| mark ^ u64::from_le_bytes(half));
+        NonZeroU64::new(mark).unwrap_or(NonZeroU64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_array_s_device_is_nobody_s() {
+        let mark = |array| Owner { array: ArrayId(array), forgets: false }.mark();
+        let mut array = [7; 16];
+        assert_eq!(mark(array), NonZeroU64::MAX, "of equal halves");
+        array[8] = 5;
+        assert_eq!(mark(array).get(), 2);
     }
 }

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -80,12 +81,12 @@ impl Control {
     }
 
     /// The devices that bear this owner's mark.
-    pub(super) fn owned_by(&self, owner: u64) -> Result<Vec<DeviceInfo>, UblkError> {
+    pub(super) fn owned_by(&self, owner: NonZeroU64) -> Result<Vec<DeviceInfo>, UblkError> {
         let numbers =
             disk::all().map_err(|source| UblkError::command("listing devices", source))?;
         // What goes away meanwhile, or may not be asked, is not ours.
         let found = numbers.into_iter().filter_map(|id| self.info(id).ok());
-        Ok(found.filter(|info| info.owner == owner).collect())
+        Ok(found.filter(|info| info.owner == owner.get()).collect())
     }
 
     /// Describes the disk. Only before it starts.

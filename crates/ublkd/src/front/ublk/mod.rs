@@ -20,6 +20,7 @@ mod queue;
 mod request;
 
 use std::io;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -122,8 +123,9 @@ impl UblkError {
 /// What a device is like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UblkOptions {
-    /// By which the device is known to be this array's, when a server has died.
-    pub owner: u64,
+    /// By which the device is known to be this array's, when a server has died. Devices of other
+    /// programs have no owner: zeros.
+    pub owner: NonZeroU64,
     /// The number N of `/dev/ublkbN`; `None` for the first that is free.
     pub id: Option<u32>,
     /// Whether a device that was left is taken away from its users, because writes were lost that had
@@ -134,10 +136,11 @@ pub struct UblkOptions {
     pub depth: u16,
 }
 
-impl Default for UblkOptions {
-    /// The first free number, 64 requests.
-    fn default() -> Self {
-        Self { owner: 0, id: None, gives_up: false, depth: 64 }
+impl UblkOptions {
+    /// The owner's device, with the first free number and 64 requests.
+    #[must_use]
+    pub fn of(owner: NonZeroU64) -> Self {
+        Self { owner, id: None, gives_up: false, depth: 64 }
     }
 }
 
@@ -204,7 +207,7 @@ impl UblkServer {
 
     /// Whether a server of this owner has left a device, which may have users that wait.
     #[must_use]
-    pub fn is_left(owner: u64) -> bool {
+    pub fn is_left(owner: NonZeroU64) -> bool {
         let left = Control::open(Path::new(CONTROL)).and_then(|control| control.owned_by(owner));
         left.is_ok_and(|left| left.iter().any(|device| device.state != DeviceInfo::DEAD))
     }
@@ -221,7 +224,7 @@ impl UblkServer {
             depth: options.depth.clamp(1, abi::DEPTH_MAX),
             request_bytes: request_bytes(volume),
             id: options.id.unwrap_or(abi::ANY_DEVICE),
-            owner: options.owner,
+            owner: options.owner.get(),
             ..DeviceInfo::default()
         })?;
         let begin = || -> Result<Vec<Served>, UblkError> {
