@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lab::units::Bytes;
 use raidcore::units::BLOCK_BYTES;
 
 const UNITS: [(&str, u32); 5] = [("K", 10), ("M", 20), ("G", 30), ("T", 40), ("P", 50)];
@@ -22,18 +23,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is not a size; write it like 64K, 1M or 10G");
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let unit = text[digits.len()..].to_ascii_uppercase();
-        let unit = unit.strip_suffix("IB").or(unit.strip_suffix('B')).unwrap_or(&unit);
-        let shift = match UNITS.iter().find(|(name, _)| *name == unit) {
-            Some((_, shift)) => *shift,
-            None if unit.is_empty() => 0,
-            None => return Err(wrong()),
-        };
-        let number: u64 = digits.parse().map_err(|_| wrong())?;
-        let bytes = number.checked_mul(1 << shift);
-        bytes.map(Self).ok_or_else(|| format!("{text} is more than 16 EiB"))
+        Bytes::from_str(text).map(|bytes| Self(bytes.0))
     }
 }
 
@@ -60,11 +50,12 @@ mod tests {
             ("64k", 64 << 10),
             ("1MiB", 1 << 20),
             ("10GB", 10 << 30),
+            ("1 G", 1 << 30),
             ("0", 0),
         ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }
-        for text in ["", "K", "1.5G", "-1", "10X", "1 G", "99999999P", "é", "1é"] {
+        for text in ["", "K", "1.5G", "-1", "10X", "1 G B", "99999999P", "é", "1é"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
         assert_eq!(Size(512).to_string(), "512 B");
