@@ -3,8 +3,8 @@
 //! Turns pay if requests go around whose turn it is, and nobody else collects meanwhile. Then a
 //! request takes about as long as a calm one, and doing without can't be better by much: nothing is
 //! tried. If requests take much longer again and again, members are left alone for a while, and the
-//! better way stays. Drives that collect only while somebody waits for them, say, have nothing to do
-//! in their turns, as everybody goes around them, and collect together when they run out of space.
+//! better way stays. Drives may not do as they are told, say, and collect together when they run out
+//! of space; or have more to collect than fits into turns.
 //!
 //! What is compared is how long requests have taken in the mean. A period lasts until every member
 //! has collected a few times in turns, and one without turns as long as the last one with them.

@@ -188,7 +188,8 @@ pub struct Collection {
     /// At or below this part it yields to nobody, and nothing outside can hold it back.
     #[serde(default)]
     pub hard: f64,
-    /// Whether it starts only on dies for which operations wait.
+    /// Whether a die that must start does so only when operations wait for it. What idle dies
+    /// collect, and what the host orders, is done all the same.
     #[serde(default)]
     pub only_when_waiting: bool,
     /// How many waiting host operations a die serves between two units.

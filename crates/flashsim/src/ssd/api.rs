@@ -76,7 +76,8 @@ pub enum GcOrder {
     Hold,
     /// The drive until then, nobody afterwards.
     AllowUntil(Instant),
-    /// Collect now until this part of each plane's blocks is free, then hold.
+    /// Collect now, whether anybody waits for it or not, until this part of each plane's blocks is
+    /// free, then hold.
     Reach(f64),
 }
 

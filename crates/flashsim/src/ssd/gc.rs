@@ -341,22 +341,18 @@ impl Ssd {
     /// A unit has ended: is there to be another one?
     fn unit_done(&mut self, id: u32) {
         let background = self.dies[id as usize].gc.background;
-        // Whether operations wait matters for beginning only.
         match self.next_plane(id, background) {
-            Some(plane) if !self.gc.only_when_waiting || self.dies[id as usize].waiting > 0 => {
+            Some(plane) => {
                 let turns = self.gc.host_turns;
                 let gc = &mut self.dies[id as usize].gc;
                 (gc.plane, gc.boundary, gc.turns) = (plane, Boundary::Unit, turns);
                 self.refill_quota(id);
             }
-            Some(_) | None => self.end_collecting(id),
+            None => self.end_collecting(id),
         }
     }
 
     fn begin_collecting(&mut self, id: u32) -> bool {
-        if self.gc.only_when_waiting && self.dies[id as usize].waiting == 0 {
-            return false;
-        }
         let Some(plane) = self.next_plane(id, false) else { return false };
         self.begin(id, plane, false);
         true
@@ -404,7 +400,13 @@ impl Ssd {
     fn wanted(&self, id: u32, plane: u32, background: bool) -> bool {
         let free = self.ftl.free_blocks(plane);
         let gc = &self.gc;
-        if free <= gc.hard || free < gc.reach {
+        if free < gc.reach {
+            return true;
+        }
+        if gc.only_when_waiting && !background && self.dies[id as usize].waiting == 0 {
+            return false;
+        }
+        if free <= gc.hard {
             return true;
         }
         if !gc.allowed(self.now) {

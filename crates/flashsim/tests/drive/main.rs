@@ -202,8 +202,12 @@ fn a_read_interrupts_an_erase_if_the_flash_can() {
 
 #[test]
 fn the_host_decides_when_to_collect() {
+    [false, true].into_iter().for_each(the_host_decides);
+}
+
+fn the_host_decides(only_when_waiting: bool) {
     let mut profile = small();
-    profile.gc.only_when_waiting = false;
+    profile.gc.only_when_waiting = only_when_waiting;
     let mut ssd = Ssd::new(&profile, Precondition::Aged(3.0), 1).unwrap();
     drain(&mut ssd);
     ssd.order_gc(ssd.now(), GcOrder::Hold);

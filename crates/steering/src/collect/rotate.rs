@@ -39,8 +39,8 @@ struct Turn {
 /// for one die at a time, again and again, while the others could have collected, too.
 const STEPS: f64 = 2.0;
 
-/// How often to look whether a member collects in its turn. One that has nothing to collect, or
-/// collects only for somebody who waits, must not keep the others from theirs.
+/// How often to look whether a member collects in its turn. One that has nothing to collect must not
+/// keep the others from theirs.
 const LOOKS: u32 = 40;
 
 /// For how many looks a member may have something in hand before it is told all the same.
