@@ -19,6 +19,7 @@ use alloc::vec::Vec;
 
 use super::background::Progress;
 use super::job::Work;
+use super::vacate::Vacating;
 use super::{Action, Engine, JobId, PassKind};
 use crate::geometry::Role;
 use crate::meta::{ArrayRecord, SlotState, Spared, spare_copies};
@@ -35,6 +36,8 @@ pub(super) struct Distributed {
     pub(super) filled: Progress,
     /// I/O under way to it.
     pub(super) in_flight: u32,
+    /// What of it is to be discarded.
+    pub(super) vacating: Option<Vacating>,
 }
 
 /// Where a chunk's rows go.
@@ -61,7 +64,7 @@ impl Distributed {
     /// As it was recorded.
     pub(super) fn new(record: &ArrayRecord) -> Self {
         let watermark = record.spared.map_or(0, |spared| spared.watermark);
-        Self { filled: Progress::from(watermark), in_flight: 0 }
+        Self { filled: Progress::from(watermark), ..Self::default() }
     }
 }
 
@@ -257,6 +260,7 @@ impl Engine {
     pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
         if self.spared().is_none() {
             self.distributed.filled = Progress::default();
+            self.distributed.vacating = None;
             self.flusher.restart_spare();
             self.recorder.record.spared = Some(Spared { member, watermark: 0 });
             self.record_change(out);
@@ -275,10 +279,11 @@ impl Engine {
         self.record_change(out);
     }
 
-    /// Another device is the member again whose chunks were on the spare.
+    /// Another device is the member again whose chunks were on the spare. That is to be recorded next.
     pub(super) fn leave_spare(&mut self, member: MemberId) {
         if self.spared() == Some(member) {
             self.recorder.record.spared = None;
+            self.distributed.vacating = Some(Vacating::new(self.recorder.next_version()));
             self.background.look = true;
         }
     }

@@ -35,6 +35,7 @@ mod scrub;
 mod settle;
 mod staging;
 mod status;
+mod vacate;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -304,7 +305,8 @@ impl Engine {
         let settle = self.settle_deadline().map(|at| (at, Why::Settle));
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
         let patience = self.patience_deadline().map(|at| (at, Why::Patience));
-        settle.into_iter().chain(pace).chain(patience).min_by_key(|&(at, _)| at)
+        let vacate = self.vacate_deadline().map(|at| (at, Why::Pace));
+        settle.into_iter().chain(pace).chain(vacate).chain(patience).min_by_key(|&(at, _)| at)
     }
 
     /// The arithmetic of a job, in order, each with the blocks it goes over.
@@ -348,6 +350,7 @@ impl Engine {
             self.store_spread_pages(out);
             self.cut_waiting(out);
             self.background(out);
+            self.vacate(out);
             self.reclaim(out);
             self.note_thickness(out);
             worked &= !self.serves_users_only();
@@ -488,6 +491,7 @@ impl Engine {
             Owner::Read { job, index } => self.read_done(job, index, op, result, out),
             Owner::Write { job, index } => self.write_done(job, index, op, result, out),
             Owner::Discard { job } => self.one_done(job),
+            Owner::Vacate => {}
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail => self.tail_done(op, result, out),
             Owner::Staged { job } => self.staged_done(job, op, result, out),

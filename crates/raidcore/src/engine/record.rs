@@ -55,6 +55,16 @@ impl Recorder {
         self.durable == self.wanted
     }
 
+    /// Whether this version is durable, or one after it.
+    pub(super) fn is_on_record(&self, version: u64) -> bool {
+        self.durable >= version
+    }
+
+    /// The version that records what has changed since the last one was begun, or will change now.
+    pub(super) fn next_version(&self) -> u64 {
+        self.wanted + 1
+    }
+
     /// The version that records a failure which is not yet durable.
     pub(super) fn unrecorded_failure(&self) -> Option<u64> {
         (self.failure > self.durable).then_some(self.failure)

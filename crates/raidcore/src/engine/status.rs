@@ -96,7 +96,8 @@ impl Engine {
             | Owner::Entry { job }
             | Owner::Staged { job }
             | Owner::Fetch { job, .. } => &self.jobs[job].tags,
-            Owner::Tail
+            Owner::Vacate
+            | Owner::Tail
             | Owner::StagedTail
             | Owner::Copy { .. }
             | Owner::Page { .. }

@@ -100,4 +100,24 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "None if !MUTANT && self.distributed.in_flight > 0 => None,",
     )
     .rare("An I/O to the spare has to outlast the copy-back, and the next member to fail at once."),
+    mutant(
+        "distributed: the spare is discarded before it is on record that it is free",
+        "engine/vacate.rs",
+        "quiet && self.recorder.is_on_record(left.record)",
+        "quiet && (MUTANT || self.recorder.is_on_record(left.record))",
+    ),
+    mutant(
+        "distributed: what is left of the spare is discarded when it is in use again",
+        "engine/distributed.rs",
+        "self.distributed.vacating = None;",
+        "if !MUTANT {
+                self.distributed.vacating = None;
+            }",
+    ),
+    mutant(
+        "distributed: the spare is discarded while it is read",
+        "engine/vacate.rs",
+        "self.phase == Phase::Serving && self.distributed.in_flight == 0;",
+        "self.phase == Phase::Serving && (MUTANT || self.distributed.in_flight == 0);",
+    ),
 ];

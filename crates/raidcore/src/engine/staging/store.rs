@@ -393,6 +393,7 @@ impl Engine {
             Owner::Read { .. }
             | Owner::Write { .. }
             | Owner::Discard { .. }
+            | Owner::Vacate
             | Owner::Entry { .. }
             | Owner::Tail
             | Owner::Fetch { .. }

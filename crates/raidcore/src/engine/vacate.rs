@@ -1,0 +1,75 @@
+//! The distributed spare's room goes back to the SSDs when nothing is on it any more: until they are
+//! told so, they keep what was copied back, and collect garbage in that much less room.
+//!
+//! Invariants:
+//! - Nothing is discarded before it is on record that the spare is free: until then a crash leaves
+//!   an array that reads what is there.
+//! - Discards and what the spare is used for never meet: each waits for what is under way of the
+//!   other, and a new use ends what is left to be discarded.
+//!
+//! A stop or a crash ends it, too. What is left then costs room, and nothing else.
+
+use alloc::vec::Vec;
+
+use det::Instant;
+
+use super::job::{Op, Owner};
+use super::{Action, Engine, IoOp, Phase};
+use crate::units::{MemberId, Pba};
+
+/// How many chunks of each member are discarded at a time.
+const PART: u64 = 8;
+
+/// What is left to be discarded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vacating {
+    /// The version of the record that says that the spare is free.
+    record: u64,
+    /// How many blocks of each member were discarded, or are being.
+    done: u64,
+    /// When the last part was begun, and how large it was.
+    last: Option<(Instant, u64)>,
+}
+
+impl Vacating {
+    /// All of it, as soon as that version of the record is durable.
+    pub(super) fn new(record: u64) -> Self {
+        Self { record, done: 0, last: None }
+    }
+}
+
+impl Engine {
+    /// Discards the next part, if it is time.
+    pub(super) fn vacate(&mut self, out: &mut Vec<Action>) {
+        let Some(left) = self.to_be_vacated() else { return };
+        if self.next_part_at(&left).is_some_and(|at| at > self.now) {
+            return;
+        }
+        let (Pba(start), blocks) = self.areas.distributed_spare();
+        let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
+        for member in (0..self.geo.members() as u8).map(MemberId) {
+            let Some(device) = self.live_device(member) else { continue };
+            let op = Op::new(Owner::Vacate, Some(member), device);
+            self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
+        }
+        let done = left.done + part;
+        let next = Vacating { done, last: Some((self.now, part)), ..left };
+        self.distributed.vacating = Some(next).filter(|_| done < blocks);
+    }
+
+    /// When the next part may be discarded, if it is only to wait for that.
+    pub(super) fn vacate_deadline(&self) -> Option<Instant> {
+        let left = self.to_be_vacated()?;
+        self.next_part_at(&left).filter(|&at| at > self.now).map(|at| self.or_when_idle(at))
+    }
+
+    /// What is left to be discarded, if nothing but the pace is in the way.
+    fn to_be_vacated(&self) -> Option<Vacating> {
+        let quiet = self.phase == Phase::Serving && self.distributed.in_flight == 0;
+        self.distributed.vacating.filter(|left| quiet && self.recorder.is_on_record(left.record))
+    }
+
+    fn next_part_at(&self, left: &Vacating) -> Option<Instant> {
+        left.last.and_then(|(at, blocks)| self.next_after(at, blocks))
+    }
+}
