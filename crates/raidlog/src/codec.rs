@@ -19,7 +19,7 @@ use crate::shape::Shape;
 use crate::units::{GroupId, Segment};
 
 /// The format that this build writes, and the only one that it reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const HEADER_MAGIC: [u8; 8] = *b"EKlgh\r\n\x1a";
 const PAGE_MAGIC: [u8; 8] = *b"EKlgp\r\n\x1a";
@@ -61,8 +61,11 @@ pub enum CodecError {
     /// The checksum does not match: torn or damaged.
     #[error("the checksum does not match")]
     Checksum,
-    /// Written by a later release.
-    #[error("the volume's format is {found}, this release knows {FORMAT}: use a later release")]
+    /// Written by another release.
+    #[error(
+        "the volume's format is {found}, this release knows {FORMAT}: use {} release",
+        if *found > FORMAT { "a later" } else { "an earlier" }
+    )]
     Format {
         /// The format found.
         found: u32,
@@ -384,6 +387,8 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -489,14 +494,20 @@ mod tests {
     }
 
     #[test]
-    fn a_later_format_is_told_from_damage() {
-        let mut block = [0; BLOCK_BYTES];
-        header().encode(&mut block);
-        block[8] = 2;
-        assert_eq!(Header::decode(&block), Err(CodecError::Checksum));
-        block[CHECKSUM_AT..16].fill(0);
-        let sum = checksum(&block);
-        block[CHECKSUM_AT..16].copy_from_slice(&sum.to_le_bytes());
-        assert_eq!(Header::decode(&block), Err(CodecError::Format { found: 2 }));
+    fn another_format_is_told_from_damage() {
+        for (found, release) in
+            [(FORMAT - 1, "an earlier release"), (FORMAT + 1, "a later release")]
+        {
+            let mut block = [0; BLOCK_BYTES];
+            header().encode(&mut block);
+            block[8] = found as u8;
+            assert_eq!(Header::decode(&block), Err(CodecError::Checksum));
+            block[CHECKSUM_AT..16].fill(0);
+            let sum = checksum(&block);
+            block[CHECKSUM_AT..16].copy_from_slice(&sum.to_le_bytes());
+            let error = CodecError::Format { found };
+            assert_eq!(Header::decode(&block), Err(error));
+            assert!(error.to_string().ends_with(release), "{error}");
+        }
     }
 }

@@ -86,9 +86,15 @@ impl Map {
         self.dirty.set(page);
     }
 
-    /// Takes up to `most` pages that follow each other and are dirty in an area, from `from` on.
-    pub(crate) fn take_dirty(&mut self, area: u64, from: u32, most: u32) -> Option<(u32, u32)> {
-        self.dirty.take(area as usize, from, most)
+    /// Takes up to `most` pages that follow each other within a run of so many, and are dirty in an area,
+    /// from `from` on.
+    pub(crate) fn take_dirty(
+        &mut self,
+        area: u64,
+        from: u32,
+        (most, run): (u32, u32),
+    ) -> Option<(u32, u32)> {
+        self.dirty.take(area as usize, from, (most, run))
     }
 
     /// How many pages are dirty in an area.
@@ -120,7 +126,7 @@ impl Dirty {
         }
     }
 
-    fn take(&mut self, area: usize, from: u32, most: u32) -> Option<(u32, u32)> {
+    fn take(&mut self, area: usize, from: u32, (most, run): (u32, u32)) -> Option<(u32, u32)> {
         let words = &mut self.areas[area];
         let mut page = from;
         while page < self.pages && words[(page / 64) as usize] >> (page % 64) & 1 == 0 {
@@ -129,6 +135,7 @@ impl Dirty {
             page += if rest == 0 { 64 - page % 64 } else { rest.trailing_zeros() };
         }
         let first = page;
+        let most = most.min(run - first % run);
         while page < self.pages
             && page - first < most
             && words[(page / 64) as usize] >> (page % 64) & 1 == 1
@@ -179,20 +186,35 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_taken_run_by_run() {
+        let mut map = Map::new(20 * ENTRIES_PER_PAGE, 20);
+        let mut from = 0;
+        for taken in [(0, 5), (5, 3), (8, 5), (13, 3), (16, 4)] {
+            assert_eq!(map.take_dirty(0, from, (5, 8)), Some(taken));
+            from = taken.0 + taken.1;
+        }
+        assert_eq!(map.take_dirty(0, 0, (5, 8)), None);
+    }
+
+    #[test]
     fn pages_are_dirty_in_each_area_until_they_are_taken() {
         let mut map = Map::new(200 * ENTRIES_PER_PAGE, 201);
         for area in 0..2 {
-            assert_eq!(map.take_dirty(area, 0, 150), Some((0, 150)));
-            assert_eq!(map.take_dirty(area, 150, 150), Some((150, 51)));
-            assert_eq!((map.take_dirty(area, 0, 150), map.dirty(area)), (None, 0));
+            assert_eq!(map.take_dirty(area, 0, (150, u32::MAX)), Some((0, 150)));
+            assert_eq!(map.take_dirty(area, 150, (150, u32::MAX)), Some((150, 51)));
+            assert_eq!((map.take_dirty(area, 0, (150, u32::MAX)), map.dirty(area)), (None, 0));
         }
         map.set(Lba(130 * ENTRIES_PER_PAGE), None);
         map.touch(131);
         map.touch(131);
         map.touch(200);
         assert_eq!((map.dirty(0), map.dirty(1)), (3, 3));
-        assert_eq!(map.take_dirty(1, 0, 150), Some((130, 2)));
-        assert_eq!(map.take_dirty(1, 132, 150), Some((200, 1)));
-        assert_eq!(map.take_dirty(0, 131, 150), Some((131, 1)), "the other area's are its own");
+        assert_eq!(map.take_dirty(1, 0, (150, u32::MAX)), Some((130, 2)));
+        assert_eq!(map.take_dirty(1, 132, (150, u32::MAX)), Some((200, 1)));
+        assert_eq!(
+            map.take_dirty(0, 131, (150, u32::MAX)),
+            Some((131, 1)),
+            "the other area's are its own"
+        );
     }
 }

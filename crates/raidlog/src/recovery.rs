@@ -201,11 +201,13 @@ impl Recovery {
             }
             Stage::Pages(from, copy) => {
                 let header = header?;
-                let at = header.shape.area_start(header.number % 2) + u64::from(from);
+                let shape = &header.shape;
+                let (group, at) = shape.page_place(header.number % 2, from, copy);
                 // After a copy that could not be used, page by page.
                 let most = if copy == 0 { RUN } else { 1 };
-                let blocks = most.min(header.shape.pages() - from);
-                Some(Wanted { group: GroupId(copy as u8), at, blocks, checksums: false })
+                let run = shape.page_run();
+                let blocks = most.min(shape.pages() - from).min(run - from % run);
+                Some(Wanted { group, at, blocks, checksums: false })
             }
             Stage::Chain => {
                 let shape = &header?.shape;

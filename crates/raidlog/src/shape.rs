@@ -1,11 +1,12 @@
 //! Where everything is: pure address arithmetic.
 //!
 //! Each group begins with two header blocks, one unit apart, then two areas of pages, then its
-//! segments. All groups are alike; pages are kept on the first two of them.
+//! segments. All groups are alike, and pages are spread over all of them.
 //!
 //! Invariants:
 //! - A unit is a whole number of stripes, a segment and what comes before it are whole numbers of
 //!   units: what is written to the log is full stripes.
+//! - The copies of a page are on different groups, and each stripe has pages of one checkpoint.
 //! - The capacity leaves so much to the cleaner that it always gains: see [`Shape::capacity`].
 
 use raidcore::meta::VolumePart;
@@ -35,7 +36,7 @@ const SEGMENT: u32 = 256;
 /// Segments of a group that are open or come next, of users and of its cleaner.
 const HELD: u32 = 4;
 
-/// On how many groups pages are kept, if there are so many.
+/// How many copies of pages there are, if there are so many groups.
 const COPIES: usize = 2;
 
 /// What a volume is to be made of.
@@ -133,7 +134,7 @@ impl Shape {
         }
         // Pages for all blocks that there could be: a little more than there will be.
         let pages = all.div_ceil(ENTRIES_PER_PAGE) + (all / segment + 1).div_ceil(AGES_PER_PAGE);
-        let area = pages.next_multiple_of(unit);
+        let area = area_for(wish.groups, unit, pages).next_multiple_of(unit);
         let segments = wish.group_blocks.saturating_sub(2 * unit + 2 * area) / segment;
         let shape = Self {
             groups: wish.groups as u8,
@@ -190,7 +191,7 @@ impl Shape {
             && shape.log_blocks() <= LOG_MAX
             && capacity <= u64::from(shape.segment_count()) * u64::from(shape.slots())
             && area <= LOG_MAX
-            && u64::from(shape.pages()) <= area;
+            && area_for(shape.groups(), unit.into(), shape.pages().into()) <= area;
         sound.then_some(shape)
     }
 
@@ -340,10 +341,28 @@ impl Shape {
         self.map_pages() + u64::from(self.segment_count()).div_ceil(AGES_PER_PAGE) as u32
     }
 
-    /// How many groups hold a copy of the pages: the first ones.
+    /// How many copies of each page there are, on as many groups.
     #[must_use]
     pub fn page_copies(&self) -> usize {
-        self.groups().min(COPIES)
+        copies(self.groups())
+    }
+
+    /// So many pages follow each other in their group. With more groups than copies, each unit's pages
+    /// are elsewhere: copy `k` of run `r`, number `n = r * copies + k`, is on group `n mod groups`,
+    /// `floor(n / groups)` units after the start of the area.
+    #[must_use]
+    pub fn page_run(&self) -> u32 {
+        if self.groups() > self.page_copies() { self.unit } else { u32::MAX }
+    }
+
+    /// Where a copy of a page is for checkpoints with even (0) or odd (1) numbers.
+    #[must_use]
+    pub fn page_place(&self, area: u64, page: u32, copy: usize) -> (GroupId, u64) {
+        let (run, within) = (page / self.page_run(), page % self.page_run());
+        let number = u64::from(run) * self.page_copies() as u64 + copy as u64;
+        let groups = u64::from(self.groups);
+        let at = number / groups * u64::from(self.unit) + u64::from(within);
+        (GroupId((number % groups) as u8), self.area_start(area) + at)
     }
 
     /// Whether a request lies within what users have.
@@ -351,6 +370,20 @@ impl Shape {
     pub fn contains(&self, lba: Lba, blocks: u32) -> bool {
         blocks > 0 && lba.0.checked_add(blocks.into()).is_some_and(|end| end <= self.capacity)
     }
+}
+
+/// How many copies of pages so many groups have.
+fn copies(groups: usize) -> usize {
+    groups.min(COPIES)
+}
+
+/// The blocks of an area that has a group's part of so many pages.
+fn area_for(groups: usize, unit: u64, pages: u64) -> u64 {
+    let copies = copies(groups);
+    if groups == copies {
+        return pages;
+    }
+    (pages.div_ceil(unit) * copies as u64).div_ceil(groups as u64) * unit
 }
 
 #[cfg(test)]
@@ -389,6 +422,32 @@ mod tests {
             refused(Wish { group_blocks: 0, ..WISH }),
             ShapeError::TooSmall { have: 0, need }
         );
+    }
+
+    #[test]
+    fn pages_are_spread_evenly_and_no_two_are_in_one_place() {
+        for groups in 1..=GROUPS_MAX {
+            let group_blocks = (1 << 20) / groups as u64;
+            let shape = Shape::new(Wish { groups, group_blocks, ..WISH }).expect("it is possible");
+            let mut places = alloc::collections::BTreeSet::new();
+            for page in 0..shape.pages() {
+                let mut on = alloc::collections::BTreeSet::new();
+                for copy in 0..shape.page_copies() {
+                    let (group, at) = shape.page_place(1, page, copy);
+                    assert!(group.index() < groups && on.insert(group), "{page} on {group:?}");
+                    let area = shape.area_start(1)..shape.area_start(1) + shape.area_blocks();
+                    assert!(area.contains(&at), "{page} at {at} is not within {area:?}");
+                    assert!(places.insert((group, at)), "two pages are at {at} of {group:?}");
+                }
+            }
+            let of = |group| places.iter().filter(|(on, _)| on.index() == group).count();
+            let least = (0..groups).map(of).min();
+            let most = (0..groups).map(of).max();
+            assert!(
+                most <= least.map(|least| least + 2 * shape.unit() as usize),
+                "{groups} groups"
+            );
+        }
     }
 
     proptest! {

@@ -209,9 +209,9 @@ impl Volume {
     }
 
     fn store_pages(&mut self, mut from: u32, out: &mut Vec<Action>) {
-        let area = self.area();
+        let (area, run) = (self.area(), self.shape.page_run());
         while self.checkpointer.ios < IOS {
-            let Some((first, count)) = self.map.take_dirty(area, from, RUN) else {
+            let Some((first, count)) = self.map.take_dirty(area, from, (RUN, run)) else {
                 if self.checkpointer.ios == 0 {
                     self.checkpointer.stage = Stage::Draining;
                 }
@@ -219,9 +219,9 @@ impl Volume {
             };
             from = first + count;
             self.checkpointer.stage = Stage::Pages(from);
-            let place = (self.shape.area_start(area) + u64::from(first), count);
-            for group in self.groups().take(self.shape.page_copies()) {
-                self.store(Pages::From(first), group, place, out);
+            for copy in 0..self.shape.page_copies() {
+                let (group, at) = self.shape.page_place(area, first, copy);
+                self.store(Pages::From(first), group, (at, count), out);
             }
         }
     }
