@@ -118,10 +118,18 @@ impl World {
         checks::metadata::agrees(self);
         checks::parity::agrees(self);
         self.verify();
-        // The distributed spare may have stood in for somebody, until a scrub is wanted.
+        // The distributed spare may stand in for somebody.
+        if !self.is_whole() {
+            self.scrub_all();
+        }
         self.heal(Self::is_whole);
         checks::parity::agrees(self);
         self.verify();
+        self.scrub_all();
+    }
+
+    /// Everything is compared, also what has changed without a word.
+    fn scrub_all(&mut self) {
         if self.scenario.faults.silent {
             self.corrupt_and_scrub();
         }

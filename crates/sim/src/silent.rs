@@ -48,15 +48,25 @@ impl World {
         let role = self.source.below(geometry.members() as u64) as usize;
         let row = self.source.below(geometry.chunk().into());
         let member = geometry.member(stripe, Role(role as u8));
-        let Some(disk) = self.member_disks().get(member.index()).copied() else { return };
-        let Pba(start) = geometry.place(stripe, self.areas.data_start());
+        let device = self.engine.members().nth(member.index()).and_then(|member| member.device);
+        // At home, or one of the copies on the distributed spare, of which the others tell.
+        let (disk, Pba(start), told) = match device {
+            Some(device) => {
+                let told = match geometry.level() {
+                    Level::Raid6 => true,
+                    Level::Raid1 => geometry.members() >= 3,
+                    Level::Raid0 | Level::Raid4 | Level::Raid5 => false,
+                };
+                (device.0 as usize, geometry.place(stripe, self.areas.data_start()), told)
+            }
+            None => {
+                let copies = self.copies_on_spare(stripe);
+                let (disk, at) = copies[self.source.below(copies.len() as u64) as usize];
+                (disk, at, copies.len() > 1)
+            }
+        };
         self.trace(format_args!("disk {disk} corrupts {}", start + row));
         self.disks[disk].corrupt(&mut self.source, start + row);
-        let told = match geometry.level() {
-            Level::Raid6 => true,
-            Level::Raid1 => geometry.members() >= 3,
-            Level::Raid0 | Level::Raid4 | Level::Raid5 => false,
-        };
         // The first copy of a mirror is the one that is believed.
         if role < geometry.data() && !told {
             let lba = stripe.0 * u64::from(geometry.stripe_blocks())

@@ -239,9 +239,10 @@ pub enum CommandError {
     /// So many members are missing that parity can't be told from data.
     #[error("members are missing, and nothing is left to compare with; rebuild them first")]
     NothingToCompare,
-    /// The distributed spare stands in for a member.
+    /// A member's data is not on the distributed spare yet.
     #[error(
-        "the distributed spare stands in for member {}; add a disk in its place first",
+        "what was on member {} is not all on the distributed spare yet; wait for that, or add a disk \
+         in its place",
         member.0
     )]
     OnSpare {

@@ -268,6 +268,9 @@ impl Engine {
                 pass.next = stripe.0 + 1;
                 pass.begun_at = Some(now);
             }
+            if let PassKind::Scrub { .. } = kind {
+                self.begin_rounds(job);
+            }
             self.start_job(job);
         }
     }
@@ -284,7 +287,7 @@ impl Engine {
             self.begin_to_distribute(member, out);
             PassKind::Distribute(member)
         } else if let Some(repair) = self.background.scrub_wanted.take() {
-            if self.spared().is_some() {
+            if self.is_half_spared().is_some() {
                 self.note_end(PassKind::Scrub { repair }, PassEnd::Cancelled, out);
                 return;
             }

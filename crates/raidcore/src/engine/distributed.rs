@@ -213,6 +213,10 @@ impl Engine {
         if self.regions.is_unsynced(self.areas.region(job.stripe)) {
             return copies.next();
         }
+        if let Work::Sync(PassKind::Scrub { .. }) = job.work {
+            let all = self.copies_on_spare(job.stripe, io.row).iter();
+            return all.skip(job.round.into()).find(able).or_else(|| copies.next());
+        }
         let load = |&(member, _): &(MemberId, Pba)| {
             (self.is_member_busy(member.index()), self.members[member.index()].in_flight)
         };
@@ -286,6 +290,16 @@ impl Engine {
             self.distributed.vacating = Some(Vacating::new(self.recorder.next_version()));
             self.background.look = true;
         }
+    }
+
+    /// The member whose chunks are on their way to the spare, or were when that had to end.
+    pub(super) fn is_half_spared(&self) -> Option<MemberId> {
+        self.spared().filter(|_| self.recorder.record.stood_in_for().is_none())
+    }
+
+    /// How many copies of a stripe's chunk are on the spare.
+    pub(super) fn scrubbed_copies(&self, stripe: Stripe) -> u8 {
+        if self.is_spared(stripe) { self.copies_on_spare(stripe, 0).count as u8 } else { 0 }
     }
 
     /// The members that serve, and the one that the spare stands in for.

@@ -319,11 +319,10 @@ impl Engine {
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        if let Some(member) = self.spared() {
-            // Of a chunk's copies nobody would know which is meant by the one that is compared.
+        if let Some(member) = self.is_half_spared() {
             return Err(CommandError::OnSpare { member });
         }
-        if self.serving().len() <= self.geo.members() - self.geo.redundancy() {
+        if self.present().len() <= self.geo.members() - self.geo.redundancy() {
             return Err(CommandError::NothingToCompare);
         }
         self.background.look = true;

@@ -64,6 +64,7 @@ pub(super) enum Stage {
     Compute,
     Keep,
     Locate,
+    Judge,
     Mend,
     Intend,
     Write,
@@ -183,6 +184,11 @@ pub struct Job {
     /// What a scrub found wrong, and how much of it is corrected or being corrected.
     pub(super) findings: Vec<Finding>,
     pub(super) mended: usize,
+    /// How many copies on the distributed spare it reads besides the first, which of them it reads
+    /// now, and the rows that did not agree with one of those before, once for each.
+    pub(super) rounds: u8,
+    pub(super) round: u8,
+    pub(super) differed: Vec<u32>,
     pub(super) marked: bool,
     pub(super) error: Option<RequestError>,
     /// The journal entry's number, and the members that hold it.
@@ -239,6 +245,9 @@ impl Job {
             mismatch: false,
             findings: Vec::new(),
             mended: 0,
+            rounds: 0,
+            round: 0,
+            differed: Vec::new(),
             marked: false,
             error: None,
             entry: None,
@@ -282,6 +291,8 @@ impl Job {
         self.mismatch = false;
         self.findings.clear();
         self.mended = 0;
+        (self.rounds, self.round) = (0, 0);
+        self.differed.clear();
         self.error = None;
         self.entry = None;
         self.covers = false;
@@ -402,6 +413,7 @@ impl Engine {
                 Stage::Compute => self.compute(id, out),
                 Stage::Keep => self.keep(id, out),
                 Stage::Locate => self.locate(id, out),
+                Stage::Judge => self.judge(id),
                 Stage::Mend => self.mend(id, out),
                 Stage::Intend => self.intend(id, out),
                 Stage::Write => self.issue_writes(id, out),
@@ -432,7 +444,7 @@ impl Engine {
         Stage::Read
     }
 
-    fn release_buffers(&mut self, id: JobId) {
+    pub(super) fn release_buffers(&mut self, id: JobId) {
         let job = &mut self.jobs[id];
         if !mem::take(&mut job.holds_buffers) {
             return;

@@ -248,8 +248,13 @@ impl Engine {
             spares: spares.collect(),
             impaired: true,
             jobs: Slots::new(jobs, || Job::new(&geo)),
-            // A chunk may have copies on the distributed spare.
-            ops: Slots::new(jobs * (4 * n + 4 + 8 + 12) + 64 * places, || job::Op::BLANK),
+            // A chunk may have copies on the distributed spare, of which a scrub may mend every row.
+            ops: Slots::new(
+                jobs * (4 * n + 4 + 8 + 12)
+                    + usize::from(config.background_jobs) * 8 * n
+                    + 64 * places,
+                || job::Op::BLANK,
+            ),
             ready: VecDeque::with_capacity(jobs * 2),
             waits: Vec::with_capacity(jobs * 2),
             requests: (0..config.tags).map(|_| UserRequest::default()).collect(),

@@ -28,15 +28,42 @@ impl Engine {
         }
     }
 
+    /// A scrub reads a stripe once for each copy of a chunk that is on the distributed spare: with
+    /// this one of them, counted from the first.
+    pub(super) fn begin_rounds(&mut self, id: JobId) {
+        let copies = self.scrubbed_copies(self.jobs[id].stripe);
+        let job = &mut self.jobs[id];
+        (job.rounds, job.round) = (copies.saturating_sub(1), copies.saturating_sub(1));
+    }
+
     /// If something differs, the host is asked who is wrong.
     pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &mut self.jobs[id];
-        if !job.mismatch {
-            return Stage::Settle;
+        if job.mismatch {
+            plan::locate(&mut job.plan, &self.geo);
+            self.ask_for_arithmetic(id, out);
         }
-        plan::locate(&mut job.plan, &self.geo);
-        self.ask_for_arithmetic(id, out);
-        Stage::Mend
+        Stage::Judge
+    }
+
+    /// Goes on with the next copy, if there is one; after the last, the first, it is clear who is
+    /// wrong.
+    pub(super) fn judge(&mut self, id: JobId) -> Stage {
+        let job = &mut self.jobs[id];
+        if job.round > 0 {
+            job.round -= 1;
+            job.mismatch = false;
+            job.differed.extend(job.findings.drain(..).map(|finding| finding.row));
+            self.release_buffers(id);
+            return Stage::Plan;
+        }
+        if let Some(member) = self.spared() {
+            let job = &mut self.jobs[id];
+            let role = self.geo.role(job.stripe, member);
+            let others = usize::from(job.rounds);
+            plan::judge_copies(&mut job.findings, &job.differed, others, role);
+        }
+        if self.jobs[id].findings.is_empty() { Stage::Settle } else { Stage::Mend }
     }
 
     /// What is wrong is made right in memory, if it is to be.

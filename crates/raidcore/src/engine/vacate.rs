@@ -65,8 +65,9 @@ impl Engine {
 
     /// What is left to be discarded, if nothing but the pace is in the way.
     fn to_be_vacated(&self) -> Option<Vacating> {
+        let left = self.distributed.vacating?;
         let quiet = self.phase == Phase::Serving && self.distributed.in_flight == 0;
-        self.distributed.vacating.filter(|left| quiet && self.recorder.is_on_record(left.record))
+        (quiet && self.recorder.is_on_record(left.record)).then_some(left)
     }
 
     fn next_part_at(&self, left: &Vacating) -> Option<Instant> {

@@ -5,7 +5,7 @@
 //! what corrects them. Nothing is read again.
 //!
 //! Invariant: what nothing tells to be wrong is believed if it is data or the first copy; a row and
-//! a role that agree are not written.
+//! a role that agree are not written (but for copies that nothing tells of whether they do).
 
 use alloc::vec::Vec;
 
@@ -29,8 +29,11 @@ pub struct Finding {
     /// Whether redundancy tells that these are wrong. If not, the data (of a mirror, the first
     /// copy) is believed.
     pub located: bool,
-    /// Of a mirror: the copy that is taken to be right.
+    /// Whose memory holds what is right: of a mirror, the copy that is taken to be; of copies on the
+    /// distributed spare, their role if the one that was read last is. Otherwise it is computed.
     right: Option<Role>,
+    /// A role with such copies that is believed, of which nothing has told that they are alike.
+    alike: Option<Role>,
 }
 
 /// What a step can find; the host tells the engine.
@@ -60,7 +63,7 @@ impl Finding {
             (None, Some(q)) => (lacks(q).then_some(q_alone)?, false),
             (None, None) => return None,
         };
-        Some(Self { row, wrong, located, right: None })
+        Some(Self { row, wrong, located, right: None, alike: None })
     }
 
     /// The answer to a [`Step::Vote`], from the bytes of the copies, by role.
@@ -71,7 +74,13 @@ impl Finding {
         let differs = |&role: &usize| copies[role].is_some() && copies[role] != copies[right];
         let wrong = (0..copies.len()).filter(differs).fold(Set::EMPTY, Set::with);
         let right = Some(Role(right as u8));
-        (!wrong.is_empty()).then_some(Self { row, wrong, located: voted.is_some(), right })
+        (!wrong.is_empty()).then_some(Self {
+            row,
+            wrong,
+            located: voted.is_some(),
+            right,
+            alike: None,
+        })
     }
 }
 
@@ -144,6 +153,35 @@ fn vote(plan: &mut Plan, geo: &Geometry, band: &[Compared]) {
     }
 }
 
+/// Judges a stripe of which a role has copies, that were read in a round each, the one in memory last.
+/// `findings` are of that round, `before` are the rows that did not agree in the `others`, once for
+/// each of these.
+///
+/// If a row agrees in a round, so does the copy that was read in it: the rest of the copies are wrong.
+/// If it agrees in none, the copy in memory is what is judged, and believed if nothing tells.
+pub fn judge_copies(findings: &mut Vec<Finding>, before: &[u32], others: usize, role: Role) {
+    let copy = Finding {
+        row: 0,
+        wrong: Set::one(role.index()),
+        located: true,
+        right: Some(role),
+        alike: None,
+    };
+    for finding in findings.iter_mut() {
+        let row = finding.row;
+        if before.iter().filter(|&&other| other == row).count() < others {
+            *finding = Finding { row, right: None, ..copy };
+        } else if others > 0 && !finding.wrong.has(role.index()) {
+            finding.alike = Some(role);
+        }
+    }
+    for &row in before {
+        if !findings.iter().any(|finding| finding.row == row) {
+            findings.push(Finding { row, ..copy });
+        }
+    }
+}
+
 /// Turns a plan of [`locate`] into one that corrects what was found. Returns how many of the
 /// findings, in order: all, unless their writes would be too many at once.
 ///
@@ -159,20 +197,24 @@ pub fn mend(
     plan.operands.clear();
     plan.writes.clear();
     let most = WRITES_PER_MEMBER * geo.members();
-    for (done, &Finding { row, wrong, right, .. }) in findings.iter().enumerate() {
+    for (done, &Finding { row, wrong, right, alike, .. }) in findings.iter().enumerate() {
         if !wrong.minus(writable).is_empty() {
             return Err(Lost);
         }
-        if plan.writes.len() + wrong.len() > most {
+        if plan.writes.len() + wrong.len() + usize::from(alike.is_some()) > most {
             return Ok(done);
         }
         for role in wrong.map(|role| Role(role as u8)) {
             let mem = plan.scratch(right.unwrap_or(role), row);
             let lacking = geo.q().filter(|&q| q == role).or(geo.p());
-            if let Some(parity) = lacking {
+            if let Some(parity) = lacking.filter(|_| right.is_none()) {
                 let src = plan.scratch(shadow(geo, parity), row);
                 plan.step(Step::Add { dst: mem, src }, 1);
             }
+            plan.write(SubIo { role, row, blocks: 1, mem });
+        }
+        if let Some(role) = alike {
+            let mem = plan.scratch(role, row);
             plan.write(SubIo { role, row, blocks: 1, mem });
         }
     }

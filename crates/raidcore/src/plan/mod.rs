@@ -18,7 +18,7 @@ mod write;
 
 use alloc::vec::Vec;
 
-pub use locate::{Finding, Found, locate, mend};
+pub use locate::{Finding, Found, judge_copies, locate, mend};
 pub use read::{read, read_aside};
 pub use sync::{Goal, also, sync};
 pub use write::{Base, write};

@@ -44,6 +44,11 @@ impl World {
         }
     }
 
+    /// A block of a copy changes without a word.
+    fn flip(&mut self, (disk, Pba(at)): (usize, Pba), row: u64) {
+        self.disks[disk].corrupt(&mut self.source, at + row);
+    }
+
     /// The distributed spare is filled, but only a little.
     fn fill_a_little(&mut self) {
         self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
@@ -179,9 +184,46 @@ fn a_bad_copy_is_written_anew_where_redundancy_allows_it() {
 }
 
 #[test]
-fn nothing_is_scrubbed_that_has_copies_on_the_spare() {
+fn a_copy_that_is_wrong_is_told_by_the_others_and_mended() {
+    for copy in 0..2 {
+        let (mut world, versions) = written();
+        world.fail(FAILED);
+        let (stripe, row) = (Stripe(4), 2);
+        world.flip(world.copies_on_spare(stripe)[copy], row);
+        for (repair, corrected) in [(false, false), (true, true)] {
+            world.notes.clear();
+            world.scrub(repair);
+            let note = Note::BlocksWrong { member: FAILED, stripe, blocks: 1, corrected };
+            assert!(world.notes.contains(&note), "copy {copy}: {:?}", world.notes);
+            let mismatch = |note: &Note| matches!(note, Note::Mismatch { .. });
+            assert!(!world.notes.iter().any(mismatch), "copy {copy}: {:?}", world.notes);
+        }
+        checks::parity::agrees(&world);
+        world.holds(&versions);
+    }
+}
+
+#[test]
+fn copies_of_which_none_agrees_become_like_the_first() {
     let (mut world, _) = written();
     world.fail(FAILED);
+    let (stripe, row) = (Stripe(4), 2);
+    for place in world.copies_on_spare(stripe) {
+        world.flip(place, row);
+    }
+    world.notes.clear();
+    world.scrub(true);
+    let note = Note::Mismatch { stripe, rows: 1, corrected: true };
+    assert!(world.notes.contains(&note), "{:?}", world.notes);
+    checks::parity::agrees(&world);
+    world.scrub(false);
+    assert_eq!(world.engine.status().last_scrub.map(|scrub| scrub.found.rows), Some(0));
+}
+
+#[test]
+fn what_is_being_put_on_the_spare_is_not_scrubbed() {
+    let (mut world, _) = written();
+    world.fill_a_little();
     let number = world.command(Command::Scrub { repair: true });
     let refused = Err(CommandError::OnSpare { member: FAILED });
     assert!(world.answers.contains(&(number, refused)));

@@ -120,4 +120,22 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "self.phase == Phase::Serving && self.distributed.in_flight == 0;",
         "self.phase == Phase::Serving && (MUTANT || self.distributed.in_flight == 0);",
     ),
+    mutant(
+        "distributed: a scrub compares one copy only",
+        "engine/scrub.rs",
+        "let copies = self.scrubbed_copies(self.jobs[id].stripe);",
+        "let copies = if MUTANT { 1 } else { self.scrubbed_copies(self.jobs[id].stripe) };",
+    ),
+    mutant(
+        "distributed: a scrub believes a wrong copy though another one agrees",
+        "plan/locate.rs",
+        "if before.iter().filter(|&&other| other == row).count() < others {",
+        "if !MUTANT && before.iter().filter(|&&other| other == row).count() < others {",
+    ),
+    mutant(
+        "distributed: a scrub leaves copies different of which none agrees",
+        "plan/locate.rs",
+        "finding.alike = Some(role);",
+        "finding.alike = Some(role).filter(|_| !MUTANT);",
+    ),
 ];
