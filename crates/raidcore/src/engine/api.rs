@@ -239,16 +239,6 @@ pub enum CommandError {
     /// So many members are missing that parity can't be told from data.
     #[error("members are missing, and nothing is left to compare with; rebuild them first")]
     NothingToCompare,
-    /// A member's data is not on the distributed spare yet.
-    #[error(
-        "what was on member {} is not all on the distributed spare yet; wait for that, or add a disk \
-         in its place",
-        member.0
-    )]
-    OnSpare {
-        /// The member.
-        member: MemberId,
-    },
     /// The layout has no redundancy to check or rebuild from.
     #[error("this layout has no redundancy")]
     NotRedundant,

@@ -284,13 +284,13 @@ impl Engine {
             self.activate(member, spare, out);
             PassKind::Rebuild(member)
         } else if let Some(member) = self.to_be_distributed() {
+            // What is under way to what it held before ends first.
+            if self.spared().is_none() && self.distributed.in_flight > 0 {
+                return;
+            }
             self.begin_to_distribute(member, out);
             PassKind::Distribute(member)
         } else if let Some(repair) = self.background.scrub_wanted.take() {
-            if self.is_half_spared().is_some() {
-                self.note_end(PassKind::Scrub { repair }, PassEnd::Cancelled, out);
-                return;
-            }
             PassKind::Scrub { repair }
         } else {
             return;

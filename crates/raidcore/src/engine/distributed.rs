@@ -243,7 +243,7 @@ impl Engine {
         self.areas.has_distributed_spare() && at >= self.areas.distributed_spare().0
     }
 
-    /// The failed member whose chunks are to be put on the spare now, if there is one.
+    /// The failed member whose chunks are to be put on the spare next, if there is one.
     pub(super) fn to_be_distributed(&self) -> Option<MemberId> {
         let record = &self.recorder.record;
         if !record.areas.has_distributed_spare() {
@@ -255,7 +255,6 @@ impl Engine {
                 let whole = self.distributed.filled.base >= self.geo.stripes();
                 Some(spared.member).filter(|member| failed(member) && !whole)
             }
-            None if self.distributed.in_flight > 0 => None,
             None => (0..self.geo.members() as u8).map(MemberId).find(failed),
         }
     }
@@ -290,11 +289,6 @@ impl Engine {
             self.distributed.vacating = Some(Vacating::new(self.recorder.next_version()));
             self.background.look = true;
         }
-    }
-
-    /// The member whose chunks are on their way to the spare, or were when that had to end.
-    pub(super) fn is_half_spared(&self) -> Option<MemberId> {
-        self.spared().filter(|_| self.recorder.record.stood_in_for().is_none())
     }
 
     /// How many copies of a stripe's chunk are on the spare.

@@ -319,9 +319,6 @@ impl Engine {
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        if let Some(member) = self.is_half_spared() {
-            return Err(CommandError::OnSpare { member });
-        }
         if self.present().len() <= self.geo.members() - self.geo.redundancy() {
             return Err(CommandError::NothingToCompare);
         }

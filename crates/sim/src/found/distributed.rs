@@ -225,7 +225,7 @@ fn what_is_being_put_on_the_spare_is_not_scrubbed() {
     let (mut world, _) = written();
     world.fill_a_little();
     let number = world.command(Command::Scrub { repair: true });
-    let refused = Err(CommandError::OnSpare { member: FAILED });
+    let refused = Err(CommandError::NothingToCompare);
     assert!(world.answers.contains(&(number, refused)));
 }
 

@@ -95,11 +95,10 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     .rare("A step that never returns is found only by waiting for it; `tests/distributed.rs` has seeds."),
     mutant(
         "distributed: a spare is filled anew while it is still written to",
-        "engine/distributed.rs",
-        "None if self.distributed.in_flight > 0 => None,",
-        "None if !MUTANT && self.distributed.in_flight > 0 => None,",
-    )
-    .rare("An I/O to the spare has to outlast the copy-back, and the next member to fail at once."),
+        "engine/background.rs",
+        "if self.spared().is_none() && self.distributed.in_flight > 0 {",
+        "if !MUTANT && self.spared().is_none() && self.distributed.in_flight > 0 {",
+    ),
     mutant(
         "distributed: the spare is discarded before it is on record that it is free",
         "engine/vacate.rs",

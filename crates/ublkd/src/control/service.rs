@@ -354,7 +354,6 @@ impl Service {
                 CommandError::NotRecorded => "not-recorded",
                 CommandError::Starting => "starting",
                 CommandError::NothingToCompare => "nothing-to-compare",
-                CommandError::OnSpare { .. } => "on-spare",
             },
             HostError::Device(_) => "device",
             HostError::NoPolicy => "log-volume",
