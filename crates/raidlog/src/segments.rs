@@ -80,7 +80,7 @@ pub(crate) struct Segments {
     coming: Vec<u32>,
     /// Blocks of each group that live.
     live: Vec<u64>,
-    emptied: Vec<Segment>,
+    emptied: Vec<Vec<Segment>>,
     doomed: Vec<Segment>,
     freeing: Vec<Segment>,
     buckets: Buckets,
@@ -124,7 +124,7 @@ impl Segments {
                 .collect(),
             coming: vec![0; shape.groups()],
             live: groups().map(|group| shape.segments_of(group).map(lives).sum()).collect(),
-            emptied: Vec::new(),
+            emptied: vec![Vec::new(); shape.groups()],
             doomed: Vec::new(),
             freeing: Vec::new(),
             buckets,
@@ -151,9 +151,9 @@ impl Segments {
         self.coming[group.index()]
     }
 
-    /// How many segments a checkpoint that begins now would free.
-    pub(crate) fn emptied(&self) -> u32 {
-        self.emptied.len() as u32
+    /// How many of them a checkpoint that begins now would free.
+    pub(crate) fn emptied(&self, group: GroupId) -> u32 {
+        self.emptied[group.index()].len() as u32
     }
 
     /// Whether segments are to be trimmed.
@@ -202,8 +202,9 @@ impl Segments {
 
     fn empty(&mut self, segment: Segment) {
         self.change(segment, |info| (info.state, info.stuck) = (SegmentState::Emptied, false));
-        self.coming[self.shape.group_of(segment).index()] += 1;
-        self.emptied.push(segment);
+        let group = self.shape.group_of(segment).index();
+        self.coming[group] += 1;
+        self.emptied[group].push(segment);
     }
 
     /// Changes what may have to do with a segment's bucket.
@@ -227,7 +228,9 @@ impl Segments {
     /// A checkpoint begins that does not point into what is empty.
     pub(crate) fn doom(&mut self) {
         assert!(self.doomed.is_empty(), "there is one checkpoint at a time");
-        core::mem::swap(&mut self.doomed, &mut self.emptied);
+        for emptied in &mut self.emptied {
+            self.doomed.append(emptied);
+        }
         for segment in &self.doomed {
             self.infos[segment.index()].state = SegmentState::Doomed;
         }

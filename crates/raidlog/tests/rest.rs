@@ -1,5 +1,5 @@
 //! When checkpoints are written: a volume that nobody uses comes to rest, and one that is full and
-//! written at random does not spend itself on checkpoints.
+//! written at random does not spend itself on checkpoints, nor does one of which each takes much.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -178,5 +178,32 @@ fn a_full_volume_does_not_spend_itself_on_checkpoints() {
         let stored = world.volume.counters().stored - before;
         let status = world.volume.status();
         assert!(2 * stored <= 3 * blocks, "{stored} pages for {blocks} blocks: {status:?}");
+    }
+}
+
+/// Segments are so small that a checkpoint takes what dozens of them hold, as it does of a large volume,
+/// and one would be due again and again by what a start has to follow.
+#[test]
+fn checkpoints_cost_little_though_each_takes_much() {
+    for (seed, groups, spare, percent) in
+        [(1, 1, 200, 20), (2, 1, 400, 10), (3, 3, 200, 60), (4, 3, 400, 25), (5, 4, 400, 25)]
+    {
+        let group_blocks = 100_000 / groups as u64;
+        let wish = Wish { groups, group_blocks, stripe: 8, segment: 16, spare };
+        let config = Config { tags: 64, checkpoint: 64, ..Config::default() };
+        let mut world = World::new(wish, config);
+        let mut random = Prng::new(seed);
+        world.fill();
+        for _ in 0..world.capacity() {
+            world.write(random.below(world.capacity()));
+        }
+        let before = world.volume.counters();
+        for _ in 0..world.capacity() {
+            world.write(random.below(world.capacity()));
+        }
+        let now = world.volume.counters();
+        let (stored, written) = (now.stored - before.stored, now.written - before.written);
+        let status = world.volume.status();
+        assert!(100 * stored <= percent * written, "{stored} pages for {written}: {status:?}");
     }
 }

@@ -49,9 +49,6 @@ use start::Start;
 /// Blocks of a slot: room for the pages of an I/O, and for a summary.
 pub const SLOT_BLOCKS: u32 = 64;
 
-/// Slots besides one for the cleaner of each group: as many as a checkpoint has I/Os.
-const SLOTS: u16 = 18;
-
 /// The number of the command that stops an engine.
 const STOP: u64 = u64::MAX;
 
@@ -135,7 +132,8 @@ impl LogArray {
     }
 
     fn new(upper: Upper, config: &Config, engines: Vec<Engine>) -> Self {
-        let slots = SLOTS + engines.len() as u16;
+        // One for the start, one for the cleaner of each group, and as many as a checkpoint has I/Os.
+        let slots = 1 + engines.len() as u16 + volume::ios(engines.len()) as u16;
         let tags = tags(config);
         let lower = |engine| Lower {
             engine,

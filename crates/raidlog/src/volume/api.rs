@@ -22,9 +22,12 @@ pub struct Config {
     pub choice: Choice,
     /// When a volume with one group cleans.
     pub cleaning: Cleaning,
-    /// After so many blocks of users' a checkpoint is written: what a start has to replay at most,
-    /// and what can't be reused until then.
+    /// After so many blocks of users' log (data, summaries, padding) a checkpoint is written, so that a
+    /// start has no more to follow; but not before it is as many times what the checkpoint takes as
+    /// [`Self::checkpoint_share`] tells.
     pub checkpoint: u64,
+    /// Checkpoints that are written for that take at most one block for so many of users' log.
+    pub checkpoint_share: u32,
     /// How long a block waits in memory at most until it is written, if nothing else writes it.
     pub patience: Duration,
     /// How many blocks of discards a step goes over at most: others are served between two steps.
@@ -41,7 +44,8 @@ impl Config {
 }
 
 impl Default for Config {
-    /// A checkpoint for each 4 GiB written; a second in memory; 64 MiB of a discard at a time.
+    /// A checkpoint for each 4 GiB of users' log, or 16 times what it takes; a second in memory; 64 MiB of
+    /// a discard at a time.
     fn default() -> Self {
         Self {
             tags: 128,
@@ -49,6 +53,7 @@ impl Default for Config {
             choice: Choice::Greedy,
             cleaning: Cleaning::Paced,
             checkpoint: 1 << 20,
+            checkpoint_share: 16,
             patience: Duration::from_secs(1),
             forget: 1 << 14,
         }

@@ -13,6 +13,7 @@
 //! - Replay begins with the batch that was open when the checkpoint began. The cleaners' streams go
 //!   on after all that pages may point into.
 //! - Segments that were empty when it began are free when it is durable, and no others.
+//! - One that is due by what a start would have to follow takes a small part of that.
 //! - One that is written only to free segments gives back more than it costs, unless users wait for
 //!   it: so a volume at rest comes to rest.
 
@@ -28,8 +29,11 @@ use crate::units::{GroupId, Segment};
 /// The most pages of an I/O.
 const RUN: u32 = 64;
 
-/// The most I/O under way.
-const IOS: u32 = 16;
+/// The most I/O under way, with so many groups: some for each, so that one that is slow does not hold up
+/// what goes to the others.
+pub(crate) fn ios(groups: usize) -> u32 {
+    (8 * groups as u32).clamp(16, 64)
+}
 
 /// How many times what it costs a checkpoint gives back for which nobody is in a hurry.
 const WELL: u64 = 4;
@@ -61,7 +65,7 @@ pub(super) struct Checkpointer {
     drained: Vec<Option<(Position, u64)>>,
     /// I/O under way.
     ios: u32,
-    /// Blocks of users' since the last one.
+    /// Blocks of users' log since the last one: data, summaries, padding.
     written: u64,
     /// Blocks that cleaners had moved when the last one began.
     moved: u64,
@@ -137,37 +141,55 @@ impl Volume {
 
     fn checkpoint_is_due(&self) -> bool {
         let state = &self.checkpointer;
-        if !state.serving || state.written >= self.config.checkpoint {
+        if !state.serving || state.written >= self.interval() {
             return true;
         }
         if self.is_winding_up() && self.ops.occupied() == 0 {
             return !state.at_rest;
         }
-        if self.segments.emptied() == 0 {
+        let emptied: u32 = self.groups().map(|group| self.segments.emptied(group)).sum();
+        if emptied == 0 {
             return false;
         }
+        // What is free, or will be without another checkpoint.
+        let there = |group| self.freeable(group) - self.segments.emptied(group);
+        // At rest nobody waits.
+        let busy = state.written > 0 || !self.writing.is_empty();
+        let stuck = |group: GroupId| {
+            let lacks = there(group) == 0 && self.lacks_segment(cold(group));
+            lacks && busy && self.segments.emptied(group) > 0
+        };
         // It costs pages, and closes the cleaners' batches. So it waits until much more is won, or just
         // more where users may soon need it; unless a cleaner can't go on, or users can't.
         let (won, well) = (self.is_won(1), self.is_won(WELL));
-        // At rest nobody waits.
-        let busy = state.written > 0 || !self.writing.is_empty();
-        let is_ready = |group| self.is_back(group) && self.spare(group) >= self.turn(group);
-        let ready = self.shape.groups() == 1 || self.groups().any(is_ready);
-        let coming: u32 = self.groups().map(|group| self.segments.coming(group)).sum();
-        let spare: u32 = self.groups().map(|group| self.spare(group)).sum();
-        let soon = self.shape.groups() > 1 && !self.stalled && 2 * coming >= spare;
+        if !won && !self.stalled {
+            return self.groups().any(stuck);
+        }
+        let groups = self.shape.groups();
+        let spare = |group| there(group).saturating_sub(self.stock(group));
+        let cleans = self.groups().any(|group| self.is_cleaning(group) && there(group) > 0);
+        let is_ready = |group| self.is_back(group) && spare(group) >= self.turn(group);
+        let ready = groups == 1 || self.groups().any(is_ready);
+        let spares: u32 = self.groups().map(spare).sum();
+        let soon = groups > 1 && !self.stalled && 2 * emptied >= spares;
         let wanted = |group: GroupId| {
-            let coming = self.segments.coming(group);
+            let emptied = self.segments.emptied(group);
             let many = !self.stalled
-                && coming >= (2 * self.spare(group)).max(self.shape.group_segments() / 64).max(2);
+                && emptied >= (2 * spare(group)).max(self.shape.group_segments() / 64).max(2);
             let next = !ready && self.is_back(group) && self.is_enough(group);
-            let cleans = self.cleaners[group.index()].is_busy();
-            let ended = self.is_starved(group) && (self.is_enough(group) || !cleans);
-            let stuck = self.segments.free(group) == 0 && self.lacks_segment(cold(group)) && busy;
-            let early = won && (next || soon) || well && (many || self.segments.free(group) == 0);
-            coming > 0 && (ended || stuck || early)
+            let starved = self.stalled && spare(group) < self.needed(group);
+            let ended = starved && (self.is_enough(group) || !cleans);
+            let early = won && (next || soon) || well && (many || there(group) == 0);
+            emptied > 0 && (ended || early) || stuck(group)
         };
         self.groups().any(wanted)
+    }
+
+    /// Blocks of users' log after which a checkpoint is written, so that a start has no more to follow:
+    /// as many as it is worth, if it takes much.
+    fn interval(&self) -> u64 {
+        let cost = self.checkpoint_cost(self.map.dirty(self.area()));
+        self.config.checkpoint.max(cost * u64::from(self.config.checkpoint_share))
     }
 
     fn begin_checkpoint(&mut self, out: &mut Vec<Action>) {
@@ -210,7 +232,7 @@ impl Volume {
 
     fn store_pages(&mut self, mut from: u32, out: &mut Vec<Action>) {
         let (area, run) = (self.area(), self.shape.page_run());
-        while self.checkpointer.ios < IOS {
+        while self.checkpointer.ios < ios(self.shape.groups()) {
             let Some((first, count)) = self.map.take_dirty(area, from, (RUN, run)) else {
                 if self.checkpointer.ios == 0 {
                     self.checkpointer.stage = Stage::Draining;

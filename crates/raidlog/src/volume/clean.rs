@@ -139,25 +139,45 @@ impl Volume {
     /// more than that, up to half: there is one at each turn.
     pub(super) fn turn(&self, group: GroupId) -> u32 {
         let span = self.plenty(group).saturating_sub(self.shape.reserve());
-        let all = self.checkpoint_cost(self.shape.pages()).div_ceil(self.shape.slots().into());
-        let checkpoint = u32::try_from(all).unwrap_or(u32::MAX);
-        (span / 4).max(checkpoint.min(span / 2)).max(1)
+        (span / 4).max(self.checkpoint_segments().min(span / 2)).max(1)
     }
 
     /// Free segments of a group that users may have.
     pub(super) fn spare(&self, group: GroupId) -> u32 {
-        self.segments.free(group).saturating_sub(self.shape.reserve())
+        self.segments.free(group).saturating_sub(self.stock(group))
+    }
+
+    /// Free segments that users leave to a group's cleaner: its reserve, or, where a checkpoint takes more
+    /// than that, what it is to begin with when users have gone on to another group. It can fill no more
+    /// than these until a checkpoint gives back what that has emptied.
+    pub(super) fn stock(&self, group: GroupId) -> u32 {
+        let reserve = self.shape.reserve();
+        if self.shape.groups() == 1 {
+            return reserve;
+        }
+        let span = self.plenty(group).saturating_sub(reserve);
+        reserve.max((2 * self.checkpoint_segments()).min(span / 4))
+    }
+
+    /// Segments that a checkpoint of all pages takes.
+    fn checkpoint_segments(&self) -> u32 {
+        let all = self.checkpoint_cost(self.shape.pages()).div_ceil(self.shape.slots().into());
+        u32::try_from(all).unwrap_or(u32::MAX)
     }
 
     /// Whether users wait for a segment, and can't have one of this group yet.
     pub(super) fn is_starved(&self, group: GroupId) -> bool {
-        let turn = if self.shape.groups() > 1 { self.turn(group) } else { 1 };
-        self.stalled && self.spare(group) < turn
+        self.stalled && self.spare(group) < self.needed(group)
+    }
+
+    /// Free segments besides what is left to its cleaner with which users go on with a group.
+    pub(super) fn needed(&self, group: GroupId) -> u32 {
+        if self.shape.groups() > 1 { self.turn(group) } else { 1 }
     }
 
     /// Whether users can go on with a group as soon as a checkpoint has freed what is empty.
     pub(super) fn is_enough(&self, group: GroupId) -> bool {
-        self.freeable(group) >= self.shape.reserve() + self.turn(group)
+        self.freeable(group) >= self.stock(group) + self.turn(group)
     }
 
     /// Whether cleaners or a checkpoint will free segments.
@@ -193,7 +213,7 @@ impl Volume {
         let turn = |other: GroupId| (other.index() + groups - self.front().index()) % groups;
         let place = |other| (core::cmp::Reverse(self.freeable(other)), turn(other));
         let is_before = |&other: &GroupId| self.is_back(other) && place(other) < place(group);
-        let usable = |other| self.freeable(other).saturating_sub(self.shape.reserve());
+        let usable = |other| self.freeable(other).saturating_sub(self.stock(other));
         let (mut is_next, mut left) = (true, self.spare(self.front()));
         for other in self.groups().filter(is_before) {
             is_next = false;
@@ -275,7 +295,8 @@ impl Volume {
     /// that it frees, less those that cleaners have moved for it, against what it takes itself. If it is
     /// not even once that, it would be what the next one is written for.
     pub(super) fn is_won(&self, times: u64) -> bool {
-        let freed = u64::from(self.segments.emptied()) * u64::from(self.shape.slots());
+        let emptied: u32 = self.groups().map(|group| self.segments.emptied(group)).sum();
+        let freed = u64::from(emptied) * u64::from(self.shape.slots());
         let moved = self.counters.moved - self.checkpointer.moved();
         freed > moved + times * self.checkpoint_cost(self.map.dirty(self.area()))
     }

@@ -34,6 +34,7 @@ use raidcore::engine::IoError;
 use raidcore::units::{Lba, Tag};
 
 pub use api::*;
+pub(crate) use checkpoint::ios;
 pub use stream::Batch;
 
 use crate::codec::{Position, VolumeId};
@@ -193,7 +194,8 @@ impl Volume {
             + batches
             + TRIMS as usize
             + groups * (clean::READS as usize + 24)
-            + 32;
+            + ios(groups) as usize
+            + 16;
         let mut volume = Self {
             id,
             shape,

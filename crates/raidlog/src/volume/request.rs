@@ -241,7 +241,6 @@ impl Volume {
             self.remap(lba, Some(self.shape.pba(segment, at)));
         }
         self.counters.written += u64::from(blocks);
-        self.checkpointer.wrote(blocks);
         self.owe(blocks);
         blocks
     }

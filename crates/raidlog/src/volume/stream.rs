@@ -168,14 +168,18 @@ impl Volume {
         if self.spare(front) > 0 {
             return self.segments.hold(front);
         }
-        let stays = |group| self.shape.groups() == 1 || self.spare(group) >= self.turn(group);
-        let worth = |&group: &GroupId| (stays(group), self.spare(group), u8::MAX - group.0);
-        let best = self.groups().max_by_key(worth)?;
-        let (spare, stays) = (self.spare(best), stays(best));
-        if spare == 0 || !stays && self.is_freeing() {
+        let worth = |&group: &GroupId| (self.spare(group), u8::MAX - group.0);
+        let stays = |&group: &GroupId| self.spare(group) >= self.turn(group);
+        if let Some(best) = self.groups().filter(stays).max_by_key(worth) {
+            return self.segments.hold(best);
+        }
+        if self.is_freeing() {
             return None;
         }
-        self.segments.hold(best)
+        // Nothing more will be free: of what is left to cleaners only the reserve is theirs.
+        let free = |&group: &GroupId| (self.segments.free(group), u8::MAX - group.0);
+        let any = self.groups().max_by_key(free)?;
+        (self.segments.free(any) > self.shape.reserve()).then(|| self.segments.hold(any))?
     }
 
     /// Chooses what comes after the segment in which users' blocks were found at the start.
@@ -296,6 +300,9 @@ impl Volume {
         self.age(segment, self.segments.get(segment).age.max(age));
         self.buffers[usize::from(buffer)] += 1;
         self.counters.logged += u64::from(blocks);
+        if index == HOT {
+            self.checkpointer.wrote(blocks);
+        }
         self.counters.padding += u64::from(blocks - used);
         let group = self.shape.group_of(segment);
         let place = (self.shape.start_of(segment) + u64::from(at), blocks);

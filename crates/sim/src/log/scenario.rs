@@ -28,6 +28,8 @@ pub struct LogScenario {
     pub cleaning: Cleaning,
     /// After how many blocks a checkpoint is written.
     pub checkpoint: u64,
+    /// How many times what it takes these are at least.
+    pub checkpoint_share: u32,
     /// The most blocks of discards in a step.
     pub forget: u32,
     /// How many requests there are in all.
@@ -89,6 +91,7 @@ impl Playable for LogScenario {
             bad_writes: source.one_of(&[0, 0, 0, 0, 0, 400]),
             torn: source.chance(2, 3),
             pace: source.one_of(&[30, 50, 80, 95]),
+            checkpoint_share: source.one_of(&[0, 1, 16]),
         }
     }
 
@@ -106,6 +109,7 @@ impl LogScenario {
             choice: self.choice,
             cleaning: self.cleaning,
             checkpoint: self.checkpoint,
+            checkpoint_share: self.checkpoint_share,
             patience: Duration::from_millis(10),
             forget: self.forget,
         }
