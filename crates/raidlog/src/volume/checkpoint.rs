@@ -155,10 +155,8 @@ impl Volume {
         let there = |group| self.freeable(group) - self.segments.emptied(group);
         // At rest nobody waits.
         let busy = state.written > 0 || !self.writing.is_empty();
-        let stuck = |group: GroupId| {
-            let lacks = there(group) == 0 && self.lacks_segment(cold(group));
-            lacks && busy && self.segments.emptied(group) > 0
-        };
+        let lacks = |group| there(group) == 0 && self.lacks_segment(cold(group));
+        let stuck = |group| busy && lacks(group) && self.segments.emptied(group) > 0;
         // It costs pages, and closes the cleaners' batches. So it waits until much more is won, or just
         // more where users may soon need it; unless a cleaner can't go on, or users can't.
         let (won, well) = (self.is_won(1), self.is_won(WELL));
@@ -167,7 +165,7 @@ impl Volume {
         }
         let groups = self.shape.groups();
         let spare = |group| there(group).saturating_sub(self.stock(group));
-        let cleans = self.groups().any(|group| self.is_cleaning(group) && there(group) > 0);
+        let cleans = self.groups().any(|group| self.is_cleaning(group) && !lacks(group));
         let is_ready = |group| self.is_back(group) && spare(group) >= self.turn(group);
         let ready = groups == 1 || self.groups().any(is_ready);
         let spares: u32 = self.groups().map(spare).sum();

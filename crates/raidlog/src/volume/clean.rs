@@ -243,9 +243,10 @@ impl Volume {
         let busy = self.cleaners[0].victim.is_some();
         match self.config.cleaning {
             Cleaning::Blocking => {
-                let begin = self.is_pressing(group);
-                let go_on = self.blocking && self.freeable(group) < self.plenty(group);
-                self.blocking = (begin || go_on) && (busy || self.gains(group));
+                let lacks = self.spare(group) == 0 && self.lacks_segment(HOT);
+                let begin = self.is_pressing(group) || lacks;
+                let enough = self.freeable(group) >= self.plenty(group);
+                self.blocking = (begin || self.blocking) && !enough && (busy || self.gains(group));
                 self.blocking
             }
             Cleaning::Paced => {
