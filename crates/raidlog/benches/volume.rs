@@ -118,18 +118,20 @@ impl Host {
         }
     }
 
-    /// Starts a volume from what is there.
-    fn start(&self) -> Volume {
+    /// Starts a volume from what is there; returns how many reads that took, and of how many blocks.
+    fn start(&self) -> (Volume, u64, u64) {
         let shape = *self.volume.shape();
         let groups = vec![shape.group_blocks(); shape.groups()];
         let mut recovery = Recovery::new(self.config, VOLUME, &groups, STRIPE);
         let (mut bytes, mut sums) = (Vec::new(), Vec::new());
+        let (mut reads, mut blocks) = (0, 0);
         let mut found = recovery.step(None).expect("there is a volume");
         loop {
             let wanted = match found {
                 Found::Wanted(wanted) => wanted,
-                Found::Volume(volume) => return *volume,
+                Found::Volume(volume) => return (*volume, reads, blocks),
             };
+            (reads, blocks) = (reads + 1, blocks + u64::from(wanted.blocks));
             let answer = if wanted.checksums {
                 sums.resize(wanted.blocks as usize, 0);
                 Answer::Checksums(&sums)
@@ -212,14 +214,18 @@ fn appends(c: &mut Criterion) {
     }
 }
 
+/// Writes that are flushed one by one.
+const FLUSHED: u64 = 1 << 10;
+
 /// The arithmetic of a start: what it takes to read a map of so many pages, and to replay so many
-/// blocks. Reading is to be added.
+/// blocks. Reading is to be added: how much that is, is told.
 fn starts(c: &mut Criterion) {
     let config = Config { checkpoint: u64::MAX, ..Config::default() };
     let mut group = c.benchmark_group("starts");
     let mut host = Host::new(1, 4 * GROUPS_BLOCKS, config);
     let pages = u64::from(host.volume.shape().pages());
     group.throughput(Throughput::Elements(pages));
+    tell_reads(&host, pages, 0);
     group.bench_function(format!("a map of {pages} pages"), |b| b.iter(|| host.start()));
     let mut prng = Prng::new(1);
     let blocks = host.capacity() / 4;
@@ -228,10 +234,27 @@ fn starts(c: &mut Criterion) {
         host.ask(Op::Write, lba, 1);
     }
     host.ask(Op::Flush, 0, 0);
+    tell_reads(&host, pages, blocks);
     group.throughput(Throughput::Elements(blocks));
     group
         .bench_function(format!("the same, {blocks} blocks replayed"), |b| b.iter(|| host.start()));
     group.finish();
+    // Three groups, where each write was flushed.
+    let mut host = Host::new(3, GROUPS_BLOCKS, config);
+    let pages = u64::from(host.volume.shape().pages());
+    tell_reads(&host, pages, 0);
+    for _ in 0..FLUSHED {
+        let lba = prng.below(host.capacity());
+        host.ask(Op::Write, lba, 1);
+        host.ask(Op::Flush, 0, 0);
+    }
+    tell_reads(&host, pages, FLUSHED);
+}
+
+/// What a start reads of a map of so many pages, with so many blocks to replay.
+fn tell_reads(host: &Host, pages: u64, replayed: u64) {
+    let (_, reads, blocks) = host.start();
+    println!("{pages} pages, {replayed} blocks to replay: {reads} reads of {blocks} blocks");
 }
 
 criterion_group!(benches, lookups, appends, starts);
