@@ -213,7 +213,7 @@ fn a_plan_is_played() {
     }
     // Too few groups: larger arrays are tried.
     let plan = plan.replace("64K", "256K");
-    let ended = world.run(&format!("--json {plan} --throughput 45M --used 0.8"));
+    let ended = world.run(&format!("--json {plan} --throughput 50M --used 0.8"));
     assert_ne!(ended.code, 0, "{ended:?}");
     let played = &ended.json()["played"];
     assert_eq!((&played["confirmed"], &played["erased_at_once"]), (&false.into(), &131_072.into()));
@@ -226,7 +226,7 @@ fn a_plan_is_played() {
     assert_eq!((&played["segment"], &played["larger_segment"]), (&262_144.into(), &().into()));
     // Segments so small that SSDs have to collect (and no whole chunk): one that suits is played, too.
     let plan = plan.replace("256K", "60K");
-    let ended = world.run(&format!("{plan} --throughput 45M --used 0.8"));
+    let ended = world.run(&format!("{plan} --throughput 50M --used 0.8"));
     assert_eq!(ended.code, 1, "{ended:?}");
     for words in ["64KiB", "they erase 128 KiB at once: with --segment 128KiB"] {
         assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);

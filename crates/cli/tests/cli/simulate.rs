@@ -24,7 +24,7 @@ fn each_world_is_played_and_told() {
 }
 
 /// A volume for which its groups are too small: no world can be made of it.
-const IMPOSSIBLE: &str = r#"{"wish":{"groups":1,"group_blocks":100,"stripe":4,"segment":16,"spare":200},"tags":8,"buffers":6,"choice":"cost-benefit","cleaning":"blocking","checkpoint":200,"forget":3,"requests":300,"lives":3,"blocks":20,"hot":10,"read":20,"write":50,"flush":5,"discard":2,"fua":3,"bad_reads":30,"bad_writes":0,"torn":true,"pace":50}"#;
+const IMPOSSIBLE: &str = r#"{"wish":{"groups":1,"group_blocks":100,"stripe":4,"segment":16,"spare":200},"tags":8,"buffers":6,"choice":"cost-benefit","cleaning":"blocking","checkpoint":200,"checkpoint_share":1,"forget":3,"requests":300,"lives":3,"blocks":20,"hot":10,"read":20,"write":50,"flush":5,"discard":2,"fua":3,"bad_reads":30,"bad_writes":0,"torn":true,"pace":50}"#;
 
 #[test]
 fn what_fails_is_made_smaller_and_can_be_seen_again() {
