@@ -58,7 +58,9 @@ pub(crate) const LOG: &[Mutant] = &[
         "segments.rs",
         "        self.freeing.append(&mut self.doomed);",
         "        if MUTANT {
-            self.doomed.append(&mut self.emptied);
+            for emptied in &mut self.emptied {
+                self.doomed.append(emptied);
+            }
             for segment in &self.doomed {
                 self.infos[segment.index()].state = SegmentState::Freeing;
             }
