@@ -377,7 +377,7 @@ impl Array {
                 ..drives[drive].flash()
             });
             let members: Vec<Flash> = members.collect();
-            let burden = engine.place_policy().map(|policy| policy.burden()).unwrap_or_default();
+            let burden = engine.burden();
             self.steward.decide(now, &members, &burden, &mut |member, order| {
                 drives[places[member]].order(now, order, &mut told.gc);
             });

@@ -135,6 +135,12 @@ impl Engine {
         self.places.policy.as_deref()
     }
 
+    /// What requests have come to, as far as the policy keeps count.
+    #[must_use]
+    pub fn burden(&self) -> Burden {
+        self.place_policy().map(|policy| policy.burden()).unwrap_or_default()
+    }
+
     /// Tells the policy how a user's read or write has ended.
     pub(super) fn tell_policy(&mut self, id: JobId) {
         let Some(policy) = &mut self.places.policy else { return };

@@ -109,7 +109,7 @@ impl Steering {
                 ..how(device).unwrap_or(SILENT)
             });
             let members: Vec<Flash> = members.collect();
-            let burden = engine.place_policy().map(|policy| policy.burden()).unwrap_or_default();
+            let burden = engine.burden();
             steward.decide(now, &members, &burden, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     ring.order_gc(now, device, order);
