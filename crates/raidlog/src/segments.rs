@@ -156,6 +156,11 @@ impl Segments {
         self.emptied[group.index()].len() as u32
     }
 
+    /// The same, of all groups.
+    pub(crate) fn all_emptied(&self) -> u32 {
+        self.emptied.iter().map(|emptied| emptied.len() as u32).sum()
+    }
+
     /// Whether segments are to be trimmed.
     pub(crate) fn is_freeing(&self) -> bool {
         !self.freeing.is_empty()

@@ -147,7 +147,7 @@ impl Volume {
         if self.is_winding_up() && self.ops.occupied() == 0 {
             return !state.at_rest;
         }
-        let emptied: u32 = self.groups().map(|group| self.segments.emptied(group)).sum();
+        let emptied = self.segments.all_emptied();
         if emptied == 0 {
             return false;
         }

@@ -296,8 +296,7 @@ impl Volume {
     /// that it frees, less those that cleaners have moved for it, against what it takes itself. If it is
     /// not even once that, it would be what the next one is written for.
     pub(super) fn is_won(&self, times: u64) -> bool {
-        let emptied: u32 = self.groups().map(|group| self.segments.emptied(group)).sum();
-        let freed = u64::from(emptied) * u64::from(self.shape.slots());
+        let freed = u64::from(self.segments.all_emptied()) * u64::from(self.shape.slots());
         let moved = self.counters.moved - self.checkpointer.moved();
         freed > moved + times * self.checkpoint_cost(self.map.dirty(self.area()))
     }
