@@ -93,39 +93,17 @@ pub(super) enum Wait {
 /// Whose I/O it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
-    Read {
-        job: JobId,
-        index: u16,
-    },
-    Write {
-        job: JobId,
-        index: u16,
-    },
-    Discard {
-        job: JobId,
-    },
-    /// A part of the distributed spare that holds nothing any more.
+    Read { job: JobId, index: u16 },
+    Write { job: JobId, index: u16 },
+    Discard { job: JobId },
     Vacate,
-    Entry {
-        job: JobId,
-    },
+    Entry { job: JobId },
     Tail,
-    Staged {
-        job: JobId,
-    },
+    Staged { job: JobId },
     StagedTail,
-    Fetch {
-        job: JobId,
-        index: u16,
-    },
-    Copy {
-        job: JobId,
-        number: u64,
-    },
-    Page {
-        kind: MapKind,
-        index: u32,
-    },
+    Fetch { job: JobId, index: u16 },
+    Copy { job: JobId, number: u64 },
+    Page { kind: MapKind, index: u32 },
     Superblock,
     Flush,
 }
