@@ -57,16 +57,23 @@ pub(crate) enum Command {
     /// Start an array and serve it
     #[command(alias = "assemble")]
     Start(StartArgs),
-    /// Stop a running array cleanly. Refused while its block device is in use
+    /// Stop a running array cleanly. Refused while it is in use
     Stop {
         /// The array's name
         name: String,
+        /// Stop although it is in use. File systems of this machine write what they hold before; then
+        /// users of NBD and FUSE get errors, and those of its block device wait for the next start
+        #[arg(long, short)]
+        force: bool,
     },
     /// Replace the process of a running array, by that of a new release for instance. Who uses its
-    /// block device waits meanwhile; NBD and FUSE are disconnected
+    /// block device waits meanwhile. Refused while NBD or FUSE is in use
     Restart {
         /// The array's name
         name: String,
+        /// Restart although they are in use, as with `stop`
+        #[arg(long, short)]
+        force: bool,
     },
     /// Tell how arrays are: what is wrong, since when, what to do
     Status {

@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Create(args) => commands::create(&args, output),
         Command::Start(args) => commands::start(args, run_dir, output),
-        Command::Stop { name } => commands::stop(&name, run_dir, output),
-        Command::Restart { name } => commands::restart(&name, run_dir, output),
+        Command::Stop { name, force } => commands::stop(&name, force, run_dir, output),
+        Command::Restart { name, force } => commands::restart(&name, force, run_dir, output),
         Command::Status { name: Some(name), why: true } => commands::why(&name, run_dir, output),
         Command::Status { name, .. } => commands::status(name.as_deref(), run_dir, output),
         Command::Disk { action } => commands::disk(action, run_dir, output),

@@ -259,10 +259,15 @@ impl Running {
 
         let ended = loop {
             tokio::select! {
-                signal = signals.next() => break Err(signal),
-                leave = stopper.asked() => match self.fronts.withdraw().await {
-                    Err(error) if !leave => stopper.refuse(&error.to_string()),
-                    Ok(()) | Err(_) => break Err("the control socket"),
+                signal = signals.next() => {
+                    // A service manager, or a machine that goes down, is not kept waiting: what users
+                    // have written is kept, and who they are is told.
+                    self.fronts.release_by_force().await;
+                    break Err(signal);
+                }
+                manner = stopper.asked() => match self.fronts.release(manner).await {
+                    Err(users) => stopper.refuse(users),
+                    Ok(()) => break Err("the control socket"),
                 },
                 ended = self.host.join() => break Ok(ended.map_err(DaemonError::Stop)),
             }

@@ -20,4 +20,5 @@ mod resident;
 mod ring;
 pub mod signature;
 pub mod thread;
+mod users;
 pub mod volume;

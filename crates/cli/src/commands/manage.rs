@@ -15,8 +15,8 @@ use crate::output::Output;
 use crate::progress;
 use crate::size::Size;
 
-pub(crate) fn stop(name: &str, run_dir: &Path, output: Output) -> Result<ExitCode> {
-    ask(name, run_dir, &Request::Stop, output, &format!("{name} is stopped"))
+pub(crate) fn stop(name: &str, force: bool, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    ask(name, run_dir, &Request::Stop { force }, output, &format!("{name} is stopped"))
 }
 
 pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result<ExitCode> {

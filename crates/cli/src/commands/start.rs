@@ -76,8 +76,8 @@ fn exit_code(error: &DaemonError) -> ExitCode {
 
 /// `evenkeel restart`: the array's process is replaced by one of this program, such as a new
 /// release's. The users of its block device wait meanwhile.
-pub(crate) fn restart(name: &str, run_dir: &Path, output: Output) -> Result<ExitCode> {
-    let left = Client::connect(run_dir, name)?.call(&Request::Leave)?;
+pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    let left = Client::connect(run_dir, name)?.call(&Request::Leave { force })?;
     let Launch { pid, arguments, directory } = serde_json::from_value(left)?;
     wait_for_end(pid)?;
     let run_dir = std::path::absolute(run_dir)?;

@@ -139,7 +139,7 @@ impl World {
     pub(super) fn restart(&mut self) -> Result<()> {
         let report = self.status()?;
         self.members = report.members.into_iter().filter_map(|member| member.path).collect();
-        self.call(&Request::Stop)?;
+        self.call(&Request::Stop { force: true })?;
         for path in &self.members {
             let examined = examine(path)?;
             let shown = path.display();
@@ -183,7 +183,7 @@ impl World {
 
     /// Stops the array and removes its files.
     pub(super) fn end(mut self, say: &dyn Fn(&str)) -> Result<()> {
-        self.call(&Request::Stop)?;
+        self.call(&Request::Stop { force: true })?;
         say("\nStopped cleanly.");
         match self.dir.take() {
             Some(dir) => dir.close().context("removing the files"),
@@ -241,7 +241,7 @@ fn as_drive(path: &Path) -> PathBuf {
 /// Stops the array if it runs.
 fn stop(run_dir: &Path) {
     if let Ok(mut client) = Client::connect(run_dir, NAME)
-        && let Err(error) = client.call(&Request::Stop)
+        && let Err(error) = client.call(&Request::Stop { force: true })
     {
         eprintln!("error: {error}");
     }

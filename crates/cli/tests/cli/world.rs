@@ -132,7 +132,7 @@ impl Drop for World {
         };
         for path in arrays.filter_map(|entry| Some(entry.ok()?.path())) {
             if let Some(name) = name_of(&path) {
-                let ended = self.run(&format!("stop {name}"));
+                let ended = self.run(&format!("stop {name} --force"));
                 if ended.code != 0 && !std::thread::panicking() {
                     panic!("{name} can't be stopped: {ended:?}");
                 }

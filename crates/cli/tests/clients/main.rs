@@ -16,6 +16,7 @@ mod packaging;
 mod rounds;
 mod spare;
 mod staged;
+mod stops;
 mod tools;
 mod trouble;
 mod world;

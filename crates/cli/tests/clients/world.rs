@@ -113,6 +113,11 @@ impl World {
     /// Stops the array with SIGTERM; it has to say that this was clean.
     pub(crate) fn stop(&mut self) {
         self.signal(Signal::TERM);
+        self.wait();
+    }
+
+    /// Waits for the end of a process that was told to stop; it has to say that this was clean.
+    pub(crate) fn wait(&mut self) {
         let process = self.process.as_mut().expect("it runs");
         let status = wait_for("the array stops", || process.try_wait().expect("a child"));
         self.process = None;

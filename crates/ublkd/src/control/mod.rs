@@ -18,6 +18,7 @@ mod report;
 mod server;
 mod service;
 mod staging;
+mod stopper;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -33,8 +34,9 @@ pub use report::{
     ScrubReport, SpareReport, SpareUseReport, Task, disk_name, level_name,
 };
 pub use server::{BindError, Server};
-pub use service::{Service, Stopper};
+pub use service::Service;
 pub use staging::{NoStagingLog, StagingReport};
+pub use stopper::{Manner, Stopper};
 pub(crate) use words::recovered;
 
 /// The protocol's version.
@@ -126,11 +128,20 @@ pub enum Request {
     },
     /// End a scrub.
     ScrubCancel,
-    /// Stop cleanly. Answered when the array is stopped; refused while its block device is in use.
-    Stop,
+    /// Stop cleanly. Answered when the array is stopped; refused while it is in use.
+    Stop {
+        /// Stop although it is. What this machine's file systems hold is written before. Users of NBD
+        /// and of the file see errors then, those of the block device wait for the next start.
+        #[serde(default)]
+        force: bool,
+    },
     /// Stop cleanly to be started again: the users of the block device wait meanwhile. Answered with
-    /// the [`Launch`] when the array is stopped.
-    Leave,
+    /// the [`Launch`] when the array is stopped; refused while NBD or the file is in use.
+    Leave {
+        /// Stop although they are, as with [`Request::Stop`].
+        #[serde(default)]
+        force: bool,
+    },
 }
 
 /// How a process came to run an array, so that another can take its place.
@@ -235,8 +246,8 @@ mod tests {
             Request::Status,
             Request::DiskReplace { disk: "2".into(), with: "/dev/sdz".into(), force: true },
             Request::Limit { min: Some(1), max: None },
-            Request::Stop,
-            Request::Leave,
+            Request::Stop { force: true },
+            Request::Leave { force: false },
         ] {
             let line = encode_request(&request).expect("it encodes");
             assert!(line.starts_with("{\"v\":1,"), "{line}");
@@ -263,6 +274,8 @@ mod tests {
         ] {
             assert_eq!(code(line), "bad-request", "{line}");
         }
+        let stop = decode_request(br#"{"v":1,"cmd":"stop"}"#);
+        assert_eq!(stop, Ok(Request::Stop { force: false }));
         assert_eq!(code(r#"{"v":2,"cmd":"status","new":1}"#), "unsupported-version");
     }
 

@@ -11,9 +11,9 @@ use raidlog::GroupId;
 use serde_json::{Value, json};
 use steering::collect::Limits;
 use steering::scheme::{SCHEMES, Scheme};
-use tokio::sync::watch;
 
 use super::report::{ArrayReport, EventReport, Facts, Front};
+use super::stopper::{Manner, StopError, Stopper};
 use super::words::{Weight, describe, describe_volume, is_news, weight};
 use super::{Launch, NoStagingLog, Refusal, Request, StagingReport};
 use crate::create::policy_name;
@@ -43,72 +43,6 @@ pub(super) struct Array {
     pub(super) facts: Facts,
     /// As it was at the start: who is where may have changed, not how much each has.
     pub(super) record: ArrayRecord,
-}
-
-/// Asks for a stop, and tells when the array has stopped.
-#[derive(Clone, Debug)]
-pub struct Stopper {
-    phase: watch::Sender<Phase>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Phase {
-    Running,
-    Stopping {
-        leave: bool,
-    },
-    /// It runs on.
-    Refused(String),
-    Stopped(Result<(), String>),
-}
-
-impl Default for Stopper {
-    fn default() -> Self {
-        Self { phase: watch::Sender::new(Phase::Running) }
-    }
-}
-
-impl Stopper {
-    /// Asks for a stop, which is refused while a block device is in use, unless the device is left
-    /// to the next start.
-    pub fn stop(&self, leave: bool) {
-        self.phase.send_if_modified(|phase| {
-            let running = matches!(phase, Phase::Running | Phase::Refused(_));
-            if running {
-                *phase = Phase::Stopping { leave };
-            }
-            running
-        });
-    }
-
-    /// Ends when a stop has been asked for; tells whether a device in use is to be left.
-    pub async fn asked(&self) -> bool {
-        let mut phase = self.phase.subscribe();
-        // The sender is `self`, which outlives this.
-        let asked = |phase: &Phase| !matches!(phase, Phase::Running | Phase::Refused(_));
-        let asked = phase.wait_for(asked).await;
-        asked.is_ok_and(|phase| matches!(*phase, Phase::Stopping { leave: true }))
-    }
-
-    /// Tells that the array runs on, and why.
-    pub fn refuse(&self, why: &str) {
-        self.phase.send_replace(Phase::Refused(why.to_owned()));
-    }
-
-    /// Tells how the stop ended.
-    pub fn stopped(&self, how: Result<(), String>) {
-        self.phase.send_replace(Phase::Stopped(how));
-    }
-
-    async fn wait(&self) -> Result<(), Refusal> {
-        let mut phase = self.phase.subscribe();
-        let answered = |phase: &Phase| matches!(phase, Phase::Refused(_) | Phase::Stopped(_));
-        match phase.wait_for(answered).await.as_deref() {
-            Ok(Phase::Stopped(how)) => how.clone().map_err(|why| Refusal::new("unclean", why)),
-            Ok(Phase::Refused(why)) => Err(Refusal::new("in-use", why)),
-            Ok(Phase::Running | Phase::Stopping { .. }) | Err(_) => Ok(()),
-        }
-    }
 }
 
 impl Service {
@@ -212,23 +146,40 @@ impl Service {
             Request::PolicySet { scheme } => self.set_policy(&scheme).await,
             Request::ScrubStart { repair } => self.command_all(Command::Scrub { repair }).await,
             Request::ScrubCancel => self.command_all(Command::CancelScrub).await,
-            Request::Stop => {
-                self.stopper.stop(false);
-                self.stopper.wait().await?;
+            Request::Stop { force } => {
+                let manner = if force { Manner::Force } else { Manner::IfUnused };
+                self.stop(manner, "stop").await?;
                 Ok(json!({ "stopped": true }))
             }
-            Request::Leave => {
+            Request::Leave { force } => {
                 let launch = self.launch.as_ref().ok_or_else(|| {
                     let message = "the array runs in the foreground, or a service manager's";
                     let hint = "restart it there: SIGTERM leaves a block device in use to the next \
                                 start";
                     Refusal::new("foreground", message).hint(hint)
                 })?;
-                self.stopper.stop(true);
-                self.stopper.wait().await?;
+                let manner = if force { Manner::Force } else { Manner::Leave };
+                self.stop(manner, "restart").await?;
                 serde_json::to_value(launch).map_err(|e| Refusal::new("internal", e.to_string()))
             }
         }
+    }
+
+    /// Stops the array, as this command wants it.
+    async fn stop(&self, manner: Manner, command: &str) -> Result<(), Refusal> {
+        self.stopper.stop(manner);
+        let name = &self.facts.name;
+        self.stopper.wait().await.map_err(|error| match error {
+            StopError::Unclean(why) => Refusal::new("unclean", why),
+            StopError::InUse(users) => {
+                let message = format!("{name} is in use: {}", users.join("; "));
+                Refusal::new("in-use", message).hint(format!(
+                    "unmount it, detach loop devices, disconnect clients; or `evenkeel {command} \
+                     {name} --force`: file systems of this machine write what they hold, and then \
+                     users of the file and of NBD get errors"
+                ))
+            }
+        })
     }
 
     /// The array, if it is no log volume: only arrays follow policies.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use raidcore::meta::ArrayId;
 
-use crate::control::Front;
+use crate::control::{Front, Manner};
 use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
 use crate::host::HostHandle;
+use crate::users;
 use crate::volume::Volume;
 
 /// How an array is served.
@@ -50,9 +51,55 @@ pub enum FrontError {
 #[derive(Default)]
 pub(super) struct Fronts {
     nbd: Vec<NbdServer>,
+    devices: Devices,
+    list: Vec<Front>,
+}
+
+/// Front ends of which the kernel tells who uses them.
+#[derive(Default)]
+struct Devices {
     fuse: Option<FuseServer>,
     ublk: Option<UblkServer>,
-    list: Vec<Front>,
+}
+
+impl Devices {
+    fn file_users(&self) -> Vec<String> {
+        self.fuse.as_ref().map(FuseServer::users).unwrap_or_default()
+    }
+
+    /// Withdraws what must have no users, if it has none. `clients` use other front ends.
+    fn withdraw(&mut self, clients: Vec<String>, manner: Manner) -> Result<(), Vec<String>> {
+        let mut users = clients;
+        users.extend(self.file_users());
+        let ublk = self.ublk.as_mut().filter(|_| manner == Manner::IfUnused);
+        users.extend(ublk.as_ref().and_then(|ublk| ublk.user()));
+        if !users.is_empty() {
+            return Err(users);
+        }
+        // Somebody may have come meanwhile.
+        let withdrawn = self.fuse.as_ref().map_or(Ok(()), FuseServer::withdraw_unused);
+        withdrawn.map_err(|user| vec![user])?;
+        let stopped = ublk.map_or(Ok(()), UblkServer::stop);
+        stopped.map_err(|error| vec![error.to_string()])
+    }
+
+    /// Withdraws all, from their users too, except for a block device that has any.
+    fn end(&mut self) {
+        if let Some(mut ublk) = self.ublk.take()
+            && let Err(error) = ublk.stop()
+        {
+            tracing::warn!("{error}; its users wait until the array is started again");
+            ublk.leave();
+        }
+        if let Some(fuse) = self.fuse.take() {
+            unmount(fuse);
+        }
+    }
+}
+
+fn connected(clients: Vec<String>) -> Vec<String> {
+    let clients = clients.into_iter();
+    clients.map(|client| format!("an NBD client is connected, {client}")).collect()
 }
 
 impl Fronts {
@@ -79,44 +126,66 @@ impl Fronts {
         self.list.clone()
     }
 
-    /// Withdraws what can't be taken away from users who have it open.
+    /// Prepares for the end, if users let it: nobody comes to use what is used by nobody.
     ///
     /// # Errors
-    /// If somebody has; then everything goes on being served.
-    pub(super) async fn withdraw(&mut self) -> Result<(), UblkError> {
-        let Some(mut server) = self.ublk.take() else {
+    /// If there are users who keep it from ending in this manner, with what they are called; then
+    /// everything goes on being served, except for a file or block device that was withdrawn before
+    /// somebody came to use the other.
+    pub(super) async fn release(&mut self, manner: Manner) -> Result<(), Vec<String>> {
+        if manner == Manner::Force {
+            self.release_by_force().await;
             return Ok(());
-        };
-        // This waits for the kernel.
-        let stopped = tokio::task::spawn_blocking(move || (server.stop(), server)).await;
-        let Ok((stopped, server)) = stopped else {
-            tracing::error!("stopping a block device has panicked");
-            return Ok(());
-        };
-        if stopped.is_err() {
-            self.ublk = Some(server);
         }
-        stopped
+        let shut = self.nbd.iter().map(|server| server.shut().map_err(connected));
+        let clients = shut.filter_map(Result::err).flatten().collect();
+        let withdrawn = self.with_devices(move |devices| devices.withdraw(clients, manner)).await;
+        let released = withdrawn.unwrap_or(Ok(()));
+        if released.is_err() {
+            self.nbd.iter().for_each(NbdServer::reopen);
+        }
+        released
+    }
+
+    /// Prepares for the end, whoever uses it. File systems of this machine that may be on the array
+    /// write what they hold; who loses the array is told in the log.
+    pub(super) async fn release_by_force(&mut self) {
+        let clients: Vec<String> = self.nbd.iter().flat_map(|s| connected(s.clients())).collect();
+        self.with_devices(move |devices| {
+            let carried = devices.fuse.as_ref().is_some_and(FuseServer::carries_disks);
+            let carries = carried || !clients.is_empty() && users::has_nbd_devices();
+            for user in clients.into_iter().chain(devices.file_users()) {
+                tracing::warn!("{user}, and the array is stopped");
+            }
+            if carries {
+                users::write_back();
+            }
+        })
+        .await;
     }
 
     /// Withdraws the array from its users, as far as they let it: a block device in use is left to
     /// the array's next start.
     pub(super) async fn stop(mut self) {
-        if let Err(error) = self.withdraw().await {
-            tracing::warn!("{error}; its users wait until the array is started again");
-        }
-        for server in self.nbd {
+        for server in std::mem::take(&mut self.nbd) {
             server.stop().await;
         }
-        if let Some(server) = self.ublk {
-            server.leave();
-        }
-        let Some(fuse) = self.fuse else {
-            return;
-        };
-        if let Err(error) = tokio::task::spawn_blocking(move || unmount(fuse)).await {
-            tracing::error!(%error, "stopping the front ends failed");
-        }
+        self.with_devices(Devices::end).await;
+    }
+
+    /// Has something done with what the kernel serves, where it may wait for the kernel.
+    async fn with_devices<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Devices) -> T + Send + 'static,
+    ) -> Option<T> {
+        let mut devices = std::mem::take(&mut self.devices);
+        let worked = tokio::task::spawn_blocking(move || (work(&mut devices), devices)).await;
+        let worked = worked.inspect_err(|error| {
+            tracing::error!(%error, "withdrawing a front end failed");
+        });
+        let (done, devices) = worked.ok()?;
+        self.devices = devices;
+        Some(done)
     }
 
     async fn add_all(
@@ -142,7 +211,7 @@ impl Fronts {
         if let Some(dir) = &config.fuse {
             let server = FuseServer::mount(dir, volume.clone())?;
             self.add("fuse", server.dir().join(volume.name()).display());
-            self.fuse = Some(server);
+            self.devices.fuse = Some(server);
         }
         let mark = owner.mark();
         if config.ublk || UblkServer::is_left(mark) {
@@ -153,7 +222,7 @@ impl Fronts {
             };
             let server = UblkServer::start(volume, host, options)?;
             self.add("ublk", server.disk().display());
-            self.ublk = Some(server);
+            self.devices.ublk = Some(server);
         }
         Ok(())
     }

@@ -12,6 +12,7 @@
 mod files;
 mod transfer;
 
+use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::thread::become_io_flusher;
+use crate::users;
 use crate::volume::Volume;
 use files::Files;
 
@@ -127,6 +129,7 @@ pub enum Unmounted {
 #[derive(Debug)]
 pub struct FuseServer {
     dir: PathBuf,
+    name: String,
     unmounter: SessionUnmounter,
     ended: Receiver<()>,
     session: Option<JoinHandle<()>>,
@@ -149,6 +152,7 @@ impl FuseServer {
         check_name(volume.name())?;
         remove_stale_mounts(dir)?;
         let dir = mount_point(dir)?;
+        let name = volume.name().to_owned();
         let files = Files::new(volume, options);
         let mount = |source: io::Error| {
             if source.kind() == io::ErrorKind::NotFound {
@@ -170,13 +174,61 @@ impl FuseServer {
                 drop(end);
             })
             .map_err(FuseError::Thread)?;
-        Ok(Self { dir, unmounter, ended, session: Some(session) })
+        Ok(Self { dir, name, unmounter, ended, session: Some(session) })
     }
 
     /// The directory of the mount.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.dir.join(&self.name)
+    }
+
+    /// Who uses the file, or is in its directory, as far as this process may know.
+    pub(crate) fn users(&self) -> Vec<String> {
+        let file = self.file();
+        let shown = file.display();
+        let Ok(meta) = file.metadata() else { return Vec::new() };
+        let is_it = |link: PathBuf| {
+            // Only what is called like it is looked at: other files may be on file systems that hang.
+            let named = fs::read_link(&link).is_ok_and(|target| target.ends_with(&self.name));
+            let found = || link.metadata();
+            named && found().is_ok_and(|m| (m.dev(), m.ino()) == (meta.dev(), meta.ino()))
+        };
+        let is_inside = |process: &Path| {
+            fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.dir))
+        };
+        let opened = users::processes_that(|process| users::open_files(process).any(is_it));
+        let inside = users::processes_that(is_inside);
+        let loops = users::loop_devices_on(&file);
+        loops
+            .map(|device| format!("{shown} is in use by the loop device {device}"))
+            .chain(opened.map(|process| format!("{shown} is in use by {process}")))
+            .chain(inside.map(|process| format!("{process} is in {}", self.dir.display())))
+            .collect()
+    }
+
+    /// Whether the kernel has a disk on the file, whose file systems may hold what is not written yet.
+    pub(crate) fn carries_disks(&self) -> bool {
+        users::loop_devices_on(&self.file()).next().is_some()
+    }
+
+    /// Withdraws the file, if nobody uses it. Whoever is not root can't do it in this way, and then
+    /// nothing happens.
+    ///
+    /// # Errors
+    /// If somebody does: it goes on being served.
+    pub(crate) fn withdraw_unused(&self) -> Result<(), String> {
+        match unmount(&self.dir, UnmountFlags::empty()) {
+            Err(Errno::BUSY) => Err(format!("{} is in use", self.dir.display())),
+            // The session's own way to unmount comes to know what else is wrong.
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Withdraws the file. If it is in use, its name goes and its users keep it.
@@ -302,7 +354,7 @@ mod tests {
         let error = mount_point(&dir).expect_err("there is no such directory");
         assert!(error.to_string().contains("mkdir"), "{error}");
         assert!(error.to_string().contains("absent"), "{error}");
-        std::fs::write(&dir, "a file").expect("a file");
+        fs::write(&dir, "a file").expect("a file");
         assert!(matches!(mount_point(&dir), Err(FuseError::NotADirectory { .. })));
     }
 }

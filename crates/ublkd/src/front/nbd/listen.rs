@@ -18,6 +18,7 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixSocket, UnixStream};
 
 use super::{NbdAddress, NbdConfig, NbdError};
+use crate::users;
 
 /// How many clients may wait to be accepted.
 const BACKLOG: u32 = 128;
@@ -30,6 +31,23 @@ const SEND_BUFFER_BYTES: usize = 4 << 20;
 pub(super) enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
+}
+
+impl Socket {
+    /// What to call who is at the other end.
+    pub(super) fn peer(&self) -> String {
+        match self {
+            Self::Unix(stream) => {
+                let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
+                let process = process.and_then(|process| u32::try_from(process).ok());
+                process.map_or_else(|| "a process".to_owned(), users::process)
+            }
+            Self::Tcp(stream) => match stream.peer_addr() {
+                Ok(address) => address.to_string(),
+                Err(_) => "a client over TCP".to_owned(),
+            },
+        }
+    }
 }
 
 /// See the [module](self).

@@ -12,6 +12,7 @@
 //!
 //! The protocol: `doc/proto.md` of the NBD project.
 
+mod clients;
 mod handshake;
 mod ledger;
 mod listen;
@@ -32,6 +33,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::volume::Volume;
+use clients::Clients;
 use handshake::negotiate;
 use ledger::Ledger;
 use listen::{Listener, Socket};
@@ -166,6 +168,7 @@ pub enum NbdError {
 pub struct NbdServer {
     address: NbdAddress,
     uri: String,
+    clients: Clients,
     stop: watch::Sender<bool>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -183,9 +186,10 @@ impl NbdServer {
             .map_err(|source| NbdError::Bind { address: config.address.to_string(), source })?;
         let uri = uri(&address, volume.name());
         let (stop, stopping) = watch::channel(false);
-        let service = Service { volume, limits: config.limits, stop: Stop(stopping) };
+        let (limits, clients) = (config.limits, Clients::default());
+        let service = Service { volume, limits, clients: clients.clone(), stop: Stop(stopping) };
         let accepting = tokio::spawn(accept(listener, service));
-        Ok(Self { address, uri, stop, accepting: Some(accepting) })
+        Ok(Self { address, uri, clients, stop, accepting: Some(accepting) })
     }
 
     /// Where it listens, with the actual port.
@@ -198,6 +202,25 @@ impl NbdServer {
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
+    }
+
+    /// Who is connected and has chosen the export: a process, or an address.
+    #[must_use]
+    pub fn clients(&self) -> Vec<String> {
+        self.clients.names()
+    }
+
+    /// Lets no client choose the export any more, if none has.
+    ///
+    /// # Errors
+    /// If some have, with what they are called; then nothing has changed.
+    pub fn shut(&self) -> Result<(), Vec<String>> {
+        self.clients.shut()
+    }
+
+    /// Undoes [`NbdServer::shut`].
+    pub fn reopen(&self) {
+        self.clients.reopen();
     }
 
     /// Stops: accepts no connection, refuses new requests, answers those that the volume has, then
@@ -223,6 +246,7 @@ impl Drop for NbdServer {
 struct Service {
     volume: Volume,
     limits: NbdLimits,
+    clients: Clients,
     stop: Stop,
 }
 
@@ -283,24 +307,25 @@ fn log_panic(ended: Result<(), tokio::task::JoinError>) {
 }
 
 async fn connection(socket: Socket, service: Service) {
+    let peer = socket.peer();
     match socket {
         Socket::Unix(stream) => {
             let (reader, writer) = stream.into_split();
-            serve(reader, writer, service).await;
+            serve(reader, writer, service, peer).await;
         }
         Socket::Tcp(stream) => {
             let (reader, writer) = stream.into_split();
-            serve(reader, writer, service).await;
+            serve(reader, writer, service, peer).await;
         }
     }
 }
 
-async fn serve<R, W>(reader: R, mut writer: W, service: Service)
+async fn serve<R, W>(reader: R, mut writer: W, service: Service, peer: String)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Service { volume, limits, stop } = service;
+    let Service { volume, limits, clients, stop } = service;
     let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
     let negotiation = timeout(limits.handshake, negotiate(&mut reader, &mut writer, &volume));
     let negotiated = tokio::select! {
@@ -321,6 +346,9 @@ where
         }
     };
 
+    let Some(_connected) = clients.enter(peer) else {
+        return;
+    };
     let (ledger, outgoing) = Ledger::new(session, &limits);
     let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, limits.patience);
     let mut requests =

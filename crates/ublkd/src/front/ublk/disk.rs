@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use super::abi;
+use crate::users;
 
 /// Where devices have the names of their arrays.
 const NAMES: &str = "/dev/evenkeel";
@@ -46,34 +47,15 @@ pub(super) fn user(disk: &Path) -> Option<String> {
         return Some("a mount, or a device on top of it".to_owned());
     }
     let device = fs::metadata(disk).ok().filter(|meta| meta.file_type().is_block_device())?.rdev();
-    process_with(device).or_else(|| loop_device_on(disk))
+    process_with(device).or_else(|| users::loop_devices_on(disk).next())
 }
 
 /// A process that has the device open, other than this one.
 fn process_with(device: u64) -> Option<String> {
-    let own = std::process::id().to_string();
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let mut others = processes.map(|entry| entry.path()).filter(|path| !path.ends_with(&own));
-    let found = others.find(|process| {
-        // What ends meanwhile has nothing open.
-        let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
-        open.filter_map(|file| fs::metadata(file.path()).ok())
-            .any(|meta| meta.file_type().is_block_device() && meta.rdev() == device)
-    })?;
-    let name = fs::read_to_string(found.join("comm")).unwrap_or_default();
-    let number = found.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Some(format!("{} (process {number})", name.trim_end()))
-}
-
-/// A loop device on the disk: the kernel has it open for that, and not exclusively.
-fn loop_device_on(disk: &Path) -> Option<String> {
-    let devices = fs::read_dir("/sys/block").ok()?.flatten();
-    let mut files =
-        devices.map(|entry| (entry.file_name(), entry.path().join("loop/backing_file")));
-    let (device, _) = files.find(|(_, file)| {
-        fs::read_to_string(file).is_ok_and(|below| Path::new(below.trim_end()) == disk)
-    })?;
-    Some(device.to_string_lossy().into_owned())
+    let is_it = |meta: fs::Metadata| meta.file_type().is_block_device() && meta.rdev() == device;
+    let has_it =
+        |process: &Path| users::open_files(process).any(|file| fs::metadata(file).is_ok_and(is_it));
+    users::processes_that(has_it).next()
 }
 
 /// Lets the device be found by its array's name; replaces what an earlier server has left there.

@@ -281,6 +281,11 @@ impl UblkServer {
         &self.disk
     }
 
+    /// Who has the device open, as far as this process may know.
+    pub(crate) fn user(&self) -> Option<String> {
+        disk::user(&self.disk).map(|user| format!("{} is in use by {user}", self.disk.display()))
+    }
+
     /// Takes the device away, once what is under way has ended.
     ///
     /// # Errors

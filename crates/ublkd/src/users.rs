@@ -1,0 +1,70 @@
+//! Who uses what an array serves, as far as the kernel tells this process; and what the machine's file
+//! systems have not written to it yet.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long the machine's file systems may take to write what they hold: one of them may hang.
+const SYNC_MAX: Duration = Duration::from_secs(30);
+
+/// What a process is called.
+pub(crate) fn process(number: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+    match name.trim_end() {
+        "" => format!("process {number}"),
+        name => format!("{name} (process {number})"),
+    }
+}
+
+/// The processes of which this is true of their directories in `/proc`, other than this one.
+pub(crate) fn processes_that(uses: impl Fn(&Path) -> bool) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbered = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let others = numbered.filter(|&number: &u32| number != std::process::id());
+    others.filter(move |number| uses(&PathBuf::from(format!("/proc/{number}")))).map(process)
+}
+
+/// What a process has open, as links to it. What ends meanwhile has nothing open.
+pub(crate) fn open_files(process: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    files.map(|file| file.path())
+}
+
+/// The loop devices on a file or a disk: the kernel has it open for them, and no process has.
+pub(crate) fn loop_devices_on(below: &Path) -> impl Iterator<Item = String> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let on_it = devices.filter(move |device| {
+        let file = fs::read_to_string(device.path().join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end_matches('\n')) == below)
+    });
+    on_it.map(|device| format!("/dev/{}", device.file_name().to_string_lossy()))
+}
+
+/// Whether this machine's kernel is a client of NBD servers, maybe of ours.
+pub(crate) fn has_nbd_devices() -> bool {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    // This is there while the device is connected.
+    devices.map(|device| device.path().join("pid")).any(|connected| connected.exists())
+}
+
+/// Lets the machine's file systems write what they hold. Waits for the end of it, but not for ever.
+pub(crate) fn write_back() {
+    let (done, ended) = mpsc::channel();
+    let sync = move || {
+        rustix::fs::sync();
+        // Nobody waits any more if it took too long.
+        let _ = done.send(());
+    };
+    let spawned = thread::Builder::new().name("sync".to_owned()).spawn(sync);
+    if let Err(error) = &spawned {
+        tracing::error!(%error, "file systems on the array can't be told to write what they hold");
+    } else if ended.recv_timeout(SYNC_MAX).is_err() {
+        tracing::error!(
+            "the machine's file systems have not written all that they hold in {} s",
+            SYNC_MAX.as_secs()
+        );
+    }
+}
