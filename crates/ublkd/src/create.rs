@@ -29,7 +29,7 @@ use steering::scheme::{SCHEMES, Scheme};
 use crate::control::NoStagingLog;
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
-use crate::signature::Signature;
+use crate::signature::{Signature, has_blkid};
 pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
 pub use staging::{StagingError, StagingSize};
 use staging::{check_places, device_ring};
@@ -127,6 +127,8 @@ pub enum CreateNote {
         /// What it carried.
         signature: Signature,
     },
+    /// There is no `blkid`, so only the most common formats were looked for.
+    NoBlkid,
     /// A member that can't zero itself makes a resync necessary.
     NotZeroed {
         /// The member.
@@ -149,6 +151,10 @@ impl std::fmt::Display for CreateNote {
             Self::Overwritten { path, signature } => {
                 write!(f, "{}: overwrote {signature}", path.display())
             }
+            Self::NoBlkid => f.write_str(
+                "blkid is not installed, so only the most common formats were looked for on the \
+                 members; install util-linux to be warned of all",
+            ),
             Self::NotZeroed { path } => write!(
                 f,
                 "{} can't zero its space quickly, so parity is computed in the background after \
@@ -297,6 +303,9 @@ fn make<T>(
     let opened = there.iter().map(open);
     let mut opened: Vec<Device> = opened.collect::<Result<_, _>>()?;
     let mut notes = Vec::new();
+    if !has_blkid() {
+        notes.push(CreateNote::NoBlkid);
+    }
     check_content(config, &opened, &mut notes)?;
     check_flash(config, &opened, &named)?;
     let sizes = Sizes {
@@ -402,7 +411,11 @@ fn check_content(
 ) -> Result<(), CreateError> {
     for device in devices {
         let path = device.path().to_path_buf();
-        match Signature::find(device) {
+        let found = match config.force {
+            true => Signature::find(device),
+            false => Signature::find_any(device, || Ok(())),
+        };
+        match found {
             Ok(None) => {}
             Ok(Some(signature)) if config.force => {
                 notes.push(CreateNote::Overwritten { path, signature });

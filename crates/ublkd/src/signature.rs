@@ -6,14 +6,22 @@
 //!   be. Where the bytes alone could be chance, the row has a check that looks at more.
 //! - Only the first and the last mebibyte are looked at; every known format has a mark there.
 //! - A device that can't be read is an error, never "nothing found".
+//! - What the table does not know is asked of `blkid`, and a file that has anything but zeros
+//!   carries something, whatever it is.
 
+mod blkid;
+mod data;
+
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
 use raidcore::meta::{SUPERBLOCKS, choose_superblock};
 use raidcore::units::{BLOCK_BYTES, Pba};
 
-use crate::members::Device;
+pub(crate) use blkid::is_installed as has_blkid;
+
+use crate::members::{Device, Kind};
 
 /// How much of each end of a device is looked at, and wiped when it is overwritten.
 pub(crate) const EDGE_BLOCKS: u64 = 256;
@@ -33,28 +41,55 @@ pub enum Content {
     Partitions,
     /// The image of a disk.
     Image,
+    /// What only `blkid` knows, or nothing that is known.
+    Other,
 }
 
 /// Something that was found on a device. Prints as "an ext4 filesystem".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
     /// What it is, with its article.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// What kind of content it is.
     pub content: Content,
-    /// The byte at which its mark begins.
+    /// The byte at which its mark begins, or 0 if only `blkid` knows.
     pub at: u64,
     /// The name of the array that a member of Evenkeel belongs to.
     pub array: Option<String>,
 }
 
 impl Signature {
-    /// The first known content of a device, in the order in which they are known; `None` if there is none.
+    /// The first known content of a device, in the order in which they are known; `None` if there is
+    /// none. What is not in the table is asked of `blkid`, if that is installed.
     ///
     /// # Errors
     /// If the device can't be read.
     pub fn find(device: &Device) -> io::Result<Option<Self>> {
-        Ok(Edges::read(device)?.find())
+        if let Some(known) = Edges::read(device)?.find() {
+            return Ok(Some(known));
+        }
+        Ok(blkid::name_of(device.path())?.map(|name| Self::other(name, 0)))
+    }
+
+    /// What would be lost if the device was overwritten: known content, or, in a file, anything but
+    /// zeros. `goes_on` is asked now and then, and its error ends the search.
+    ///
+    /// # Errors
+    /// If the device can't be read.
+    pub fn find_any(
+        device: &Device,
+        goes_on: impl Fn() -> io::Result<()>,
+    ) -> io::Result<Option<Self>> {
+        let known = Self::find(device)?;
+        if known.is_some() || device.kind() != Kind::File {
+            return Ok(known);
+        }
+        let data = data::first_byte(device, goes_on)?;
+        Ok(data.map(|at| Self::other("data of no known format", at)))
+    }
+
+    fn other(what: impl Into<Cow<'static, str>>, at: u64) -> Self {
+        Self { what: what.into(), content: Content::Other, at, array: None }
     }
 }
 
@@ -62,7 +97,7 @@ impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.array {
             Some(array) => write!(f, "{} \"{array}\"", self.what),
-            None => f.write_str(self.what),
+            None => f.write_str(&self.what),
         }
     }
 }
@@ -204,7 +239,7 @@ impl Edges {
             return self.zfs();
         };
         Some(Signature {
-            what: format.what,
+            what: format.what.into(),
             content: format.content,
             at,
             array: self.evenkeel_name(),
@@ -261,7 +296,7 @@ impl Edges {
             })
             .collect();
         (found.len() >= ZFS_UBERBLOCKS_MIN).then(|| Signature {
-            what: "a ZFS vdev",
+            what: "a ZFS vdev".into(),
             content: Member,
             at: found[0],
             array: None,
@@ -360,7 +395,7 @@ mod tests {
                     _ => {}
                 }
                 let signature = edges(&parts).find().expect(format.what);
-                assert_eq!((signature.what, signature.at), (format.what, at));
+                assert_eq!((&*signature.what, signature.at), (format.what, at));
             }
         }
     }

@@ -108,12 +108,12 @@ fn old_content_is_gone_when_it_was_overwritten_by_force() {
         let noise: Vec<u8> = (0..32 * MIB).map(|i| (i * 7 + i / 251) as u8 | 1).collect();
         fs::write(path, noise).expect("noise");
     }
-    overwrite(&paths[1], 0, b"XFSB");
+    overwrite(&paths[0], 0, b"XFSB");
     let before = contents(&paths);
     let refused = create(&raid5(&paths));
     let error = refused.expect_err("one is occupied").to_string();
     assert!(error.contains("carries an XFS filesystem; --force"), "{error}");
-    assert!(error.contains("/m1 "), "{error}");
+    assert!(error.contains("/m0 "), "{error}");
     assert_eq!(contents(&paths), before);
 
     let mut config = raid5(&paths);
@@ -355,6 +355,38 @@ fn what_other_tools_have_made_is_recognised() {
         let found = Signature::find(&device).expect("it is read");
         assert_eq!(found.map(|s| s.to_string()).as_deref(), Some(expected));
     }
+}
+
+/// What creating an array on one changed member comes to, without and with force.
+fn over(change: impl FnOnce(&File)) -> (Result<(), String>, Vec<String>) {
+    let (_dir, paths) = files(&[32, 32, 32]);
+    change(&File::options().write(true).open(&paths[1]).expect("it is there"));
+    let mut config = raid5(&paths);
+    let plain = create(&config).map(drop).map_err(|error| error.to_string());
+    config.force = true;
+    let forced = create(&config).expect("force overwrites anything");
+    (plain, forced.notes.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn what_only_blkid_knows_is_not_overwritten() {
+    let intel = b"Intel Raid ISM Cfg Sig. 1.1.00";
+    let (plain, notes) = over(|file| file.write_all_at(intel, (32 << 20) - 1024).unwrap());
+    let refused = plain.expect_err("it is a member of an Intel RST array");
+    assert!(refused.contains("carries content of the format \"isw_raid_member\""), "{refused}");
+    assert!(notes.iter().any(|note| note.contains("overwrote content")), "{notes:?}");
+}
+
+#[test]
+fn a_file_with_data_is_not_overwritten_and_one_of_zeros_is() {
+    let (plain, _) = over(|file| file.write_all_at(&[0; 5000], 7 << 20).unwrap());
+    plain.expect("zeros are nothing");
+    let (plain, _) = over(|file| file.write_all_at(&[0, 1], 7 << 20).unwrap());
+    let refused = plain.expect_err("a byte that is not zero");
+    assert!(
+        refused.contains("carries data of no known format; --force overwrites it"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -82,7 +82,11 @@ impl Newcomer {
         }
         let io = |error| Refusal::new("device", format!("{shown}: {error}"));
         goes_on().map_err(io)?;
-        if let Some(signature) = Signature::find(&device).map_err(io)?.filter(|_| !self.force) {
+        let found = match self.force {
+            true => None,
+            false => Signature::find_any(&device, &goes_on).map_err(io)?,
+        };
+        if let Some(signature) = found {
             let message = format!("{shown} carries {signature}");
             return Err(Refusal::new("occupied", message).hint("--force overwrites it"));
         }
