@@ -202,8 +202,6 @@ impl Fronts {
         for address in unix.into_iter().chain(config.nbd_tcp.map(NbdAddress::Tcp)) {
             let mut nbd = NbdConfig::new(address);
             nbd.allow_remote = config.nbd_allow_remote;
-            // However slow a client is, half of the buffers are left for the others.
-            nbd.limits.buffers = nbd.limits.buffers.min(volume.tags() / 2).max(1);
             let server = NbdServer::start(volume.clone(), nbd).await?;
             self.add("nbd", server.uri());
             self.nbd.push(server);

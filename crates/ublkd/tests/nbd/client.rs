@@ -187,10 +187,18 @@ impl Client {
 
     /// What a request comes to, if there are no others.
     pub(crate) fn outcome(&mut self, handle: u64, start: u64, length: u32) -> Outcome {
-        let mut outcome = Outcome { error: 0, data: vec![0; length as usize], pieces: 0 };
-        loop {
+        self.outcomes(&[handle], start, length).remove(0)
+    }
+
+    /// What requests of the same range come to, if there are no others.
+    pub(crate) fn outcomes(&mut self, handles: &[u64], start: u64, length: u32) -> Vec<Outcome> {
+        let none = Outcome { error: 0, data: vec![0; length as usize], pieces: 0 };
+        let mut outcomes = vec![none; handles.len()];
+        let mut left = handles.len();
+        while left > 0 {
             let chunk = self.chunk();
-            assert_eq!(chunk.handle, handle);
+            let at = handles.iter().position(|handle| *handle == chunk.handle);
+            let outcome = &mut outcomes[at.expect("a handle that is waited for")];
             match chunk.content {
                 Content::Simple(error) => {
                     outcome.error = error;
@@ -211,10 +219,9 @@ impl Client {
                 Content::None => {}
                 Content::Status { .. } => panic!("a status that was not asked for"),
             }
-            if chunk.done {
-                return outcome;
-            }
+            left -= usize::from(chunk.done);
         }
+        outcomes
     }
 
     /// Writes, and returns the error or zero.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ublkd::front::nbd::NbdLimits;
 
-use crate::client::{DISCONNECT, READ, WRITE, header};
+use crate::client::{DF, DISCONNECT, EIO, READ, WRITE, header};
 use crate::world::{World, config, pattern};
 
 /// That the server serves, and has all its buffers.
@@ -109,6 +109,97 @@ fn a_client_that_takes_no_replies_is_cut_off_and_holds_its_share_until_then() {
     let error = (0..).find_map(|_| greedy.stream.write_all(&requests).err());
     let kind = error.expect("it has an end").kind();
     assert_ne!(kind, std::io::ErrorKind::WouldBlock, "the server does not close");
+    assert_serves(&world);
+}
+
+/// Limits by which a client that is waited for is never cut off, and no buffer waits for one for
+/// long.
+fn lenient() -> NbdLimits {
+    let for_ever = Duration::from_secs(3600);
+    NbdLimits { patience: for_ever, linger: Duration::from_millis(5), ..NbdLimits::default() }
+}
+
+/// That another connection, and another front end, are served whatever these clients keep.
+fn assert_others_are_served(world: &World) {
+    let mut other = world.connect().ready(true);
+    let share = world.volume.share();
+    for turn in 0..10 {
+        assert_eq!(other.read(0, 0, 256 * 4096).error, 0);
+        assert_eq!(other.write(0, 200 * 4096, &pattern(turn, 100)), 0);
+        drop(share.buffer_blocking());
+    }
+}
+
+#[test]
+fn clients_that_take_no_replies_keep_no_others_from_being_served() {
+    let world = World::with(config(), lenient());
+    let data = pattern(0, 200);
+    assert_eq!(world.connect().ready(true).write(0, 0, &data), 0);
+    // Many more than there are buffers; each asks for more than its socket holds, in all ways.
+    let mut greedy: Vec<_> = (0..20).map(|at| world.connect().ready(at % 3 != 0)).collect();
+    let asked: Vec<Vec<u64>> = greedy
+        .iter_mut()
+        .enumerate()
+        .map(|(at, client)| {
+            let (flags, blocks) = if at % 3 == 1 { (DF, 200) } else { (0, 64 + at as u32) };
+            (0..40).map(|_| client.request(READ, flags, 0, blocks * 4096)).collect()
+        })
+        .collect();
+    assert_others_are_served(&world);
+
+    // What they get at last is right.
+    for ((at, client), asked) in greedy.iter_mut().enumerate().zip(asked) {
+        let blocks = if at % 3 == 1 { 200 } else { 64 + at };
+        for outcome in client.outcomes(&asked, 0, blocks as u32 * 4096) {
+            assert!(outcome.error == 0 && outcome.data == data[..blocks * 4096], "client {at}");
+        }
+    }
+    drop(greedy);
+    assert_serves(&world);
+}
+
+#[test]
+fn a_read_that_fails_when_it_is_repeated_is_told() {
+    let world = World::with(config(), lenient());
+    let mut greedy = world.connect().ready(true);
+    let asked: Vec<_> = (0..60).map(|_| greedy.request(READ, 0, 0, 128 * 4096)).collect();
+    // It holds what it may, and then has to let go of it.
+    let free = || std::iter::from_fn(|| world.volume.try_buffer()).collect::<Vec<_>>().len();
+    while free() > 4 {
+        std::thread::yield_now();
+    }
+    world.wait_for_all_buffers();
+    world.back_end.memory().broken.push(100);
+    let outcomes = greedy.outcomes(&asked, 0, 128 * 4096);
+    assert_eq!(outcomes[59].error, EIO);
+    world.back_end.memory().broken.clear();
+    assert_serves(&world);
+}
+
+#[test]
+fn payloads_that_do_not_come_keep_no_others_from_being_served() {
+    let world = World::with(config(), lenient());
+    let mut hesitant: Vec<_> = (0..30).map(|_| world.connect().ready(true)).collect();
+    let data = pattern(300, 60);
+    let handles: Vec<_> = hesitant
+        .iter_mut()
+        .zip(20..)
+        .map(|(client, at)| {
+            let handle = client.request(WRITE, 0, (at * 60 + 300) * 4096, 60 * 4096);
+            client.send(&data[..70_000]);
+            handle
+        })
+        .collect();
+    assert_others_are_served(&world);
+    for (client, handle) in hesitant.iter_mut().zip(handles) {
+        client.send(&data[70_000..]);
+        assert_eq!(client.outcome(handle, 0, 0).error, 0);
+    }
+    let mut reader = world.connect().ready(true);
+    for at in 20..50 {
+        assert!(reader.read(0, (at * 60 + 300) * 4096, 60 * 4096).data == data);
+    }
+    drop(hesitant);
     assert_serves(&world);
 }
 

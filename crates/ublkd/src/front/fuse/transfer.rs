@@ -14,7 +14,7 @@ use raidcore::engine::{Op, RequestError};
 use raidcore::units::{BLOCK_BYTES, Lba};
 
 use crate::front::RANGE_BLOCKS_MAX;
-use crate::volume::{Buffer, Port, Submit, Volume};
+use crate::volume::{Buffer, Port, Share, Submit, Volume};
 
 /// Whom to answer.
 #[derive(Debug)]
@@ -49,6 +49,7 @@ struct Transfer {
 /// The way into the volume.
 pub(super) struct Transfers {
     volume: Volume,
+    share: Share,
     pending: Arc<Pending>,
     port: Arc<dyn Port>,
 }
@@ -68,18 +69,18 @@ struct Table {
 impl Transfers {
     pub(super) fn new(volume: Volume) -> Self {
         let pending = Arc::new(Pending::default());
-        Self { volume, port: Arc::<Pending>::clone(&pending), pending }
+        Self { share: volume.share(), volume, port: Arc::<Pending>::clone(&pending), pending }
     }
 
     /// Reads the extent and answers with its bytes. Waits for a free buffer, as all of these do.
     pub(super) fn read(&self, extent: Extent, reply: ReplyData) {
-        let buffer = self.volume.buffer_blocking();
+        let buffer = self.share.buffer_blocking();
         self.submit(self.request(Op::Read, extent), Reply::Read(reply), buffer);
     }
 
     /// Writes `data`, which is as long as the extent.
     pub(super) fn write(&self, extent: Extent, data: &[u8], fua: bool, reply: ReplyWrite) {
-        let mut buffer = self.volume.buffer_blocking();
+        let mut buffer = self.share.buffer_blocking();
         let request = Submit { fua, ..self.request(Op::Write, extent) };
         let length = bytes(request.blocks);
         buffer[..length].copy_from_slice(&data[..length]);
@@ -90,7 +91,7 @@ impl Transfers {
     pub(super) fn command(&self, op: Op, mut extent: Extent, reply: ReplyEmpty) {
         let whole = Arc::new(Whole { reply: Some(reply), error: OnceLock::new() });
         loop {
-            let buffer = self.volume.buffer_blocking();
+            let buffer = self.share.buffer_blocking();
             let part = self.request(op, extent);
             extent.lba += u64::from(part.blocks);
             extent.blocks -= u64::from(part.blocks);

@@ -4,8 +4,8 @@
 //! - A request is in the table from [`Ledger::open`] until its last part has ended, and a part ends
 //!   once: the volume completes it, or it was never submitted because the request was dropped.
 //! - A request's messages go out under the table's lock, so its last message is sent last.
-//! - A request is in flight from [`Ledger::admit`] until its last message is written; a part has
-//!   its place in the connection's share until its buffer is back.
+//! - A request is in flight from [`Ledger::admit`] until its last message is written, and a part has
+//!   its place until its message is written.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::NbdLimits;
 use super::handshake::Session;
 use super::wire::{Errno, Head};
-use crate::volume::{Buffer, Port, Submit, Volume};
+use crate::volume::{Buffer, Port, Share, Submit, Volume};
 
 /// A place among the requests in flight; given back when it is dropped without an answer.
 pub(super) type Place<'a> = SemaphorePermit<'a>;
@@ -32,10 +32,53 @@ pub(super) enum Outgoing {
 /// A reply, or a part of one.
 pub(super) struct Message {
     pub(super) head: Head,
-    /// The buffer, and how many of its bytes are meant.
-    pub(super) data: Option<(Buffer, usize)>,
+    /// The data that go with it.
+    pub(super) part: Option<Part>,
     /// Whether the request is answered with this.
     pub(super) last: bool,
+}
+
+/// A part of what a request reads.
+pub(super) struct Part {
+    pub(super) handle: u64,
+    pub(super) lba: Lba,
+    pub(super) blocks: u32,
+    /// Begins with the blocks; gone if it was needed elsewhere.
+    pub(super) buffer: Option<Buffer>,
+}
+
+impl Message {
+    /// The bytes, one after the other.
+    pub(super) fn slices(&self) -> [&[u8]; 3] {
+        let [numbers, text] = self.head.parts();
+        let data = self.part.as_ref().and_then(|part| {
+            let buffer = part.buffer.as_ref()?;
+            Some(&buffer[..part.blocks as usize * BLOCK_BYTES])
+        });
+        [numbers, text, data.unwrap_or_default()]
+    }
+
+    /// Lets go of the buffer.
+    pub(super) fn give_back(&mut self) {
+        if let Some(part) = &mut self.part {
+            part.buffer = None;
+        }
+    }
+
+    /// The data were read again.
+    pub(super) fn take(&mut self, buffer: Buffer) {
+        if let Some(part) = &mut self.part {
+            part.buffer = Some(buffer);
+        }
+    }
+
+    /// The data could not be read again, which is what the client is told instead.
+    pub(super) fn fail(&mut self, ledger: &Ledger, error: Errno) {
+        if let Some(part) = &self.part {
+            let head = ledger.failure(part.handle, error);
+            self.head = if self.last { head } else { head.not_last() };
+        }
+    }
 }
 
 /// A read of more than a buffer as one piece.
@@ -100,8 +143,10 @@ pub(super) struct Ledger {
     /// Free places for requests.
     requests: Semaphore,
     requests_max: u32,
-    /// The rest of the connection's share of the volume's buffers.
-    share: Semaphore,
+    /// How many more parts may be under way, or wait for the client.
+    parts: Semaphore,
+    /// The volume's buffers of the connection.
+    share: Share,
 }
 
 #[derive(Default)]
@@ -133,6 +178,7 @@ impl Ledger {
     pub(super) fn new(
         session: Session,
         limits: &NbdLimits,
+        share: Share,
     ) -> (Arc<Self>, UnboundedReceiver<Outgoing>) {
         let (out, outgoing) = unbounded_channel();
         let requests = limits.requests.max(1);
@@ -142,7 +188,8 @@ impl Ledger {
             out,
             requests: Semaphore::new(requests.into()),
             requests_max: requests.into(),
-            share: Semaphore::new(limits.buffers.max(1).into()),
+            parts: Semaphore::new(limits.buffers.max(1).into()),
+            share,
         };
         (Arc::new(ledger), outgoing)
     }
@@ -175,12 +222,17 @@ impl Ledger {
         }
     }
 
-    /// Waits for a buffer of the connection's share.
-    pub(super) async fn buffer(&self, volume: &Volume) -> Buffer {
-        if let Ok(place) = self.share.acquire().await {
+    /// The connection's share of the volume's buffers.
+    pub(super) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// Waits for a buffer for a part.
+    pub(super) async fn buffer(&self) -> Buffer {
+        if let Ok(place) = self.parts.acquire().await {
             place.forget();
         }
-        volume.buffer().await
+        self.share.buffer().await
     }
 
     /// Begins a request.
@@ -210,10 +262,10 @@ impl Ledger {
         self.out.send(Outgoing::Stream(stream)).ok();
     }
 
-    /// Some messages were written: `last` requests are done, `buffers` buffers are back.
-    pub(super) fn written(&self, last: usize, buffers: usize) {
+    /// Some messages were written: `last` requests and `parts` parts are done.
+    pub(super) fn written(&self, last: usize, parts: usize) {
         self.requests.add_permits(last);
-        self.share.add_permits(buffers);
+        self.parts.add_permits(parts);
     }
 
     /// A stream was written.
@@ -239,8 +291,8 @@ impl Ledger {
         }
     }
 
-    fn send(&self, head: Head, data: Option<(Buffer, usize)>, last: bool) {
-        let message = Message { head, data, last };
+    fn send(&self, head: Head, part: Option<Part>, last: bool) {
+        let message = Message { head, part, last };
         // Without a receiver the connection is ending.
         self.out.send(Outgoing::Message(message)).ok();
     }
@@ -260,7 +312,8 @@ impl Ledger {
         } else {
             Head::simple(entry.handle, None)
         };
-        self.send(head, Some((buffer, bytes)), last);
+        let part = Part { handle: entry.handle, lba: Lba(lba), blocks, buffer: Some(buffer) };
+        self.send(head, Some(part), last);
     }
 }
 
@@ -278,7 +331,7 @@ impl Port for Ledger {
             self.reply(entry, part, buffer);
         } else {
             drop(buffer);
-            self.share.add_permits(1);
+            self.parts.add_permits(1);
         }
         if !ended {
             return;

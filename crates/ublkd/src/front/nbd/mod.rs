@@ -4,8 +4,9 @@
 //!
 //! Invariants:
 //! - A request has one reply, or its connection is cut.
-//! - Nothing that a client sends makes the server allocate more than an option's length, or hold
-//!   more of the volume's buffers than a connection's share.
+//! - Nothing that a client sends makes the server allocate more than an option's length, or a
+//!   buffer's to set aside what the client does not take or send; or hold more of the volume's
+//!   buffers than a connection's share, or for long while others have none.
 //! - A client that makes the server wait (in the handshake, amid a payload, by not reading replies)
 //!   is cut off after a time; only between requests it may take as long as it likes.
 //! - When the server stops, what the volume already has is answered before the connection closes.
@@ -16,6 +17,7 @@ mod clients;
 mod handshake;
 mod ledger;
 mod listen;
+mod pace;
 mod replies;
 mod requests;
 mod wire;
@@ -37,6 +39,7 @@ use clients::Clients;
 use handshake::negotiate;
 use ledger::Ledger;
 use listen::{Listener, Socket};
+use pace::Pace;
 use replies::Replies;
 use requests::Requests;
 
@@ -98,14 +101,19 @@ pub struct NbdLimits {
     /// Requests of a connection that are read before the first one's reply is written. 128 by
     /// default, what the kernel's client has in flight.
     pub requests: u16,
-    /// Buffers of the volume that a connection holds at a time, so that one slow client leaves some
-    /// to others. 64 by default; half of what the volume has is a good choice.
+    /// Parts of requests, each as large as a buffer of the volume at most, that are under way or
+    /// wait for the client to take them. 64 by default. How many buffers they have is the volume's
+    /// matter.
     pub buffers: u16,
     /// How long the negotiation of a connection may take; 30 s by default.
     pub handshake: Duration,
     /// How long the payload of a write, or taking a reply, may take per buffer of the volume, and
     /// how long a client may go on sending when the server stops; 30 s by default.
     pub patience: Duration,
+    /// For how long buffers may wait for the client (its payloads, its taking of replies) while
+    /// another user of the volume has none; then they go back, at the price of copying or reading
+    /// again. 100 ms by default.
+    pub linger: Duration,
 }
 
 impl Default for NbdLimits {
@@ -116,6 +124,7 @@ impl Default for NbdLimits {
             buffers: 64,
             handshake: Duration::from_secs(30),
             patience: Duration::from_secs(30),
+            linger: Duration::from_millis(100),
         }
     }
 }
@@ -349,10 +358,10 @@ where
     let Some(_connected) = clients.enter(peer) else {
         return;
     };
-    let (ledger, outgoing) = Ledger::new(session, &limits);
-    let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, limits.patience);
-    let mut requests =
-        Requests::new(reader, volume, Arc::clone(&ledger), limits.patience, stop.clone());
+    let pace = Pace::of(&limits);
+    let (ledger, outgoing) = Ledger::new(session, &limits, volume.share());
+    let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, pace);
+    let mut requests = Requests::new(reader, volume, Arc::clone(&ledger), pace, stop.clone());
     let serving = async {
         let ended = tokio::select! {
             ended = requests.run() => ended,

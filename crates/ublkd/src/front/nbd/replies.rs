@@ -3,12 +3,15 @@
 //! Invariants:
 //! - Messages are written in the order in which they came, several at once if they are there.
 //! - Data go from the volume's buffer into the socket, and the buffer goes back right afterwards.
-//! - A stream is written while nothing else of the connection is in flight, and holds one buffer
-//!   while it waits for another only if that one was free: so streams can't wait for each other.
+//! - Buffers whose data the client does not take go back while others have none. One message at
+//!   most is copied for that; the others' data are read again when their turn comes, which gives the
+//!   client what it may expect: no reply has begun, so each of these reads may still happen now.
+//! - Nothing waits for a buffer while it keeps some that wait for it.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use raidcore::engine::{Op, RequestError};
 use raidcore::units::BLOCK_BYTES;
@@ -18,6 +21,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::ledger::{Ledger, Message, Outgoing, Stream};
+use super::pace::{Pace, Waited};
 use super::wire::{Errno, Head};
 use crate::volume::{Buffer, Port, Submit, Volume};
 
@@ -30,7 +34,9 @@ pub(super) struct Replies<W> {
     volume: Volume,
     ledger: Arc<Ledger>,
     outgoing: UnboundedReceiver<Outgoing>,
-    patience: Duration,
+    /// What has to be written before that, without buffers.
+    backlog: VecDeque<Outgoing>,
+    pace: Pace,
 }
 
 impl<W: AsyncWrite + Unpin> Replies<W> {
@@ -39,9 +45,10 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         volume: Volume,
         ledger: &Arc<Ledger>,
         outgoing: UnboundedReceiver<Outgoing>,
-        patience: Duration,
+        pace: Pace,
     ) -> Self {
-        Self { writer, volume, ledger: Arc::clone(ledger), outgoing, patience }
+        let backlog = VecDeque::new();
+        Self { writer, volume, ledger: Arc::clone(ledger), outgoing, backlog, pace }
     }
 
     pub(super) fn into_writer(self) -> W {
@@ -62,37 +69,117 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
 
     async fn write(&mut self, batch: &mut Vec<Outgoing>) -> io::Result<()> {
         let mut messages = Vec::with_capacity(batch.len());
-        let mut streams = Vec::new();
         for outgoing in batch.drain(..) {
             match outgoing {
                 Outgoing::Message(message) => messages.push(message),
-                Outgoing::Stream(stream) => streams.push(stream),
+                // It comes last, as nothing else is in flight.
+                Outgoing::Stream(_) => self.backlog.push_back(outgoing),
             }
         }
         self.write_messages(messages).await?;
-        for stream in streams {
-            self.write_stream(stream).await?;
-            self.ledger.streamed();
+        while let Some(outgoing) = self.backlog.pop_front() {
+            match outgoing {
+                Outgoing::Message(mut message) => {
+                    self.complete(&mut message).await;
+                    self.write_messages(vec![message]).await?;
+                }
+                Outgoing::Stream(stream) => {
+                    self.write_stream(stream).await?;
+                    self.ledger.streamed();
+                }
+            }
         }
         Ok(())
     }
 
     async fn write_messages(&mut self, messages: Vec<Message>) -> io::Result<()> {
         let mut slices = Vec::with_capacity(3 * messages.len());
-        for message in &messages {
-            slices.extend(message.head.parts().map(IoSlice::new));
-            if let Some((buffer, bytes)) = &message.data {
-                slices.push(IoSlice::new(&buffer[..*bytes]));
+        slices.extend(messages.iter().flat_map(Message::slices).map(IoSlice::new));
+        let times = messages.len() as u32;
+        let pushed = push(&mut self.writer, &mut slices, self.pace, &self.volume, times).await?;
+        drop(slices);
+        match pushed {
+            Pushed::All => {
+                let last = messages.iter().filter(|message| message.last).count();
+                let parts = messages.iter().filter(|message| message.part.is_some()).count();
+                drop(messages);
+                self.ledger.written(last, parts);
+                Ok(())
+            }
+            Pushed::Some(bytes) => self.give_back(messages, bytes).await,
+        }
+    }
+
+    /// Gives back the buffers of messages of which so many bytes are written, and writes the first
+    /// that is not written whole.
+    async fn give_back(&mut self, messages: Vec<Message>, mut written: usize) -> io::Result<()> {
+        let (mut last, mut parts) = (0, 0);
+        let mut rest = Vec::new();
+        let mut left = Vec::new();
+        for mut message in messages {
+            if !rest.is_empty() {
+                message.give_back();
+                left.push(Outgoing::Message(message));
+                continue;
+            }
+            last += usize::from(message.last);
+            parts += usize::from(message.part.is_some());
+            for slice in message.slices() {
+                let skipped = written.min(slice.len());
+                written -= skipped;
+                rest.extend(&slice[skipped..]);
             }
         }
-        let patience = self.patience.saturating_mul(messages.len() as u32);
-        in_time(patience, write_all(&mut self.writer, &mut slices)).await?;
-        let last = messages.iter().filter(|message| message.last).count();
-        let buffers = messages.iter().filter(|message| message.data.is_some());
-        let buffers = buffers.count();
-        drop(messages);
-        self.ledger.written(last, buffers);
+        for outgoing in left.into_iter().rev() {
+            self.backlog.push_front(outgoing);
+        }
+        self.write_rest(rest).await?;
+        self.ledger.written(last, parts);
         Ok(())
+    }
+
+    /// Writes what no buffer waits for.
+    async fn write_rest(&mut self, rest: Vec<u8>) -> io::Result<()> {
+        let Self { writer, volume, outgoing, backlog, pace, .. } = self;
+        let (mut slices, mut written) = ([IoSlice::new(&rest)], 0);
+        let mut writing = pin!(write_all(writer, &mut slices, &mut written));
+        let ended = timeout(pace.patience, async {
+            loop {
+                match pace.wait(volume, 1, writing.as_mut()).await {
+                    Waited::Ended(ended) => return ended,
+                    Waited::Starved => set_aside(outgoing, backlog),
+                    Waited::Late => return Err(late()),
+                }
+            }
+        });
+        ended.await.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Reads a message's data again if they were given back.
+    async fn complete(&mut self, message: &mut Message) {
+        let Some(part) = &message.part else { return };
+        if part.buffer.is_some() {
+            return;
+        }
+        let request = Submit { op: Op::Read, lba: part.lba, blocks: part.blocks, fua: false };
+        let buffer = self.buffer().await;
+        match self.ask(request, buffer).await {
+            Ok((buffer, Ok(()))) => message.take(buffer),
+            Ok((_, Err(error))) => message.fail(&self.ledger, error.into()),
+            Err(_) => message.fail(&self.ledger, Errno::Io),
+        }
+    }
+
+    /// A buffer of the connection's share.
+    async fn buffer(&mut self) -> Buffer {
+        let share = self.ledger.share().clone();
+        let mut asked = pin!(share.buffer());
+        loop {
+            if let Ok(buffer) = timeout(self.pace.linger, asked.as_mut()).await {
+                return buffer;
+            }
+            set_aside(&mut self.outgoing, &mut self.backlog);
+        }
     }
 
     /// An error in the first piece is reported as such. Later it is too late for that: a chunk is
@@ -105,10 +192,13 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         for piece in 0..pieces {
             let waiting = match ahead.take() {
                 Some(waiting) => waiting,
-                None => self.read(stream, piece, self.volume.buffer().await),
+                None => {
+                    let buffer = self.buffer().await;
+                    self.read(stream, piece, buffer)
+                }
             };
             if piece + 1 < pieces {
-                let free = self.volume.try_buffer();
+                let free = self.ledger.share().try_buffer();
                 ahead = free.map(|buffer| self.read(stream, piece + 1, buffer));
             }
             let ended = waiting.await.ok();
@@ -118,12 +208,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
                 None => (None, Some(Errno::Io)),
             };
             if let (Some(error), 0) = (error, piece) {
-                let head = if structured {
-                    Head::error(handle, error)
-                } else {
-                    Head::simple(handle, Some(error))
-                };
-                return self.write_head(head).await;
+                return self.write_head(self.ledger.failure(handle, error)).await;
             }
             let Some(mut buffer) = buffer else {
                 return Err(io::Error::other("the volume has dropped a read"));
@@ -137,15 +222,23 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
                 failed = failed.or(Some(error));
                 data.fill(0);
             }
-            if piece == 0 {
-                let head = if structured {
+            let head = (piece == 0).then(|| {
+                if structured {
                     Head::data(handle, false, extent.offset(), extent.bytes())
                 } else {
                     Head::simple(handle, None)
-                };
-                self.write_head(head).await?;
+                }
+            });
+            let head = head.as_ref().map_or([&[][..], &[]], Head::parts);
+            let mut slices = [head[0], head[1], &*data].map(IoSlice::new);
+            let pushed = push(&mut self.writer, &mut slices, self.pace, &self.volume, 1).await?;
+            if let Pushed::Some(written) = pushed {
+                let rest = [head[0], head[1], &*data].concat().split_off(written);
+                drop(buffer);
+                // What is read ahead is read again; its buffer goes back when that read ends.
+                ahead = None;
+                self.write_rest(rest).await?;
             }
-            in_time(self.patience, self.writer.write_all(data)).await?;
         }
         match failed {
             Some(error) => self.write_head(Head::error(handle, error)).await,
@@ -155,18 +248,30 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
     }
 
     async fn write_head(&mut self, head: Head) -> io::Result<()> {
-        let mut slices = head.parts().map(IoSlice::new);
-        in_time(self.patience, write_all(&mut self.writer, &mut slices)).await
+        self.write_rest(head.parts().concat()).await
     }
 
     /// Asks for a piece of a stream.
     fn read(&self, stream: Stream, piece: u32, buffer: Buffer) -> oneshot::Receiver<Ended> {
         let (lba, blocks) = stream.extent.piece(piece);
+        self.ask(Submit { op: Op::Read, lba, blocks, fua: false }, buffer)
+    }
+
+    fn ask(&self, request: Submit, buffer: Buffer) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
         let port: Arc<dyn Port> = Arc::new(Single(Mutex::new(Some(sender))));
-        let request = Submit { op: Op::Read, lba, blocks, fua: false };
         self.volume.submit(&port, 0, request, buffer);
         receiver
+    }
+}
+
+/// Takes what is to be written without the buffers.
+fn set_aside(from: &mut UnboundedReceiver<Outgoing>, to: &mut VecDeque<Outgoing>) {
+    while let Ok(mut outgoing) = from.try_recv() {
+        if let Outgoing::Message(message) = &mut outgoing {
+            message.give_back();
+        }
+        to.push_back(outgoing);
     }
 }
 
@@ -185,26 +290,50 @@ impl Port for Single {
     }
 }
 
-async fn in_time<T>(
-    patience: Duration,
-    writing: impl Future<Output = io::Result<T>>,
-) -> io::Result<T> {
-    timeout(patience, writing).await.unwrap_or_else(|_| {
-        let text = "the client did not take its replies in time";
-        Err(io::Error::new(io::ErrorKind::TimedOut, text))
-    })
+/// How far writing came.
+enum Pushed {
+    All,
+    /// So many bytes; the buffers are needed elsewhere.
+    Some(usize),
+}
+
+async fn push<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    slices: &mut [IoSlice<'_>],
+    pace: Pace,
+    volume: &Volume,
+    times: u32,
+) -> io::Result<Pushed> {
+    let mut written = 0;
+    {
+        let writing = pin!(write_all(writer, slices, &mut written));
+        match pace.wait(volume, times, writing).await {
+            Waited::Ended(ended) => return ended.map(|()| Pushed::All),
+            Waited::Late => return Err(late()),
+            Waited::Starved => {}
+        }
+    }
+    Ok(Pushed::Some(written))
 }
 
 async fn write_all<W: AsyncWrite + Unpin>(
     writer: &mut W,
     mut slices: &mut [IoSlice<'_>],
+    written: &mut usize,
 ) -> io::Result<()> {
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
         match writer.write_vectored(slices).await? {
             0 => return Err(io::ErrorKind::WriteZero.into()),
-            written => IoSlice::advance_slices(&mut slices, written),
+            bytes => {
+                *written += bytes;
+                IoSlice::advance_slices(&mut slices, bytes);
+            }
         }
     }
     Ok(())
+}
+
+fn late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the client did not take its replies in time")
 }

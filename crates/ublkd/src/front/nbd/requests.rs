@@ -4,13 +4,12 @@
 //! - A payload goes from the socket into the volume's buffer, apart from what was read ahead with
 //!   the request before it.
 //! - A buffer is taken when its part of the payload has begun to arrive, and the rest of that part
-//!   must follow in time.
+//!   must follow in time. While others have no buffer, what has arrived of it is set aside.
 //! - A payload is taken or skipped also if the request is refused, so the next request is found.
 
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use raidcore::engine::Op;
 use raidcore::units::BLOCK_BYTES;
@@ -19,10 +18,11 @@ use tokio::time::timeout;
 
 use super::handshake::ALLOCATION_ID;
 use super::ledger::{Extent, Ledger, Request, Stream};
+use super::pace::{Pace, Waited};
 use super::wire::{Command, Errno, Head, Header, flag};
 use super::{PAYLOAD_BYTES_MAX, Stop};
 use crate::front::RANGE_BLOCKS_MAX;
-use crate::volume::{Port, Submit, Volume};
+use crate::volume::{Buffer, Port, Submit, Volume};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -57,7 +57,7 @@ pub(super) struct Requests<R> {
     volume: Volume,
     ledger: Arc<Ledger>,
     port: Arc<dyn Port>,
-    patience: Duration,
+    pace: Pace,
     stop: Stop,
 }
 
@@ -66,10 +66,10 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         reader: BufReader<R>,
         volume: Volume,
         ledger: Arc<Ledger>,
-        patience: Duration,
+        pace: Pace,
         stop: Stop,
     ) -> Self {
-        Self { reader, volume, port: Arc::<Ledger>::clone(&ledger), ledger, patience, stop }
+        Self { reader, volume, port: Arc::<Ledger>::clone(&ledger), ledger, pace, stop }
     }
 
     /// Until the client has no more requests, or the server stops and nothing is in flight.
@@ -142,16 +142,14 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         for part in 0..extent.pieces() {
             let (lba, blocks) = extent.piece(part);
             if op == Op::Write {
-                let begun = timeout(self.patience, self.reader.fill_buf()).await;
+                let begun = timeout(self.pace.patience, self.reader.fill_buf()).await;
                 if begun.map_err(|_| Cut::Slow)??.is_empty() {
                     return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                 }
             }
-            let mut buffer = self.ledger.buffer(&self.volume).await;
+            let mut buffer = self.ledger.buffer().await;
             if op == Op::Write {
-                let payload = &mut buffer[..blocks as usize * BLOCK_BYTES];
-                let read = timeout(self.patience, self.reader.read_exact(payload)).await;
-                read.map_err(|_| Cut::Slow)??;
+                buffer = self.receive(buffer, blocks as usize * BLOCK_BYTES).await?;
             }
             let submit = Submit { op, lba, blocks, fua };
             request.submit(&self.volume, &self.port, submit, buffer);
@@ -159,12 +157,35 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Ok(())
     }
 
+    /// Reads so many bytes of payload into the buffer, or another if that is needed elsewhere while
+    /// they don't come.
+    async fn receive(&mut self, mut buffer: Buffer, bytes: usize) -> Result<Buffer, Cut> {
+        let mut got = 0;
+        let waited = {
+            let filling = pin!(fill(&mut self.reader, &mut buffer[..bytes], &mut got));
+            self.pace.wait(&self.volume, 1, filling).await
+        };
+        match waited {
+            Waited::Ended(filled) => return Ok(filled.map(|()| buffer)?),
+            Waited::Late => return Err(Cut::Slow),
+            Waited::Starved => {}
+        }
+        let mut aside = vec![0; bytes];
+        aside[..got].copy_from_slice(&buffer[..got]);
+        drop(buffer);
+        let filling = fill(&mut self.reader, &mut aside, &mut got);
+        timeout(self.pace.patience, filling).await.map_err(|_| Cut::Slow)??;
+        let mut buffer = self.ledger.share().buffer().await;
+        buffer[..bytes].copy_from_slice(&aside);
+        Ok(buffer)
+    }
+
     /// Reads a payload that nobody wants.
     async fn skip(&mut self, length: u32) -> Result<(), Cut> {
         let mut payload = (&mut self.reader).take(length.into());
         let mut nowhere = tokio::io::sink();
         let skipping = tokio::io::copy_buf(&mut payload, &mut nowhere);
-        let skipped = timeout(self.patience, skipping).await;
+        let skipped = timeout(self.pace.patience, skipping).await;
         if skipped.map_err(|_| Cut::Slow)?? < u64::from(length) {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -268,6 +289,21 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         }
         Ok((lba, blocks))
     }
+}
+
+/// Fills a payload of which some is there.
+async fn fill<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    payload: &mut [u8],
+    got: &mut usize,
+) -> io::Result<()> {
+    while *got < payload.len() {
+        match reader.read(&mut payload[*got..]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => *got += bytes,
+        }
+    }
+    Ok(())
 }
 
 /// The next request; `None` if the client sends no more.

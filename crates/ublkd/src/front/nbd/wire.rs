@@ -204,6 +204,12 @@ impl Head {
         head
     }
 
+    /// The same of a chunk after which others come.
+    pub(super) fn not_last(mut self) -> Self {
+        self.numbers[4..6].copy_from_slice(&0u16.to_be_bytes());
+        self
+    }
+
     /// All of `length` bytes are data, as far as the context says.
     pub(super) fn all_data(handle: u64, context: u32, length: u32) -> Self {
         Self::chunk(DONE, chunk::BLOCK_STATUS, handle, 12).u32(context).u32(length).u32(0)
@@ -290,6 +296,11 @@ mod tests {
         assert_eq!(status.len(), 20 + length(&status));
         let data = bytes(Head::data(7, true, 0, 4096));
         assert_eq!(data.len() + 4096, 20 + length(&data));
+        let early = bytes(Head::error(7, Errno::Io).not_last());
+        assert_eq!(
+            (&early[..4], &early[4..6], &early[6..]),
+            (&error[..4], &[0, 0][..], &error[6..])
+        );
         assert_eq!(bytes(Head::none(7)).len(), 20);
         assert_eq!(bytes(Head::simple(7, None)).len(), 16);
     }

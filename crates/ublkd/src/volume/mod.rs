@@ -8,14 +8,14 @@
 //! - Every submission is completed exactly once, also when the data thread is gone: whoever closes
 //!   drains the queue afterwards, whoever submits looks for the closure afterwards, so one of the
 //!   two finds it.
-//! - The bell is rung only when the data thread has said that it parks, after the queue was filled;
-//!   the data thread looks at the queue once more after saying so.
 #![allow(unsafe_code)]
+
+mod bell;
+mod pool;
 
 use std::future::Future;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,9 +24,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use crossbeam_queue::ArrayQueue;
 use raidcore::engine::{Op, RequestError};
 use raidcore::units::{BLOCK_BYTES, Lba, Tag};
-use tokio::sync::Semaphore;
 
 use crate::arena::Region;
+pub(crate) use bell::Bell;
+use pool::{Held, Pool};
 
 /// What a volume is, besides its content.
 #[derive(Clone, Debug)]
@@ -99,18 +100,12 @@ impl Volume {
         let tags = usize::from(config.tags.max(1));
         let region = Region::new(slot_bytes * tags)?;
         let memory = (0..tags).map(|tag| AtomicPtr::new(region.at(tag * slot_bytes))).collect();
-        let free = ArrayQueue::new(tags);
-        for tag in 0..config.tags.max(1) {
-            let pushed = free.push(tag);
-            assert!(pushed.is_ok(), "the free list has room for all tags");
-        }
         let shared = Arc::new(Shared {
             config,
             slot_bytes,
             memory,
             regions: Mutex::new(vec![region]),
-            free,
-            vacancies: Semaphore::new(tags),
+            pool: Pool::new(tags as u16),
             queue: ArrayQueue::new(tags),
             closed: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
@@ -162,27 +157,34 @@ impl Volume {
         self.shared().config.tags
     }
 
-    /// A buffer, as soon as one is free. In the order of asking.
-    pub async fn buffer(&self) -> Buffer {
-        let shared = self.shared();
-        if let Ok(permit) = shared.vacancies.acquire().await {
-            permit.forget();
-        }
-        shared.take_buffer()
+    /// A share of the buffers, which holds none yet.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        Share { shared: Arc::clone(self.shared()), held: Some(Arc::default()) }
     }
 
-    /// A buffer, as soon as one is free; the thread sleeps until then.
+    /// A buffer, as soon as one is free, in the order of asking. It counts in nobody's share.
+    pub async fn buffer(&self) -> Buffer {
+        self.shared().buffer(&None).await
+    }
+
+    /// A buffer, as soon as one is free; the thread sleeps until then. It counts in nobody's share.
     #[must_use]
     pub fn buffer_blocking(&self) -> Buffer {
         self.try_buffer().unwrap_or_else(|| block_on(self.buffer()))
     }
 
-    /// A buffer, if one is free.
+    /// A buffer, if one is free. It counts in nobody's share.
     #[must_use]
     pub fn try_buffer(&self) -> Option<Buffer> {
-        let shared = self.shared();
-        shared.vacancies.try_acquire().ok()?.forget();
-        Some(shared.take_buffer())
+        self.shared().try_buffer(&None)
+    }
+
+    /// Whether a share waits that holds no buffer: buffers that wait for something else than the array
+    /// should be given back.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        self.shared().is_starved()
     }
 
     /// Asks for `request`; `port` is told `cookie`, the buffer and the result when it has ended.
@@ -212,11 +214,39 @@ impl Volume {
     }
 }
 
+/// What a connection or front end may hold of a volume's buffers: at most as many as it leaves free,
+/// so that another share always finds some, unless there are very many of them.
+#[derive(Clone)]
+pub struct Share {
+    shared: Arc<Shared>,
+    held: Held,
+}
+
+impl Share {
+    /// A buffer, as soon as this share may have one. In the order of asking.
+    pub async fn buffer(&self) -> Buffer {
+        self.shared.buffer(&self.held).await
+    }
+
+    /// The same; the thread sleeps until then.
+    #[must_use]
+    pub fn buffer_blocking(&self) -> Buffer {
+        block_on(self.buffer())
+    }
+
+    /// A buffer, if this share may have one.
+    #[must_use]
+    pub fn try_buffer(&self) -> Option<Buffer> {
+        self.shared.try_buffer(&self.held)
+    }
+}
+
 /// A request's place in the array, and its memory: `max_request_blocks` blocks. The content is
 /// what its last user left. Dropping it frees the place.
 pub struct Buffer {
     shared: Arc<Shared>,
     tag: Tag,
+    held: Held,
 }
 
 impl Buffer {
@@ -247,9 +277,7 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let pushed = self.shared.free.push(self.tag.0);
-        assert!(pushed.is_ok(), "a tag was freed twice");
-        self.shared.vacancies.add_permits(1);
+        self.shared.free(self.tag, &self.held);
     }
 }
 
@@ -368,63 +396,6 @@ impl PayloadMemory {
     }
 }
 
-/// Wakes a thread that may be parked in its ring, at the price of a system call only if it is.
-pub(crate) struct Bell {
-    parked: AtomicBool,
-    event: OwnedFd,
-}
-
-impl Bell {
-    fn new() -> io::Result<Self> {
-        // SAFETY: takes no pointers.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and ours.
-        Ok(Self { parked: AtomicBool::new(false), event: unsafe { OwnedFd::from_raw_fd(fd) } })
-    }
-
-    /// Wakes the thread if it is parked. What it shall find must have been put there before.
-    pub(crate) fn ring(&self) {
-        fence(Ordering::SeqCst);
-        if self.parked.load(Ordering::Relaxed) && self.parked.swap(false, Ordering::SeqCst) {
-            let one = 1u64.to_ne_bytes();
-            // SAFETY: writes 8 bytes from a live array. It can't fail: the counter can't overflow,
-            // for there is one ring a park.
-            unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-        }
-    }
-
-    /// Says that the thread is about to sleep; false, and it must not, if `has_work` finds some.
-    pub(crate) fn park(&self, has_work: impl FnOnce() -> bool) -> bool {
-        self.parked.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        let sleep = !has_work();
-        if !sleep {
-            self.unpark();
-        }
-        sleep
-    }
-
-    /// Says that the thread is awake.
-    pub(crate) fn unpark(&self) {
-        self.parked.store(false, Ordering::Relaxed);
-    }
-
-    /// The eventfd: its 8-byte counter becomes readable when the bell is rung.
-    pub(crate) fn fd(&self) -> RawFd {
-        self.event.as_raw_fd()
-    }
-
-    /// Sleeps until the bell is rung.
-    fn listen(&self) {
-        let mut count = [0u8; 8];
-        // SAFETY: reads 8 bytes into a live array.
-        unsafe { libc::read(self.fd(), count.as_mut_ptr().cast(), count.len()) };
-    }
-}
-
 struct Handle {
     shared: Arc<Shared>,
 }
@@ -443,9 +414,7 @@ struct Shared {
     memory: Box<[AtomicPtr<u8>]>,
     /// Owns that memory, and what it was before.
     regions: Mutex<Vec<Region>>,
-    free: ArrayQueue<u16>,
-    /// Counts the free tags, so that one can be waited for.
-    vacancies: Semaphore,
+    pool: Pool,
     queue: ArrayQueue<Submission>,
     closed: AtomicBool,
     abandoned: AtomicBool,
@@ -453,13 +422,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn take_buffer(self: &Arc<Self>) -> Buffer {
-        let Some(tag) = self.free.pop() else {
-            unreachable!("a tag is pushed before its vacancy is counted");
-        };
-        Buffer { shared: Arc::clone(self), tag: Tag(tag) }
-    }
-
     fn refuse_queued(&self) {
         while let Some(submission) = self.queue.pop() {
             submission.complete(Err(RequestError::Stopping));
