@@ -188,6 +188,12 @@ pub(crate) struct StartArgs {
     /// Be the process that --background leaves running
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
+    /// A device of the array as it runs now; these are what it is started with, whatever else is named
+    #[arg(long = "device", value_name = "PATH", hide = true)]
+    pub(crate) devices: Vec<PathBuf>,
+    /// Only find out whether an array that runs could be started in this way
+    #[arg(long, hide = true)]
+    pub(crate) check: bool,
 }
 
 #[derive(Subcommand, Debug)]

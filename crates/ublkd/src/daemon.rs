@@ -6,6 +6,7 @@
 //! - At the end the front ends go first, then the array, then the control socket: no front end
 //!   outlives the array unknowingly, and who asked for the stop learns how it went.
 
+mod check;
 mod first;
 mod fronts;
 mod missing;
@@ -25,6 +26,7 @@ use raidlog::RecoveryError;
 use steering::scheme::Scheme;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+pub use check::check;
 pub use fronts::{FrontConfig, FrontError};
 pub use missing::Missing;
 pub use policy::PolicyError;

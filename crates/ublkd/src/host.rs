@@ -177,6 +177,14 @@ impl Host {
         Self::run(config, groups, Some(begin), shape)
     }
 
+    /// Finds out whether the kernel lets this process run an array.
+    ///
+    /// # Errors
+    /// If it refuses an io_uring.
+    pub fn probe(config: &HostConfig) -> io::Result<()> {
+        crate::ring::probe(config.ring_entries)
+    }
+
     fn run(
         config: HostConfig,
         groups: Vec<Group>,

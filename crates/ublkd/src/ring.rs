@@ -32,6 +32,7 @@ use crate::ops::{IoName, Model, Next, OpId, OpKind, Ops};
 use crate::resident::Command;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
+pub(crate) use kernel::probe;
 use kernel::{Entries, entry, register_memory};
 use run::Run;
 pub(crate) use silence::Members;

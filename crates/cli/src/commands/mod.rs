@@ -3,6 +3,7 @@
 mod create;
 mod examine;
 mod manage;
+mod restart;
 mod simulate;
 mod start;
 mod status;
@@ -11,7 +12,8 @@ mod why;
 pub(crate) use create::create;
 pub(crate) use examine::{examine, examine_for_udev};
 pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
+pub(crate) use restart::restart;
 pub(crate) use simulate::simulate;
-pub(crate) use start::{restart, start, start_in_background};
+pub(crate) use start::{start, start_in_background};
 pub(crate) use status::status;
 pub(crate) use why::why;

@@ -1,4 +1,4 @@
-//! `evenkeel start` and `restart`: in the foreground, or as a process of its own that outlives this one.
+//! `evenkeel start`: in the foreground, or as a process of its own that outlives this one.
 //!
 //! In the background, this program is started once more with `--detached`. The new process says in
 //! one line of JSON on its standard output whether the array serves, then goes on alone; its
@@ -13,15 +13,14 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use raidcore::meta::{AssembleError, AssembleOptions};
 use raidlog::RecoveryError;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
-use ublkd::control::{Client, Launch, Refusal, Request, disk_name};
-use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, PolicyError, Ready, run};
+use ublkd::control::{Launch, Refusal, disk_name};
+use ublkd::daemon::{
+    DaemonConfig, DaemonError, FrontConfig, Missing, PolicyError, Ready, check, run,
+};
 use ublkd::host::{HostConfig, HostError};
 use ublkd::members::OpenError;
 use ublkd::thread::become_io_flusher;
@@ -35,6 +34,12 @@ const DEVICES: &str = "/dev";
 pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Result<ExitCode> {
     if args.members.is_empty() {
         args.members.push(DEVICES.into());
+    }
+    if !args.devices.is_empty() {
+        (args.members, args.name) = (std::mem::take(&mut args.devices), None);
+    }
+    if args.check {
+        return check_start(args, run_dir);
     }
     if args.detached {
         return serve_detached(args, run_dir);
@@ -74,37 +79,6 @@ fn exit_code(error: &DaemonError) -> ExitCode {
     if died { ExitCode::from(DIED) } else { ExitCode::FAILURE }
 }
 
-/// `evenkeel restart`: the array's process is replaced by one of this program, such as a new
-/// release's. The users of its block device wait meanwhile.
-pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -> Result<ExitCode> {
-    let left = Client::connect(run_dir, name)?.call(&Request::Leave { force })?;
-    let Launch { pid, arguments, directory } = serde_json::from_value(left)?;
-    wait_for_end(pid)?;
-    let run_dir = std::path::absolute(run_dir)?;
-    let arguments = arguments.into_iter().map(OsString::from).collect();
-    let ready = start_in_background(arguments, &[], Some(name), &run_dir, &directory);
-    let ready =
-        ready.with_context(|| format!("{name} is stopped, and could not be started again"))?;
-    output.result(&json!({ "ready": ready }), || text(&ready));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Waits for the end of a process that is about to end.
-fn wait_for_end(pid: u32) -> Result<()> {
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-        bail!("{pid} is not the number of a process");
-    };
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        // It has ended.
-        Err(Errno::SRCH) => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(process) => {
-            poll(&mut [PollFd::new(&process, PollFlags::IN)], None)?;
-            Ok(())
-        }
-    }
-}
-
 /// Starts this program in a directory with `arguments`, which contain `--detached`, and waits until
 /// its array serves.
 pub(crate) fn start_in_background(
@@ -114,13 +88,23 @@ pub(crate) fn start_in_background(
     run_dir: &Path,
     directory: &Path,
 ) -> Result<Ready> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).current_dir(directory);
+    let ready = hear(command, run_dir, &log_name(members, name))?["ready"].take();
+    serde_json::from_value(ready).context("the array's process is of another release")
+}
+
+/// Starts a process that says how it goes in one line of JSON, and returns that. What it logs goes to
+/// the log of the array called `name`.
+///
+/// # Errors
+/// If it says that it has failed, or nothing.
+pub(crate) fn hear(mut command: Command, run_dir: &Path, name: &str) -> Result<Value> {
     let shown = |path: &Path| path.display().to_string();
     std::fs::create_dir_all(run_dir).with_context(|| shown(run_dir))?;
-    let log = run_dir.join(format!("{}.log", log_name(members, name)));
+    let log = run_dir.join(format!("{name}.log"));
     let open = File::options().create(true).append(true).open(&log);
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(arguments)
-        .current_dir(directory)
+    let mut child = command
         .env("EVENKEEL_RUN_DIR", std::path::absolute(run_dir)?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -130,8 +114,8 @@ pub(crate) fn start_in_background(
     let stdout = child.stdout.take().context("the pipe that was asked for")?;
     BufReader::new(stdout).read_line(&mut line)?;
     let mut said: Value = serde_json::from_str(&line).unwrap_or_default();
-    if let Ok(ready) = serde_json::from_value(said["ready"].take()) {
-        return Ok(ready);
+    if !said["ready"].is_null() {
+        return Ok(said);
     }
     let status = child.wait()?;
     if let Ok(refusal) = serde_json::from_value::<Refusal>(said["error"].take()) {
@@ -162,6 +146,19 @@ fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
             Ok(code)
         }
     }
+}
+
+/// A process that could take an array over.
+fn check_start(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
+    log();
+    let checked = check(&config(args, run_dir));
+    let code = if checked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let said = match checked {
+        Ok(()) => json!({ "ready": true }),
+        Err(error) => json!({ "error": refusal_of(&refusal(error).into()) }),
+    };
+    print(&said.to_string());
+    Ok(code)
 }
 
 fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
@@ -204,15 +201,23 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
 }
 
 /// How this process was started, unless that can't be put in text; but for the policy, which is on
-/// record and may have been changed since.
+/// record, and the devices, both of which may have been changed since.
 fn launch() -> Option<Launch> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
     let mut arguments: Vec<String> = arguments.collect::<Result<_, _>>().ok()?;
-    while let Some(at) = arguments.iter().position(|argument| argument.starts_with("--policy")) {
-        let words = if arguments[at] == "--policy" { 2 } else { 1 };
-        arguments.drain(at..(at + words).min(arguments.len()));
+    for option in ["--policy", "--device"] {
+        let is_it = |argument: &String| {
+            argument
+                .strip_prefix(option)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        while let Some(at) = arguments.iter().position(is_it) {
+            let words = if arguments[at] == option { 2 } else { 1 };
+            arguments.drain(at..(at + words).min(arguments.len()));
+        }
     }
-    Some(Launch { pid: std::process::id(), arguments, directory: std::env::current_dir().ok()? })
+    let (pid, directory) = (std::process::id(), std::env::current_dir().ok()?);
+    Some(Launch { pid, arguments, directory, devices: Vec::new() })
 }
 
 /// What is logged unless `EVENKEEL_LOG` says otherwise. fuser warns of every question of the kernel
@@ -281,7 +286,7 @@ fn hint(error: &DaemonError) -> Option<String> {
     (!hints.is_empty()).then(|| hints.join("; "))
 }
 
-fn text(ready: &Ready) -> String {
+pub(crate) fn text(ready: &Ready) -> String {
     let warnings = ready.warnings.iter().map(|warning| format!("warning: {warning}"));
     let missing = ready.missing.iter().map(|Missing { member, group, stages, device, since }| {
         let what = if *stages { "staging device" } else { "member" };

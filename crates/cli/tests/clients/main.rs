@@ -13,6 +13,7 @@ mod log;
 mod nbd;
 mod pace;
 mod packaging;
+mod restarts;
 mod rounds;
 mod spare;
 mod staged;

@@ -265,6 +265,10 @@ impl Drop for World {
             process.kill().ok();
             process.wait().ok();
         }
+        if self.path("run/tank.sock").exists() {
+            // One in the background, which a test that has failed leaves.
+            self.try_evenkeel("stop tank --force");
+        }
         // Fails if nothing is mounted there any more.
         let umount = Command::new("umount").arg("-lq").arg(self.path("mnt")).output();
         drop(umount);

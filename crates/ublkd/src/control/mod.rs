@@ -135,6 +135,8 @@ pub enum Request {
         #[serde(default)]
         force: bool,
     },
+    /// How it can be started again, answered with a [`Launch`]; refused if it can't.
+    Launch,
     /// Stop cleanly to be started again: the users of the block device wait meanwhile. Answered with
     /// the [`Launch`] when the array is stopped; refused while NBD or the file is in use.
     Leave {
@@ -153,6 +155,9 @@ pub struct Launch {
     pub arguments: Vec<String>,
     /// Where.
     pub directory: PathBuf,
+    /// The devices that the array has now: members and spares.
+    #[serde(default)]
+    pub devices: Vec<PathBuf>,
 }
 
 /// A line of a client.
@@ -247,6 +252,7 @@ mod tests {
             Request::DiskReplace { disk: "2".into(), with: "/dev/sdz".into(), force: true },
             Request::Limit { min: Some(1), max: None },
             Request::Stop { force: true },
+            Request::Launch,
             Request::Leave { force: false },
         ] {
             let line = encode_request(&request).expect("it encodes");

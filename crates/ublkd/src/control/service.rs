@@ -1,6 +1,7 @@
 //! Carries out the requests of the control socket.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use det::Instant;
@@ -151,18 +152,36 @@ impl Service {
                 self.stop(manner, "stop").await?;
                 Ok(json!({ "stopped": true }))
             }
+            Request::Launch => self.launch().await,
             Request::Leave { force } => {
-                let launch = self.launch.as_ref().ok_or_else(|| {
-                    let message = "the array runs in the foreground, or a service manager's";
-                    let hint = "restart it there: SIGTERM leaves a block device in use to the next \
-                                start";
-                    Refusal::new("foreground", message).hint(hint)
-                })?;
+                let launch = self.launch().await?;
                 let manner = if force { Manner::Force } else { Manner::Leave };
                 self.stop(manner, "restart").await?;
-                serde_json::to_value(launch).map_err(|e| Refusal::new("internal", e.to_string()))
+                Ok(launch)
             }
         }
+    }
+
+    /// How the array can be started again, with the devices that it has.
+    async fn launch(&self) -> Result<Value, Refusal> {
+        let launch = self.launch.as_ref().ok_or_else(|| {
+            let message = "the array runs in the foreground, or a service manager's";
+            let hint = "restart it there: SIGTERM leaves a block device in use to the next start";
+            Refusal::new("foreground", message).hint(hint)
+        })?;
+        let launch = Launch { devices: self.devices().await?, ..launch.clone() };
+        serde_json::to_value(launch).map_err(|e| Refusal::new("internal", e.to_string()))
+    }
+
+    /// The devices that the array has, members first.
+    async fn devices(&self) -> Result<Vec<PathBuf>, Refusal> {
+        let mut devices = Vec::new();
+        for array in &self.arrays {
+            let status = self.status(array).await?;
+            let members = status.members.iter().filter_map(|member| member.device);
+            devices.extend(members.chain(status.spares.iter().copied()));
+        }
+        Ok(devices.into_iter().filter_map(|device| self.host.device_path(device)).collect())
     }
 
     /// Stops the array, as this command wants it.

@@ -1,5 +1,6 @@
 //! The front ends of a running array.
 
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,23 @@ pub enum FrontError {
     /// ublk can't.
     #[error(transparent)]
     Ublk(#[from] UblkError),
+}
+
+/// Whether front ends could serve, as far as that shows while another process serves in their place.
+///
+/// # Errors
+/// If one can't.
+pub(super) fn check(config: &FrontConfig) -> Result<(), FrontError> {
+    if let Some(dir) = config.fuse.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(FuseError::NotADirectory { dir: dir.clone() }.into());
+    }
+    let socket = config.nbd_socket.as_ref().map(|path| (path, NbdAddress::Unix(path.clone())));
+    let lost = |path: &Path| path.parent().is_some_and(|dir| dir != Path::new("") && !dir.is_dir());
+    if let Some((_, address)) = socket.filter(|(path, _)| lost(path)) {
+        let (address, source) = (address.to_string(), io::ErrorKind::NotFound.into());
+        return Err(NbdError::Bind { address, source }.into());
+    }
+    Ok(())
 }
 
 /// Front ends that serve.

@@ -34,14 +34,20 @@ pub(super) async fn attach(config: &DaemonConfig) -> Result<Attached, AttachErro
 }
 
 fn once(config: &DaemonConfig, options: AssembleOptions) -> Result<Attached, AttachError> {
+    attach::attach(&members(config)?, options)
+}
+
+/// The paths of what is to be attached: absolute, as clients of the control socket have other working
+/// directories.
+///
+/// # Errors
+/// If they are to be found by the array's name, and are not.
+pub(super) fn members(config: &DaemonConfig) -> Result<Vec<PathBuf>, AttachError> {
     let members = match &config.name {
         Some(name) => find(name, &config.members)?,
         None => config.members.clone(),
     };
-    // Absolute, as clients of the control socket have other working directories.
-    let members = members.iter().map(|path| Named::absolute(path).unwrap_or(path.clone()));
-    let members: Vec<PathBuf> = members.collect();
-    attach::attach(&members, options)
+    Ok(members.iter().map(|path| Named::absolute(path).unwrap_or(path.clone())).collect())
 }
 
 /// Whether somebody who comes later could make it good.

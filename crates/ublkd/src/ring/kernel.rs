@@ -20,6 +20,14 @@ pub(super) struct Entries {
     backlog: VecDeque<squeue::Entry>,
 }
 
+/// Finds out whether the kernel gives this process a ring.
+///
+/// # Errors
+/// As from the kernel.
+pub(crate) fn probe(entries: u32) -> io::Result<()> {
+    build(entries).map(drop)
+}
+
 impl Entries {
     /// A ring for the calling thread that hands over so many entries at once.
     pub(super) fn new(entries: u32) -> io::Result<Self> {

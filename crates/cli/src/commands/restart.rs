@@ -1,0 +1,96 @@
+//! `evenkeel restart`: the array's process is replaced by one of this program, such as a new release's.
+//! The users of its block device wait meanwhile.
+//!
+//! The process that runs it lets go only when its successor has found that it can start, with the
+//! devices that the array has now. Should the start fail all the same, the program that ran before is
+//! started again: it is kept open, as it may have been replaced on disk.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Error, Result, bail};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::{Value, json};
+use ublkd::control::{Client, Launch, Refusal, Request};
+use ublkd::daemon::Ready;
+
+use super::start::{hear, text};
+use crate::output::{Output, refusal_of};
+
+pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -> Result<ExitCode> {
+    let run_dir = &std::path::absolute(run_dir)?;
+    let mut client = Client::connect(run_dir, name)?;
+    let launch: Launch = serde_json::from_value(client.call(&Request::Launch)?)?;
+    let this = std::env::current_exe()?;
+    let before = PathBuf::from(format!("/proc/{}/exe", launch.pid));
+    let before = File::open(&before).with_context(|| before.display().to_string())?;
+    let mut checked = successor(&this, &launch);
+    checked.arg("--check");
+    let refused =
+        |error| told(&error, &format!("{name} runs on as before, as a successor could not"));
+    hear(checked, run_dir, name).map_err(refused)?;
+
+    let launch: Launch = serde_json::from_value(client.call(&Request::Leave { force })?)?;
+    wait_for_end(launch.pid)?;
+    let ready = match begin(&this, &launch, run_dir, name) {
+        Ok(ready) => ready,
+        Err(error) => {
+            let path = PathBuf::from(format!("/proc/self/fd/{}", before.as_raw_fd()));
+            let what = match begin(&path, &launch, run_dir, name) {
+                Ok(_) => format!(
+                    "{name} is run by the program that ran it before, as its successor did not start"
+                ),
+                Err(again) => format!(
+                    "{name} is stopped: the program that ran it before could not start it again \
+                     ({again:#}), nor could its successor"
+                ),
+            };
+            return Err(told(&error, &what));
+        }
+    };
+    output.result(&json!({ "ready": ready }), || text(&ready));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An error with what it has led to.
+fn told(error: &Error, what: &str) -> Error {
+    let refusal = refusal_of(error);
+    Refusal { message: format!("{what}: {}", refusal.message), ..refusal }.into()
+}
+
+/// A program that is to run an array as it ran before, with the devices that it has now.
+fn successor(program: &Path, launch: &Launch) -> Command {
+    let mut command = Command::new(program);
+    command.arg0("evenkeel").args(&launch.arguments).current_dir(&launch.directory);
+    let devices = launch.devices.iter();
+    let devices = devices.flat_map(|device| [OsString::from("--device"), device.into()]);
+    command.args(devices);
+    command
+}
+
+fn begin(program: &Path, launch: &Launch, run_dir: &Path, name: &str) -> Result<Ready> {
+    let said: Value = hear(successor(program, launch), run_dir, name)?["ready"].take();
+    serde_json::from_value(said).context("the array's process is of another release")
+}
+
+/// Waits for the end of a process that is about to end.
+fn wait_for_end(pid: u32) -> Result<()> {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        bail!("{pid} is not the number of a process");
+    };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        // It has ended.
+        Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(process) => {
+            poll(&mut [PollFd::new(&process, PollFlags::IN)], None)?;
+            Ok(())
+        }
+    }
+}
