@@ -11,6 +11,7 @@ pub mod create;
 pub mod daemon;
 pub mod flash;
 pub mod front;
+mod guests;
 mod holder;
 pub mod host;
 pub mod members;

@@ -33,7 +33,7 @@ pub use report::{
     ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
     ScrubReport, SpareReport, SpareUseReport, Task, disk_name, level_name,
 };
-pub use server::{BindError, Server};
+pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;
 pub use staging::{NoStagingLog, StagingReport};
 pub use stopper::{Manner, Stopper};

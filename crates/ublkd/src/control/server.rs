@@ -4,6 +4,9 @@
 //! - The socket is never reachable by others than its owner, not even for a moment: it gets its
 //!   mode under another name.
 //! - A socket that somebody answers on is never replaced.
+//! - A client that asks nothing keeps no other from being served: it is sent away after
+//!   [`IDLE_TIME`], or when there are [`CLIENTS_MAX`] and another comes. So is one that does not take
+//!   its answer in [`ANSWER_TIME`].
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -11,17 +14,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::service::Service;
 use super::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
+use crate::guests::{Guest, Guests, Seldom};
 
-/// How many clients are served at once; others wait to be accepted.
-const CLIENTS_MAX: usize = 32;
+/// How many clients there are at once.
+pub const CLIENTS_MAX: usize = 32;
+
+/// How long a client may be silent, or take to send a request.
+const IDLE_TIME: Duration = Duration::from_secs(300);
+
+/// How long a client may take for an answer.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// How long to wait after the kernel could not accept a client.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -130,27 +145,29 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 async fn accept(listener: UnixListener, service: Arc<Service>, closing: watch::Receiver<bool>) {
-    let mut clients = JoinSet::new();
+    let mut clients = Guests::new("control", CLIENTS_MAX);
     let mut shut = closing.clone();
+    let mut log = Seldom::default();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if clients.len() < CLIENTS_MAX => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    clients.spawn(talk(stream, Arc::clone(&service), closing.clone()));
+                    let (service, closing) = (Arc::clone(&service), closing.clone());
+                    clients.admit(|guest| talk(stream, service, closing, guest));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "could not accept a control client");
                     // Out of descriptors, most likely; a client that leaves gives one back.
-                    if clients.join_next().await.is_none() {
-                        tokio::task::yield_now().await;
+                    if let Some(count) = log.say() {
+                        tracing::warn!(%error, count, "could not accept a control client");
                     }
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
                 }
             },
-            Some(_) = clients.join_next(), if !clients.is_empty() => {}
+            Some(()) = clients.left() => {}
             () = closed(&mut shut) => break,
         }
     }
-    while clients.join_next().await.is_some() {}
+    while clients.left().await.is_some() {}
 }
 
 /// Ends when the socket closes, or its server is gone.
@@ -159,7 +176,12 @@ async fn closed(closing: &mut watch::Receiver<bool>) {
 }
 
 /// Serves one client until it leaves, misbehaves, or the socket closes.
-async fn talk(stream: UnixStream, service: Arc<Service>, mut closing: watch::Receiver<bool>) {
+async fn talk(
+    stream: UnixStream,
+    service: Arc<Service>,
+    mut closing: watch::Receiver<bool>,
+    guest: Guest,
+) {
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
@@ -169,7 +191,9 @@ async fn talk(stream: UnixStream, service: Arc<Service>, mut closing: watch::Rec
         let read = tokio::select! {
             read = limited.read_until(b'\n', &mut line) => read,
             () = closed(&mut closing) => return,
+            () = tokio::time::sleep(IDLE_TIME) => return,
         };
+        let Some(busy) = guest.busy() else { return };
         let too_long = line.len() > LINE_BYTES_MAX;
         let reply = match read {
             Ok(0) | Err(_) => return,
@@ -182,7 +206,9 @@ async fn talk(stream: UnixStream, service: Arc<Service>, mut closing: watch::Rec
                 Err(refusal) => encode_reply(Err(refusal)),
             },
         };
-        if writer.write_all(reply.as_bytes()).await.is_err() || too_long {
+        drop(busy);
+        let written = timeout(ANSWER_TIME, writer.write_all(reply.as_bytes())).await;
+        if !matches!(written, Ok(Ok(()))) || too_long {
             return;
         }
     }

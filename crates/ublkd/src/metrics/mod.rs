@@ -2,7 +2,7 @@
 //!
 //! Invariants, whatever clients do:
 //! - At most [`CLIENTS_MAX`] are connected; each is done after [`CLIENT_TIME`] and has sent at most
-//!   [`HEAD_BYTES_MAX`].
+//!   [`HEAD_BYTES_MAX`]. A client that is still sending, or taking its answer, gives way to another.
 //! - The data thread is asked once in [`PAGE_TIME`] at most.
 
 mod http;
@@ -18,13 +18,14 @@ use std::time::Duration;
 use raidcore::meta::ArrayRecord;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::control::Facts;
+use crate::guests::{Guests, Seldom};
 use crate::host::HostHandle;
 
-/// How many clients are served at once; others wait to be accepted.
+/// How many clients there are at once.
 pub const CLIENTS_MAX: usize = 8;
 
 /// How long a client has from being accepted to having its answer.
@@ -78,25 +79,32 @@ impl Drop for MetricsServer {
 }
 
 async fn accept(listener: TcpListener, pages: Arc<Pages>) {
-    let mut clients = JoinSet::new();
+    let mut clients = Guests::new("metrics", CLIENTS_MAX);
+    let mut log = Seldom::default();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if clients.len() < CLIENTS_MAX => match accepted {
+            accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let pages = Arc::clone(&pages);
-                    clients.spawn(async move {
-                        let talk = http::talk(stream, || pages.latest());
+                    clients.admit(|guest| async move {
+                        let talk = http::talk(stream, || async {
+                            let _busy = guest.busy()?;
+                            pages.latest().await
+                        });
                         // Who is too slow gets no answer.
                         let _ = tokio::time::timeout(CLIENT_TIME, talk).await;
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "could not accept a client that asks for metrics");
+                    if let Some(count) = log.say() {
+                        let what = "could not accept a client that asks for metrics";
+                        tracing::warn!(%error, count, "{what}");
+                    }
                     // Out of descriptors, most likely.
                     tokio::time::sleep(PAGE_TIME).await;
                 }
             },
-            Some(_) = clients.join_next(), if !clients.is_empty() => {}
+            Some(()) = clients.left() => {}
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Arrays on real files, through what front ends and operators use.
 
 mod array;
+mod control;
 mod metrics;
 mod signals;
 

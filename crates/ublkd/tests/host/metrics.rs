@@ -161,10 +161,25 @@ fn clients_that_mean_no_good_are_refused_or_left_behind() {
     silent[0].write_all(b"GET /metrics HTT").unwrap();
     world.client.churn(300);
     world.client.verify();
-    assert!(!world.scrape().is_empty(), "it is its turn when they have had theirs");
+    assert!(!world.scrape().is_empty(), "one that says nothing gives way to it");
     let mut rest = Vec::new();
     // It was told nothing.
     assert!(silent[0].read_to_end(&mut rest).is_err() || rest.is_empty());
+}
+
+#[test]
+fn half_requests_keep_nobody_from_asking() {
+    let world = World::new();
+    // One after the other, these would have the server's time for minutes.
+    let silent = (0..40 * CLIENTS_MAX).map(|_| {
+        let mut client = world.connect();
+        // It may have been sent away already.
+        let _ = client.write_all(b"GET /metrics HTT");
+        client
+    });
+    let silent: Vec<_> = silent.collect();
+    assert!(!world.scrape().is_empty());
+    drop(silent);
 }
 
 #[test]

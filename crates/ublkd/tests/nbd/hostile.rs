@@ -233,3 +233,25 @@ fn connections_beyond_the_limit_are_closed() {
     });
     assert!(again);
 }
+
+#[test]
+fn idle_negotiations_give_way_the_oldest_first() {
+    let limits =
+        NbdLimits { connections: 2, handshake: Duration::from_secs(3600), ..NbdLimits::default() };
+    let world = World::with(config(), limits);
+    let mut served = world.connect().ready(true);
+    let mut hesitant = world.connect();
+    hesitant.greet(3);
+    hesitant.send(b"IHAVEOPT");
+    for _ in 0..5 {
+        let mut next = world.connect();
+        assert_eq!(hesitant.rest(), b"", "it is sent away for the next");
+        next.greet(3);
+        hesitant = next;
+    }
+    let mut other = world.connect().ready(true);
+    assert_eq!(hesitant.rest(), b"");
+    for client in [&mut served, &mut other] {
+        assert_eq!(client.read(0, 0, 4096).error, 0);
+    }
+}

@@ -88,12 +88,14 @@ const NO_TLS: Refusal = Refusal {
 const NO_OPTION: Refusal =
     Refusal { kind: reply::ERR_UNSUPPORTED, text: "this server does not have the option" };
 
-/// Negotiates; `None` if the client does not want to go on.
-pub(super) async fn negotiate<R, W>(
+/// Negotiates; `None` if the client does not want to go on, or `enter` does not let it in, which is
+/// asked just before the client is told that it is in.
+pub(super) async fn negotiate<R, W, T>(
     reader: &mut R,
     writer: &mut W,
     volume: &Volume,
-) -> Result<Option<Session>, HandshakeError>
+    enter: impl FnOnce() -> Option<T>,
+) -> Result<Option<(Session, T)>, HandshakeError>
 where
     R: AsyncBufRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -131,17 +133,18 @@ where
         } else {
             haggling.answer(option, &data)
         };
+        if next == Next::Go {
+            let Some(entered) = enter() else { return Ok(None) };
+            writer.write_all(&haggling.out).await?;
+            return Ok(Some((haggling.session, entered)));
+        }
         let sent = writer.write_all(&haggling.out).await;
         haggling.out.clear();
-        match next {
-            // A client that aborts need not wait for the answer.
-            Next::Abort => return Ok(None),
-            Next::Go => {
-                sent?;
-                return Ok(Some(haggling.session));
-            }
-            Next::Option => sent?,
+        // A client that aborts need not wait for the answer.
+        if next == Next::Abort {
+            return Ok(None);
         }
+        sent?;
     }
     Err(HandshakeError::Many)
 }

@@ -26,14 +26,15 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::guests::{Guest, Guests, Seldom};
 use crate::volume::Volume;
 use clients::Clients;
 use handshake::negotiate;
@@ -95,8 +96,8 @@ impl NbdConfig {
 /// What clients may take. Zero counts as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NbdLimits {
-    /// Connections at a time; more are closed at once. 64 by default: a few clients with the usual
-    /// 4 to 16 connections.
+    /// Connections at a time. Of more, the one that has been negotiating longest is closed, and the
+    /// newcomer if none is. 64 by default: a few clients with the usual 4 to 16 connections.
     pub connections: u16,
     /// Requests of a connection that are read before the first one's reply is written. 128 by
     /// default, what the kernel's client has in flight.
@@ -196,7 +197,9 @@ impl NbdServer {
         let uri = uri(&address, volume.name());
         let (stop, stopping) = watch::channel(false);
         let (limits, clients) = (config.limits, Clients::default());
-        let service = Service { volume, limits, clients: clients.clone(), stop: Stop(stopping) };
+        let (stopping, clients_of) = (Stop(stopping), clients.clone());
+        let service =
+            Service { volume, limits, clients: clients_of, stop: stopping, log: Arc::default() };
         let accepting = tokio::spawn(accept(listener, service));
         Ok(Self { address, uri, clients, stop, accepting: Some(accepting) })
     }
@@ -257,6 +260,18 @@ struct Service {
     limits: NbdLimits,
     clients: Clients,
     stop: Stop,
+    /// What clients do wrong is said seldom.
+    log: Arc<Mutex<Seldom>>,
+}
+
+impl Service {
+    fn log(&self) -> MutexGuard<'_, Seldom> {
+        lock(&self.log)
+    }
+}
+
+fn lock(log: &Mutex<Seldom>) -> MutexGuard<'_, Seldom> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the server is to stop.
@@ -276,26 +291,23 @@ impl Stop {
 
 async fn accept(listener: Listener, service: Service) {
     let most = usize::from(service.limits.connections.max(1));
-    let mut connections = JoinSet::new();
+    let mut connections = Guests::new("NBD", most);
     loop {
         let accepted = tokio::select! {
             biased;
             () = service.stop.wait() => break,
-            Some(ended) = connections.join_next() => {
-                log_panic(ended);
-                continue;
-            }
+            Some(()) = connections.left() => continue,
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok(_) if connections.len() >= most => {
-                tracing::warn!("refused an NBD connection: there are {most} already");
-            }
             Ok(socket) => {
-                connections.spawn(connection(socket, service.clone()));
+                let service = service.clone();
+                connections.admit(|guest| connection(socket, service, guest));
             }
             Err(error) => {
-                tracing::warn!(%error, "can't accept an NBD connection");
+                if let Some(count) = service.log().say() {
+                    tracing::warn!(%error, count, "can't accept an NBD connection");
+                }
                 tokio::select! {
                     () = service.stop.wait() => break,
                     () = sleep(ACCEPT_AGAIN) => {}
@@ -304,60 +316,56 @@ async fn accept(listener: Listener, service: Service) {
         }
     }
     drop(listener);
-    while let Some(ended) = connections.join_next().await {
-        log_panic(ended);
-    }
+    while connections.left().await.is_some() {}
 }
 
-fn log_panic(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "an NBD connection has ended early");
-    }
-}
-
-async fn connection(socket: Socket, service: Service) {
+async fn connection(socket: Socket, service: Service, guest: Guest) {
     let peer = socket.peer();
     match socket {
         Socket::Unix(stream) => {
             let (reader, writer) = stream.into_split();
-            serve(reader, writer, service, peer).await;
+            serve(reader, writer, service, guest, peer).await;
         }
         Socket::Tcp(stream) => {
             let (reader, writer) = stream.into_split();
-            serve(reader, writer, service, peer).await;
+            serve(reader, writer, service, guest, peer).await;
         }
     }
 }
 
-async fn serve<R, W>(reader: R, mut writer: W, service: Service, peer: String)
+async fn serve<R, W>(reader: R, mut writer: W, service: Service, guest: Guest, peer: String)
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Service { volume, limits, clients, stop } = service;
+    let Service { volume, limits, clients, stop, log } = service;
+    let told = || lock(&log).say();
     let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
-    let negotiation = timeout(limits.handshake, negotiate(&mut reader, &mut writer, &volume));
+    let enter = || Some((guest.busy()?, clients.enter(peer)?));
+    let negotiation = negotiate(&mut reader, &mut writer, &volume, enter);
+    let negotiation = timeout(limits.handshake, negotiation);
     let negotiated = tokio::select! {
         biased;
         () = stop.wait() => return,
         negotiated = negotiation => negotiated,
     };
-    let session = match negotiated {
+    let (session, _in) = match negotiated {
         Ok(Ok(Some(session))) => session,
         Ok(Ok(None)) => return,
         Ok(Err(error)) => {
-            tracing::info!(%error, "an NBD client failed to negotiate");
+            if let Some(count) = told() {
+                tracing::info!(%error, count, "an NBD client failed to negotiate");
+            }
             return;
         }
         Err(_) => {
-            tracing::info!("an NBD client did not end its negotiation in time");
+            if let Some(count) = told() {
+                tracing::info!(count, "an NBD client did not end its negotiation in time");
+            }
             return;
         }
     };
 
-    let Some(_connected) = clients.enter(peer) else {
-        return;
-    };
     let pace = Pace::of(&limits);
     let (ledger, outgoing) = Ledger::new(session, &limits, volume.share());
     let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, pace);
@@ -374,8 +382,10 @@ where
         ended = serving => ended,
         error = replies.run() => Err(error.into()),
     };
-    if let Err(error) = ended {
-        tracing::info!(%error, "an NBD connection was cut");
+    if let Err(error) = ended
+        && let Some(count) = told()
+    {
+        tracing::info!(%error, count, "an NBD connection was cut");
     }
     replies.into_writer().shutdown().await.ok();
 }
