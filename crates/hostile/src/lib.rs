@@ -24,6 +24,8 @@ mod client;
 #[expect(dead_code, reason = "the tests of metadata use more of it")]
 #[path = "../../raidcore/tests/meta/world.rs"]
 mod images;
+#[path = "../../ublkd/tests/tools/store.rs"]
+mod store;
 #[expect(dead_code, reason = "the tests of NBD use more of it")]
 #[path = "../../ublkd/tests/nbd/world.rs"]
 mod world;

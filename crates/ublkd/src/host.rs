@@ -14,6 +14,8 @@ mod log;
 mod machine;
 mod metrics;
 mod notes;
+mod partial;
+mod residents;
 mod steer;
 mod why;
 

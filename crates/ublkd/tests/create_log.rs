@@ -16,7 +16,7 @@ use ublkd::create::{
     CreateConfig, CreateError, CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create, create_log,
 };
 use ublkd::host::{Begin, Host, HostConfig, HostError, HostHandle};
-use ublkd::volume::{Buffer, Port, Submit, Volume};
+use ublkd::volume::{Buffer, Edges, Port, Submit, Volume};
 
 const MIB: u64 = 1 << 20;
 
@@ -69,7 +69,7 @@ fn ask(volume: &Volume, op: Op, (lba, blocks): (u64, u32), fill: u8) -> Ended {
     let port: Arc<dyn Port> = Arc::new(Waiter(Mutex::new(sender)));
     let mut buffer = volume.buffer_blocking();
     buffer.fill(fill);
-    let request = Submit { op, lba: Lba(lba), blocks, fua: op == Op::Write };
+    let request = Submit { op, lba: Lba(lba), blocks, fua: op == Op::Write, edges: Edges::NONE };
     volume.submit(&port, 0, request, buffer);
     ended.recv().expect("it ends")
 }

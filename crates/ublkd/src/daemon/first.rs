@@ -6,7 +6,7 @@ use raidcore::engine::{Op, RequestError};
 use raidcore::units::Lba;
 use tokio::sync::oneshot;
 
-use crate::volume::{Buffer, Port, Submit, Volume};
+use crate::volume::{Buffer, Edges, Port, Submit, Volume};
 
 /// Flushes, and waits for the end.
 ///
@@ -15,7 +15,7 @@ use crate::volume::{Buffer, Port, Submit, Volume};
 pub(super) async fn flush(volume: &Volume) -> Result<(), RequestError> {
     let (sender, ended) = oneshot::channel();
     let port: Arc<dyn Port> = Arc::new(Waiter(Mutex::new(Some(sender))));
-    let request = Submit { op: Op::Flush, lba: Lba(0), blocks: 0, fua: false };
+    let request = Submit { op: Op::Flush, lba: Lba(0), blocks: 0, fua: false, edges: Edges::NONE };
     volume.submit(&port, 0, request, volume.buffer().await);
     ended.await.unwrap_or(Err(RequestError::Stopping))
 }

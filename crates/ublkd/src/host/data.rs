@@ -31,12 +31,13 @@ use super::log::{Begin, Log, LogStatus};
 use super::machine::{Machine, ONLY};
 use super::metrics::Metrics;
 use super::notes::{Event, Happened};
+use super::partial::{Partials, Table, Todo};
 use super::steer::Steering;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::members::Device;
-use crate::resident::{Came, Resident};
-use crate::ring::{Completed, Place, Ring, RingConfig};
+use crate::resident::Resident;
+use crate::ring::{Place, Ring, RingConfig};
 use crate::thread::{become_io_flusher, mask_signals};
 use crate::volume::{Buffer, Submission, Submissions, Submit};
 
@@ -90,11 +91,31 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
 }
 
 /// A request that the engine has, and who is told when it has ended.
-enum InFlight {
+pub(super) enum InFlight {
     /// A front end on a thread of its own.
     Submitted(Submission),
     /// One on this thread, which knows it by a command's number.
-    Resident { place: Place, number: u16, buffer: Buffer },
+    Resident { place: Place, number: u16, buffer: Buffer, asked: Submit },
+}
+
+impl Table for Vec<Option<InFlight>> {
+    fn tags(&self) -> u16 {
+        self.len() as u16
+    }
+
+    fn asked(&self, tag: Tag) -> Option<Submit> {
+        self[usize::from(tag.0)].as_ref().map(|in_flight| match in_flight {
+            InFlight::Submitted(submission) => submission.request,
+            InFlight::Resident { asked, .. } => *asked,
+        })
+    }
+
+    fn buffer(&mut self, tag: Tag) -> &mut [u8] {
+        match self[usize::from(tag.0)].as_mut().expect("a request that is under way") {
+            InFlight::Submitted(submission) => &mut submission.buffer,
+            InFlight::Resident { buffer, .. } => buffer,
+        }
+    }
 }
 
 /// Who waits for the engine's answer to a command.
@@ -110,13 +131,14 @@ pub(super) struct Data {
     // The ring goes before the memory that it may use, the residents' among it.
     pub(super) ring: Ring,
     /// By [`Place`].
-    residents: Vec<Option<Box<dyn Resident>>>,
+    pub(super) residents: Vec<Option<Box<dyn Resident>>>,
     pub(super) arena: Arena,
-    submissions: Submissions,
+    pub(super) submissions: Submissions,
     pub(super) shared: Arc<Shared>,
     pub(super) now: Instant,
     /// By tag.
     in_flight: Vec<Option<InFlight>>,
+    partials: Partials,
     /// Scratch space.
     actions: Vec<Action>,
     orders: Vec<Order>,
@@ -181,6 +203,7 @@ impl Data {
             residents: Vec::new(),
             arena,
             in_flight: (0..submissions.config().tags).map(|_| None).collect(),
+            partials: Partials::default(),
             submissions,
             shared,
             now,
@@ -291,15 +314,35 @@ impl Data {
         }
     }
 
-    fn request(&mut self, tag: Tag, asked: Submit, asker: InFlight) {
+    pub(super) fn request(&mut self, tag: Tag, asked: Submit, asker: InFlight) {
         let before = self.in_flight[usize::from(tag.0)].replace(asker);
         assert!(before.is_none(), "{tag:?} is in flight twice");
-        let Submit { op, lba, blocks, fua } = asked;
+        if self.partials.lets_pass(asked) {
+            self.ask(tag, asked);
+        } else {
+            self.partials.came(tag, asked);
+        }
+        self.follow_up();
+    }
+
+    /// Tells the machine of a request of whole blocks.
+    fn ask(&mut self, tag: Tag, asked: Submit) {
+        let Submit { op, lba, blocks, fua, .. } = asked;
         let request = Request { tag, op, lba, blocks, fua };
         match self.machine {
-            Machine::Array(_) => self.feed(ONLY, Input::Request(request)),
-            Machine::Log(_) => self.feed_log(raidlog::array::Input::Request(request)),
+            Machine::Array(_) => self.step(ONLY, Input::Request(request)),
+            Machine::Log(_) => self.step_log(raidlog::array::Input::Request(request)),
         }
+    }
+
+    /// Goes on with requests that change parts of blocks, as far as there is something to be done.
+    fn go_on(&mut self) -> bool {
+        match self.partials.next(&mut self.in_flight) {
+            Some(Todo::Ask(tag, asked)) => self.ask(tag, asked),
+            Some(Todo::Answer(tag, result)) => self.answer_request(tag, result),
+            None => return false,
+        }
+        true
     }
 
     fn tick(&mut self) {
@@ -307,62 +350,6 @@ impl Data {
             Machine::Array(_) => self.feed(ONLY, Input::Tick),
             Machine::Log(_) => self.feed_log(raidlog::array::Input::Tick),
         }
-    }
-
-    /// Lets a front end live on this thread. Answered when the kernel has its first commands.
-    fn admit(&mut self, mut resident: Box<dyn Resident>, answer: Reply<()>) {
-        let free = self.residents.iter().position(Option::is_none);
-        let at = free.unwrap_or_else(|| {
-            self.residents.push(None);
-            self.residents.len() - 1
-        });
-        for command in resident.begin() {
-            self.ring.command(Place(at as u16), command);
-        }
-        self.residents[at] = Some(resident);
-        // A kernel that refuses it refuses what follows, too: this thread is about to end.
-        reply(answer, self.ring.submit(self.now, &mut self.arena).map_err(|_| HostError::Died));
-    }
-
-    fn command_completed(&mut self, Completed { place, number, result }: Completed) {
-        let at = usize::from(place.0);
-        let Some(resident) = &mut self.residents[at] else {
-            unreachable!("a resident stays until its last command has completed");
-        };
-        match resident.came(number, result) {
-            Came::Request(asked, buffer)
-                if asked.fits(self.submissions.config().max_request_blocks) =>
-            {
-                let tag = buffer.tag();
-                self.request(tag, asked, InFlight::Resident { place, number, buffer });
-            }
-            Came::Request(_, buffer) => {
-                self.answer_resident(place, number, buffer, Err(RequestError::OutOfRange));
-            }
-            Came::Again(command) => self.ring.command(place, command),
-            Came::Nothing => self.let_go_if_ended(at),
-        }
-    }
-
-    fn answer_resident(
-        &mut self,
-        place: Place,
-        number: u16,
-        buffer: Buffer,
-        result: Result<(), RequestError>,
-    ) {
-        let at = usize::from(place.0);
-        let Some(resident) = &mut self.residents[at] else {
-            unreachable!("a resident stays while it has a request");
-        };
-        match resident.answered(number, buffer, result) {
-            Some(command) => self.ring.command(place, command),
-            None => self.let_go_if_ended(at),
-        }
-    }
-
-    fn let_go_if_ended(&mut self, at: usize) {
-        self.residents[at].take_if(|resident| resident.has_ended());
     }
 
     fn order(&mut self, order: Order) {
@@ -471,7 +458,7 @@ impl Data {
         loop {
             if let Some((group, job)) = self.computed.pop_front() {
                 self.step(group, Input::Computed(job));
-            } else if !self.look() {
+            } else if !self.look() && (self.partials.is_empty() || !self.go_on()) {
                 return;
             }
         }
@@ -494,9 +481,15 @@ impl Data {
     }
 
     pub(super) fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
+        if self.partials.is_empty() || !self.partials.ended(tag, result) {
+            self.answer_request(tag, result);
+        }
+    }
+
+    fn answer_request(&mut self, tag: Tag, result: Result<(), RequestError>) {
         match self.in_flight[usize::from(tag.0)].take() {
             Some(InFlight::Submitted(submission)) => submission.complete(result),
-            Some(InFlight::Resident { place, number, buffer }) => {
+            Some(InFlight::Resident { place, number, buffer, .. }) => {
                 self.answer_resident(place, number, buffer, result);
             }
             None => unreachable!("{tag:?} was completed twice"),

@@ -14,7 +14,7 @@ use raidcore::units::{BLOCK_BYTES, Lba, Pba};
 
 use super::*;
 use crate::resident::{Came, Command, Resident};
-use crate::volume::{Buffer, Submit};
+use crate::volume::{Buffer, Edges, Submit};
 
 const MEMBER_BLOCKS: u64 = 4096;
 const LANES: u64 = 4;
@@ -117,7 +117,10 @@ impl Resident for Checker {
             return Came::Nothing;
         }
         buffer.fill(if lane.op == Op::Write { content(lane.lba) } else { 0 });
-        Came::Request(Submit { op: lane.op, lba: Lba(lane.lba), blocks: 1, fua: false }, buffer)
+        Came::Request(
+            Submit { op: lane.op, lba: Lba(lane.lba), blocks: 1, fua: false, edges: Edges::NONE },
+            buffer,
+        )
     }
 
     fn answered(

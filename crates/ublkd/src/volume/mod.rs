@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 mod bell;
+mod bytes;
 mod pool;
 
 use std::future::Future;
@@ -27,6 +28,8 @@ use raidcore::units::{BLOCK_BYTES, Lba, Tag};
 
 use crate::arena::Region;
 pub(crate) use bell::Bell;
+pub use bytes::Edges;
+pub(crate) use bytes::Touched;
 use pool::{Held, Pool};
 
 /// What a volume is, besides its content.
@@ -60,6 +63,10 @@ pub struct Submit {
     pub blocks: u32,
     /// Durable before it completes (writes, discards, write-zeroes).
     pub fua: bool,
+    /// What of its blocks a write, discard or write-zeroes leaves as it is. What a write's buffer
+    /// has there means nothing. Atomic with regard to others that change these blocks. Ignored for
+    /// reads and flushes.
+    pub edges: Edges,
 }
 
 impl Submit {

@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use raidcore::engine::{Op, RequestError};
-use raidcore::units::{BLOCK_BYTES, Lba};
+use raidcore::units::BLOCK_BYTES;
 use tempfile::TempDir;
 use ublkd::front::fuse::{FuseServer, Unmounted};
 use ublkd::volume::{Submission, Submissions, Submit, Volume, VolumeConfig};
+
+use crate::store;
 
 pub(crate) const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -26,32 +28,11 @@ pub(crate) struct Memory {
 
 impl Memory {
     fn serve(&mut self, submission: &mut Submission) -> Result<(), RequestError> {
-        let Submit { op, lba: Lba(lba), blocks, .. } = submission.request;
         self.log.push(submission.request);
         if self.failing {
             return Err(RequestError::Io);
         }
-        let pieces = submission.buffer.chunks_exact_mut(BLOCK_BYTES);
-        match op {
-            Op::Read => {
-                for (lba, piece) in (lba..lba + u64::from(blocks)).zip(pieces) {
-                    match self.blocks.get(&lba) {
-                        Some(block) => piece.copy_from_slice(block),
-                        None => piece.fill(0),
-                    }
-                }
-            }
-            Op::Write => {
-                for (lba, piece) in (lba..lba + u64::from(blocks)).zip(pieces) {
-                    self.blocks.insert(lba, piece.to_vec());
-                }
-            }
-            Op::Flush => {}
-            Op::Discard | Op::WriteZeroes => {
-                let mut behind = self.blocks.split_off(&lba);
-                self.blocks.append(&mut behind.split_off(&(lba + u64::from(blocks))));
-            }
-        }
+        store::serve(&mut self.blocks, submission);
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use raidcore::units::{BLOCK_BYTES, Lba, Pba};
 use tempfile::TempDir;
 use ublkd::host::{Host, HostConfig, HostHandle};
 use ublkd::members::{Device, OpenOptions};
-use ublkd::volume::{Buffer, Port, Submit, Volume};
+use ublkd::volume::{Buffer, Edges, Port, Submit, Volume};
 
 /// Blocks of a member's file.
 pub(crate) const MEMBER_BLOCKS: u64 = 4096;
@@ -147,17 +147,29 @@ pub(crate) struct Client {
     content: Vec<u8>,
     rng: Prng,
     next_cookie: u64,
-    /// No two of them touch the same block.
+    /// All of them are apart.
     in_flight: BTreeMap<u64, (Submit, Vec<u8>)>,
 }
 
 fn request(op: Op, lba: u64, blocks: u32) -> Submit {
-    Submit { op, lba: Lba(lba), blocks, fua: false }
+    Submit { op, lba: Lba(lba), blocks, fua: false, edges: Edges::NONE }
 }
 
 fn bytes(request: &Submit) -> std::ops::Range<usize> {
     let start = request.lba.0 as usize * BLOCK_BYTES;
-    start..start + request.blocks as usize * BLOCK_BYTES
+    let within = request.edges.within(request.blocks);
+    start + within.start..start + within.end
+}
+
+/// Whether it does not matter which of them is first: changes may share blocks, not bytes.
+fn are_apart(one: &Submit, other: &Submit) -> bool {
+    let whole = |request: &Submit| bytes(&Submit { edges: Edges::NONE, ..*request });
+    let (one, other) = if one.op == Op::Read || other.op == Op::Read {
+        (whole(one), whole(other))
+    } else {
+        (bytes(one), bytes(other))
+    };
+    one.end <= other.start || other.end <= one.start
 }
 
 impl Client {
@@ -236,12 +248,13 @@ impl Client {
         loop {
             let blocks = 1 + self.rng.below(most);
             let lba = self.rng.below(self.volume.blocks() - blocks + 1);
-            let apart = |(other, _): &(Submit, Vec<u8>)| {
-                lba + blocks <= other.lba.0 || other.lba.0 + u64::from(other.blocks) <= lba
-            };
-            if self.in_flight.values().all(apart) {
-                let mut request = request(op, lba, blocks as u32);
-                request.fua = op != Op::Read && self.rng.chance(1, 4);
+            let mut request = request(op, lba, blocks as u32);
+            request.fua = op != Op::Read && self.rng.chance(1, 4);
+            if op != Op::Read && self.rng.chance(1, 3) {
+                let edge = |rng: &mut Prng| rng.below(BLOCK_BYTES as u64 / 2) as u16;
+                request.edges = Edges { front: edge(&mut self.rng), back: edge(&mut self.rng) };
+            }
+            if self.in_flight.values().all(|(other, _)| are_apart(other, &request)) {
                 return request;
             }
         }
@@ -255,7 +268,7 @@ impl Client {
         let mut data = vec![0; bytes(&request).len()];
         if request.op == Op::Write {
             self.rng.fill(&mut data);
-            buffer[..data.len()].copy_from_slice(&data);
+            buffer[request.edges.within(request.blocks)].copy_from_slice(&data);
         }
         self.in_flight.insert(cookie, (request, data));
         self.volume.submit(&self.port, cookie, request, buffer);

@@ -21,7 +21,7 @@ use raidcore::meta::{Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId};
 use ublkd::host::{Happened, HostConfig, HostError, HostHandle, Notes};
 use ublkd::members::{Device, OpenError, OpenOptions};
-use ublkd::volume::{Buffer, Port, Submit, Volume};
+use ublkd::volume::{Buffer, Edges, Port, Submit, Volume};
 
 fn config() -> HostConfig {
     HostConfig {
@@ -100,7 +100,7 @@ fn what_was_acknowledged_is_in_the_journal_whether_it_is_small_or_large() {
         let mut buffer = volume.buffer_blocking();
         let (bytes, _) = buffer.as_chunks_mut::<BLOCK_BYTES>();
         (1..).zip(bytes).for_each(|(byte, block)| block.fill(byte));
-        let write = Submit { op: Op::Write, lba: Lba(0), blocks, fua: false };
+        let write = Submit { op: Op::Write, lba: Lba(0), blocks, fua: false, edges: Edges::NONE };
         assert_eq!(ended(&volume, write, buffer), Ok(()));
         // As a power failure leaves it.
         let left = files.copy();
@@ -318,7 +318,7 @@ impl Port for Tells {
 }
 
 fn read(lba: u64) -> Submit {
-    Submit { op: Op::Read, lba: Lba(lba), blocks: 1, fua: false }
+    Submit { op: Op::Read, lba: Lba(lba), blocks: 1, fua: false, edges: Edges::NONE }
 }
 
 /// How a read ends.

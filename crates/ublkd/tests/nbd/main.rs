@@ -8,5 +8,7 @@ mod requests;
 mod run;
 mod sockets;
 mod stopping;
+#[path = "../tools/store.rs"]
+mod store;
 mod tools;
 mod world;

@@ -3,7 +3,7 @@
 use raidcore::engine::Op;
 use raidcore::units::Lba;
 use ublkd::front::nbd::NbdLimits;
-use ublkd::volume::Submit;
+use ublkd::volume::{Edges, Submit};
 
 use crate::client::{
     BLOCK_STATUS, CACHE, Chunk, Content, DF, DISCONNECT, EINVAL, EIO, ENOSPC, ENOTSUP, EOVERFLOW,
@@ -14,7 +14,7 @@ use crate::world::{BLOCK, World, config, pattern};
 const END: u64 = (64 << 8) * BLOCK;
 
 fn submit(op: Op, lba: u64, blocks: u32, fua: bool) -> Submit {
-    Submit { op, lba: Lba(lba), blocks, fua }
+    Submit { op, lba: Lba(lba), blocks, fua, edges: Edges::NONE }
 }
 
 #[test]

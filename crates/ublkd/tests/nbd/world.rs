@@ -15,6 +15,7 @@ use ublkd::front::nbd::{NbdAddress, NbdConfig, NbdLimits, NbdServer};
 use ublkd::volume::{Submission, Submissions, Submit, Volume, VolumeConfig};
 
 use crate::client::Client;
+use crate::store;
 
 pub(crate) const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -35,33 +36,13 @@ pub(crate) struct Memory {
 
 impl Memory {
     fn serve(&mut self, submission: &mut Submission) -> Result<(), RequestError> {
-        let Submit { op, lba: Lba(lba), blocks, .. } = submission.request;
+        let Submit { lba: Lba(lba), blocks, .. } = submission.request;
         self.log.push(submission.request);
         let end = lba + u64::from(blocks);
         if self.broken.iter().any(|block| (lba..end).contains(block)) {
             return Err(RequestError::Io);
         }
-        let pieces = submission.buffer.chunks_exact_mut(BLOCK_BYTES);
-        match op {
-            Op::Read => {
-                for (lba, piece) in (lba..end).zip(pieces) {
-                    match self.blocks.get(&lba) {
-                        Some(block) => piece.copy_from_slice(block),
-                        None => piece.fill(0),
-                    }
-                }
-            }
-            Op::Write => {
-                for (lba, piece) in (lba..end).zip(pieces) {
-                    self.blocks.insert(lba, piece.to_vec());
-                }
-            }
-            Op::Flush => {}
-            Op::Discard | Op::WriteZeroes => {
-                let mut behind = self.blocks.split_off(&lba);
-                self.blocks.append(&mut behind.split_off(&end));
-            }
-        }
+        store::serve(&mut self.blocks, submission);
         Ok(())
     }
 }

@@ -1,12 +1,12 @@
 //! The file system: a directory that never changes, with one file in it.
 //!
 //! Invariants:
-//! - The file behaves like a block device of 4 KiB blocks: what is not aligned fails with EINVAL, a
-//!   read past the end is short, a write past the end fails with ENOSPC, the size never changes.
+//! - The file behaves like a block device that takes any offset and size: a read past the end is
+//!   short, a write past the end fails with ENOSPC, the size never changes.
 //! - What a directory of one file needs is answered; all else is ENOSYS, for which the kernel has
 //!   its own ways (seeking for data and holes, for example).
 //! - A write is done whole or fails: a loop device takes a short one for success.
-//! - What the kernel cuts off a larger request fits into a buffer of the volume, by negotiation.
+//! - What the kernel cuts off a larger request has at most the size of a buffer, by negotiation.
 //! - What the kernel sends is checked here; past this module there are only extents inside the
 //!   volume.
 
@@ -24,8 +24,8 @@ use raidcore::units::BLOCK_BYTES;
 use rustix::process::{getegid, geteuid};
 
 use super::FuseOptions;
-use super::transfer::{Extent, Transfers};
-use crate::volume::Volume;
+use super::transfer::Transfers;
+use crate::volume::{Touched, Volume};
 
 const ROOT: INodeNo = INodeNo::ROOT;
 const FILE: INodeNo = INodeNo(2);
@@ -59,7 +59,7 @@ impl Files {
         let now = SystemTime::now();
         let file = FileAttr {
             ino: FILE,
-            size: blocks.saturating_mul(BLOCK),
+            size: size(blocks),
             blocks: blocks.saturating_mul(BLOCK / 512),
             atime: now,
             mtime: now,
@@ -99,42 +99,29 @@ impl Files {
             _ => None,
         }
     }
-
-    /// How much of a read is answered. The kernel cuts a large one where the user's memory has page
-    /// boundaries; what ends inside a block for that reason is answered short, so the user goes on
-    /// from there.
-    fn answered(&self, size: u32) -> u32 {
-        let block = BLOCK_BYTES as u32;
-        let is_cut = size > block && size > self.message_bytes - block;
-        if is_cut { size - size % block } else { size }
-    }
-}
-
-/// The blocks of a byte range.
-fn extent(offset: u64, length: u64) -> Result<Extent, Errno> {
-    if !offset.is_multiple_of(BLOCK) || !length.is_multiple_of(BLOCK) {
-        return Err(Errno::EINVAL);
-    }
-    Ok(Extent { lba: offset / BLOCK, blocks: length / BLOCK })
 }
 
 /// The blocks of a read, cut at the end of the file.
-fn readable(blocks: u64, offset: u64, length: u64) -> Result<Extent, Errno> {
-    let Extent { lba, blocks: wanted } = extent(offset, length)?;
-    Ok(Extent { lba, blocks: wanted.min(blocks.saturating_sub(lba)) })
+fn readable(blocks: u64, offset: u64, length: u64) -> Touched {
+    let length = length.min(size(blocks).saturating_sub(offset));
+    // What ends with the file has an end.
+    Touched::by(offset, length).unwrap_or_default()
 }
 
 /// The blocks of a write, which must lie within the file.
-fn writable(blocks: u64, offset: u64, length: u64) -> Result<Extent, Errno> {
-    let wanted = extent(offset, length)?;
-    match wanted.lba.checked_add(wanted.blocks) {
-        Some(end) if end <= blocks => Ok(wanted),
+fn writable(blocks: u64, offset: u64, length: u64) -> Result<Touched, Errno> {
+    match offset.checked_add(length) {
+        Some(end) if end <= size(blocks) => Touched::by(offset, length).ok_or(Errno::ENOSPC),
         Some(_) | None => Err(Errno::ENOSPC),
     }
 }
 
+fn size(blocks: u64) -> u64 {
+    blocks.saturating_mul(BLOCK)
+}
+
 /// What a `fallocate` asks for: as a block device does it, holes may reach past the end.
-fn allocation(blocks: u64, offset: u64, length: u64, mode: i32) -> Result<(Op, Extent), Errno> {
+fn allocation(blocks: u64, offset: u64, length: u64, mode: i32) -> Result<(Op, Touched), Errno> {
     let keep_size = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
     let op = match mode & !libc::FALLOC_FL_KEEP_SIZE {
         libc::FALLOC_FL_PUNCH_HOLE if keep_size => Op::Discard,
@@ -142,7 +129,7 @@ fn allocation(blocks: u64, offset: u64, length: u64, mode: i32) -> Result<(Op, E
         _ => return Err(Errno::EOPNOTSUPP),
     };
     let inside = if keep_size {
-        readable(blocks, offset, length)?
+        readable(blocks, offset, length)
     } else {
         writable(blocks, offset, length)?
     };
@@ -151,7 +138,12 @@ fn allocation(blocks: u64, offset: u64, length: u64, mode: i32) -> Result<(Op, E
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        for wish in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_PARALLEL_DIROPS] {
+        let wishes = [
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+        ];
+        for wish in wishes {
             if config.add_capabilities(wish).is_err() {
                 tracing::debug!(?wish, "this kernel's FUSE can't");
             }
@@ -228,10 +220,9 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match readable(self.blocks, offset, u64::from(self.answered(size))) {
-            Ok(Extent { blocks: 0, .. }) => reply.data(&[]),
-            Ok(extent) => self.transfers.read(extent, reply),
-            Err(errno) => reply.error(errno),
+        match readable(self.blocks, offset, u64::from(size)) {
+            Touched { blocks: 0, .. } => reply.data(&[]),
+            touched => self.transfers.read(touched, reply),
         }
     }
 
@@ -249,14 +240,14 @@ impl Filesystem for Files {
     ) {
         let durable = flags.0 & (libc::O_DSYNC | libc::O_SYNC) != 0;
         match writable(self.blocks, offset, data.len() as u64) {
-            Ok(Extent { blocks: 0, .. }) => reply.written(0),
+            Ok(Touched { blocks: 0, .. }) => reply.written(0),
             Ok(extent) => self.transfers.write(extent, data, durable, reply),
             Err(errno) => reply.error(errno),
         }
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        self.transfers.command(Op::Flush, Extent { lba: 0, blocks: 0 }, reply);
+        self.transfers.command(Op::Flush, Touched::default(), reply);
     }
 
     fn fallocate(
@@ -270,7 +261,7 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         match allocation(self.blocks, offset, length, mode) {
-            Ok((_, Extent { blocks: 0, .. })) => reply.ok(),
+            Ok((_, Touched { blocks: 0, .. })) => reply.ok(),
             Ok((op, extent)) => self.transfers.command(op, extent, reply),
             Err(errno) => reply.error(errno),
         }
@@ -311,32 +302,27 @@ impl Filesystem for Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::volume::Edges;
 
     const BLOCKS: u64 = 100;
 
-    fn at(lba: u64, blocks: u64) -> Extent {
-        Extent { lba, blocks }
-    }
-
-    #[test]
-    fn what_is_not_aligned_is_invalid() {
-        for (offset, length) in [(1, 4096), (512, 4096), (0, 1), (4096, 512), (0, 4095)] {
-            for result in [readable(BLOCKS, offset, length), writable(BLOCKS, offset, length)] {
-                assert_eq!(result.map_err(i32::from), Err(libc::EINVAL), "{offset} {length}");
-            }
-        }
+    fn at(lba: u64, blocks: u64) -> Touched {
+        Touched { lba, blocks, edges: Edges::NONE }
     }
 
     #[test]
     fn reads_end_with_the_file_and_writes_must_fit() {
         let end = BLOCKS * BLOCK;
-        assert_eq!(readable(BLOCKS, end - BLOCK, 4 * BLOCK).ok(), Some(at(99, 1)));
-        assert_eq!(readable(BLOCKS, end, BLOCK).map(|read| read.blocks).ok(), Some(0));
-        let far = u64::MAX - u64::MAX % BLOCK;
-        assert_eq!(readable(BLOCKS, far, BLOCK).map(|read| read.blocks).ok(), Some(0));
+        assert_eq!(readable(BLOCKS, end - BLOCK, 4 * BLOCK), at(99, 1));
+        let last = Touched { edges: Edges { front: 4095, back: 0 }, ..at(99, 1) };
+        assert_eq!(readable(BLOCKS, end - 1, 2), last);
+        for offset in [end, end + 1, u64::MAX] {
+            assert_eq!(readable(BLOCKS, offset, BLOCK).blocks, 0);
+        }
         assert_eq!(writable(BLOCKS, end - BLOCK, BLOCK).ok(), Some(at(99, 1)));
-        for offset in [end - BLOCK, end, far] {
-            let result = writable(BLOCKS, offset, 2 * BLOCK).map_err(i32::from);
+        assert_eq!(writable(BLOCKS, end - 1, 1).ok(), Some(last));
+        for (offset, length) in [(end - BLOCK, BLOCK + 1), (end, 1), (u64::MAX, 1), (1, u64::MAX)] {
+            let result = writable(BLOCKS, offset, length).map_err(i32::from);
             assert_eq!(result, Err(libc::ENOSPC), "{offset}");
         }
     }

@@ -1,12 +1,14 @@
 //! A volume as a file, through FUSE: `<directory>/<name>`, to be used as it is or, where a block
-//! device is required, under a loop device (`losetup --direct-io=on --sector-size 4096`).
+//! device is required, under a loop device (`losetup --direct-io=on --sector-size 4096`; with sectors
+//! of 512 bytes parts of blocks are read, changed and written).
 //!
 //! Invariants:
 //! - The session's thread parses requests and hands them to the volume; answers are written from
 //!   the volume's data thread. So the session may wait for a free buffer: those that hold one are
 //!   answered meanwhile.
 //! - Every request of the kernel gets exactly one answer, also when the volume stops.
-//! - Nothing is cached in the kernel: what was written is in the volume before the write returns.
+//! - Nothing is cached in the kernel: what was written is in the volume before the write returns. Only
+//!   what is mapped is, until `msync`, as with any file.
 //! - A mount that a killed predecessor left is removed before mounting; one that is alive never is.
 
 mod files;

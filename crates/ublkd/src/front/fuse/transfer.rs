@@ -2,48 +2,54 @@
 //!
 //! Invariants:
 //! - A transfer is in the table exactly while the volume has it; its cookie is its place.
-//! - A transfer has one buffer from the start, so transfers can't wait for each other. A read or
-//!   write larger than a buffer is done as far as it goes, and answered short; a long command is
-//!   several transfers, and answered when the last one ends.
+//! - A transfer has one buffer from the start, so transfers can't wait for each other. A read that
+//!   touches more than a buffer holds is done as far as it goes, and answered short; a write or
+//!   command like that is several transfers, and answered when the last one ends.
 //! - The answer is written before the buffer goes back.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use raidcore::engine::{Op, RequestError};
-use raidcore::units::{BLOCK_BYTES, Lba};
 
 use crate::front::RANGE_BLOCKS_MAX;
-use crate::volume::{Buffer, Port, Share, Submit, Volume};
+use crate::volume::{Buffer, Port, Share, Submit, Touched, Volume};
 
 /// Whom to answer.
 #[derive(Debug)]
 pub(super) enum Reply {
     Read(ReplyData),
     Write(ReplyWrite),
-    Done(Arc<Whole>),
+    Part(Arc<Whole>),
 }
 
-/// A command's answer, given when its last part lets go of it.
+/// The answer to what is done in parts, given when the last of them lets go of it.
 #[derive(Debug)]
 pub(super) struct Whole {
-    reply: Option<ReplyEmpty>,
+    reply: Option<WholeReply>,
     error: OnceLock<Errno>,
 }
 
-/// What is asked for, in blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Extent {
-    pub(super) lba: u64,
-    pub(super) blocks: u64,
+#[derive(Debug)]
+enum WholeReply {
+    Done(ReplyEmpty),
+    /// So many bytes.
+    Written(ReplyWrite, u32),
+}
+
+impl Whole {
+    fn of(reply: WholeReply) -> Arc<Self> {
+        Arc::new(Self { reply: Some(reply), error: OnceLock::new() })
+    }
 }
 
 /// A request that the volume has.
 #[derive(Debug)]
 struct Transfer {
     reply: Reply,
-    /// How much of the buffer the answer counts or carries.
-    bytes: usize,
+    /// What of the buffer the answer counts or carries.
+    bytes: Range<usize>,
 }
 
 /// The way into the volume.
@@ -72,53 +78,72 @@ impl Transfers {
         Self { share: volume.share(), volume, port: Arc::<Pending>::clone(&pending), pending }
     }
 
-    /// Reads the extent and answers with its bytes. Waits for a free buffer, as all of these do.
-    pub(super) fn read(&self, extent: Extent, reply: ReplyData) {
+    /// Reads what a buffer holds of the extent, and answers with its bytes. Waits for a free buffer,
+    /// as all of these do.
+    pub(super) fn read(&self, mut extent: Touched, reply: ReplyData) {
         let buffer = self.share.buffer_blocking();
-        self.submit(self.request(Op::Read, extent), Reply::Read(reply), buffer);
+        let part = self.cut(Op::Read, &mut extent);
+        self.submit(part, Reply::Read(reply), buffer);
     }
 
     /// Writes `data`, which is as long as the extent.
-    pub(super) fn write(&self, extent: Extent, data: &[u8], fua: bool, reply: ReplyWrite) {
-        let mut buffer = self.share.buffer_blocking();
-        let request = Submit { fua, ..self.request(Op::Write, extent) };
-        let length = bytes(request.blocks);
-        buffer[..length].copy_from_slice(&data[..length]);
-        self.submit(request, Reply::Write(reply), buffer);
+    pub(super) fn write(&self, mut extent: Touched, data: &[u8], fua: bool, reply: ReplyWrite) {
+        let fits = extent.blocks <= u64::from(self.volume.max_request_blocks());
+        if fits {
+            self.write_part(&mut extent, data, fua, Reply::Write(reply));
+            return;
+        }
+        // A FUSE message has at most 16 MiB.
+        let whole = Whole::of(WholeReply::Written(reply, data.len() as u32));
+        let mut rest = data;
+        while extent.blocks > 0 {
+            let part = Reply::Part(Arc::clone(&whole));
+            let written = self.write_part(&mut extent, rest, fua, part);
+            rest = &rest[written..];
+        }
     }
 
     /// Flushes, discards or writes zeroes.
-    pub(super) fn command(&self, op: Op, mut extent: Extent, reply: ReplyEmpty) {
-        let whole = Arc::new(Whole { reply: Some(reply), error: OnceLock::new() });
+    pub(super) fn command(&self, op: Op, mut extent: Touched, reply: ReplyEmpty) {
+        let whole = Whole::of(WholeReply::Done(reply));
         loop {
             let buffer = self.share.buffer_blocking();
-            let part = self.request(op, extent);
-            extent.lba += u64::from(part.blocks);
-            extent.blocks -= u64::from(part.blocks);
-            self.submit(part, Reply::Done(Arc::clone(&whole)), buffer);
+            let part = self.cut(op, &mut extent);
+            self.submit(part, Reply::Part(Arc::clone(&whole)), buffer);
             if extent.blocks == 0 {
                 break;
             }
         }
     }
 
+    /// Writes the beginning of `data`, and returns how much of it.
+    fn write_part(&self, extent: &mut Touched, data: &[u8], fua: bool, reply: Reply) -> usize {
+        let mut buffer = self.share.buffer_blocking();
+        let part = Submit { fua, ..self.cut(Op::Write, extent) };
+        let bytes = part.edges.within(part.blocks);
+        let length = bytes.len();
+        buffer[bytes].copy_from_slice(&data[..length]);
+        self.submit(part, reply, buffer);
+        length
+    }
+
     fn submit(&self, request: Submit, reply: Reply, buffer: Buffer) {
-        let moved = match request.op {
-            Op::Read | Op::Write => bytes(request.blocks),
-            Op::Flush | Op::Discard | Op::WriteZeroes => 0,
+        let bytes = match request.op {
+            Op::Read | Op::Write => request.edges.within(request.blocks),
+            Op::Flush | Op::Discard | Op::WriteZeroes => 0..0,
         };
-        let cookie = self.pending.table().insert(Transfer { reply, bytes: moved });
+        let cookie = self.pending.table().insert(Transfer { reply, bytes });
         self.volume.submit(&self.port, cookie, request, buffer);
     }
 
-    /// As much of the extent as the volume takes at once.
-    fn request(&self, op: Op, extent: Extent) -> Submit {
+    /// Takes as much off the extent as the volume does at once.
+    fn cut(&self, op: Op, extent: &mut Touched) -> Submit {
         let most = match op {
             Op::Read | Op::Write => self.volume.max_request_blocks(),
             Op::Flush | Op::Discard | Op::WriteZeroes => RANGE_BLOCKS_MAX,
         };
-        let blocks = u32::try_from(extent.blocks).unwrap_or(u32::MAX).min(most);
-        Submit { op, lba: Lba(extent.lba), blocks, fua: false }
+        let (lba, blocks, edges) = extent.cut(most);
+        Submit { op, lba, blocks, fua: false, edges }
     }
 }
 
@@ -136,7 +161,7 @@ impl Port for Pending {
             return;
         };
         match result {
-            Ok(()) => reply.success(&buffer[..bytes]),
+            Ok(()) => reply.success(&buffer[bytes]),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -148,7 +173,7 @@ impl Reply {
             Self::Read(reply) => reply.data(data),
             // A FUSE message has at most 16 MiB.
             Self::Write(reply) => reply.written(data.len() as u32),
-            Self::Done(whole) => drop(whole),
+            Self::Part(whole) => drop(whole),
         }
     }
 
@@ -156,7 +181,7 @@ impl Reply {
         match self {
             Self::Read(reply) => reply.error(errno),
             Self::Write(reply) => reply.error(errno),
-            Self::Done(whole) => {
+            Self::Part(whole) => {
                 // The first error is as good as any other.
                 whole.error.set(errno).ok();
             }
@@ -167,8 +192,10 @@ impl Reply {
 impl Drop for Whole {
     fn drop(&mut self) {
         match (self.reply.take(), self.error.get()) {
-            (Some(reply), Some(errno)) => reply.error(*errno),
-            (Some(reply), None) => reply.ok(),
+            (Some(WholeReply::Done(reply)), None) => reply.ok(),
+            (Some(WholeReply::Done(reply)), Some(errno)) => reply.error(*errno),
+            (Some(WholeReply::Written(reply, bytes)), None) => reply.written(bytes),
+            (Some(WholeReply::Written(reply, _)), Some(errno)) => reply.error(*errno),
             (None, _) => {}
         }
     }
@@ -190,10 +217,6 @@ impl Table {
         self.free.push(index);
         Some(transfer)
     }
-}
-
-fn bytes(blocks: u32) -> usize {
-    blocks as usize * BLOCK_BYTES
 }
 
 fn errno(error: RequestError) -> Errno {

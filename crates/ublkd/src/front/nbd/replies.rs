@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::ledger::{Ledger, Message, Outgoing, Stream};
 use super::pace::{Pace, Waited};
 use super::wire::{Errno, Head};
-use crate::volume::{Buffer, Port, Submit, Volume};
+use crate::volume::{Buffer, Edges, Port, Submit, Volume};
 
 /// The most messages that are written at once.
 const BATCH: usize = 32;
@@ -161,7 +161,13 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         if part.buffer.is_some() {
             return;
         }
-        let request = Submit { op: Op::Read, lba: part.lba, blocks: part.blocks, fua: false };
+        let request = Submit {
+            op: Op::Read,
+            lba: part.lba,
+            blocks: part.blocks,
+            fua: false,
+            edges: Edges::NONE,
+        };
         let buffer = self.buffer().await;
         match self.ask(request, buffer).await {
             Ok((buffer, Ok(()))) => message.take(buffer),
@@ -254,7 +260,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
     /// Asks for a piece of a stream.
     fn read(&self, stream: Stream, piece: u32, buffer: Buffer) -> oneshot::Receiver<Ended> {
         let (lba, blocks) = stream.extent.piece(piece);
-        self.ask(Submit { op: Op::Read, lba, blocks, fua: false }, buffer)
+        self.ask(Submit { op: Op::Read, lba, blocks, fua: false, edges: Edges::NONE }, buffer)
     }
 
     fn ask(&self, request: Submit, buffer: Buffer) -> oneshot::Receiver<Ended> {

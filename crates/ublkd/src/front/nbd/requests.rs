@@ -22,7 +22,7 @@ use super::pace::{Pace, Waited};
 use super::wire::{Command, Errno, Head, Header, flag};
 use super::{PAYLOAD_BYTES_MAX, Stop};
 use crate::front::RANGE_BLOCKS_MAX;
-use crate::volume::{Buffer, Port, Submit, Volume};
+use crate::volume::{Buffer, Edges, Port, Submit, Volume};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -151,7 +151,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             if op == Op::Write {
                 buffer = self.receive(buffer, blocks as usize * BLOCK_BYTES).await?;
             }
-            let submit = Submit { op, lba, blocks, fua };
+            let submit = Submit { op, lba, blocks, fua, edges: Edges::NONE };
             request.submit(&self.volume, &self.port, submit, buffer);
         }
         Ok(())

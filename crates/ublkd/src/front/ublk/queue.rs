@@ -171,7 +171,7 @@ mod tests {
     use raidcore::units::{BLOCK_BYTES, Lba};
 
     use super::*;
-    use crate::volume::{Submit, Volume, VolumeConfig};
+    use crate::volume::{Edges, Submit, Volume, VolumeConfig};
 
     const DEPTH: u16 = 4;
 
@@ -238,7 +238,10 @@ mod tests {
             for tag in (0..DEPTH).rev() {
                 let (request, mut buffer) = world.request(tag);
                 let (lba, blocks) = (Lba(tag.into()), tag.into());
-                assert_eq!(request, Submit { op: Op::Write, lba, blocks, fua: false });
+                assert_eq!(
+                    request,
+                    Submit { op: Op::Write, lba, blocks, fua: false, edges: Edges::NONE }
+                );
                 let address = buffer.as_mut_ptr() as u64;
                 if round == 0 {
                     let fetch = world.command(abi::Io::Fetch, tag, 0, address);

@@ -5,7 +5,7 @@ use raidcore::units::{BLOCK_BYTES, Lba};
 
 use super::abi::{Descriptor, Params, SECTOR_BYTES};
 use crate::front::RANGE_BLOCKS_MAX;
-use crate::volume::{Submit, Volume};
+use crate::volume::{Edges, Submit, Volume};
 
 const BLOCK_SECTORS: u32 = BLOCK_BYTES as u32 / SECTOR_BYTES;
 
@@ -34,6 +34,7 @@ pub(super) fn translate(descriptor: Descriptor) -> Result<(Submit, i32), i32> {
         lba: Lba(start / u64::from(BLOCK_SECTORS)),
         blocks: sectors / BLOCK_SECTORS,
         fua: descriptor.fua(),
+        edges: Edges::NONE,
     };
     let moved = match op {
         Op::Read | Op::Write => i32::try_from(u64::from(sectors) * u64::from(SECTOR_BYTES)),
@@ -106,7 +107,7 @@ mod tests {
             (5 | 1 << 15, Op::WriteZeroes, false, 0),
         ];
         for (word, op, fua, result) in cases {
-            let request = Submit { op, lba: Lba(3), blocks: 2, fua };
+            let request = Submit { op, lba: Lba(3), blocks: 2, fua, edges: Edges::NONE };
             assert_eq!(translate(descriptor(word, 16, 24)), Ok((request, result)));
         }
         let (flush, result) = translate(descriptor(2, 0, 0)).expect("a flush");

@@ -1,0 +1,67 @@
+//! Front ends that live on the data thread.
+
+use raidcore::engine::RequestError;
+
+use super::data::{Data, InFlight};
+use super::handle::{HostError, Reply, reply};
+use crate::resident::{Came, Resident};
+use crate::ring::{Completed, Place};
+use crate::volume::Buffer;
+
+impl Data {
+    /// Lets a front end live on this thread. Answered when the kernel has its first commands.
+    pub(super) fn admit(&mut self, mut resident: Box<dyn Resident>, answer: Reply<()>) {
+        let free = self.residents.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.residents.push(None);
+            self.residents.len() - 1
+        });
+        for command in resident.begin() {
+            self.ring.command(Place(at as u16), command);
+        }
+        self.residents[at] = Some(resident);
+        // A kernel that refuses it refuses what follows, too: this thread is about to end.
+        reply(answer, self.ring.submit(self.now, &mut self.arena).map_err(|_| HostError::Died));
+    }
+
+    pub(super) fn command_completed(&mut self, Completed { place, number, result }: Completed) {
+        let at = usize::from(place.0);
+        let Some(resident) = &mut self.residents[at] else {
+            unreachable!("a resident stays until its last command has completed");
+        };
+        match resident.came(number, result) {
+            Came::Request(asked, buffer)
+                if asked.fits(self.submissions.config().max_request_blocks) =>
+            {
+                let tag = buffer.tag();
+                self.request(tag, asked, InFlight::Resident { place, number, buffer, asked });
+            }
+            Came::Request(_, buffer) => {
+                self.answer_resident(place, number, buffer, Err(RequestError::OutOfRange));
+            }
+            Came::Again(command) => self.ring.command(place, command),
+            Came::Nothing => self.let_go_if_ended(at),
+        }
+    }
+
+    pub(super) fn answer_resident(
+        &mut self,
+        place: Place,
+        number: u16,
+        buffer: Buffer,
+        result: Result<(), RequestError>,
+    ) {
+        let at = usize::from(place.0);
+        let Some(resident) = &mut self.residents[at] else {
+            unreachable!("a resident stays while it has a request");
+        };
+        match resident.answered(number, buffer, result) {
+            Some(command) => self.ring.command(place, command),
+            None => self.let_go_if_ended(at),
+        }
+    }
+
+    fn let_go_if_ended(&mut self, at: usize) {
+        self.residents[at].take_if(|resident| resident.has_ended());
+    }
+}
