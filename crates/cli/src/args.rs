@@ -143,6 +143,9 @@ pub(crate) struct StartArgs {
     /// Find the members of the array of this name (among MEMBER, or in /dev)
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// Of several arrays of that name, the one with this identity
+    #[arg(long, requires = "name")]
+    pub(crate) uuid: Option<String>,
     /// Start without members that should be there
     #[arg(long)]
     pub(crate) degraded: bool,
@@ -222,7 +225,7 @@ pub(crate) enum DiskAction {
     Remove {
         /// The array's name
         name: String,
-        /// The spare's path
+        /// The spare's path; or its identity, to forget it if it is not there
         disk: String,
     },
     /// Put a new device in a member's place, and rebuild onto it

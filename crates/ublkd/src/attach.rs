@@ -6,6 +6,7 @@
 //!   before memory is taken for them.
 //! - An attached array's devices are locked, those that were left out are closed again.
 
+mod copies;
 mod find;
 mod read;
 
@@ -21,7 +22,10 @@ use raidcore::meta::{
 use crate::flash::Named;
 use crate::host::Group;
 use crate::members::{Device, OpenError, OpenOptions};
-pub use find::find;
+use copies::Candidate;
+pub(crate) use find::complete;
+use find::distinct;
+pub use find::{Found, LeftOut, Wanted, find};
 use read::{Purpose, copies, read_head, read_image};
 
 /// To look at a device that may be in use.
@@ -39,6 +43,8 @@ const RELEASE_POLL: Duration = Duration::from_millis(20);
 pub struct Attached {
     /// The array; of a log volume those of its groups, in order.
     pub groups: Vec<Group>,
+    /// Devices that were given or found and not taken.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Attached {
@@ -129,8 +135,8 @@ pub enum AttachError {
     },
     /// Two arrays bear the name.
     #[error(
-        "there are two arrays named \"{name}\" ({first} and {second}); give the paths of the \
-         members of one"
+        "there are two arrays named \"{name}\" ({first} and {second}); say which by --uuid, or give \
+         the paths of the members of one"
     )]
     Ambiguous {
         /// The name.
@@ -175,24 +181,36 @@ fn gather(
     options: AssembleOptions,
     purpose: Purpose,
 ) -> Result<Attached, AttachError> {
-    let mut opened = Vec::with_capacity(paths.len());
-    let mut images = Vec::with_capacity(paths.len());
-    for path in paths {
+    let Found { paths, mut left_out } = distinct(paths.to_vec());
+    let mut candidates = Vec::with_capacity(paths.len());
+    for path in &paths {
         let named = Named::parse(path).map_err(OpenError::from)?;
         let device = match purpose {
             Purpose::Preview => Device::open(&named.path, LOOK)?,
             Purpose::Start => {
-                let mut device = open(&named.path, &opened)?;
+                let mut device = open(&named.path)?;
                 if let Some(flash) = &named.flash {
                     device.make_flash(flash).map_err(OpenError::from)?;
                 }
                 device
             }
         };
-        images.push(read_image(&device, purpose)?);
-        opened.push(Some(device));
+        let (image, superblock) = read_image(&device, purpose)?;
+        candidates.push(Candidate { device, image, superblock });
     }
-    let groups = group(images, paths)?;
+    let (candidates, copies) = copies::leave_out(candidates);
+    left_out.extend(copies);
+    let mut opened = Vec::with_capacity(candidates.len());
+    let mut images = Vec::with_capacity(candidates.len());
+    for Candidate { device, image, superblock } in candidates {
+        opened.push(Some(device));
+        images.push((image, superblock));
+    }
+    let path_of = |at: usize| {
+        let device: Option<&Device> = opened[at].as_ref();
+        device.map(|device| device.path().to_path_buf()).unwrap_or_default()
+    };
+    let groups = group(images, path_of)?;
     let groups = groups.into_iter().map(|images| {
         let (places, images): (Vec<usize>, Vec<SievedImage>) = images.into_iter().unzip();
         let assembled = assemble(&images, options)?;
@@ -201,7 +219,8 @@ fn gather(
         let devices = wanted.copied().map(|image| image.and_then(&mut take)).collect();
         Ok(Group { assembled, devices })
     });
-    let attached = Attached { groups: groups.collect::<Result<_, AttachError>>()? };
+    let groups = groups.collect::<Result<_, AttachError>>()?;
+    let attached = Attached { groups, left_out };
     attached.check_parts()?;
     Ok(attached)
 }
@@ -210,7 +229,7 @@ fn gather(
 /// are one group if none belongs to a volume.
 fn group(
     images: Vec<(SievedImage, Option<Superblock>)>,
-    paths: &[PathBuf],
+    path_of: impl Fn(usize) -> PathBuf,
 ) -> Result<Vec<Vec<(usize, SievedImage)>>, AttachError> {
     let part_of = |superblock: &Option<Superblock>| superblock.as_ref()?.record.volume;
     let first = images.iter().filter_map(|(_, superblock)| superblock.as_ref());
@@ -227,7 +246,7 @@ fn group(
             // What is no member at all, the first group's assembly tells.
             (None, None) => 0,
             (Some(_) | None, _) => {
-                return Err(AttachError::OtherVolume { path: paths[at].clone(), name });
+                return Err(AttachError::OtherVolume { path: path_of(at), name });
             }
         };
         all[usize::from(group)].push((at, image));
@@ -238,16 +257,14 @@ fn group(
     }
 }
 
-/// Opens a device, that of a process which was just killed too. `opened` are ours already.
-pub(crate) fn open(path: &Path, opened: &[Option<Device>]) -> Result<Device, OpenError> {
+/// Opens a device, that of a process which was just killed too.
+pub(crate) fn open(path: &Path) -> Result<Device, OpenError> {
     let deadline = Instant::now() + RELEASE_MAX;
     let mut told = false;
     loop {
         match Device::open(path, OpenOptions::default()) {
             Err(OpenError::InUse { holder, .. })
-                if Instant::now() < deadline
-                    && holder != Some(std::process::id())
-                    && !is_among(path, opened) =>
+                if Instant::now() < deadline && holder != Some(std::process::id()) =>
             {
                 if !std::mem::replace(&mut told, true) {
                     let holder = holder.map(|process| format!(", process {process}"));
@@ -263,13 +280,6 @@ pub(crate) fn open(path: &Path, opened: &[Option<Device>]) -> Result<Device, Ope
             result => return result,
         }
     }
-}
-
-fn is_among(path: &Path, opened: &[Option<Device>]) -> bool {
-    let Ok(device) = Device::open(path, LOOK) else {
-        return false;
-    };
-    opened.iter().flatten().any(|other| other.identity() == device.identity())
 }
 
 /// What a device says that it is.

@@ -46,6 +46,8 @@ pub struct DaemonConfig {
     pub members: Vec<PathBuf>,
     /// Find the members of the array of this name among `members`.
     pub name: Option<String>,
+    /// Its identity, where several arrays may bear the name.
+    pub uuid: Option<String>,
     /// How long to wait for members that are not there yet.
     pub wait: Duration,
     /// What the operator accepts, when that is over.
@@ -152,7 +154,8 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     let policy = Choice::new(config.policy, attached.record())?;
     let name = attached.record().name.clone();
     let warnings = assembled.clone().flat_map(|array| &array.warnings).map(ToString::to_string);
-    let warnings: Vec<String> = warnings.chain(policy.warning.clone()).collect();
+    let left_out = attached.left_out.iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.chain(left_out).chain(policy.warning.clone()).collect();
     for warning in &warnings {
         tracing::warn!(array = %name, "{warning}");
     }
@@ -193,9 +196,20 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     };
     // From here on the front ends alone keep the volume.
     drop(volume);
-    let (scheme, launch) = (policy.scheme, config.launch);
-    let running =
-        Running { name, records, scheme, warnings, missing, server, metrics, host, fronts, launch };
+    let (scheme, launch, run_dir) = (policy.scheme, config.launch, config.run_dir);
+    let running = Running {
+        name,
+        records,
+        scheme,
+        warnings,
+        missing,
+        server,
+        metrics,
+        host,
+        fronts,
+        launch,
+        run_dir,
+    };
     running.serve(&mut signals, ready).await
 }
 
@@ -229,6 +243,7 @@ struct Running {
     host: HostHandle,
     fronts: Fronts,
     launch: Option<Launch>,
+    run_dir: PathBuf,
 }
 
 impl Running {
@@ -245,7 +260,9 @@ impl Running {
             fronts.push(Front { kind: "metrics".to_owned(), address: metrics.uri() });
         }
         let service = Service::new(host, &self.records, fronts.clone(), stopper.clone());
-        let service = Arc::new(service.launched_by(self.launch.take()));
+        let service = service.launched_by(self.launch.take()).remembered_in(self.run_dir.clone());
+        let service = Arc::new(service);
+        service.remember().await;
         let events = Arc::clone(&service);
         let events = tokio::spawn(async move { events.follow_events().await });
         self.server.serve(service);

@@ -15,6 +15,7 @@ mod guests;
 mod holder;
 pub mod host;
 pub mod members;
+mod memory;
 pub mod metrics;
 mod ops;
 mod resident;

@@ -7,10 +7,12 @@
 //! - With direct I/O every access is aligned to blocks in memory, on the device and in length.
 #![allow(unsafe_code)]
 
+mod identity;
+
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use flashsim::Ssd;
@@ -19,6 +21,7 @@ use raidcore::units::{BLOCK_BYTES, Pba};
 use crate::arena::Region;
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
+pub use identity::Identity;
 
 /// How much is moved at once through memory that is aligned, for who comes with memory that isn't.
 const BOUNCE_BYTES: usize = 1 << 20;
@@ -106,10 +109,6 @@ pub struct Device {
     flash: Option<Box<Ssd>>,
 }
 
-/// What tells two devices apart, however they are called.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Identity(u64, u64);
-
 impl Device {
     /// Opens and, unless it is only to be looked at, locks a file or block device. A file that has
     /// the state of a modelled SSD beside it is one.
@@ -158,10 +157,7 @@ impl Device {
         let bytes = size(&file).map_err(refused)?;
         // Of the descriptor, not of the path: it may have been exchanged in between.
         let meta = file.metadata().map_err(refused)?;
-        let identity = match kind {
-            Kind::File => Identity(meta.dev(), meta.ino()),
-            Kind::Block => Identity(u64::MAX, meta.rdev()),
-        };
+        let identity = Identity::of(&meta);
         if let Some(bytes) = logical_block(&file, kind).filter(|&b| b as usize > BLOCK_BYTES) {
             return Err(OpenError::BlockSize { path, bytes });
         }
@@ -343,7 +339,7 @@ impl Device {
     pub(crate) fn from_file(file: File, blocks: u64) -> Self {
         Self {
             path: "test".into(),
-            identity: Identity(0, file.as_raw_fd() as u64),
+            identity: Identity::of(&file.metadata().expect("it is open")),
             file,
             blocks,
             direct: false,
@@ -426,6 +422,8 @@ fn byte(at: Pba, len: usize) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn file(dir: &tempfile::TempDir, name: &str, blocks: u64) -> PathBuf {

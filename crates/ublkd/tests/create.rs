@@ -11,7 +11,7 @@ use raidcore::meta::{
 };
 use raidcore::units::BLOCK_BYTES;
 use tempfile::TempDir;
-use ublkd::attach::{AttachError, attach, examine, find};
+use ublkd::attach::{AttachError, Wanted, attach, examine};
 use ublkd::create::{CreateConfig, CreateError, CreateNote, StagingError, StagingSize, create};
 use ublkd::members::{Device, OpenError, OpenOptions};
 use ublkd::signature::Signature;
@@ -233,6 +233,9 @@ fn members_are_found_by_the_name_of_their_array() {
     other.name = "other".into();
     create(&other).expect("it is created");
     let places = [dir.path().to_path_buf()];
+    let find = |name: &str, places: &[_]| {
+        ublkd::attach::find(&Wanted::named(name), places).map(|found| found.paths)
+    };
     assert_eq!(find("tank", &places).expect("it is found"), &paths[..3]);
     assert_eq!(find("other", &paths).expect("it is found"), &paths[3..6]);
     assert!(matches!(find("none", &places), Err(AttachError::NotFound { .. })));

@@ -11,7 +11,7 @@ use raidcore::meta::{AssembleError, AssembleOptions, SUPERBLOCKS, VolumePart};
 use raidcore::units::{BLOCK_BYTES, Lba};
 use raidlog::RecoveryError;
 use tempfile::TempDir;
-use ublkd::attach::{AttachError, Attached, attach, examine, find};
+use ublkd::attach::{AttachError, Attached, Wanted, attach, examine, find};
 use ublkd::create::{
     CreateConfig, CreateError, CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create, create_log,
 };
@@ -204,7 +204,7 @@ fn what_is_no_part_of_the_volume_is_refused() {
 
     let all = |name: &str, dirs: &[&TempDir]| {
         let dirs: Vec<PathBuf> = dirs.iter().map(|dir| dir.path().to_path_buf()).collect();
-        find(name, &dirs)
+        find(&Wanted::named(name), &dirs).map(|found| found.paths)
     };
     let found = all("log", &[&dir]).expect("its members");
     assert_eq!(found, paths);

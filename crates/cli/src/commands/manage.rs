@@ -194,11 +194,17 @@ fn absolute(path: PathBuf) -> Result<PathBuf> {
     Named::absolute(&path).with_context(|| path.display().to_string())
 }
 
-/// A member's number, or its group's and its own, as it is; a path as an absolute one.
+/// A member's number, or its group's and its own, or an identity, as it is; a path as an absolute one.
 fn named(disk: String) -> String {
-    if disk.splitn(2, '.').all(|number| number.parse::<u8>().is_ok()) {
+    if disk.splitn(2, '.').all(|number| number.parse::<u8>().is_ok()) || is_uuid(&disk) {
         return disk;
     }
     let path = Named::absolute(Path::new(&disk));
     path.ok().and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(disk)
+}
+
+/// Whether it is written as identities are (RFC 9562, section 4).
+fn is_uuid(text: &str) -> bool {
+    let groups = text.split('-').map(str::len);
+    groups.eq([8, 4, 4, 4, 12]) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
 }

@@ -181,6 +181,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
     DaemonConfig {
         members: args.members,
         name: args.name,
+        uuid: args.uuid,
         wait: args.wait,
         options: AssembleOptions { degraded: args.degraded, force: args.force },
         host: HostConfig { io_timeout: args.io_timeout, ..HostConfig::default() },

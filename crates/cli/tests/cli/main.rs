@@ -4,5 +4,6 @@ mod boot;
 mod lab;
 mod life;
 mod refusals;
+mod searches;
 mod simulate;
 mod world;

@@ -169,6 +169,8 @@ pub enum Command {
     /// Forget a spare, or the device of a failed member. The host may close it when this is
     /// answered.
     Remove(DeviceId),
+    /// Forget a spare that is on record and not there.
+    Forget(DeviceUuid),
     /// Put a spare in a member's place: the member is failed, if it has not yet, then rebuilt onto
     /// the spare.
     Replace {
@@ -408,6 +410,8 @@ pub struct Status {
     pub members: alloc::vec::Vec<MemberStatus>,
     /// Its spares.
     pub spares: alloc::vec::Vec<DeviceId>,
+    /// Spares that are on record and not there.
+    pub absent_spares: alloc::vec::Vec<DeviceUuid>,
     /// The background pass under way.
     pub pass: Option<PassStatus>,
     /// How the last scrub ended.

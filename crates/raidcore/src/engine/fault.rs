@@ -182,6 +182,7 @@ impl Engine {
                 self.add_spare(device, uuid, blocks).map(|()| true)
             }
             Command::Remove(device) => self.remove(device, out),
+            Command::Forget(uuid) => self.forget_absent(uuid).map(|()| true),
             Command::Replace { member, spare } => self.replace(member, spare, out).map(|()| true),
             Command::SetPolicy(name) => {
                 self.set_policy(name);
@@ -266,6 +267,14 @@ impl Engine {
         }
         self.forget_spare(device, out);
         Ok(true)
+    }
+
+    fn forget_absent(&mut self, uuid: DeviceUuid) -> Result<(), CommandError> {
+        if !self.absent_spares().any(|absent| absent == uuid) {
+            return Err(CommandError::NoSuchDevice);
+        }
+        self.recorder.record.spares.retain(|&spare| spare != uuid);
+        Ok(())
     }
 
     fn replace(

@@ -7,7 +7,7 @@ use super::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
     Status,
 };
-use crate::meta::{Policy, SlotState};
+use crate::meta::{DeviceUuid, Policy, SlotState};
 use crate::units::{DeviceId, MemberId, Set, Stripe, Tag};
 
 impl Engine {
@@ -19,6 +19,7 @@ impl Engine {
             health: self.array_health(),
             members: self.members().collect(),
             spares: self.spares().collect(),
+            absent_spares: self.absent_spares().collect(),
             pass: self.pass(),
             last_scrub: self.background.last_scrub,
             dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
@@ -52,6 +53,12 @@ impl Engine {
     /// The spares.
     pub fn spares(&self) -> impl Iterator<Item = DeviceId> {
         self.spares.iter().map(|spare| spare.device)
+    }
+
+    /// Spares that are on record and not there.
+    pub fn absent_spares(&self) -> impl Iterator<Item = DeviceUuid> {
+        let here = |uuid: &DeviceUuid| self.spares.iter().any(|spare| spare.uuid == *uuid);
+        self.recorder.record.spares.iter().copied().filter(move |uuid| !here(uuid))
     }
 
     /// The background pass under way.

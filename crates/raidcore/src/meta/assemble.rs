@@ -139,7 +139,7 @@ pub fn assemble<I: Image>(
     let mut warnings = Vec::new();
     let superblocks = read_superblocks(images, &mut warnings)?;
     let newest = newest(images, &superblocks, &warnings)?;
-    let roster = Roster::new(images, &superblocks, newest, &mut warnings)?;
+    let roster = Roster::new(images, &superblocks, newest, &mut warnings);
     roster.check_missing(newest, options, &warnings)?;
     let devices: Vec<Option<&I>> =
         roster.slots.iter().map(|slot| slot.map(|image| &images[image])).collect();
@@ -245,7 +245,7 @@ impl Roster {
         superblocks: &[Option<Superblock>],
         newest: &ArrayRecord,
         warnings: &mut Vec<Warning>,
-    ) -> Result<Self, AssembleError> {
+    ) -> Self {
         let mut roster = Self {
             slots: vec![None; newest.slots.len()],
             spares: vec![None; newest.spares.len()],
@@ -271,9 +271,7 @@ impl Roster {
                 (Some(_), _) if events < newest.events.saturating_sub(1) => {
                     Warning::Behind { label, events, newest: newest.events }
                 }
-                (Some(_), _) if have < need => {
-                    return Err(AssembleError::Shrunk { label, have, need });
-                }
+                (Some(_), _) if have < need => Warning::Shrunk { label, have, need },
                 (Some(slot), _) => {
                     roster.slots[slot] = Some(index);
                     continue;
@@ -288,7 +286,11 @@ impl Roster {
             warnings.push(warning);
             roster.left_out.push(index);
         }
-        Ok(roster)
+        let seen =
+            |device| superblocks.iter().flatten().any(|superblock| superblock.device == device);
+        let absent = newest.spares.iter().copied().filter(|&spare| !seen(spare));
+        warnings.extend(absent.map(|device| Warning::SpareMissing { device }));
+        roster
     }
 
     /// Whether entries of the staging log may be on none of the devices that are there: each is on one

@@ -98,19 +98,6 @@ pub enum AssembleError {
         /// The other.
         second: String,
     },
-    /// A device has become smaller.
-    #[error(
-        "{label}: the device has {have} blocks of 4 KiB and the array needs {need}: it shrank; \
-         restore its size"
-    )]
-    Shrunk {
-        /// Which image.
-        label: String,
-        /// Its blocks.
-        have: u64,
-        /// Blocks needed.
-        need: u64,
-    },
     /// Members are missing that were in service when the array stopped.
     #[error(
         "missing: {}; there when the array ran last, so connect them, or start without them by \
@@ -212,6 +199,20 @@ pub enum Warning {
         /// Which image.
         label: String,
     },
+    /// A member is left out because its device has become smaller.
+    Shrunk {
+        /// Which image.
+        label: String,
+        /// Its blocks.
+        have: u64,
+        /// Blocks needed.
+        need: u64,
+    },
+    /// A spare is not there.
+    SpareMissing {
+        /// Its device.
+        device: DeviceUuid,
+    },
     /// A spare is left out because it is too small.
     SpareTooSmall {
         /// Which image.
@@ -275,6 +276,15 @@ impl fmt::Display for Warning {
                 f,
                 "{label}: the array has gone on without it, so it is left out; wipe it and add it \
                  as a spare"
+            ),
+            Self::Shrunk { label, have, need } => write!(
+                f,
+                "{label}: the device has {have} blocks of 4 KiB and the array needs {need}, so it is \
+                 left out: it shrank, or it is an unfinished copy; restore its size"
+            ),
+            Self::SpareMissing { device } => write!(
+                f,
+                "a spare (device {device}) is not there: connect it, and give it to the next start"
             ),
             Self::SpareTooSmall { label, have, need } => write!(
                 f,

@@ -167,8 +167,17 @@ fn members_of_different_sizes() {
     }
     assert!(world.assemble(STRICT).is_ok());
     world.images[1].blocks = need - 1;
-    let expected = AssembleError::Shrunk { label: "disk1".into(), have: need - 1, need };
-    assert_eq!(world.assemble(FORCE).err(), Some(expected));
+    let shrunk = Warning::Shrunk { label: "disk1".into(), have: need - 1, need };
+    let refused = world.assemble(STRICT);
+    assert!(
+        matches!(&refused, Err(AssembleError::Incomplete { missing, left_out })
+            if missing[0].member == MemberId(1) && left_out[..] == [shrunk.clone()]),
+        "{refused:?}"
+    );
+    // It may be an unfinished copy: what is there without it can be started.
+    let array = world.assemble(DEGRADED).expect("the other copy is whole");
+    assert_eq!((array.slots[1], &array.stale[..]), (None, &[1][..]));
+    assert_eq!(array.warnings, [shrunk]);
 }
 
 #[test]
@@ -183,7 +192,9 @@ fn spares_are_found_and_too_small_ones_left_out() {
     let array = world.assemble(STRICT).expect("spares are no condition");
     assert_eq!(array.spares, [None, Some(first), None]);
     assert_eq!(array.stale, [second]);
-    assert!(matches!(array.warnings[..], [Warning::SpareTooSmall { .. }]));
+    let missing = |device| array.warnings.contains(&Warning::SpareMissing { device });
+    assert_eq!(spares.map(missing), [true, false, false], "{:?}", array.warnings);
+    assert!(matches!(array.warnings[..], [Warning::SpareTooSmall { .. }, _]));
 }
 
 /// A device that the array does not know (any more) is left out, however many there are.

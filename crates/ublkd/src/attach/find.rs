@@ -1,44 +1,218 @@
-//! Finding the members of an array by its name.
+//! Which devices are an array's members: found by its name, or given, and some more of them.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::PathBuf;
 
-use raidcore::meta::Superblock;
+use raidcore::meta::{ArrayId, ArrayRecord, AssembleOptions, SlotState, Superblock};
 
-use super::{AttachError, examine, identity};
+use super::{AttachError, examine, identity, preview};
+use crate::members::Identity;
 
-/// Finds the members of the array called `name` in `places`: directories, of which all files and
-/// block devices but those of ublk are looked at, or such themselves. What can't be opened or read
-/// is passed over.
-///
-/// # Errors
-/// If there is none, or members of two arrays of that name, or a directory can't be listed.
-pub fn find(name: &str, places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
-    let mut found: Vec<(PathBuf, Superblock)> = Vec::new();
-    for path in candidates(places)? {
-        let Ok(examined) = examine(&path) else {
-            continue;
-        };
-        match examined.superblock {
-            Ok(superblock) if superblock.record.name == name => found.push((path, superblock)),
-            Ok(_) | Err(_) => {}
+/// The array that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its identity, if that is known: no other is taken.
+    pub uuid: Option<&'a str>,
+    /// The identity of the one that bore the name last, which comes before others.
+    pub last: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    /// The array of this name, whichever it is.
+    #[must_use]
+    pub fn named(name: &'a str) -> Self {
+        Self { name, uuid: None, last: None }
+    }
+}
+
+/// The devices that are to make an array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Their paths.
+    pub paths: Vec<PathBuf>,
+    /// What was not taken.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A device that was not taken for a member, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LeftOut {
+    /// It was given twice.
+    Again {
+        /// The second time.
+        path: PathBuf,
+        /// The first time.
+        first: PathBuf,
+    },
+    /// Another device has the same identity, and is newer or was there before.
+    Copy {
+        /// The device.
+        path: PathBuf,
+        /// The other one.
+        taken: PathBuf,
+    },
+    /// It belongs to another array of the same name.
+    Namesake {
+        /// The device.
+        path: PathBuf,
+        /// Its array.
+        array: ArrayId,
+        /// The array that was taken.
+        taken: ArrayId,
+    },
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Again { path, first } => {
+                write!(f, "{} is the same device as {}", path.display(), first.display())
+            }
+            Self::Copy { path, taken } => write!(
+                f,
+                "{} is left out: it is a copy of {}, and not the one that the array has written last",
+                path.display(),
+                taken.display()
+            ),
+            Self::Namesake { path, array, taken } => write!(
+                f,
+                "{} is left out: it belongs to another array of this name, {array}; this is {taken} \
+                 (--uuid chooses)",
+                path.display()
+            ),
         }
     }
-    let list = || {
-        let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
-        places.join(", ")
-    };
-    let Some(first) = found.first().map(|(_, superblock)| identity(&superblock.record)) else {
-        return Err(AttachError::NotFound { name: name.to_owned(), places: list() });
-    };
-    if let Some((_, other)) = found.iter().find(|(_, s)| identity(&s.record) != first) {
-        return Err(AttachError::Ambiguous {
-            name: name.to_owned(),
-            first,
-            second: identity(&other.record),
-        });
+}
+
+/// Finds the members of an array in `places`: directories, of which all files and block devices but
+/// those of ublk are looked at, or such themselves. What can't be opened or read is passed over. Of
+/// several arrays of the name the one is taken that was wanted or was there last, else the only one of
+/// which all members are there, else the only one of which enough are.
+///
+/// # Errors
+/// If there is none, or none of several arrays is to be preferred, or a directory can't be listed.
+pub fn find(wanted: &Wanted<'_>, places: &[PathBuf]) -> Result<Found, AttachError> {
+    let mut arrays: Vec<(ArrayId, Vec<PathBuf>)> = Vec::new();
+    for path in distinct(candidates(places)?).paths {
+        let Some(superblock) = examine(&path).ok().and_then(|found| found.superblock.ok()) else {
+            continue;
+        };
+        let array = identity(&superblock.record);
+        let other = wanted.uuid.is_some_and(|uuid| array.to_string() != uuid);
+        if superblock.record.name != wanted.name || other {
+            continue;
+        }
+        match arrays.iter_mut().find(|(known, _)| *known == array) {
+            Some((_, paths)) => paths.push(path),
+            None => arrays.push((array, vec![path])),
+        }
     }
-    Ok(found.into_iter().map(|(path, _)| path).collect())
+    let (taken, paths) = choose(wanted, &mut arrays).map_err(|error| match error {
+        Undecided::Nothing => {
+            let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+            AttachError::NotFound { name: wanted.name.to_owned(), places: places.join(", ") }
+        }
+        Undecided::Between(first, second) => {
+            AttachError::Ambiguous { name: wanted.name.to_owned(), first, second }
+        }
+    })?;
+    let others = arrays.into_iter().flat_map(|(array, paths)| {
+        paths.into_iter().map(move |path| LeftOut::Namesake { path, array, taken })
+    });
+    Ok(Found { paths, left_out: others.collect() })
+}
+
+/// Why no array can be taken.
+enum Undecided {
+    Nothing,
+    Between(ArrayId, ArrayId),
+}
+
+/// Takes one of some arrays out of the list.
+fn choose(
+    wanted: &Wanted<'_>,
+    arrays: &mut Vec<(ArrayId, Vec<PathBuf>)>,
+) -> Result<(ArrayId, Vec<PathBuf>), Undecided> {
+    if arrays.len() < 2 {
+        return arrays.pop().ok_or(Undecided::Nothing);
+    }
+    let is_last =
+        |(array, _): &(ArrayId, _)| wanted.last.is_some_and(|last| array.to_string() == last);
+    if let Some(at) = arrays.iter().position(is_last) {
+        return Ok(arrays.swap_remove(at));
+    }
+    let could_start = |paths: &[PathBuf], degraded| {
+        preview(paths, AssembleOptions { degraded, force: false }).is_ok()
+    };
+    let rank = |(_, paths): &(ArrayId, Vec<PathBuf>)| {
+        u8::from(could_start(paths, false)) + u8::from(could_start(paths, true))
+    };
+    let ranks: Vec<u8> = arrays.iter().map(rank).collect();
+    let best = ranks.iter().max().copied().unwrap_or(0);
+    let mut at = (0..arrays.len()).filter(|&at| ranks[at] == best);
+    match (at.next(), at.next()) {
+        (Some(first), Some(second)) => Err(Undecided::Between(arrays[first].0, arrays[second].0)),
+        (Some(only), None) => Ok(arrays.swap_remove(only)),
+        (None, _) => Err(Undecided::Nothing),
+    }
+}
+
+/// Leaves out what leads to a device that is there already.
+pub(super) fn distinct(paths: Vec<PathBuf>) -> Found {
+    let mut known: Vec<(Identity, PathBuf)> = Vec::new();
+    let mut found = Found { paths: Vec::new(), left_out: Vec::new() };
+    for path in paths {
+        // What is not there is told by whoever opens it.
+        let Ok(identity) = Identity::of_path(&path) else {
+            found.paths.push(path);
+            continue;
+        };
+        match known.iter().find(|(other, _)| *other == identity) {
+            Some((_, first)) => {
+                found.left_out.push(LeftOut::Again { path, first: first.clone() });
+            }
+            None => {
+                known.push((identity, path.clone()));
+                found.paths.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Adds to the members of an array those that are missing and are among `others`, which an array of
+/// this name had: members in service and spares.
+pub(crate) fn complete(paths: &mut Vec<PathBuf>, others: impl FnOnce(&str) -> Vec<PathBuf>) {
+    let look = |path: &PathBuf| examine(path).ok()?.superblock.ok();
+    let given: Vec<Superblock> = paths.iter().filter_map(look).collect();
+    let Some(first) = given.first() else { return };
+    let array = identity(&first.record);
+    let others = others(&first.record.name);
+    let others = others.into_iter().filter_map(|path| Some((look(&path)?, path)));
+    let others = others.filter(|(superblock, _)| identity(&superblock.record) == array);
+    let others: Vec<(Superblock, PathBuf)> = others.collect();
+    let all = || given.iter().chain(others.iter().map(|(superblock, _)| superblock));
+    let mut there: HashSet<_> = given.iter().map(|superblock| superblock.device).collect();
+    for (superblock, path) in &others {
+        let of_its_group = all().map(|s| &s.record).filter(|r| r.array == superblock.record.array);
+        let newest = of_its_group.max_by_key(|record| record.events);
+        if newest.is_some_and(|newest| uses(newest, superblock)) && there.insert(superblock.device)
+        {
+            paths.push(path.clone());
+        }
+    }
+}
+
+/// Whether a record lists a device as a member in service or as a spare.
+fn uses(record: &ArrayRecord, superblock: &Superblock) -> bool {
+    let device = superblock.device;
+    let mut slots = record.slots.iter();
+    let in_service = slots.any(|slot| slot.device == device && slot.state != SlotState::Failed);
+    in_service || record.spares.contains(&device)
 }
 
 fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {

@@ -134,7 +134,7 @@ mod tests {
         let mut config = CreateConfig::new("tank", Level::Raid5, paths.to_vec());
         (config.file_blocks, config.staging) = (Some(8192), Some(StagingSize::Blocks(1000)));
         let mut record = create(&config).expect("it is created").record;
-        let device = open(&paths[1], &[]).expect("a device");
+        let device = open(&paths[1]).expect("a device");
         let (start, len) = record.areas.staging();
         let read = || {
             let (SievedImage { image, ring }, _) =

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::Refusal;
 use super::newcomer::Newcomer;
 use super::service::{Array, Service};
+use crate::attach::examine;
 use crate::flash::Named;
 use crate::members::Device;
 
@@ -23,6 +24,9 @@ impl Service {
     ) -> Result<Value, Refusal> {
         let array = self.array_for_spare(group).await?;
         let need = array.record.least_blocks();
+        let absent = self.absent_at(path).await;
+        // What was a spare carries nothing else.
+        let force = force || absent.is_some();
         let (device, uuid) = self.take_in(array, path, need, force).await?;
         let _alone = self.membership.lock().await;
         // Others may have been given meanwhile.
@@ -30,7 +34,39 @@ impl Service {
         let fits =
             now.record.areas == array.record.areas && now.record.least_blocks() <= device.blocks();
         self.give(if fits { now } else { array }, device, uuid).await?;
+        if let Some((array, absent)) = absent {
+            // It has a new identity. Should this fail, it is told to be missing, and can be removed.
+            let _ = array.host.command(Command::Forget(absent)).await;
+        }
+        self.remember().await;
         Ok(json!({ "added": path }))
+    }
+
+    /// Lets go of a spare, or forgets one that is not there.
+    pub(super) async fn remove(&self, disk: &str) -> Result<Value, Refusal> {
+        for array in &self.arrays {
+            let absent = self.status(array).await?.absent_spares;
+            if let Some(&spare) = absent.iter().find(|spare| spare.to_string() == disk) {
+                return self.command(array, Command::Forget(spare)).await;
+            }
+        }
+        let (array, device) = self.spare(disk).await?;
+        let removed = self.command(array, Command::Remove(device)).await;
+        self.remember().await;
+        removed
+    }
+
+    /// The spare that is missed, and at this path.
+    async fn absent_at(&self, path: &Path) -> Option<(&Array, DeviceUuid)> {
+        let superblock = examine(path).ok()?.superblock.ok()?;
+        for array in &self.arrays {
+            let absent = self.status(array).await.ok()?.absent_spares;
+            if array.record.array == superblock.record.array && absent.contains(&superblock.device)
+            {
+                return Some((array, superblock.device));
+            }
+        }
+        None
     }
 
     /// Puts a device into the place of a member, or of the device that it has.
@@ -57,6 +93,7 @@ impl Service {
                 return Err(self.refusal(error));
             }
         }
+        self.remember().await;
         Ok(json!({ "member": member.0, "group": array.facts.group, "with": with }))
     }
 

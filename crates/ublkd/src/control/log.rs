@@ -148,6 +148,7 @@ impl ArrayReport {
         let pass = groups.iter().find_map(|report| report.pass.clone());
         let members = groups.iter().flat_map(|report| report.members.clone()).collect();
         let spares = groups.iter().flat_map(|report| report.spares.clone()).collect();
+        let absent_spares = groups.iter().flat_map(|report| report.absent_spares.clone()).collect();
         let first = groups.into_iter().next();
         let first = first.expect("a log volume has a group");
         Self {
@@ -156,6 +157,7 @@ impl ArrayReport {
             problems,
             members,
             spares,
+            absent_spares,
             pass,
             last_scrub,
             dirty_regions,

@@ -17,6 +17,7 @@ mod newcomer;
 mod report;
 mod server;
 mod service;
+mod spares;
 mod staging;
 mod stopper;
 mod words;
@@ -31,10 +32,11 @@ pub use log::{GroupReport, LogReport};
 pub(crate) use report::group_of;
 pub use report::{
     ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
-    ScrubReport, SpareReport, SpareUseReport, Task, disk_name, level_name,
+    ScrubReport, SpareUseReport, Task, disk_name, level_name,
 };
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;
+pub use spares::SpareReport;
 pub use staging::{NoStagingLog, StagingReport};
 pub use stopper::{Manner, Stopper};
 pub(crate) use words::recovered;

@@ -73,7 +73,7 @@ impl Newcomer {
     ) -> Result<(Device, DeviceUuid), Refusal> {
         let Named { path, flash } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
         tracing::info!("{} is opened, to be a spare", path.display());
-        let mut device = open(&path, &[]).map_err(refused)?;
+        let mut device = open(&path).map_err(refused)?;
         let shown = path.display();
         let (have, need) = (device.blocks(), self.need);
         if have < need {

@@ -10,6 +10,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId};
 use raidlog::Layout;
 use serde::{Deserialize, Serialize};
 
+use super::spares::{SpareReport, absent};
 use super::{LogReport, StagingReport};
 use crate::host::FlashReport;
 
@@ -159,6 +160,9 @@ pub struct ArrayReport {
     pub members: Vec<MemberReport>,
     /// Its spares.
     pub spares: Vec<SpareReport>,
+    /// The identities of spares that are on record and not there.
+    #[serde(default)]
+    pub absent_spares: Vec<String>,
     /// The work under way in the background.
     pub pass: Option<PassReport>,
     /// How the last scrub since the start ended.
@@ -258,13 +262,6 @@ pub enum MemberState {
     Rebuilding,
     /// Out of service.
     Failed,
-}
-
-/// A spare.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SpareReport {
-    /// Its device.
-    pub path: Option<PathBuf>,
 }
 
 /// What a distributed spare is used for.
@@ -391,6 +388,7 @@ impl ArrayReport {
             problems: Vec::new(),
             members: members.collect(),
             spares: status.spares.iter().map(spare).collect(),
+            absent_spares: status.absent_spares.iter().map(ToString::to_string).collect(),
             pass: PassReport::of(status, facts),
             last_scrub: status.last_scrub.map(|scrub| ScrubReport {
                 mismatches: scrub.found.rows,
@@ -435,6 +433,7 @@ impl ArrayReport {
         }
         let members = self.members.iter();
         problems.extend(members.filter_map(|member| self.problem_of(member)));
+        problems.extend(absent(&self.absent_spares, name));
         problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
         if let Some(pass) = &self.pass {
             problems.extend(pass.problem(name));

@@ -19,6 +19,7 @@ use super::words::{Weight, describe, describe_volume, is_news, weight};
 use super::{Launch, NoStagingLog, Refusal, Request, StagingReport};
 use crate::create::policy_name;
 use crate::host::{Happened, HostError, HostHandle};
+use crate::memory::Memory;
 
 /// How many events a report tells.
 const EVENTS_TOLD: usize = 32;
@@ -33,6 +34,7 @@ pub struct Service {
     events: Mutex<VecDeque<EventReport>>,
     stopper: Stopper,
     launch: Option<Launch>,
+    run_dir: Option<PathBuf>,
     /// Adding and replacing look at the state before they change it, so one at a time. Nobody waits for
     /// a device meanwhile.
     pub(super) membership: tokio::sync::Mutex<()>,
@@ -72,6 +74,7 @@ impl Service {
             events: Mutex::new(VecDeque::new()),
             stopper,
             launch: None,
+            run_dir: None,
             membership: tokio::sync::Mutex::new(()),
         }
     }
@@ -80,6 +83,19 @@ impl Service {
     #[must_use]
     pub fn launched_by(self, launch: Option<Launch>) -> Self {
         Self { launch, ..self }
+    }
+
+    /// Lets later starts find the array's devices by what is in this directory.
+    #[must_use]
+    pub fn remembered_in(self, run_dir: PathBuf) -> Self {
+        Self { run_dir: Some(run_dir), ..self }
+    }
+
+    /// Notes where the array's devices are.
+    pub(crate) async fn remember(&self) {
+        if let (Some(run_dir), Ok(devices)) = (&self.run_dir, self.devices().await) {
+            Memory { array: self.facts.uuid.clone(), devices }.keep(run_dir, &self.facts.name);
+        }
     }
 
     /// Follows the array's events until it ends, logs them, and keeps the latest for reports.
@@ -128,10 +144,7 @@ impl Service {
                 let (array, member) = self.member(&disk).await?;
                 self.flash_log(array, member, Instant(since)).await
             }
-            Request::DiskRemove { disk } => {
-                let (array, device) = self.spare(&disk).await?;
-                self.command(array, Command::Remove(device)).await
-            }
+            Request::DiskRemove { disk } => self.remove(&disk).await,
             Request::DiskReplace { disk, with, force } => self.replace(&disk, &with, force).await,
             Request::Pause => self.command_all(Command::Pause).await,
             Request::Resume => self.command_all(Command::Resume).await,
@@ -284,7 +297,7 @@ impl Service {
         array.host.status().await.map_err(|error| self.refusal(error))
     }
 
-    async fn command(&self, array: &Array, command: Command) -> Result<Value, Refusal> {
+    pub(super) async fn command(&self, array: &Array, command: Command) -> Result<Value, Refusal> {
         let done = array.host.command(command).await;
         done.map(|()| json!({})).map_err(|error| self.refusal(error))
     }

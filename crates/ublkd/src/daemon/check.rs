@@ -31,7 +31,7 @@ fn look(config: &DaemonConfig) -> Result<Attached, AttachError> {
     let mut left = LOOKS;
     loop {
         left -= 1;
-        match preview(&patience::members(config)?, config.options) {
+        match preview(&patience::members(config)?.paths, config.options) {
             Err(AttachError::Assemble(_)) if left > 0 => sleep(PAUSE),
             result => return result,
         }

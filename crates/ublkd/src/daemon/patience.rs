@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use raidcore::meta::{AssembleError, AssembleOptions};
 
 use super::DaemonConfig;
-use crate::attach::{self, AttachError, Attached, find};
+use crate::attach::{self, AttachError, Attached, Found, Wanted, complete, find};
 use crate::flash::Named;
 use crate::members::OpenError;
+use crate::memory::Memory;
 
 /// How often to look meanwhile.
 const POLL: Duration = Duration::from_millis(250);
@@ -34,26 +35,41 @@ pub(super) async fn attach(config: &DaemonConfig) -> Result<Attached, AttachErro
 }
 
 fn once(config: &DaemonConfig, options: AssembleOptions) -> Result<Attached, AttachError> {
-    attach::attach(&members(config)?, options)
+    let Found { paths, left_out } = members(config)?;
+    let mut attached = attach::attach(&paths, options)?;
+    attached.left_out.extend(left_out);
+    Ok(attached)
 }
 
-/// The paths of what is to be attached: absolute, as clients of the control socket have other working
+/// What is to be attached: what was given, or found by the array's name, and of its devices what is
+/// where it was last. The paths are absolute, as clients of the control socket have other working
 /// directories.
 ///
 /// # Errors
 /// If they are to be found by the array's name, and are not.
-pub(super) fn members(config: &DaemonConfig) -> Result<Vec<PathBuf>, AttachError> {
-    let members = match &config.name {
-        Some(name) => find(name, &config.members)?,
-        None => config.members.clone(),
+pub(super) fn members(config: &DaemonConfig) -> Result<Found, AttachError> {
+    let remembered = |name: &str| Memory::of(&config.run_dir, name).unwrap_or_default();
+    let absolute = |path: &PathBuf| Named::absolute(path).unwrap_or(path.clone());
+    let given: Vec<PathBuf> = config.members.iter().map(absolute).collect();
+    let mut found = match &config.name {
+        Some(name) => {
+            let Memory { array, devices } = remembered(name);
+            let uuid = config.uuid.as_deref();
+            let places = [given, devices].concat();
+            find(&Wanted { name, uuid, last: Some(&array) }, &places)?
+        }
+        None => Found { paths: given, left_out: Vec::new() },
     };
-    Ok(members.iter().map(|path| Named::absolute(path).unwrap_or(path.clone())).collect())
+    complete(&mut found.paths, |name| remembered(name).devices);
+    Ok(found)
 }
 
 /// Whether somebody who comes later could make it good.
 fn is_about_absence(error: &AttachError) -> bool {
     match error {
-        AttachError::NotFound { .. } | AttachError::GroupMissing { .. } => true,
+        AttachError::NotFound { .. }
+        | AttachError::Ambiguous { .. }
+        | AttachError::GroupMissing { .. } => true,
         AttachError::Open(OpenError::Refused { source, .. }) => {
             source.kind() == std::io::ErrorKind::NotFound
         }
@@ -62,7 +78,6 @@ fn is_about_absence(error: &AttachError) -> bool {
         }
         AttachError::Open(_)
         | AttachError::Memory { .. }
-        | AttachError::Ambiguous { .. }
         | AttachError::OtherVolume { .. }
         | AttachError::Disagree { .. }
         | AttachError::Scan { .. } => false,

@@ -1,0 +1,42 @@
+//! What this machine remembers of the arrays that it runs, until it is booted again: which array bears a
+//! name, and where its devices were last, in the run directory. It only says where to look: what is on
+//! the devices decides.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// An array, as it was last.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// Its identity.
+    pub(crate) array: String,
+    /// Its members and spares.
+    pub(crate) devices: Vec<PathBuf>,
+}
+
+impl Memory {
+    /// What is remembered of the array of this name.
+    pub(crate) fn of(run_dir: &Path, name: &str) -> Option<Self> {
+        let text = fs::read(file(run_dir, name)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Remembers it, if that is possible: nothing depends on it.
+    pub(crate) fn keep(&self, run_dir: &Path, name: &str) {
+        let keep = || -> io::Result<()> {
+            let new = run_dir.join(format!(".{name}.devices.{}", std::process::id()));
+            fs::write(&new, serde_json::to_vec(self)?)?;
+            fs::rename(&new, file(run_dir, name))
+        };
+        if let Err(error) = keep() {
+            tracing::info!(%error, "where the devices of {name} are is not remembered");
+        }
+    }
+}
+
+fn file(run_dir: &Path, name: &str) -> PathBuf {
+    run_dir.join(format!("{name}.devices"))
+}
