@@ -1,7 +1,7 @@
 //! Staging devices: what is staged is on one of them and on one member, so that who may be lost
 //! depends on what is in the log.
 
-use raidcore::engine::CommandError;
+use raidcore::engine::{CommandError, SpareUse};
 use raidcore::meta::{AssembleError, AssembleOptions, Assembled, assemble};
 use raidcore::units::Set;
 
@@ -125,4 +125,55 @@ fn another_staging_device_takes_the_place_of_one_that_failed() {
     world.disks[1].gone = true;
     world.restart();
     assert_eq!(world.read_one(0), newer);
+}
+
+/// RAID5 of five with a staging device and a distributed spare, which stands in for member 0. Block 0 was
+/// staged on member 1, has come home, and was overwritten there; that nothing is staged only members 0
+/// and 2 were told, and what was to tell it anew has not ended.
+fn known_to_one_member() -> (World, u64) {
+    let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
+    (scenario.staging, scenario.busy) = (128, 1);
+    (scenario.staging_devices, scenario.staging_device) = (1, 64);
+    scenario.distributed_spare = true;
+    let mut world = play(1, scenario);
+    // It is at home on member 0, its parity on member 4.
+    world.step(Input::Busy(Set::first(5).without(1)));
+    world.write_one(0);
+    assert!(world.engine.is_staged(Lba(0)), "on the device and member 1");
+    world.step(Input::Busy(Set::one(1)));
+    world.now = world.now + Duration::from_secs(60);
+    world.drain();
+    assert!(!world.engine.is_staged(Lba(0)), "it is at home, and that was told");
+    let newer = world.write_one(0);
+    world.fails(MemberId(0));
+    let stands_in = Some(SpareUse::StandsInFor(MemberId(0)));
+    for _ in 0..1000 {
+        world.end_all(|io| io.op != IoOp::Journal);
+        if world.engine.distributed_spare() == stands_in {
+            return (world, newer);
+        }
+        world.pass_time();
+    }
+    panic!("nothing stands in for the member");
+}
+
+#[test]
+fn who_alone_knows_that_nothing_is_staged_can_be_spared() {
+    let (mut world, newer) = known_to_one_member();
+    assert_eq!(world.fails(MemberId(2)), None, "it is not refused");
+    world.drain();
+    assert!(world.answers.iter().all(|(_, answer)| answer.is_ok()), "{:?}", world.answers);
+    assert_eq!(world.read_one(0), newer);
+    let newest = world.write_one(0);
+    assert_eq!(world.read_one(0), newest);
+}
+
+#[test]
+fn what_nobody_knows_to_be_void_any_more_is_void_all_the_same() {
+    let (mut world, newer) = known_to_one_member();
+    world.fails(MemberId(2));
+    world.record();
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(0), newer, "member 1 does not bring the past back");
 }

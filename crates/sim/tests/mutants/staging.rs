@@ -4,6 +4,18 @@ use crate::mutant::{Mutant, mutant};
 
 pub(crate) const STAGING: &[Mutant] = &[
     mutant(
+        "staged: nobody makes up for what alone tells that nothing is",
+        "engine/staging/holders.rs",
+        "true if self.has_only_notes() => Loss::Notes,",
+        "true if !MUTANT && self.has_only_notes() => Loss::Notes,",
+    ),
+    mutant(
+        "staged: what told that nothing is gets lost, and the log stays as it is",
+        "engine/staging/holders.rs",
+        "self.recorder.record.staging_epoch += 1;",
+        "self.recorder.record.staging_epoch += u64::from(!MUTANT);",
+    ),
+    mutant(
         "staged: the tail passes what is not at home",
         "engine/staging/mod.rs",
         "let at_home = entry.dirty == 0",
@@ -225,9 +237,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: what is on one member only is spared with it",
-        "engine/staging/mod.rs",
-        "self.has_devices() && self.entries",
-        "!MUTANT && self.has_devices() && self.entries",
+        "engine/staging/holders.rs",
+        "self.has_devices() && self.loss(lost)",
+        "!MUTANT && self.has_devices() && self.loss(lost)",
     ),
     mutant(
         "staging device: what is on one member only is in no hurry to come home",

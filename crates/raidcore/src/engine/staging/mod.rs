@@ -27,6 +27,7 @@
 
 mod copies;
 mod fetch;
+mod holders;
 mod reclaim;
 mod store;
 
@@ -407,40 +408,9 @@ impl Staging {
         assert!(self.dirty == 0 && self.telling.is_none(), "nothing is lost with it");
     }
 
-    /// A member is gone, and its part of the log with it.
-    pub(super) fn drop_member(&mut self, member: MemberId) {
-        let ring = &mut self.rings[member.index()];
-        *ring = Ring::new(ring.len);
-        for entry in &mut self.entries {
-            entry.holders = entry.holders.without(member.index());
-        }
-        if self.has_devices() {
-            self.thin_until = self.next;
-        }
-    }
-
-    /// Whether there are places for staging devices.
-    fn has_devices(&self) -> bool {
-        self.rings.len() > self.members
-    }
-
     /// Whether nothing is staged, nor anything to be done about that.
     pub(super) fn is_unused(&self) -> bool {
         self.entries.is_empty() && !self.draining
-    }
-
-    /// Whether entries may be on fewer devices than they are meant to be. Not asked where there are only
-    /// members: who of them is lost is rebuilt, and then the log was emptied.
-    pub(super) fn is_thin(&self) -> bool {
-        self.front() < self.thin_until
-    }
-
-    /// Whether something would be lost with these: an entry is on no other. Of members alone, not more can
-    /// be spared than each entry has to spare.
-    pub(super) fn needs(&self, lost: Set) -> bool {
-        let on_these =
-            |entry: &Entry| !entry.holders.is_empty() && entry.holders.minus(lost).is_empty();
-        self.has_devices() && self.entries.iter().any(on_these)
     }
 
     /// How many homecomings a flush that begins now makes durable.
@@ -578,13 +548,6 @@ fn bucket(stripe: Stripe) -> usize {
 }
 
 impl Engine {
-    /// A member's failure counts for the log, too.
-    pub(super) fn unstage_member(&mut self, member: MemberId) {
-        self.staging.drop_member(member);
-        self.copies.drop_member(member);
-        self.wake_staging();
-    }
-
     /// Whoever waits for room may look again.
     fn wake_staging(&mut self) {
         self.staging.starved = false;
