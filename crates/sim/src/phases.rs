@@ -134,7 +134,7 @@ impl World {
             self.corrupt_and_scrub();
         }
         self.scrub(false);
-        let found = self.engine.status().last_scrub.map_or(0, |scrub| scrub.found.rows);
+        let found = self.engine.status().last_scrub.map_or(0, |scrub| scrub.rows);
         assert_eq!(found, 0, "redundancy does not match: {:?}", self.notes);
         self.verify();
     }

@@ -8,6 +8,7 @@
 //! - However the data thread ends, every request completes and every question is answered.
 
 mod carry;
+mod clock;
 mod data;
 mod handle;
 mod log;

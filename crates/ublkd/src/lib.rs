@@ -14,6 +14,7 @@ pub mod front;
 mod guests;
 mod holder;
 pub mod host;
+mod label;
 pub mod members;
 mod memory;
 pub mod metrics;

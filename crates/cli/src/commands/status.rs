@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use steering::scheme::SCHEMES;
 use ublkd::control::{
     ArrayReport, Client, Facts, GroupReport, Health, LogReport, MemberReport, MemberState,
-    PassReport, ScrubReport, SpareUseReport, StagingReport, Task, disk_name, running,
+    PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, disk_name,
+    running,
 };
 use ublkd::host::FlashReport;
 
@@ -205,12 +206,14 @@ pub(crate) fn work(pass: &PassReport) -> String {
 
 /// What a scrub found, for people, after "the scrub".
 pub(crate) fn found(scrub: &ScrubReport) -> String {
-    let ScrubReport { mismatches, located, repaired, .. } = *scrub;
+    let ScrubReport { mismatches, located, end, .. } = *scrub;
     let unknown = mismatches.saturating_sub(located);
-    let more = match (mismatches, repaired) {
+    let told = format!(": redundancy tells what is wrong in {located}, not in {unknown}");
+    let more = match (mismatches, end) {
         (0, _) => String::new(),
-        (_, false) => format!(": redundancy tells what is wrong in {located}, not in {unknown}"),
-        (_, true) => {
+        (_, ScrubEndReport::Compared) => told,
+        (_, ScrubEndReport::CutShort) => told + "; it did not reach the end",
+        (_, ScrubEndReport::Repaired) => {
             format!(": {located} located and repaired, {unknown} settled by believing the data")
         }
     };
@@ -227,10 +230,16 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         0 => String::new(),
         _ => format!("  ({} read, {} write errors)", member.read_errors, member.write_errors),
     };
-    let path = shown(member.path.as_deref());
+    let was = member.label.as_ref().map(|label| format!("(was {})", label.display()));
+    let path = match (&member.path, was) {
+        (None, Some(was)) => was,
+        (path, _) => shown(path.as_deref()),
+    };
+    let serial = member.serial.as_ref().map(|serial| format!("  serial number {serial}"));
+    let serial = serial.unwrap_or_default();
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
     let disk = disk_name(member.group, member.member);
-    format!("  {what} {disk:<3} {state:<10} {path}{errors}")
+    format!("  {what} {disk:<3} {state:<10} {path}{serial}{errors}")
 }
 
 /// A modelled SSD, for people.

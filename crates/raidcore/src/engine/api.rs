@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::meta::{ArrayId, DeviceUuid, MetaPage, Policy, PolicyName};
+use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, MetaPage, Policy, PolicyName, ScrubRecord};
 use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
 
 /// What a user asks for.
@@ -414,8 +414,8 @@ pub struct Status {
     pub absent_spares: alloc::vec::Vec<DeviceUuid>,
     /// The background pass under way.
     pub pass: Option<PassStatus>,
-    /// How the last scrub ended.
-    pub last_scrub: Option<ScrubResult>,
+    /// How the last scrub ended, be it before this start.
+    pub last_scrub: Option<ScrubRecord>,
     /// How many regions are marked in the write-intent bitmap, of how many.
     pub dirty_regions: (u64, u64),
     /// How many stripes are discarded, of how many.
@@ -476,6 +476,10 @@ pub struct MemberStatus {
     pub read_errors: u64,
     /// Write errors since the start.
     pub write_errors: u64,
+    /// The latest of these errors.
+    pub last_error: Option<IoError>,
+    /// What people call its device, or the one that it had.
+    pub label: DeviceLabel,
     /// It does not answer, and is waited for.
     pub hangs: bool,
     /// What went around it.
@@ -536,17 +540,6 @@ pub struct Mismatches {
     /// Of these, rows in which redundancy tells which blocks are wrong. In the others data (of a
     /// mirror the first copy) is believed.
     pub located: u64,
-}
-
-/// How a scrub ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ScrubResult {
-    /// What it found.
-    pub found: Mismatches,
-    /// Whether it was corrected.
-    pub repaired: bool,
-    /// When, in seconds since 1970.
-    pub at: u64,
 }
 
 /// What the engine has done since it started.

@@ -12,9 +12,8 @@ use det::Instant;
 use super::job::Work;
 use super::{
     Action, CommandError, Engine, JobId, Mismatches, Note, Pace, PassEnd, PassKind, Phase,
-    ScrubResult,
 };
-use crate::meta::SlotState;
+use crate::meta::{ScrubEnd, SlotState};
 use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
 /// Stripes between the first that is not done and the last that was begun.
@@ -28,7 +27,6 @@ const BUSY: Duration = Duration::from_millis(100);
 pub(super) struct Background {
     pub(super) pace: Pace,
     pub(super) pass: Option<Pass>,
-    pub(super) last_scrub: Option<ScrubResult>,
     /// For each member, how far it is rebuilt.
     rebuilt: Vec<Progress>,
     scrub_wanted: Option<bool>,
@@ -97,7 +95,7 @@ pub(super) struct Pass {
     in_flight: u32,
     /// When the last stripe was begun; nothing if the next need not wait for it.
     begun_at: Option<Instant>,
-    cancelled: bool,
+    pub(super) cancelled: bool,
     closing: Closing,
 }
 
@@ -131,7 +129,6 @@ impl Background {
         Self {
             pace,
             pass: None,
-            last_scrub: None,
             rebuilt: watermarks.map(Progress::from).collect(),
             scrub_wanted: None,
             settle_at: None,
@@ -455,6 +452,9 @@ impl Engine {
         let before = pass.progress.base;
         pass.progress.add(stripe.0);
         let after = pass.progress.base;
+        if !job.findings.is_empty() {
+            self.record_unfinished_scrub(out);
+        }
         if kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
             for region in before / per_region..after.div_ceil(per_region) {
@@ -479,6 +479,7 @@ impl Engine {
             if let PassKind::Distribute(_) = kind {
                 self.distributed.filled = pass.progress;
             }
+            self.record_unfinished_scrub(out);
             self.background.pass = None;
             self.staging.draining = false;
             self.note_end(kind, PassEnd::Cancelled, out);
@@ -544,14 +545,14 @@ impl Engine {
     }
 
     fn end_pass(&mut self, kind: PassKind, out: &mut Vec<Action>) {
-        let at = self.seconds();
         let Some(pass) = self.background.pass.take() else {
             return;
         };
         self.staging.draining = false;
         if let PassKind::Scrub { repair } = kind {
-            let result = ScrubResult { found: pass.found, repaired: repair, at };
-            self.background.last_scrub = Some(result);
+            let repaired = repair && !self.flusher.has_failed();
+            let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };
+            self.record_scrub(end, pass.found, out);
         }
         self.note_end(kind, PassEnd::Done, out);
     }

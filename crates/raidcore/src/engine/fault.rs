@@ -40,7 +40,8 @@ impl Engine {
 
     /// A member can't be read at all.
     pub(super) fn read_failed(&mut self, member: MemberId, why: IoError, out: &mut Vec<Action>) {
-        self.members[member.index()].read_errors += 1;
+        let m = &mut self.members[member.index()];
+        (m.read_errors, m.last_error) = (m.read_errors + 1, Some(why));
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
         } else {
@@ -57,7 +58,8 @@ impl Engine {
         why: IoError,
         out: &mut Vec<Action>,
     ) -> bool {
-        self.members[member.index()].write_errors += 1;
+        let m = &mut self.members[member.index()];
+        (m.write_errors, m.last_error) = (m.write_errors + 1, Some(why));
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
             return true;
@@ -132,6 +134,7 @@ impl Engine {
         };
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
+        self.recorder.forget_label(device);
         if member.index() < self.geo.members() {
             self.journal.drop_ring(member);
         } else {
@@ -163,6 +166,7 @@ impl Engine {
         let spare = self.spares.remove(index);
         self.recorder.record.spares.retain(|&uuid| uuid != spare.uuid);
         out.push(Action::Release(device));
+        self.recorder.forget_label(device);
         self.record_change(out);
     }
 
@@ -309,6 +313,7 @@ impl Engine {
         slot.device = spare.uuid;
         slot.state = SlotState::Rebuilding { watermark: 0 };
         slot.since = seconds;
+        self.recorder.put_label(member, spare.device);
         let m = &mut self.members[member.index()];
         *m = super::Member {
             device: Some(spare.device),

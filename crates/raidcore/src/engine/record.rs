@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait};
 use super::{Action, CommandError, Engine, IoError, IoOp, Phase, RequestError};
-use crate::meta::{ArrayRecord, DeviceUuid, MetaPage, SlotState};
+use crate::meta::{ArrayRecord, DeviceLabel, DeviceUuid, MetaPage, SlotState};
 use crate::units::{DeviceId, MemberId};
 
 /// The record, and how far it is durable.
@@ -30,6 +30,8 @@ pub(super) struct Recorder {
     broken: bool,
     failure: u64,
     answers: Vec<(u64, u64)>,
+    /// What people call devices that may come to be members.
+    labels: Vec<(DeviceId, DeviceLabel)>,
 }
 
 impl Recorder {
@@ -47,6 +49,7 @@ impl Recorder {
             broken: false,
             failure: 0,
             answers: Vec::new(),
+            labels: Vec::new(),
         }
     }
 
@@ -70,6 +73,17 @@ impl Recorder {
         (self.failure > self.durable).then_some(self.failure)
     }
 
+    /// The label of whatever device is in a place from now on.
+    pub(super) fn put_label(&mut self, place: MemberId, device: DeviceId) {
+        let known = self.labels.iter().find(|(other, _)| *other == device);
+        self.record.set_label(place, known.map_or(DeviceLabel::NONE, |&(_, label)| label));
+    }
+
+    /// A device has left: its number is not used again.
+    pub(super) fn forget_label(&mut self, device: DeviceId) {
+        self.labels.retain(|(other, _)| *other != device);
+    }
+
     /// Whether nothing can be recorded any more.
     pub(super) fn is_broken(&self) -> bool {
         self.broken
@@ -82,6 +96,17 @@ impl Recorder {
 }
 
 impl Engine {
+    /// Tells what people call a device. It is on record from the next change of the record on, and as
+    /// long as nothing else is in the device's place; so members' labels are told before the first
+    /// step, and those of others before they are given as spares.
+    pub fn label(&mut self, device: DeviceId, label: DeviceLabel) {
+        self.recorder.forget_label(device);
+        self.recorder.labels.push((device, label));
+        if let Some(place) = self.members.iter().position(|m| m.device == Some(device)) {
+            self.recorder.put_label(MemberId(place as u8), device);
+        }
+    }
+
     /// The record has changed and is to be made durable; returns the version that will be.
     pub(super) fn record_change(&mut self, out: &mut Vec<Action>) -> u64 {
         self.recorder.wanted += 1;

@@ -13,8 +13,9 @@
 use alloc::vec::Vec;
 
 use super::job::{Stage, Work};
-use super::{Action, Engine, JobId, Note, PassKind, RequestError};
+use super::{Action, Engine, JobId, Mismatches, Note, PassKind, Phase, RequestError};
 use crate::geometry::Role;
+use crate::meta::{ScrubEnd, ScrubRecord};
 use crate::plan::{self, Found, Lost};
 use crate::units::Set;
 
@@ -93,6 +94,28 @@ impl Engine {
     pub(super) fn after_write(&self, id: JobId) -> Stage {
         let job = &self.jobs[id];
         if job.mended < job.findings.len() { Stage::Mend } else { Stage::Harden }
+    }
+
+    /// Puts on record what a scrub under way has found, if nothing was there before: it may be cut
+    /// short by a crash. When it ends early, all that it has found is recorded.
+    pub(super) fn record_unfinished_scrub(&mut self, out: &mut Vec<Action>) {
+        let Some(pass) = &self.background.pass else { return };
+        let found = pass.found;
+        let ends = pass.cancelled || self.phase != Phase::Serving;
+        let known = self.recorder.record.scrub.map_or(0, |scrub| scrub.unrepaired());
+        let tells = found.rows > known && (known == 0 || ends);
+        // What a repair finds it corrects, and what it has not come to is on record or not known.
+        if tells && pass.kind == (PassKind::Scrub { repair: false }) {
+            self.record_scrub(ScrubEnd::CutShort, found, out);
+        }
+    }
+
+    /// Puts on record how a scrub has ended, and what it found.
+    pub(super) fn record_scrub(&mut self, end: ScrubEnd, found: Mismatches, out: &mut Vec<Action>) {
+        let Mismatches { rows, located } = found;
+        let scrub = ScrubRecord { end, at: self.seconds(), rows, located };
+        self.recorder.record.scrub = Some(scrub);
+        self.record_change(out);
     }
 
     /// Notes what was found: by member where redundancy tells who is wrong, else by stripe.

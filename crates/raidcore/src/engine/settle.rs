@@ -85,6 +85,7 @@ impl Engine {
                     self.staging.dirty() == 0 || self.staging.is_stuck() || !self.takes_writes();
                 let quiet = home && self.jobs.occupied() == 0 && self.active_requests == 0;
                 if quiet && self.background.settling.is_none() {
+                    self.record_unfinished_scrub(out);
                     self.regions.rest();
                     let ticket = self.flush(out);
                     self.background.stopping = Stopping::Flushing(ticket);

@@ -21,7 +21,7 @@ impl Engine {
             spares: self.spares().collect(),
             absent_spares: self.absent_spares().collect(),
             pass: self.pass(),
-            last_scrub: self.background.last_scrub,
+            last_scrub: self.recorder.record.scrub,
             dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
             zero_stripes: (self.zero.map.count(), self.zero.map.len()),
             pace: self.background.pace,
@@ -45,6 +45,8 @@ impl Engine {
             since: slot.since,
             read_errors: m.read_errors,
             write_errors: m.write_errors,
+            last_error: m.last_error,
+            label: self.recorder.record.labels[usize::from(index)],
             hangs: m.hangs,
             avoided: m.avoided,
         })

@@ -8,6 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::assemble::Assembled;
+use super::label::DeviceLabel;
 use super::layout::{Areas, LayoutError, SUPERBLOCKS};
 use super::page::{BitMap, MapKind};
 use super::record::{
@@ -78,6 +79,8 @@ impl NewArray {
             areas = areas.with_staging_devices(self.staging_device_blocks)?;
         }
         let slot = |device| SlotRecord { device, state: SlotState::Up, since: created };
+        let slots: Vec<_> =
+            self.devices.into_iter().chain(self.staging_devices).map(slot).collect();
         Ok(ArrayRecord {
             array: self.array,
             name: self.name,
@@ -93,9 +96,11 @@ impl NewArray {
             volume: None,
             clean: true,
             policy: None,
-            slots: self.devices.into_iter().chain(self.staging_devices).map(slot).collect(),
+            labels: vec![DeviceLabel::NONE; slots.len()],
+            slots,
             spares: Vec::new(),
             spared: None,
+            scrub: None,
         })
     }
 }

@@ -6,12 +6,14 @@ mod assemble;
 mod codec;
 mod create;
 mod journal;
+mod label;
 mod layout;
 mod page;
 mod policy;
 mod problem;
 mod record;
 mod rings;
+mod scrubbed;
 mod sieve;
 mod staged;
 mod superblock;
@@ -24,6 +26,7 @@ pub use journal::{
     encode_header as encode_journal_header, header_blocks as journal_header_blocks,
     scan as scan_journal,
 };
+pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
 pub use layout::{
     Areas, JOURNAL_BLOCKS, LayoutError, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
     can_distribute, can_stage, spare_copies,
@@ -35,5 +38,6 @@ pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
     SlotState, Spared, Superblock, VolumePart, VolumeUuid,
 };
+pub use scrubbed::{ScrubEnd, ScrubRecord};
 pub use sieve::{SievedImage, StagedRing};
 pub use superblock::{SuperblockError, choose as choose_superblock};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::geometry::Geometry;
-use crate::meta::{Areas, Policy};
+use crate::meta::{Areas, DeviceLabel, Policy, ScrubRecord};
 use crate::units::{MemberId, Pba, Set};
 
 /// The most spares that a superblock can record.
@@ -224,13 +224,25 @@ pub struct ArrayRecord {
     /// The members, `geometry.members` of them, and after them the staging devices: devices that
     /// hold the staging log, and nothing of any stripe (GC-Steering's dedicated staging space).
     pub slots: Vec<SlotRecord>,
+    /// What people call the devices in the slots, one for each.
+    pub labels: Vec<DeviceLabel>,
     /// The spares, at most [`SPARES_MAX`].
     pub spares: Vec<DeviceUuid>,
     /// What is on the distributed spare, if anything.
     pub spared: Option<Spared>,
+    /// How the last scrub ended, if there was one.
+    pub scrub: Option<ScrubRecord>,
 }
 
 impl ArrayRecord {
+    /// Notes what people call the device in a place, as far as there is room for it.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn set_label(&mut self, place: MemberId, label: DeviceLabel) {
+        self.labels[place.index()] = label.of_slots(self.slots.len());
+    }
+
     /// Makes it a group of a log volume.
     #[must_use]
     pub fn in_volume(mut self, part: VolumePart) -> Self {

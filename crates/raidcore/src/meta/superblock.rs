@@ -10,12 +10,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
+use super::label::{decode_labels, encode_labels};
 use super::layout::{Areas, SUPERBLOCK_COPIES, spare_blocks};
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
     Spared, Superblock, VolumePart, VolumeUuid,
 };
+use super::scrubbed;
 use crate::geometry::{Geometry, Level};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, MemberId, Set};
 
@@ -117,11 +119,13 @@ impl ArrayRecord {
     ///
     /// # Panics
     /// If `into` is not one block, the name is longer than 63 bytes, there is not one slot for each
-    /// member and at most [`MEMBERS_MAX`] in all, or there are more than [`SPARES_MAX`] spares.
+    /// member and at most [`MEMBERS_MAX`] in all, there are more than [`SPARES_MAX`] spares, or there
+    /// is not one label for each slot, as [`ArrayRecord::set_label`] leaves it.
     pub fn encode(&self, device: DeviceUuid, into: &mut [u8]) {
         let members = self.geometry.members();
         assert!(into.len() == BLOCK_BYTES && (members..=MEMBERS_MAX).contains(&self.slots.len()));
         assert!(self.name.len() <= 63 && self.spares.len() <= SPARES_MAX);
+        assert!(self.labels.len() == self.slots.len());
         into.fill(0);
         DEVICE.put(into, device.0);
         COMPATIBLE.put(into, self.features.compatible.to_le_bytes());
@@ -159,6 +163,10 @@ impl ArrayRecord {
             SPARED_MEMBER.put(into, [spared.member.0]);
             SPARED_WATERMARK.put(into, spared.watermark.to_le_bytes());
         }
+        if let Some(scrub) = &self.scrub {
+            scrubbed::encode(scrub, into);
+        }
+        encode_labels(self.labels.iter(), into);
         NAME_LENGTH.put(into, [self.name.len() as u8]);
         into[NAME.at..NAME.at + self.name.len()].copy_from_slice(self.name.as_bytes());
         if let Some(policy) = &self.policy {
@@ -232,8 +240,10 @@ impl Superblock {
             policy: decode_policy(block),
             volume: decode_volume(block, &features)?,
             slots: slots?,
+            labels: decode_labels(block, members + devices).collect(),
             spares: spares.collect(),
             spared: decode_spared(block, &features)?,
+            scrub: scrubbed::decode(block),
         };
         distinct(&record)?;
         spared(&record)?;

@@ -3,7 +3,8 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    Consistency, MapKind, Policy, PolicyName, SlotState, Spared, Superblock, VolumePart, VolumeUuid,
+    Consistency, DeviceLabel, MapKind, Policy, PolicyName, ScrubEnd, ScrubRecord, SlotState,
+    Spared, Superblock, VolumePart, VolumeUuid,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -115,12 +116,15 @@ fn a_superblock_by_the_book() {
     record.slots[3].state = SlotState::Rebuilding { watermark: 77 };
     record.slots[4].state = SlotState::Failed;
     record.spares = vec![device(70), device(71)];
+    record.scrub = Some(ScrubRecord { end: ScrubEnd::CutShort, at: 70, rows: 12, located: 11 });
+    record.set_label(MemberId(4), DeviceLabel::new("/dev/disk/by-id/nvme-a", "S5GX"));
     let volume = VolumeUuid([90; 16]);
     let record =
         record.in_volume(VolumePart { volume, group: 1, groups: 3, segment: 256, blocks: 1000 });
 
     let (table, slot_table) = (Table::of("Superblock"), Table::of("Slot"));
-    assert_eq!((table.bytes(), slot_table.bytes()), (BLOCK_BYTES, 40));
+    let label_table = Table::of("Label");
+    assert_eq!((table.bytes(), slot_table.bytes(), label_table.bytes()), (BLOCK_BYTES, 40, 128));
     let mut block = [0; BLOCK_BYTES];
     table.field(&mut block, "device").copy_from_slice(&of_slot(3).0);
     let (areas, stripes) = (&record.areas, record.geometry.stripes());
@@ -161,6 +165,10 @@ fn a_superblock_by_the_book() {
         ("volume segment", 256),
         ("volume group", 1),
         ("volume groups", 3),
+        ("scrub end", 3),
+        ("scrub at", 70),
+        ("scrub rows", 12),
+        ("scrub located", 11),
     ] {
         table.number(&mut block, name, value);
     }
@@ -175,6 +183,11 @@ fn a_superblock_by_the_book() {
         slot_table.number(bytes, "watermark", watermark);
         slot_table.number(bytes, "since", 50);
     }
+    let entries = table.field(&mut block, "label table");
+    let label = entries.chunks_exact_mut(128).nth(4).expect("an entry");
+    label_table.number(label, "serial length", 4);
+    label_table.number(label, "path length", 22);
+    label_table.field(label, "texts")[..26].copy_from_slice(b"S5GX/dev/disk/by-id/nvme-a");
     let spares = table.field(&mut block, "spare table");
     spares[..16].fill(70);
     spares[16..32].fill(71);

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    ArrayId, ArrayRecord, CodecError, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray, Policy,
-    PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, SlotState, Spared, Superblock, SuperblockError,
-    VolumePart, VolumeUuid, choose_superblock,
+    ArrayId, ArrayRecord, CodecError, Consistency, DeviceLabel, DeviceUuid, JOURNAL_BLOCKS,
+    NewArray, Policy, PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd, ScrubRecord, SlotState,
+    Spared, Superblock, SuperblockError, VolumePart, VolumeUuid, choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Set};
 
@@ -44,6 +44,8 @@ prop_compose! {
         policy in prop::option::of(("[!-~]{1,31}", any::<u64>())),
         volume in prop::option::of((any::<[u8; 16]>(), 0u8..16, 1u8..=16, 1u32..=1 << 14, 1u64..)),
         distributed in prop::option::of((any::<u8>(), any::<u64>())),
+        labels in prop::collection::vec(("[ -~]{0,140}", "[ -~]{0,40}"), 32),
+        scrub in prop::option::of((0u8..3, any::<u64>(), any::<u64>(), any::<u64>())),
     ) -> ArrayRecord {
         let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
@@ -85,6 +87,16 @@ prop_compose! {
             let spared = Spared { member: MemberId(member as u8), watermark: mark % (stripes + 1) };
             record.areas.has_distributed_spare().then_some(spared)
         });
+        for (place, (path, serial)) in (0..record.slots.len() as u8).zip(&labels) {
+            record.set_label(MemberId(place), DeviceLabel::new(path, serial));
+        }
+        let ends = [ScrubEnd::Compared, ScrubEnd::Repaired, ScrubEnd::CutShort];
+        record.scrub = scrub.map(|(end, at, rows, located)| ScrubRecord {
+            end: ends[usize::from(end)],
+            at,
+            rows,
+            located: located.min(rows),
+        });
         record.spares = (0..spares).map(|spare| device(100 + spare as u8)).collect();
         let Some((volume, group, more, segment, blocks)) = volume else { return record };
         let volume = VolumeUuid(volume);
@@ -104,7 +116,7 @@ proptest! {
     #[test]
     fn a_forged_block_is_refused_or_bounded(
         record in any_record(),
-        forgeries in prop::collection::vec((32usize..1920, any::<u8>()), 1..6),
+        forgeries in prop::collection::vec((32usize..3872, any::<u8>()), 1..6),
     ) {
         let mut block = superblock(&record, device(1));
         for (at, byte) in forgeries {

@@ -3,9 +3,9 @@
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
-    DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind, MemberImage,
-    NewArray, SUPERBLOCKS, SievedImage, SlotRecord, SlotState, StagedRing, assemble, checksum,
-    encode_journal_header, journal_header_blocks,
+    DeviceLabel, DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind,
+    MemberImage, NewArray, SUPERBLOCKS, SievedImage, SlotRecord, SlotState, StagedRing, assemble,
+    checksum, encode_journal_header, journal_header_blocks,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -79,8 +79,10 @@ pub(crate) fn staged_record(
         clean: true,
         policy: None,
         slots: (0..members).map(slot).collect(),
+        labels: vec![DeviceLabel::NONE; members],
         spares: Vec::new(),
         spared: None,
+        scrub: None,
     }
 }
 
@@ -112,6 +114,7 @@ pub(crate) fn with_staging_devices(record: ArrayRecord, devices: usize, ring: u6
     let places = record.slots.len()..record.slots.len() + devices;
     let slot = |place| SlotRecord { device: of_slot(place), state: SlotState::Up, since: 50 };
     record.slots.extend(places.map(slot));
+    record.labels.resize(record.slots.len(), DeviceLabel::NONE);
     record
 }
 

@@ -9,7 +9,7 @@ use raidcore::engine::{
     PassEnd, PassKind,
 };
 use raidcore::geometry::{Geometry, Level, Role};
-use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
+use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, MetaPage, NewArray, ScrubEnd};
 use raidcore::parity::{Kernels, gf};
 use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba, Stripe};
@@ -120,7 +120,11 @@ impl Array {
 
     fn carry_out(&mut self, io: Io) -> Result<(), IoError> {
         let disk = io.device.0 as usize;
-        self.meta_stores += usize::from(matches!(io.op, IoOp::Store(_) | IoOp::Journal));
+        self.meta_stores += usize::from(match io.op {
+            IoOp::Store(MetaPage::Superblock { .. }) => false,
+            IoOp::Store(_) | IoOp::Journal => true,
+            IoOp::Read(_) | IoOp::Write { .. } | IoOp::Flush | IoOp::Discard => false,
+        });
         for i in 0..io.blocks {
             let at = (io.at.0 - self.data_start.0.min(io.at.0)) as usize + i as usize;
             match io.op {
@@ -159,8 +163,9 @@ impl Array {
         assert!(self.notes.contains(&ended), "{:?}", self.notes);
         assert_eq!(self.meta_stores, stores, "a correction needs neither a bit nor an entry");
         let last = self.engine.status().last_scrub.expect("it has ended");
-        assert_eq!(last.repaired, repair);
-        last.found
+        let end = if repair { ScrubEnd::Repaired } else { ScrubEnd::Compared };
+        assert_eq!(last.end, end);
+        Mismatches { rows: last.rows, located: last.located }
     }
 
     /// Changes bytes of a role's row behind the array's back.

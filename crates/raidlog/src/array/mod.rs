@@ -34,8 +34,9 @@ use det::Instant;
 use raidcore::engine::{
     self, Command, CommandError, Engine, IoError, JobId, Op, Request, RequestError,
 };
+use raidcore::meta::DeviceLabel;
 use raidcore::plan::Found;
-use raidcore::units::{Lba, Mem, Tag};
+use raidcore::units::{DeviceId, Lba, Mem, Tag};
 
 pub use api::*;
 
@@ -212,6 +213,14 @@ impl LogArray {
     #[must_use]
     pub fn array(&self, group: GroupId) -> &Engine {
         &self.arrays[group.index()].engine
+    }
+
+    /// Tells a group's array what people call a device, as [`Engine::label`].
+    ///
+    /// # Panics
+    /// If there is no such group.
+    pub fn label(&mut self, group: GroupId, device: DeviceId, label: DeviceLabel) {
+        self.arrays[group.index()].engine.label(device, label);
     }
 
     /// Tells a group's array what a step of its arithmetic has found, as [`Engine::found`].

@@ -217,7 +217,7 @@ fn copies_of_which_none_agrees_become_like_the_first() {
     assert!(world.notes.contains(&note), "{:?}", world.notes);
     checks::parity::agrees(&world);
     world.scrub(false);
-    assert_eq!(world.engine.status().last_scrub.map(|scrub| scrub.found.rows), Some(0));
+    assert_eq!(world.engine.status().last_scrub.map(|scrub| scrub.rows), Some(0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a pass is told to have done, or was recorded to have, stays so if the power fails.
 
-use raidcore::meta::{MetaPage, SUPERBLOCKS, SlotState};
+use raidcore::meta::{MetaPage, SUPERBLOCKS, ScrubEnd, SlotState};
 
 use super::*;
 use crate::checks;
@@ -39,6 +39,66 @@ fn what_a_scrub_has_corrected_stays_so() {
         world.cut_power();
         world.drain();
         checks::parity::agrees(&world);
+    }
+}
+
+/// What is on record of the last scrub: its end, and the rows that it found.
+fn last_scrub(world: &World) -> Option<(ScrubEnd, u64)> {
+    world.engine.status().last_scrub.map(|scrub| (scrub.end, scrub.rows))
+}
+
+#[test]
+fn what_a_scrub_has_found_is_known_until_it_is_repaired() {
+    let mut world = play(1, scenario(Level::Raid5, 3, Consistency::Bitmap));
+    assert_eq!(last_scrub(&world), None);
+    let start = world.areas.data_start().0;
+    for at in [start + 30 * 4, start + 35 * 4] {
+        world.disks[2].corrupt(&mut world.source, at);
+    }
+    world.scrub(false);
+    for _ in 0..2 {
+        assert_eq!(last_scrub(&world), Some((ScrubEnd::Compared, 2)));
+        world.cut_power();
+        world.drain();
+    }
+    // One that does not get so far tells nothing of the rest.
+    world.command(Command::SetPace(Pace { min: 1, max: 1 }));
+    world.command(Command::Scrub { repair: true });
+    world.command(Command::CancelScrub);
+    world.turns(1000);
+    assert_eq!(last_scrub(&world), Some((ScrubEnd::Compared, 2)));
+    world.command(Command::SetPace(Pace::default()));
+    world.scrub(true);
+    world.cut_power();
+    world.drain();
+    assert_eq!(last_scrub(&world), Some((ScrubEnd::Repaired, 2)));
+    world.scrub(false);
+    assert_eq!(last_scrub(&world), Some((ScrubEnd::Compared, 0)));
+}
+
+#[test]
+fn what_a_scrub_has_found_is_known_though_it_is_cut_short() {
+    for (crash, found) in [(true, 1), (false, 2)] {
+        let mut world = play(1, scenario(Level::Raid5, 3, Consistency::Bitmap));
+        let start = world.areas.data_start().0;
+        for stripe in [0, 1] {
+            world.disks[2].corrupt(&mut world.source, start + stripe * 4);
+        }
+        world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
+        world.command(Command::Scrub { repair: false });
+        while world.engine.pass().is_none_or(|pass| pass.done < 2) {
+            world.proceed();
+        }
+        world.command(Command::Pause);
+        world.turns(1000);
+        assert!(world.engine.pass().is_some_and(|pass| pass.done < pass.total), "it goes on");
+        if !crash {
+            world.command(Command::CancelScrub);
+            world.turns(1000);
+        }
+        world.cut_power();
+        world.drain();
+        assert_eq!(last_scrub(&world), Some((ScrubEnd::CutShort, found)));
     }
 }
 

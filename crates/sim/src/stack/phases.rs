@@ -265,7 +265,7 @@ impl World {
                 self.wait();
             } else {
                 let last = self.array.array(group).status().last_scrub.expect("it has ended");
-                assert_eq!(last.found.rows, 0, "redundancy of {group:?} does not match");
+                assert_eq!(last.rows, 0, "redundancy of {group:?} does not match");
                 return self.check();
             }
         }

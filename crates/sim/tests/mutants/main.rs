@@ -9,6 +9,7 @@ mod distributed;
 mod list;
 mod log;
 mod mutant;
+mod scrub;
 mod stack;
 mod staging;
 
@@ -22,6 +23,7 @@ use distributed::DISTRIBUTED;
 use list::MUTANTS;
 use log::LOG;
 use mutant::Mutant;
+use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
 
@@ -80,7 +82,7 @@ fn every_mutant_is_found() {
 }
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(STAGING).chain(DISTRIBUTED).chain(LOG).chain(STACK)
+    MUTANTS.iter().chain(STAGING).chain(DISTRIBUTED).chain(SCRUB).chain(LOG).chain(STACK)
 }
 
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test

@@ -136,12 +136,7 @@ impl ArrayReport {
             (sum(|r| r.requests), sum(|r| r.detours), sum(|r| r.hedged));
         let health = groups.iter().map(|report| report.health).max_by_key(|&health| worst(health));
         let scrubs = groups.iter().filter_map(|report| report.last_scrub);
-        let last_scrub = scrubs.reduce(|a, b| ScrubReport {
-            mismatches: a.mismatches + b.mismatches,
-            located: a.located + b.located,
-            repaired: a.repaired && b.repaired,
-            at: a.at.max(b.at),
-        });
+        let last_scrub = scrubs.reduce(ScrubReport::and);
         let mut problems: Vec<Problem> =
             log.as_ref().and_then(|log| log.problem(&facts.name)).into_iter().collect();
         problems.extend(groups.iter().flat_map(|report| report.problems.clone()));

@@ -14,7 +14,9 @@ mod client;
 mod disks;
 mod log;
 mod newcomer;
+mod problem;
 mod report;
+mod scrub;
 mod server;
 mod service;
 mod spares;
@@ -29,11 +31,13 @@ use serde::{Deserialize, Serialize};
 pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
 pub use log::{GroupReport, LogReport};
+pub use problem::Problem;
 pub(crate) use report::group_of;
 pub use report::{
-    ArrayReport, EventReport, Facts, Front, Health, MemberReport, MemberState, PassReport, Problem,
-    ScrubReport, SpareUseReport, Task, disk_name, level_name,
+    ArrayReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport, MemberState,
+    PassReport, SpareUseReport, Task, disk_name, level_name,
 };
+pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;
 pub use spares::SpareReport;

@@ -3,14 +3,16 @@
 
 use std::path::PathBuf;
 
-use raidcore::engine::{ArrayHealth, PassKind, SpareUse, Status};
+use raidcore::engine::{ArrayHealth, IoError, PassKind, SpareUse, Status};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId};
 use raidlog::Layout;
 use serde::{Deserialize, Serialize};
 
-use super::spares::{SpareReport, absent};
+use super::problem::Problem;
+use super::scrub::ScrubReport;
+use super::spares::SpareReport;
 use super::{LogReport, StagingReport};
 use crate::host::FlashReport;
 
@@ -165,7 +167,7 @@ pub struct ArrayReport {
     pub absent_spares: Vec<String>,
     /// The work under way in the background.
     pub pass: Option<PassReport>,
-    /// How the last scrub since the start ended.
+    /// How the last scrub ended, be it before this start.
     pub last_scrub: Option<ScrubReport>,
     /// Regions marked in the write-intent bitmap, and how many there are.
     pub dirty_regions: (u64, u64),
@@ -213,17 +215,6 @@ pub enum Health {
     Failed,
 }
 
-/// Something that is wrong.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Problem {
-    /// What.
-    pub what: String,
-    /// Since when, in seconds since 1970.
-    pub since: Option<u64>,
-    /// What to do.
-    pub action: String,
-}
-
 /// A member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MemberReport {
@@ -234,6 +225,13 @@ pub struct MemberReport {
     pub group: Option<u8>,
     /// Its device, if it has one.
     pub path: Option<PathBuf>,
+    /// What the device is or was called when it was opened last, by its lasting name below
+    /// `/dev/disk/by-id` if it has one. Of one that is very long the end, after `...`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<PathBuf>,
+    /// The device's serial number, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
     /// Its device's identity.
     pub uuid: String,
     /// Its state.
@@ -244,12 +242,40 @@ pub struct MemberReport {
     pub read_errors: u64,
     /// Write errors since the start.
     pub write_errors: u64,
+    /// The latest of these errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<ErrorReport>,
     /// It does not answer, and is waited for.
     #[serde(default)]
     pub hangs: bool,
     /// If it is a modelled SSD, how that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashReport>,
+}
+
+/// Why an I/O failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorReport {
+    /// The device could not read or write.
+    Medium,
+    /// There was no space behind it.
+    NoSpace,
+    /// It was not there any more, or smaller than before.
+    Gone,
+    /// It did not answer.
+    TimedOut,
+}
+
+impl ErrorReport {
+    fn of(error: IoError) -> Self {
+        match error {
+            IoError::Medium => Self::Medium,
+            IoError::NoSpace => Self::NoSpace,
+            IoError::Gone => Self::Gone,
+            IoError::TimedOut => Self::TimedOut,
+        }
+    }
 }
 
 /// A member's state.
@@ -320,20 +346,6 @@ pub struct PassReport {
     pub left_ms: Option<u64>,
 }
 
-/// How a scrub ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ScrubReport {
-    /// Rows that did not match; a row is one block of each member.
-    pub mismatches: u64,
-    /// Of these, rows in which redundancy tells which blocks are wrong.
-    pub located: u64,
-    /// Whether they were corrected: these blocks from redundancy, in the other rows redundancy
-    /// from the data.
-    pub repaired: bool,
-    /// When, in seconds since 1970.
-    pub at: u64,
-}
-
 /// How the array can be reached.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Front {
@@ -361,10 +373,13 @@ impl ArrayReport {
         path: impl Fn(DeviceId) -> Option<PathBuf>,
     ) -> Self {
         let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
+        let known = |text| Some(text).filter(|text: &&str| !text.is_empty());
         let members = status.members.iter().map(|m| MemberReport {
             member: m.member.0,
             group: facts.group,
             path: m.device.and_then(&path),
+            label: known(m.label.path()).map(PathBuf::from),
+            serial: known(m.label.serial()).map(str::to_owned),
             uuid: m.uuid.to_string(),
             state: match m.state {
                 SlotState::Up => MemberState::Up,
@@ -374,6 +389,7 @@ impl ArrayReport {
             since: m.since,
             read_errors: m.read_errors,
             write_errors: m.write_errors,
+            last_error: m.last_error.map(ErrorReport::of),
             hangs: m.hangs,
             flash: m.device.and_then(flash),
         });
@@ -390,12 +406,7 @@ impl ArrayReport {
             spares: status.spares.iter().map(spare).collect(),
             absent_spares: status.absent_spares.iter().map(ToString::to_string).collect(),
             pass: PassReport::of(status, facts),
-            last_scrub: status.last_scrub.map(|scrub| ScrubReport {
-                mismatches: scrub.found.rows,
-                located: scrub.found.located,
-                repaired: scrub.repaired,
-                at: scrub.at,
-            }),
+            last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),
             dirty_regions: status.dirty_regions,
             zero_stripes: status.zero_stripes,
             pace: (status.pace.min, (status.pace.max < u64::MAX).then_some(status.pace.max)),
@@ -416,99 +427,6 @@ impl ArrayReport {
         };
         report.problems = report.find_problems();
         report
-    }
-
-    fn find_problems(&self) -> Vec<Problem> {
-        let name = &self.facts.name;
-        let mut problems = Vec::new();
-        if self.health == Health::Failed {
-            problems.push(Problem {
-                what: "more members are missing than the redundancy makes up for: requests fail"
-                    .into(),
-                since: None,
-                action: format!(
-                    "stop it (`evenkeel stop {name}`), bring the members back, start it again"
-                ),
-            });
-        }
-        let members = self.members.iter();
-        problems.extend(members.filter_map(|member| self.problem_of(member)));
-        problems.extend(absent(&self.absent_spares, name));
-        problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
-        if let Some(pass) = &self.pass {
-            problems.extend(pass.problem(name));
-        }
-        if let Some(scrub) = self.last_scrub.filter(|s| s.mismatches > 0 && !s.repaired) {
-            let believed = match scrub.mismatches - scrub.located {
-                0 => String::new(),
-                rows => format!(
-                    "; in {rows} of the rows nothing tells what is wrong: data is believed there, \
-                     so check the contents"
-                ),
-            };
-            problems.push(Problem {
-                what: format!(
-                    "data and redundancy did not match in {} rows of blocks",
-                    scrub.mismatches
-                ),
-                since: Some(scrub.at),
-                action: format!("correct them (`evenkeel scrub start {name} --repair`){believed}"),
-            });
-        }
-        problems
-    }
-
-    fn problem_of(&self, member: &MemberReport) -> Option<Problem> {
-        let name = &self.facts.name;
-        let place = self.facts.place(member.member);
-        let number = self.facts.disk(member.member);
-        let path = member.path.as_ref().map(|path| format!(" ({})", path.display()));
-        let path = path.unwrap_or_default();
-        let errors = member.read_errors + member.write_errors;
-        let (what, since, action) = match member.state {
-            MemberState::Failed if self.facts.redundancy == 0 => (
-                format!("{place} is out of service"),
-                Some(member.since),
-                "this level has no redundancy: bring the device back, or restore a backup".into(),
-            ),
-            MemberState::Failed => (
-                match self.distributed_spare {
-                    Some(SpareUseReport::StandsInFor(number)) if number == member.member => {
-                        format!("{place} is out of service; the distributed spare stands in for it")
-                    }
-                    Some(_) | None => format!("{place} is out of service"),
-                },
-                Some(member.since),
-                format!(
-                    "give the array a new device: `evenkeel disk replace {name} {number} PATH`"
-                ),
-            ),
-            MemberState::Up | MemberState::Rebuilding if member.hangs => (
-                format!("{place}{path} does not answer, and who needs it waits"),
-                None,
-                "bring the device back (cables, power, the network, the kernel's log): nothing is \
-                 lost, and nothing fails meanwhile"
-                    .into(),
-            ),
-            MemberState::Rebuilding => (
-                format!("{place}{path} is being rebuilt"),
-                Some(member.since),
-                format!("wait (`evenkeel rebuild status {name} --wait`)"),
-            ),
-            MemberState::Up if errors > 0 => (
-                format!(
-                    "{place}{path} had {} read and {} write errors since the start",
-                    member.read_errors, member.write_errors
-                ),
-                None,
-                format!(
-                    "check the device (smartctl, cables, the kernel's log), or replace it: \
-                     `evenkeel disk replace {name} {number} PATH`"
-                ),
-            ),
-            MemberState::Up => return None,
-        };
-        Some(Problem { what, since, action })
     }
 }
 
@@ -542,29 +460,6 @@ impl PassReport {
             bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
             left_ms: left_ms.filter(|_| !pass.paused),
         })
-    }
-
-    fn problem(&self, name: &str) -> Option<Problem> {
-        let task = self.task.name();
-        let (what, action) = match (self.stuck_at_stripe, self.paused, self.task) {
-            (Some(stripe), _, _) => (
-                format!("the {task} can't go on: stripe {stripe} can't be read from what is left"),
-                format!(
-                    "bring missing members back, then `evenkeel rebuild resume {name}`; \
-                     or overwrite what that stripe holds"
-                ),
-            ),
-            (None, true, _) => (
-                format!("the {task} is paused"),
-                format!("let it go on: `evenkeel rebuild resume {name}`"),
-            ),
-            (None, false, Task::Resync) => (
-                "redundancy is being brought into step with the data".to_owned(),
-                format!("wait (`evenkeel rebuild status {name} --wait`)"),
-            ),
-            (None, false, Task::Rebuild | Task::Distribute | Task::Scrub) => return None,
-        };
-        Some(Problem { what, since: None, action })
     }
 }
 

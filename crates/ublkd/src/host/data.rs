@@ -14,20 +14,21 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
     Action, Command, CommandError, Engine, Input, JobId, Request, RequestError,
 };
-use raidcore::meta::DeviceUuid;
+use raidcore::meta::{DeviceLabel, DeviceUuid};
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem, Set, Tag};
 use raidlog::GroupId;
 
+use super::clock::{now, wall_seconds};
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
-use super::log::{Begin, Log, LogStatus};
+use super::log::{Begin, Log};
 use super::machine::{Machine, ONLY};
 use super::metrics::Metrics;
 use super::notes::{Event, Happened};
@@ -35,6 +36,7 @@ use super::partial::{Partials, Table, Todo};
 use super::steer::Steering;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
+use crate::label::label;
 use crate::members::Device;
 use crate::resident::Resident;
 use crate::ring::{Place, Ring, RingConfig};
@@ -173,8 +175,12 @@ impl Data {
             let numbered = numbers.by_ref().zip(group.devices);
             let numbered: Vec<_> = numbered.map(|(id, d)| d.map(|d| (id, d))).collect();
             let ids: Vec<_> = numbered.iter().map(|d| d.as_ref().map(|d| d.0)).collect();
+            let mut engine = Engine::new(engine_config, group.assembled, &ids, now, wall_seconds());
+            for (id, device) in numbered.iter().flatten() {
+                engine.label(*id, label(device.path()));
+            }
             devices.extend(numbered);
-            Engine::new(engine_config, group.assembled, &ids, now, wall_seconds())
+            engine
         });
         let mut engines: Vec<Engine> = engines.collect();
         let machine = match (begin, part) {
@@ -381,7 +387,9 @@ impl Data {
                 let metrics = Metrics::new(self.now, engine, &self.steering, &mut self.ring);
                 reply(answer, Ok(metrics));
             }
-            Order::Add { group, device, uuid, answer } => self.add(group, device, uuid, answer),
+            Order::Add { group, device, uuid, label, answer } => {
+                self.add(group, device, (uuid, label), answer);
+            }
             Order::Gone(device) => {
                 for group in self.machine.groups() {
                     self.feed(group, Input::DeviceGone(device));
@@ -401,13 +409,6 @@ impl Data {
         }
     }
 
-    fn log_status(&self) -> Option<LogStatus> {
-        match &self.machine {
-            Machine::Array(_) => None,
-            Machine::Log(log) => log.status(),
-        }
-    }
-
     fn command(&mut self, group: GroupId, command: Command, asker: Asker) {
         let number = self.next_number;
         self.next_number += 1;
@@ -415,7 +416,13 @@ impl Data {
         self.feed(group, Input::Command { number, command });
     }
 
-    fn add(&mut self, group: GroupId, opened: Device, uuid: DeviceUuid, answer: Reply<DeviceId>) {
+    fn add(
+        &mut self,
+        group: GroupId,
+        opened: Device,
+        (uuid, label): (DeviceUuid, DeviceLabel),
+        answer: Reply<DeviceId>,
+    ) {
         let device = DeviceId(self.next_device);
         self.next_device += 1;
         let (blocks, path) = (opened.blocks(), opened.path().to_path_buf());
@@ -424,6 +431,7 @@ impl Data {
             return;
         }
         self.shared.name_device(device, path);
+        self.machine.label(group, device, label);
         let command = Command::AddSpare { device, uuid, blocks };
         self.command(group, command, Asker::Add(device, answer));
     }
@@ -518,17 +526,4 @@ impl Data {
             }
         }
     }
-}
-
-/// The system's monotonic clock, which others can read as well.
-fn now() -> Instant {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let time = Duration::try_from(time).expect("the monotonic clock began at zero");
-    Instant::ORIGIN + time
-}
-
-/// The time in seconds since 1970.
-fn wall_seconds() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

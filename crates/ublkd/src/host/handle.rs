@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Command, CommandError, Status};
-use raidcore::meta::DeviceUuid;
+use raidcore::meta::{DeviceLabel, DeviceUuid};
 use raidcore::units::DeviceId;
 use raidlog::{GroupId, RecoveryError};
 use steering::scheme::Scheme;
@@ -24,6 +24,7 @@ use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
 use super::why::WhyReport;
+use crate::label::label;
 use crate::members::Device;
 use crate::resident::Resident;
 use crate::ring::{FlashLog, FlashReport};
@@ -162,7 +163,9 @@ impl HostHandle {
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
     pub fn add_device(&self, device: Device, uuid: DeviceUuid) -> Answer<DeviceId> {
-        self.order(|answer| Order::Add { group: self.group, device, uuid, answer })
+        // Here, as looking it up takes a while.
+        let label = label(device.path());
+        self.order(|answer| Order::Add { group: self.group, device, uuid, label, answer })
     }
 
     /// Lets a front end live on the array's thread. Answered when the kernel has its first commands.
@@ -237,12 +240,22 @@ pub(super) enum Order {
     Status(GroupId, Reply<Status>),
     Log(Reply<Option<LogStatus>>),
     Flash(Reply<Vec<(DeviceId, FlashReport)>>),
-    FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
+    FlashLog {
+        device: DeviceId,
+        since: Instant,
+        answer: Reply<Option<FlashLog>>,
+    },
     SetScheme(Scheme, Reply<()>),
     Scheme(Reply<Scheme>),
     Why(Reply<WhyReport>),
     Metrics(GroupId, Reply<Metrics>),
-    Add { group: GroupId, device: Device, uuid: DeviceUuid, answer: Reply<DeviceId> },
+    Add {
+        group: GroupId,
+        device: Device,
+        uuid: DeviceUuid,
+        label: DeviceLabel,
+        answer: Reply<DeviceId>,
+    },
     Gone(DeviceId),
     Admit(Box<dyn Resident>, Reply<()>),
     Stop(Option<Reply<()>>),

@@ -105,6 +105,14 @@ impl Log {
 }
 
 impl Data {
+    /// How the log volume is, if it is one and is there.
+    pub(super) fn log_status(&self) -> Option<LogStatus> {
+        match &self.machine {
+            Machine::Array(_) => None,
+            Machine::Log(log) => log.status(),
+        }
+    }
+
     /// Tells the volume, and begins what it says.
     pub(super) fn step_log(&mut self, input: Input<'_>) {
         let Machine::Log(log) = &mut self.machine else { return };

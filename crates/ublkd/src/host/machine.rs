@@ -7,8 +7,9 @@
 
 use det::Instant;
 use raidcore::engine::{Engine, JobId};
+use raidcore::meta::DeviceLabel;
 use raidcore::plan::Found;
-use raidcore::units::Mem;
+use raidcore::units::{DeviceId, Mem};
 use raidlog::array::{Place, SLOT_BLOCKS};
 use raidlog::{GroupId, LogArray};
 
@@ -44,6 +45,14 @@ impl Machine {
         match self {
             Self::Array(engine) => engine.found(job, found),
             Self::Log(log) => log.array.found(group, job, found),
+        }
+    }
+
+    /// Tells a group's engine what people call a device.
+    pub(super) fn label(&mut self, group: GroupId, device: DeviceId, label: DeviceLabel) {
+        match self {
+            Self::Array(engine) => engine.label(device, label),
+            Self::Log(log) => log.array.label(group, device, label),
         }
     }
 

@@ -54,6 +54,16 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         .sample(&[name], status.spares.len());
     text.gauge("evenkeel_dirty_regions", "Regions marked in the write-intent bitmap.")
         .sample(&[name], status.dirty_regions.0);
+    let mut scrub = text.gauge(
+        "evenkeel_scrub_unrepaired_rows",
+        "Rows (a block of each member) that the last scrub found not to match, until repaired.",
+    );
+    status.last_scrub.iter().for_each(|last| scrub.sample(&[name], last.unrepaired()));
+    let mut scrubbed = text.gauge(
+        "evenkeel_scrub_timestamp_seconds",
+        "When the last scrub ended, in seconds since 1970.",
+    );
+    status.last_scrub.iter().for_each(|last| scrubbed.sample(&[name], last.at));
     let since = status.policy.filter(|policy| policy.name.as_str() == metrics.scheme.name);
     let mut policy = text.gauge(
         "evenkeel_policy_timestamp_seconds",

@@ -55,7 +55,8 @@ fn scrub(handle: &HostHandle, notes: &mut Notes, repair: bool) -> Mismatches {
     handle.command(Command::Scrub { repair }).wait().unwrap();
     let scrub = PassKind::Scrub { repair };
     await_note(notes, |n| *n == Note::PassEnded(scrub, PassEnd::Done));
-    handle.status().wait().unwrap().last_scrub.unwrap().found
+    let last = handle.status().wait().unwrap().last_scrub.unwrap();
+    Mismatches { rows: last.rows, located: last.located }
 }
 
 fn open(path: &std::path::Path) -> Device {

@@ -1,0 +1,40 @@
+//! How an engine works: what it takes, and how fast it goes in the background.
+
+use core::time::Duration;
+
+use super::Pace;
+
+/// The sizes of the engine's tables, and its pace.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Requests that users can have in flight; their tags are below it.
+    pub tags: u16,
+    /// Stripes that can be worked on at once.
+    pub jobs: u16,
+    /// Stripes of these that are kept for background work: fewer than all.
+    pub background_jobs: u16,
+    /// Scratch memory in blocks, at least what one stripe needs is taken.
+    pub scratch_blocks: u32,
+    /// The pace of background work.
+    pub pace: Pace,
+    /// How long a region is left alone before its bit is cleared, how often the watermark of a rebuild is
+    /// made durable, and how long after the last write was staged they come home while users are busy.
+    pub settle_delay: Duration,
+    /// What was discarded may read as anything once it is written again and a crash cuts that
+    /// short; otherwise it reads as zeros, which costs a flush when it is written again.
+    pub undefined_discards: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tags: 128,
+            jobs: 256,
+            background_jobs: 16,
+            scratch_blocks: 8192,
+            pace: Pace::default(),
+            settle_delay: Duration::from_secs(5),
+            undefined_discards: false,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the last scrub found, on record until another one says something else.
+
+use super::codec::Field;
+
+const END: Field<8> = Field { at: 3840 };
+const AT: Field<8> = END.then();
+const ROWS: Field<8> = AT.then();
+const LOCATED: Field<8> = ROWS.then();
+
+const _: () = assert!(LOCATED.end() == 3872);
+
+/// How the last scrub ended, and what it found: a row is one block of each member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScrubRecord {
+    /// How it ended.
+    pub end: ScrubEnd,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// Rows whose blocks did not agree.
+    pub rows: u64,
+    /// Of these, rows in which redundancy tells which blocks are wrong; at most `rows`.
+    pub located: u64,
+}
+
+/// How a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScrubEnd {
+    /// It has compared everything, and left it as it was.
+    Compared,
+    /// It has compared everything, and corrected what it found.
+    Repaired,
+    /// It is under way, or did not reach the end: what it found is not all.
+    CutShort,
+}
+
+impl ScrubRecord {
+    /// How many rows are known not to agree and were not corrected since.
+    #[must_use]
+    pub fn unrepaired(&self) -> u64 {
+        match self.end {
+            ScrubEnd::Compared | ScrubEnd::CutShort => self.rows,
+            ScrubEnd::Repaired => 0,
+        }
+    }
+}
+
+pub(super) fn encode(scrub: &ScrubRecord, into: &mut [u8]) {
+    let end = match scrub.end {
+        ScrubEnd::Compared => 1u64,
+        ScrubEnd::Repaired => 2,
+        ScrubEnd::CutShort => 3,
+    };
+    END.put(into, end.to_le_bytes());
+    AT.put(into, scrub.at.to_le_bytes());
+    ROWS.put(into, scrub.rows.to_le_bytes());
+    LOCATED.put(into, scrub.located.to_le_bytes());
+}
+
+/// What is on record; an end that is not known here is taken for one that leaves things open.
+pub(super) fn decode(block: &[u8]) -> Option<ScrubRecord> {
+    let end = match END.u64(block) {
+        0 => return None,
+        1 => ScrubEnd::Compared,
+        2 => ScrubEnd::Repaired,
+        _ => ScrubEnd::CutShort,
+    };
+    let rows = ROWS.u64(block);
+    Some(ScrubRecord { end, at: AT.u64(block), rows, located: LOCATED.u64(block).min(rows) })
+}

@@ -1,0 +1,189 @@
+//! What is wrong with an array, since when, and what to do about it, in words.
+
+use serde::{Deserialize, Serialize};
+
+use super::report::{
+    ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, SpareUseReport, Task,
+};
+use super::spares::absent;
+
+/// Something that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Problem {
+    /// What.
+    pub what: String,
+    /// Since when, in seconds since 1970.
+    pub since: Option<u64>,
+    /// What to do.
+    pub action: String,
+}
+
+impl ArrayReport {
+    pub(super) fn find_problems(&self) -> Vec<Problem> {
+        let name = &self.facts.name;
+        let mut problems: Vec<Problem> = self.failure().into_iter().collect();
+        let members = self.members.iter();
+        problems.extend(members.filter_map(|member| self.problem_of(member)));
+        problems.extend(absent(&self.absent_spares, name));
+        problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
+        if let Some(pass) = &self.pass {
+            problems.extend(pass.problem(name));
+        }
+        problems.extend(self.last_scrub.and_then(|scrub| scrub.problem(name)));
+        problems
+    }
+
+    /// That requests fail, and why.
+    fn failure(&self) -> Option<Problem> {
+        if self.health != Health::Failed {
+            return None;
+        }
+        let name = &self.facts.name;
+        let full = |m: &&MemberReport| {
+            m.state == MemberState::Up && m.last_error == Some(ErrorReport::NoSpace)
+        };
+        let full: Vec<_> = self.members.iter().filter(full).map(|m| self.named(m)).collect();
+        let (what, action) = if full.is_empty() {
+            (
+                "more members are missing than the redundancy makes up for: requests fail".into(),
+                format!("stop it (`evenkeel stop {name}`), bring the members back, start it again"),
+            )
+        } else {
+            (
+                format!(
+                    "no space was left behind {}, which can't be spared: writes are refused until \
+                     the array is started again",
+                    full.join(" and ")
+                ),
+                format!("{MAKE_ROOM}, then stop it (`evenkeel stop {name}`) and start it again"),
+            )
+        };
+        Some(Problem { what, since: None, action })
+    }
+
+    /// What is in a place, and which device that is or was.
+    fn named(&self, member: &MemberReport) -> String {
+        let serial = member.serial.as_ref().map(|serial| format!("serial number {serial}"));
+        // Files and the like have no name but the path.
+        let label = member.label.as_ref().filter(|&label| Some(label) != member.path.as_ref());
+        let known = [member.path.as_ref(), label].into_iter().flatten();
+        let known: Vec<_> = known.map(|path| path.display().to_string()).chain(serial).collect();
+        let place = self.facts.place(member.member);
+        if known.is_empty() { place } else { format!("{place} ({})", known.join(", ")) }
+    }
+
+    /// The failed member that the next new device goes to: the distributed spare's comes last.
+    fn next_to_replace(&self) -> Option<&MemberReport> {
+        let failed = self.members.iter().filter(|m| m.state == MemberState::Failed);
+        let spared = |m: &&MemberReport| {
+            self.distributed_spare == Some(SpareUseReport::StandsInFor(m.member))
+        };
+        failed.min_by_key(spared)
+    }
+
+    fn problem_of(&self, member: &MemberReport) -> Option<Problem> {
+        let name = &self.facts.name;
+        let named = self.named(member);
+        let number = self.facts.disk(member.member);
+        let (what, since, action) = match member.state {
+            MemberState::Failed => self.out_of_service(member, &named),
+            MemberState::Up | MemberState::Rebuilding if member.hangs => (
+                format!("{named} does not answer, and who needs it waits"),
+                None,
+                "bring the device back (cables, power, the network, the kernel's log): nothing is \
+                 lost, and nothing fails meanwhile"
+                    .into(),
+            ),
+            MemberState::Rebuilding => (
+                format!("{named} is being rebuilt"),
+                Some(member.since),
+                format!("wait (`evenkeel rebuild status {name} --wait`)"),
+            ),
+            MemberState::Up if member.read_errors + member.write_errors > 0 => (
+                format!(
+                    "{named} had {} read and {} write errors since the start{}",
+                    member.read_errors,
+                    member.write_errors,
+                    member.last_error.map_or("", ErrorReport::told)
+                ),
+                None,
+                match member.last_error {
+                    Some(ErrorReport::NoSpace) => format!("{MAKE_ROOM}: nothing is broken"),
+                    Some(ErrorReport::Medium | ErrorReport::Gone | ErrorReport::TimedOut)
+                    | None => format!(
+                        "check the device (smartctl, cables, the kernel's log), or replace it: \
+                         `evenkeel disk replace {name} {number} PATH`"
+                    ),
+                },
+            ),
+            MemberState::Up => return None,
+        };
+        Some(Problem { what, since, action })
+    }
+
+    fn out_of_service(&self, member: &MemberReport, named: &str) -> (String, Option<u64>, String) {
+        let name = &self.facts.name;
+        let number = self.facts.disk(member.member);
+        let spared = self.distributed_spare == Some(SpareUseReport::StandsInFor(member.member));
+        let what = format!(
+            "{named} is out of service{}{}",
+            member.last_error.map_or("", ErrorReport::told),
+            if spared { "; the distributed spare stands in for it" } else { "" }
+        );
+        let replace = format!("`evenkeel disk replace {name} {number} PATH`");
+        let action = match self.next_to_replace() {
+            _ if self.facts.redundancy == 0 => {
+                "this level has no redundancy: bring the device back, or restore a backup".into()
+            }
+            Some(next) if next.member != member.member => {
+                format!("replace {} first, then this one: {replace}", self.facts.place(next.member))
+            }
+            Some(_) | None if member.last_error == Some(ErrorReport::NoSpace) => {
+                format!("{MAKE_ROOM}, or take another device: {replace}")
+            }
+            Some(_) | None => format!("give the array a new device: {replace}"),
+        };
+        (what, Some(member.since), action)
+    }
+}
+
+/// What is to be done about a device that has run out of space.
+const MAKE_ROOM: &str =
+    "make room where it lies (its file system, or the pool behind a thin device)";
+
+impl ErrorReport {
+    /// What it says of a member, after what became of that.
+    fn told(self) -> &'static str {
+        match self {
+            Self::Medium => ": it failed to read or write",
+            Self::NoSpace => ": no space was left behind it",
+            Self::Gone => ": it was gone, or smaller than before",
+            Self::TimedOut => ": it did not answer",
+        }
+    }
+}
+
+impl PassReport {
+    pub(super) fn problem(&self, name: &str) -> Option<Problem> {
+        let task = self.task.name();
+        let (what, action) = match (self.stuck_at_stripe, self.paused, self.task) {
+            (Some(stripe), _, _) => (
+                format!("the {task} can't go on: stripe {stripe} can't be read from what is left"),
+                format!(
+                    "bring missing members back, then `evenkeel rebuild resume {name}`; \
+                     or overwrite what that stripe holds"
+                ),
+            ),
+            (None, true, _) => (
+                format!("the {task} is paused"),
+                format!("let it go on: `evenkeel rebuild resume {name}`"),
+            ),
+            (None, false, Task::Resync) => (
+                "redundancy is being brought into step with the data".to_owned(),
+                format!("wait (`evenkeel rebuild status {name} --wait`)"),
+            ),
+            (None, false, Task::Rebuild | Task::Distribute | Task::Scrub) => return None,
+        };
+        Some(Problem { what, since: None, action })
+    }
+}
