@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::RUN_DIR;
+use ublkd::front::LogicalBlock;
 
 use crate::size::Size;
 pub(crate) use create::CreateArgs;
@@ -180,6 +181,11 @@ pub(crate) struct StartArgs {
     /// /dev/evenkeel/ARRAY
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     pub(crate) ublk: Option<Option<u32>>,
+    /// Bytes of the smallest piece that NBD and the block device offer: 4096, or 512 for guests and
+    /// programs that know nothing else, which is slower where they change parts of blocks. A file
+    /// (--fuse) takes any size
+    #[arg(long, value_name = "BYTES", value_parser = logical_block, default_value = "4096")]
+    pub(crate) logical_block: LogicalBlock,
     /// Serve metrics for Prometheus over HTTP; on 127.0.0.1:9712 if no address is given. Whoever
     /// reaches the address can read them
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true,
@@ -301,6 +307,13 @@ fn io_timeout(time: &str) -> Result<Duration, String> {
         return Err("devices that work well can take almost 1s".to_owned());
     }
     Ok(time)
+}
+
+/// A block size by its bytes.
+fn logical_block(bytes: &str) -> Result<LogicalBlock, String> {
+    let sizes = [LogicalBlock::Whole, LogicalBlock::Small];
+    let named = sizes.into_iter().find(|size| size.bytes().to_string() == bytes);
+    named.ok_or_else(|| "it is 4096 or 512".to_owned())
 }
 
 /// A policy by its name.

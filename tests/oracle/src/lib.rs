@@ -133,6 +133,7 @@ fn a_devices_information_is_taken_as_it_is_meant_and_back() {
 #[test]
 fn parameters_are_taken_as_they_are_meant() {
     let ours = Params {
+        logical_shift: 9,
         block_shift: 12,
         io_min_shift: 16,
         io_opt_shift: 18,
@@ -148,7 +149,7 @@ fn parameters_are_taken_as_they_are_meant() {
     assert_eq!(theirs.types, sys::UBLK_PARAM_TYPE_BASIC | sys::UBLK_PARAM_TYPE_DISCARD);
     let (basic, discard) = (theirs.basic, theirs.discard);
     assert_eq!(basic.attrs, sys::UBLK_ATTR_VOLATILE_CACHE | sys::UBLK_ATTR_FUA);
-    assert_eq!((basic.logical_bs_shift, basic.physical_bs_shift), (12, 12));
+    assert_eq!((basic.logical_bs_shift, basic.physical_bs_shift), (9, 12));
     assert_eq!((basic.io_min_shift, basic.io_opt_shift), (16, 18));
     assert_eq!((basic.max_sectors, basic.chunk_sectors), (2048, 384));
     assert_eq!((basic.dev_sectors, basic.virt_boundary_mask), (1 << 33, 0));

@@ -194,6 +194,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
             fuse: args.fuse,
             ublk: args.ublk.is_some(),
             ublk_id: args.ublk.flatten(),
+            logical_block: args.logical_block,
         },
         metrics: args.metrics,
         launch: if args.detached { launch() } else { None },

@@ -89,7 +89,7 @@ fn raid6_while_one_member_is_missing_and_one_is_rebuilt() {
 }
 
 #[test]
-fn requests_that_are_not_of_whole_blocks_are_refused() {
+fn parts_of_blocks_are_refused_where_blocks_are_told() {
     const EINVAL: NbdError = NbdError::Refused(22);
     let mut world = World::new("raid5", 4, 40).started();
     let dd = |from: &str, options: &str| {
@@ -99,12 +99,11 @@ fn requests_that_are_not_of_whole_blocks_are_refused() {
         )
     };
     let device = Loop::new(&world.fuse());
-    for target in [&world.fuse().display().to_string(), &device.device] {
-        for options in ["bs=512 count=1", "bs=6144 count=1", "bs=4096 count=1 skip=512"] {
-            dd(target, options).refused(&["Invalid argument"]);
-        }
-        dd(target, "bs=4096 count=1").done();
+    for options in ["bs=512 count=1", "bs=6144 count=1", "bs=4096 count=1 skip=512"] {
+        dd(&device.device, options).refused(&["Invalid argument"]);
+        dd(&world.fuse().display().to_string(), options).done();
     }
+    dd(&device.device, "bs=4096 count=1").done();
     let mut nbd = world.nbd();
     assert_eq!(nbd.read(512, 4096).err(), Some(EINVAL), "a read from within a block");
     assert_eq!(nbd.read(4096, 512).err(), Some(EINVAL), "a read of a part of a block");
@@ -114,6 +113,25 @@ fn requests_that_are_not_of_whole_blocks_are_refused() {
     assert_eq!(nbd.write(4096, &[7; 4096], true), Ok(()), "the connection goes on");
     assert_eq!(nbd.read(4096, 4096), Ok(vec![7; 4096]));
     drop((nbd, device));
+    assert_eq!(world.scrub(), 0);
+    world.stop();
+}
+
+#[test]
+fn users_of_sectors_share_blocks_over_nbd_and_the_file() {
+    let mut world = World::new("raid5", 4, 40);
+    world.start("--logical-block=512");
+    let common = "--rw=randwrite --bsrange=512-48k --blockalign=512 --randseed=1 --iodepth=8";
+    let checks = "--size=4m --verify=crc32c --verify_fatal=1 --verify_state_save=0 --eta=never";
+    let uri = world.uri();
+    // The areas of these meet amid a block.
+    let nbd = format!("--name=nbd --ioengine=nbd --uri={uri} --offset=512 {common} {checks}");
+    let offset = (4 << 20) + 512;
+    let file = world.fuse().display().to_string();
+    let file = format!(
+        "--name=file --ioengine=libaio --filename={file} --offset={offset} {common} {checks}"
+    );
+    run("fio", &format!("fio {nbd} {file}"));
     assert_eq!(world.scrub(), 0);
     world.stop();
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use raidcore::meta::ArrayId;
 
 use crate::control::{Front, Manner};
+use crate::front::LogicalBlock;
 use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
@@ -32,6 +33,8 @@ pub struct FrontConfig {
     pub ublk: bool,
     /// The number N of `/dev/ublkbN`; the first that is free if not given.
     pub ublk_id: Option<u32>,
+    /// The smallest piece that clients of NBD and users of the block device read and write.
+    pub logical_block: LogicalBlock,
 }
 
 /// Why a front end can't serve.
@@ -220,6 +223,7 @@ impl Fronts {
         for address in unix.into_iter().chain(config.nbd_tcp.map(NbdAddress::Tcp)) {
             let mut nbd = NbdConfig::new(address);
             nbd.allow_remote = config.nbd_allow_remote;
+            nbd.logical_block = config.logical_block;
             let server = NbdServer::start(volume.clone(), nbd).await?;
             self.add("nbd", server.uri());
             self.nbd.push(server);
@@ -234,6 +238,7 @@ impl Fronts {
             let options = UblkOptions {
                 id: config.ublk_id,
                 gives_up: owner.forgets,
+                logical_block: config.logical_block,
                 ..UblkOptions::of(mark)
             };
             let server = UblkServer::start(volume, host, options)?;

@@ -6,6 +6,7 @@ mod hostile;
 mod requests;
 #[path = "../tools/run.rs"]
 mod run;
+mod small;
 mod sockets;
 mod stopping;
 #[path = "../tools/store.rs"]

@@ -11,6 +11,7 @@ use raidcore::engine::{Op, RequestError};
 use raidcore::units::{BLOCK_BYTES, Lba};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use ublkd::front::LogicalBlock;
 use ublkd::front::nbd::{NbdAddress, NbdConfig, NbdLimits, NbdServer};
 use ublkd::volume::{Submission, Submissions, Submit, Volume, VolumeConfig};
 
@@ -143,6 +144,14 @@ impl World {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let address = NbdAddress::Unix(dir.path().join("nbd.sock"));
         Self::at(dir, config, NbdConfig { limits, ..NbdConfig::new(address) })
+    }
+
+    /// For clients that know blocks of 512 bytes only.
+    pub(crate) fn small() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let address = NbdAddress::Unix(dir.path().join("nbd.sock"));
+        let nbd = NbdConfig { logical_block: LogicalBlock::Small, ..NbdConfig::new(address) };
+        Self::at(dir, config(), nbd)
     }
 
     /// On TCP, at a port that the kernel chooses.

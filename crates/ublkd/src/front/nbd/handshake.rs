@@ -15,6 +15,7 @@ use super::wire::{
     Bytes, NBD_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, handshake, info, option, reply,
     transmission,
 };
+use crate::front::LogicalBlock;
 use crate::volume::Volume;
 
 /// Far more than any option with names of the protocol's 4,096 bytes needs.
@@ -94,6 +95,7 @@ pub(super) async fn negotiate<R, W, T>(
     reader: &mut R,
     writer: &mut W,
     volume: &Volume,
+    logical_block: LogicalBlock,
     enter: impl FnOnce() -> Option<T>,
 ) -> Result<Option<(Session, T)>, HandshakeError>
 where
@@ -112,7 +114,8 @@ where
     }
     let client = |flag: u16| flags & u32::from(flag) != 0;
 
-    let mut haggling = Haggling { volume, session: Session::default(), out: Vec::new() };
+    let session = Session::default();
+    let mut haggling = Haggling { volume, logical_block, session, out: Vec::new() };
     for _ in 0..OPTIONS_MAX {
         if reader.read_u64().await? != OPTION_MAGIC {
             return Err(HandshakeError::Magic);
@@ -159,6 +162,7 @@ enum Next {
 
 struct Haggling<'a> {
     volume: &'a Volume,
+    logical_block: LogicalBlock,
     session: Session,
     /// Replies to be sent.
     out: Vec<u8>,
@@ -228,7 +232,7 @@ impl Haggling<'_> {
         let size = bytes(self.volume).to_be_bytes();
         let flags = self.transmission_flags().to_be_bytes();
         self.inform(option, info::EXPORT, &[&size, &flags]);
-        let (minimum, preferred) = (BLOCK_BYTES as u32, preferred_bytes(self.volume));
+        let (minimum, preferred) = (self.logical_block.bytes(), preferred_bytes(self.volume));
         let sizes = [minimum, preferred, PAYLOAD_BYTES_MAX].map(u32::to_be_bytes);
         // Sent unasked too, for it is not what clients would take for granted.
         self.inform(option, info::BLOCK_SIZE, &[sizes.as_flattened()]);

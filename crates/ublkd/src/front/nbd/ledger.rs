@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::NbdLimits;
 use super::handshake::Session;
 use super::wire::{Errno, Head};
-use crate::volume::{Buffer, Port, Share, Submit, Volume};
+use crate::volume::{Buffer, Edges, Port, Share, Submit, Touched, Volume};
 
 /// A place among the requests in flight; given back when it is dropped without an answer.
 pub(super) type Place<'a> = SemaphorePermit<'a>;
@@ -43,6 +43,7 @@ pub(super) struct Part {
     pub(super) handle: u64,
     pub(super) lba: Lba,
     pub(super) blocks: u32,
+    pub(super) edges: Edges,
     /// Begins with the blocks; gone if it was needed elsewhere.
     pub(super) buffer: Option<Buffer>,
 }
@@ -53,7 +54,7 @@ impl Message {
         let [numbers, text] = self.head.parts();
         let data = self.part.as_ref().and_then(|part| {
             let buffer = part.buffer.as_ref()?;
-            Some(&buffer[..part.blocks as usize * BLOCK_BYTES])
+            Some(&buffer[part.edges.within(part.blocks)])
         });
         [numbers, text, data.unwrap_or_default()]
     }
@@ -96,17 +97,19 @@ pub(super) struct Stream {
 pub(super) struct Extent {
     lba: u64,
     blocks: u64,
+    edges: Edges,
     /// A piece ends where this divides the address.
     unit: u64,
 }
 
 impl Extent {
     /// Pieces of at most `most` blocks.
-    pub(super) fn new(lba: u64, blocks: u64, most: u32, volume: &Volume) -> Self {
+    pub(super) fn new(of: Touched, most: u32, volume: &Volume) -> Self {
+        let Touched { lba, blocks, edges } = of;
         let whole = |size: u32| most.checked_rem(size).map(|rest| most - rest);
         let unit = whole(volume.stripe_blocks()).filter(|unit| *unit > 0).unwrap_or(most);
         let unit = if blocks <= u64::from(most) { u64::MAX } else { u64::from(unit) };
-        Self { lba, blocks, unit }
+        Self { lba, blocks, edges, unit }
     }
 
     /// How many pieces; at least one.
@@ -116,22 +119,24 @@ impl Extent {
         (last / self.unit - self.lba / self.unit + 1) as u32
     }
 
-    /// The address and size of a piece.
-    pub(super) fn piece(&self, index: u32) -> (Lba, u32) {
+    /// The address and size of a piece, and what of it is not meant.
+    pub(super) fn piece(&self, index: u32) -> (Lba, u32, Edges) {
         let first = (self.lba / self.unit + u64::from(index)).saturating_mul(self.unit);
         let start = first.max(self.lba);
         let end = first.saturating_add(self.unit).min(self.lba + self.blocks);
-        (Lba(start), (end - start) as u32)
+        let front = if start == self.lba { self.edges.front } else { 0 };
+        let back = if end == self.lba + self.blocks { self.edges.back } else { 0 };
+        (Lba(start), (end - start) as u32, Edges { front, back })
     }
 
     /// The address of the first byte.
     pub(super) fn offset(&self) -> u64 {
-        self.lba * BLOCK_BYTES as u64
+        self.lba * BLOCK_BYTES as u64 + u64::from(self.edges.front)
     }
 
     /// The size in bytes, of what is read or written.
     pub(super) fn bytes(&self) -> u32 {
-        self.blocks as u32 * BLOCK_BYTES as u32
+        self.edges.within(self.blocks as u32).len() as u32
     }
 }
 
@@ -304,15 +309,15 @@ impl Ledger {
     /// Sends what was read, and if this was the last part, what ends the request.
     fn reply(&self, entry: &Entry, part: u32, buffer: Buffer) {
         let last = entry.left == 0 && entry.error.is_none();
-        let (Lba(lba), blocks) = entry.extent.piece(part);
-        let bytes = blocks as usize * BLOCK_BYTES;
+        let (lba, blocks, edges) = entry.extent.piece(part);
+        let bytes = edges.within(blocks);
         let head = if self.session.structured {
-            let offset = lba * BLOCK_BYTES as u64;
-            Head::data(entry.handle, last, offset, bytes as u32)
+            let offset = lba.0 * BLOCK_BYTES as u64 + u64::from(edges.front);
+            Head::data(entry.handle, last, offset, bytes.len() as u32)
         } else {
             Head::simple(entry.handle, None)
         };
-        let part = Part { handle: entry.handle, lba: Lba(lba), blocks, buffer: Some(buffer) };
+        let part = Part { handle: entry.handle, lba, blocks, edges, buffer: Some(buffer) };
         self.send(head, Some(part), last);
     }
 }
@@ -422,7 +427,7 @@ mod tests {
             max_request_blocks: 1,
             tags: 1,
         });
-        Extent::new(lba, blocks, most, &volume)
+        Extent::new(Touched { lba, blocks, edges: Edges { front: 3, back: 5 } }, most, &volume)
     }
 
     proptest! {
@@ -433,8 +438,10 @@ mod tests {
             let extent = extent(lba, blocks, most, stripe);
             let mut at = lba;
             for piece in 0..extent.pieces() {
-                let (start, length) = extent.piece(piece);
+                let (start, length, edges) = extent.piece(piece);
                 prop_assert_eq!(start, Lba(at));
+                let (first, last) = (piece == 0, piece + 1 == extent.pieces());
+                prop_assert_eq!((edges.front > 0, edges.back > 0), (first, last));
                 prop_assert!(0 < length && length <= most);
                 at += u64::from(length);
                 let whole = stripe > 0 && stripe <= most && blocks > most.into();
@@ -449,7 +456,8 @@ mod tests {
     #[test]
     fn what_fits_a_buffer_is_one_piece() {
         let extent = extent(63, 16, 16, 4);
-        assert_eq!((extent.pieces(), extent.piece(0)), (1, (Lba(63), 16)));
-        assert_eq!((extent.offset(), extent.bytes()), (63 * 4096, 16 * 4096));
+        let edges = Edges { front: 3, back: 5 };
+        assert_eq!((extent.pieces(), extent.piece(0)), (1, (Lba(63), 16, edges)));
+        assert_eq!((extent.offset(), extent.bytes()), (63 * 4096 + 3, 16 * 4096 - 8));
     }
 }

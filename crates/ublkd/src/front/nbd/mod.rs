@@ -34,6 +34,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::front::LogicalBlock;
 use crate::guests::{Guest, Guests, Seldom};
 use crate::volume::Volume;
 use clients::Clients;
@@ -81,15 +82,18 @@ pub struct NbdConfig {
     /// Whether the address may be one that other machines reach. Off by default, since NBD as
     /// served here knows neither passwords nor encryption.
     pub allow_remote: bool,
+    /// The smallest piece that clients may read and write.
+    pub logical_block: LogicalBlock,
     /// What clients may take.
     pub limits: NbdLimits,
 }
 
 impl NbdConfig {
-    /// Serves at `address`, to this machine only, with the default limits.
+    /// Serves at `address`, to this machine only, whole blocks, with the default limits.
     #[must_use]
     pub fn new(address: NbdAddress) -> Self {
-        Self { address, allow_remote: false, limits: NbdLimits::default() }
+        let (logical_block, limits) = (LogicalBlock::default(), NbdLimits::default());
+        Self { address, allow_remote: false, logical_block, limits }
     }
 }
 
@@ -196,10 +200,16 @@ impl NbdServer {
             .map_err(|source| NbdError::Bind { address: config.address.to_string(), source })?;
         let uri = uri(&address, volume.name());
         let (stop, stopping) = watch::channel(false);
-        let (limits, clients) = (config.limits, Clients::default());
-        let (stopping, clients_of) = (Stop(stopping), clients.clone());
-        let service =
-            Service { volume, limits, clients: clients_of, stop: stopping, log: Arc::default() };
+        let NbdConfig { logical_block, limits, .. } = config;
+        let clients = Clients::default();
+        let service = Service {
+            volume,
+            logical_block,
+            limits,
+            clients: clients.clone(),
+            stop: Stop(stopping),
+            log: Arc::default(),
+        };
         let accepting = tokio::spawn(accept(listener, service));
         Ok(Self { address, uri, clients, stop, accepting: Some(accepting) })
     }
@@ -257,6 +267,7 @@ impl Drop for NbdServer {
 #[derive(Clone)]
 struct Service {
     volume: Volume,
+    logical_block: LogicalBlock,
     limits: NbdLimits,
     clients: Clients,
     stop: Stop,
@@ -338,11 +349,11 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Service { volume, limits, clients, stop, log } = service;
+    let Service { volume, logical_block, limits, clients, stop, log } = service;
     let told = || lock(&log).say();
     let mut reader = BufReader::with_capacity(READ_AHEAD_BYTES, reader);
     let enter = || Some((guest.busy()?, clients.enter(peer)?));
-    let negotiation = negotiate(&mut reader, &mut writer, &volume, enter);
+    let negotiation = negotiate(&mut reader, &mut writer, &volume, logical_block, enter);
     let negotiation = timeout(limits.handshake, negotiation);
     let negotiated = tokio::select! {
         biased;
@@ -369,7 +380,8 @@ where
     let pace = Pace::of(&limits);
     let (ledger, outgoing) = Ledger::new(session, &limits, volume.share());
     let mut replies = Replies::new(writer, volume.clone(), &ledger, outgoing, pace);
-    let mut requests = Requests::new(reader, volume, Arc::clone(&ledger), pace, stop.clone());
+    let own = Arc::clone(&ledger);
+    let mut requests = Requests::new(reader, volume, own, pace, logical_block, stop.clone());
     let serving = async {
         let ended = tokio::select! {
             ended = requests.run() => ended,

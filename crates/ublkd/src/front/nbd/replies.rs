@@ -14,7 +14,6 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raidcore::engine::{Op, RequestError};
-use raidcore::units::BLOCK_BYTES;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -219,8 +218,8 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
             let Some(mut buffer) = buffer else {
                 return Err(io::Error::other("the volume has dropped a read"));
             };
-            let (_, blocks) = extent.piece(piece);
-            let data = &mut buffer[..blocks as usize * BLOCK_BYTES];
+            let (_, blocks, edges) = extent.piece(piece);
+            let data = &mut buffer[edges.within(blocks)];
             if let Some(error) = error {
                 if !structured {
                     return Err(io::Error::other("a read failed amid its reply"));
@@ -259,7 +258,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
 
     /// Asks for a piece of a stream.
     fn read(&self, stream: Stream, piece: u32, buffer: Buffer) -> oneshot::Receiver<Ended> {
-        let (lba, blocks) = stream.extent.piece(piece);
+        let (lba, blocks, _) = stream.extent.piece(piece);
         self.ask(Submit { op: Op::Read, lba, blocks, fua: false, edges: Edges::NONE }, buffer)
     }
 

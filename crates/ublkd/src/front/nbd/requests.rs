@@ -8,11 +8,11 @@
 //! - A payload is taken or skipped also if the request is refused, so the next request is found.
 
 use std::io;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
 use raidcore::engine::Op;
-use raidcore::units::BLOCK_BYTES;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::time::timeout;
 
@@ -21,10 +21,8 @@ use super::ledger::{Extent, Ledger, Request, Stream};
 use super::pace::{Pace, Waited};
 use super::wire::{Command, Errno, Head, Header, flag};
 use super::{PAYLOAD_BYTES_MAX, Stop};
-use crate::front::RANGE_BLOCKS_MAX;
-use crate::volume::{Buffer, Edges, Port, Submit, Volume};
-
-const BLOCK: u64 = BLOCK_BYTES as u64;
+use crate::front::{LogicalBlock, RANGE_BLOCKS_MAX};
+use crate::volume::{Buffer, Port, Submit, Touched, Volume};
 
 /// Why a connection was cut.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +56,7 @@ pub(super) struct Requests<R> {
     ledger: Arc<Ledger>,
     port: Arc<dyn Port>,
     pace: Pace,
+    logical_block: LogicalBlock,
     stop: Stop,
 }
 
@@ -67,9 +66,18 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         volume: Volume,
         ledger: Arc<Ledger>,
         pace: Pace,
+        logical_block: LogicalBlock,
         stop: Stop,
     ) -> Self {
-        Self { reader, volume, port: Arc::<Ledger>::clone(&ledger), ledger, pace, stop }
+        Self {
+            reader,
+            volume,
+            port: Arc::<Ledger>::clone(&ledger),
+            ledger,
+            pace,
+            logical_block,
+            stop,
+        }
     }
 
     /// Until the client has no more requests, or the server stops and nothing is in flight.
@@ -140,7 +148,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         fua: bool,
     ) -> Result<(), Cut> {
         for part in 0..extent.pieces() {
-            let (lba, blocks) = extent.piece(part);
+            let (lba, blocks, edges) = extent.piece(part);
             if op == Op::Write {
                 let begun = timeout(self.pace.patience, self.reader.fill_buf()).await;
                 if begun.map_err(|_| Cut::Slow)??.is_empty() {
@@ -149,20 +157,20 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             }
             let mut buffer = self.ledger.buffer().await;
             if op == Op::Write {
-                buffer = self.receive(buffer, blocks as usize * BLOCK_BYTES).await?;
+                buffer = self.receive(buffer, edges.within(blocks)).await?;
             }
-            let submit = Submit { op, lba, blocks, fua, edges: Edges::NONE };
+            let submit = Submit { op, lba, blocks, fua, edges };
             request.submit(&self.volume, &self.port, submit, buffer);
         }
         Ok(())
     }
 
-    /// Reads so many bytes of payload into the buffer, or another if that is needed elsewhere while
-    /// they don't come.
-    async fn receive(&mut self, mut buffer: Buffer, bytes: usize) -> Result<Buffer, Cut> {
+    /// Reads payload to there in the buffer, or in another if that is needed elsewhere while the
+    /// payload does not come.
+    async fn receive(&mut self, mut buffer: Buffer, to: Range<usize>) -> Result<Buffer, Cut> {
         let mut got = 0;
         let waited = {
-            let filling = pin!(fill(&mut self.reader, &mut buffer[..bytes], &mut got));
+            let filling = pin!(fill(&mut self.reader, &mut buffer[to.clone()], &mut got));
             self.pace.wait(&self.volume, 1, filling).await
         };
         match waited {
@@ -170,13 +178,12 @@ impl<R: AsyncRead + Unpin> Requests<R> {
             Waited::Late => return Err(Cut::Slow),
             Waited::Starved => {}
         }
-        let mut aside = vec![0; bytes];
-        aside[..got].copy_from_slice(&buffer[..got]);
+        let mut aside = buffer[to.clone()].to_vec();
         drop(buffer);
         let filling = fill(&mut self.reader, &mut aside, &mut got);
         timeout(self.pace.patience, filling).await.map_err(|_| Cut::Slow)??;
         let mut buffer = self.ledger.share().buffer().await;
-        buffer[..bytes].copy_from_slice(&aside);
+        buffer[to].copy_from_slice(&aside);
         Ok(buffer)
     }
 
@@ -227,24 +234,26 @@ impl<R: AsyncRead + Unpin> Requests<R> {
                 Ok(self.task(op, range))
             }
             Command::BlockStatus => {
-                let (_, blocks) = check(flag::REQ_ONE, Errno::Invalid)?;
-                if !session.allocation || blocks == 0 {
+                let range = check(flag::REQ_ONE, Errno::Invalid)?;
+                if !session.allocation || range.blocks == 0 {
                     return Err(Errno::Invalid);
                 }
                 Ok(Task::Status)
             }
-            Command::Flush => match check(0, Errno::Invalid)? {
-                (0, 0) => {
-                    Ok(Task::Volume { op: Op::Flush, extent: Extent::new(0, 0, 1, &self.volume) })
+            Command::Flush => {
+                check(0, Errno::Invalid)?;
+                if (header.offset, header.length) != (0, 0) {
+                    return Err(Errno::Invalid);
                 }
-                _ => Err(Errno::Invalid),
-            },
+                let extent = Extent::new(Touched::default(), 1, &self.volume);
+                Ok(Task::Volume { op: Op::Flush, extent })
+            }
             Command::Disconnect | Command::Other(_) => Err(Errno::Invalid),
         }
     }
 
     /// A read; `whole` if its data have to come as one piece.
-    fn read(&self, header: &Header, range: (u64, u64), whole: bool) -> Result<Task, Errno> {
+    fn read(&self, header: &Header, range: Touched, whole: bool) -> Result<Task, Errno> {
         let structured = self.ledger.session().structured;
         if header.length > PAYLOAD_BYTES_MAX {
             return Err(if structured { Errno::Overflow } else { Errno::Invalid });
@@ -259,35 +268,35 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Ok(task)
     }
 
-    fn task(&self, op: Op, (lba, blocks): (u64, u64)) -> Task {
+    fn task(&self, op: Op, range: Touched) -> Task {
         let most = match op {
             Op::Read | Op::Write => self.volume.max_request_blocks(),
             Op::Flush | Op::Discard | Op::WriteZeroes => RANGE_BLOCKS_MAX,
         };
-        if blocks == 0 {
+        if range.blocks == 0 {
             return Task::Nothing;
         }
-        let extent = Extent::new(lba, blocks, most, &self.volume);
+        let extent = Extent::new(range, most, &self.volume);
         Task::Volume { op, extent }
     }
 
     /// Where whole units of a discard become zeros nothing is written but that they are.
-    fn are_stripes(&self, (lba, blocks): (u64, u64)) -> bool {
+    fn are_stripes(&self, Touched { lba, blocks, edges }: Touched) -> bool {
         let unit = u64::from(self.volume.discard_blocks().max(1));
-        lba.is_multiple_of(unit) && blocks.is_multiple_of(unit)
+        edges.is_none() && lba.is_multiple_of(unit) && blocks.is_multiple_of(unit)
     }
 
-    /// The first block and the number of blocks, if these are blocks, and not `beyond` the end.
-    fn check_range(&self, header: &Header, beyond: Errno) -> Result<(u64, u64), Errno> {
-        let length = u64::from(header.length);
-        if !header.offset.is_multiple_of(BLOCK) || !length.is_multiple_of(BLOCK) {
+    /// The blocks, if these are logical blocks, and not `beyond` the end.
+    fn check_range(&self, header: &Header, beyond: Errno) -> Result<Touched, Errno> {
+        let (unit, length) = (u64::from(self.logical_block.bytes()), u64::from(header.length));
+        if !header.offset.is_multiple_of(unit) || !length.is_multiple_of(unit) {
             return Err(Errno::Invalid);
         }
-        let (lba, blocks) = (header.offset / BLOCK, length / BLOCK);
-        if lba + blocks > self.volume.blocks() {
+        let range = Touched::by(header.offset, length).ok_or(beyond)?;
+        if range.lba + range.blocks > self.volume.blocks() {
             return Err(beyond);
         }
-        Ok((lba, blocks))
+        Ok(range)
     }
 }
 

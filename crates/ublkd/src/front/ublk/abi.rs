@@ -153,6 +153,7 @@ impl DeviceInfo {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Params {
     /// Shifts of: logical block, physical block, smallest and best I/O, in bytes.
+    pub(super) logical_shift: u8,
     pub(super) block_shift: u8,
     pub(super) io_min_shift: u8,
     pub(super) io_opt_shift: u8,
@@ -183,8 +184,10 @@ impl Params {
         let types = Self::TYPE_BASIC | Self::TYPE_DISCARD;
         put(&mut bytes, 4, types.to_ne_bytes());
         put(&mut bytes, 8, Self::ATTRIBUTES.to_ne_bytes());
-        let shifts = [self.block_shift, self.block_shift, self.io_opt_shift, self.io_min_shift];
-        put(&mut bytes, 12, shifts);
+        let blocks = [self.logical_shift, self.block_shift];
+        put(&mut bytes, 12, blocks);
+        let shifts = [self.io_opt_shift, self.io_min_shift];
+        put(&mut bytes, 14, shifts);
         put(&mut bytes, 16, self.max.to_ne_bytes());
         put(&mut bytes, 20, self.boundary.to_ne_bytes());
         put(&mut bytes, 24, self.capacity.to_ne_bytes());
@@ -333,6 +336,7 @@ mod tests {
     #[test]
     fn parameters_have_the_documented_layout() {
         let params = Params {
+            logical_shift: 9,
             block_shift: 12,
             io_min_shift: 16,
             io_opt_shift: 18,
@@ -346,7 +350,7 @@ mod tests {
         let u32_at = |at| u32::from_ne_bytes(get(&bytes, at));
         assert_eq!((u32_at(0), u32_at(4)), (60, 0b11), "length and types");
         assert_eq!(u32_at(8), 0b1100, "volatile cache, FUA");
-        assert_eq!(bytes[12..16], [12, 12, 18, 16], "logical, physical, opt, min");
+        assert_eq!(bytes[12..16], [9, 12, 18, 16], "logical, physical, opt, min");
         assert_eq!((u32_at(16), u32_at(20)), (2048, 512), "max, chunk");
         assert_eq!(Params::capacity(&bytes), 0x0102_0304_0506);
         assert_eq!(bytes[32..44], [0; 12], "virtual boundary, discard alignment");

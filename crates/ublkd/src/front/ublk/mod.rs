@@ -27,6 +27,7 @@ use std::sync::Arc;
 use raidcore::units::BLOCK_BYTES;
 use rustix::fs::{Mode, OFlags};
 
+use crate::front::LogicalBlock;
 use crate::host::{HostError, HostHandle};
 use crate::resident::Resident;
 use crate::volume::{Buffer, Volume};
@@ -131,6 +132,8 @@ pub struct UblkOptions {
     /// Whether a device that was left is taken away from its users, because writes were lost that had
     /// been acknowledged and not flushed.
     pub gives_up: bool,
+    /// The smallest piece that users read and write. A device that was left keeps its own.
+    pub logical_block: LogicalBlock,
     /// The most requests under way, at most 4096. Each has a buffer of the volume for as long as the
     /// device lives.
     pub depth: u16,
@@ -140,7 +143,7 @@ impl UblkOptions {
     /// The owner's device, with the first free number and 64 requests.
     #[must_use]
     pub fn of(owner: NonZeroU64) -> Self {
-        Self { owner, id: None, gives_up: false, depth: 64 }
+        Self { owner, id: None, gives_up: false, logical_block: LogicalBlock::Whole, depth: 64 }
     }
 }
 
@@ -228,7 +231,10 @@ impl UblkServer {
             ..DeviceInfo::default()
         })?;
         let begin = || -> Result<Vec<Served>, UblkError> {
-            control.set_params(info.id, request::params(volume, info.request_bytes))?;
+            control.set_params(
+                info.id,
+                request::params(volume, info.request_bytes, options.logical_block),
+            )?;
             let queues = serve(admit, &info, buffers(&info, volume)?)?;
             control.start(info.id)?;
             Ok(queues)

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use raidcore::engine::RequestError;
+use raidcore::engine::{Op, RequestError};
 
 use super::abi::{self, IoCommand};
 use super::descriptors::Descriptors;
@@ -28,8 +28,13 @@ use crate::volume::Buffer;
 enum Slot {
     /// With the driver, or about to be.
     Driver(Buffer),
-    /// With the volume; the driver will be told this if all goes well.
-    Volume(i32),
+    /// With the volume.
+    Volume {
+        /// What the driver will be told if all goes well.
+        moved: i32,
+        /// Where in the buffer it is that was read.
+        at: u16,
+    },
     /// The driver waits for it, and gets it from the next server.
     Left,
     /// The driver has no more use for it.
@@ -131,7 +136,14 @@ impl Resident for Queue {
         }
         match request::translate(self.descriptors.get(tag)) {
             Ok((request, moved)) => {
-                self.slots[usize::from(tag)] = Slot::Volume(moved);
+                let mut buffer = buffer;
+                let bytes = request.edges.within(request.blocks);
+                let at = if request.op == Op::Read { request.edges.front } else { 0 };
+                // What does not fit is refused by the volume.
+                if request.op == Op::Write && bytes.start > 0 && bytes.end <= buffer.len() {
+                    buffer.copy_within(..bytes.len(), bytes.start);
+                }
+                self.slots[usize::from(tag)] = Slot::Volume { moved, at };
                 Came::Request(request, buffer)
             }
             Err(errno) => self.commit(tag, buffer, errno).map_or(Came::Nothing, Came::Again),
@@ -141,10 +153,10 @@ impl Resident for Queue {
     fn answered(
         &mut self,
         tag: u16,
-        buffer: Buffer,
+        mut buffer: Buffer,
         result: Result<(), RequestError>,
     ) -> Option<Command> {
-        let Slot::Volume(moved) = self.slots[usize::from(tag)] else {
+        let Slot::Volume { moved, at } = self.slots[usize::from(tag)] else {
             unreachable!("tag {tag} was not with the volume");
         };
         match result {
@@ -153,7 +165,14 @@ impl Resident for Queue {
                 None
             }
             Err(error) => self.commit(tag, buffer, request::errno(error)),
-            Ok(()) => self.commit(tag, buffer, moved),
+            Ok(()) => {
+                if at > 0 {
+                    // The driver takes as many bytes as it is told, from the beginning.
+                    let at = usize::from(at);
+                    buffer.copy_within(at..at + moved as usize, 0);
+                }
+                self.commit(tag, buffer, moved)
+            }
         }
     }
 
@@ -167,7 +186,6 @@ mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
-    use raidcore::engine::Op;
     use raidcore::units::{BLOCK_BYTES, Lba};
 
     use super::*;
@@ -252,6 +270,29 @@ mod tests {
                 assert_eq!(world.queue.answered(tag, buffer, Ok(())), Some(commit));
             }
         }
+    }
+
+    #[test]
+    fn sectors_are_where_the_volume_and_the_driver_look_for_them() {
+        let mut world = world(|tag| (u32::from(tag % 2), 3, 6));
+        world.queue.begin();
+        for tag in [1, 3] {
+            let Slot::Driver(buffer) = &mut world.queue.slots[usize::from(tag)] else {
+                panic!("tag {tag} is with the driver");
+            };
+            buffer[..3 * 512].fill(tag as u8);
+            let (write, buffer) = world.request(tag);
+            assert_eq!((write.lba, write.blocks), (Lba(0), 2));
+            let meant = write.edges.within(write.blocks);
+            assert_eq!(meant, 6 * 512..9 * 512);
+            assert!(buffer[meant].iter().all(|&byte| byte == tag as u8));
+            world.queue.answered(tag, buffer, Ok(()));
+        }
+        let (read, mut buffer) = world.request(0);
+        buffer[read.edges.within(read.blocks)].fill(9);
+        world.queue.answered(0, buffer, Ok(()));
+        let Slot::Driver(buffer) = &world.queue.slots[0] else { panic!("it is given back") };
+        assert!(buffer[..3 * 512].iter().all(|&byte| byte == 9));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use raidcore::engine::{Op, RequestError};
 use raidcore::units::{BLOCK_BYTES, Lba};
 
 use super::abi::{Descriptor, Params, SECTOR_BYTES};
-use crate::front::RANGE_BLOCKS_MAX;
-use crate::volume::{Edges, Submit, Volume};
+use crate::front::{LogicalBlock, RANGE_BLOCKS_MAX};
+use crate::volume::{Submit, Touched, Volume};
 
 const BLOCK_SECTORS: u32 = BLOCK_BYTES as u32 / SECTOR_BYTES;
 
@@ -24,17 +24,17 @@ pub(super) fn translate(descriptor: Descriptor) -> Result<(Submit, i32), i32> {
         _ => return Err(-libc::EOPNOTSUPP),
     };
     let Descriptor { start, sectors, .. } = descriptor;
-    let aligned =
-        start.is_multiple_of(BLOCK_SECTORS.into()) && sectors.is_multiple_of(BLOCK_SECTORS);
-    if !aligned && op != Op::Flush {
-        return Err(-libc::EINVAL);
-    }
+    let sector = u64::from(SECTOR_BYTES);
+    let offset = start.checked_mul(sector).ok_or(-libc::EINVAL)?;
+    let Touched { lba, blocks, edges } =
+        Touched::by(offset, u64::from(sectors) * sector).ok_or(-libc::EINVAL)?;
     let request = Submit {
         op,
-        lba: Lba(start / u64::from(BLOCK_SECTORS)),
-        blocks: sectors / BLOCK_SECTORS,
+        lba: Lba(lba),
+        // No more than the sectors.
+        blocks: blocks as u32,
         fua: descriptor.fua(),
-        edges: Edges::NONE,
+        edges,
     };
     let moved = match op {
         Op::Read | Op::Write => i32::try_from(u64::from(sectors) * u64::from(SECTOR_BYTES)),
@@ -55,16 +55,21 @@ pub(super) fn errno(error: RequestError) -> i32 {
 ///
 /// The driver takes the best size of I/O as a power of two only. Where a stripe is none, it is told
 /// the largest that divides one, and cuts requests at stripes anyway.
-pub(super) fn params(volume: &Volume, request_bytes: u32) -> Params {
+pub(super) fn params(volume: &Volume, request_bytes: u32, logical_block: LogicalBlock) -> Params {
     let block_shift = BLOCK_BYTES.trailing_zeros() as u8;
     let shift = |blocks: u32| block_shift + blocks.max(1).trailing_zeros() as u8;
     let stripe = volume.stripe_blocks().max(1);
+    let boundary = stripe.saturating_mul(BLOCK_SECTORS);
+    let most = request_bytes / SECTOR_BYTES;
+    // A request that begins within a block touches one more, unless a stripe's end cuts it before.
+    let touches_more = logical_block == LogicalBlock::Small && boundary > most;
     Params {
+        logical_shift: logical_block.bytes().trailing_zeros() as u8,
         block_shift,
         io_min_shift: shift(volume.chunk_blocks()).min(shift(stripe)),
         io_opt_shift: shift(stripe),
-        max: request_bytes / SECTOR_BYTES,
-        boundary: stripe.saturating_mul(BLOCK_SECTORS),
+        max: if touches_more { most - BLOCK_SECTORS } else { most },
+        boundary,
         capacity: capacity(volume),
         // The block layer reckons with a power of two here.
         discard_granularity: volume
@@ -85,7 +90,7 @@ pub(super) fn capacity(volume: &Volume) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::volume::VolumeConfig;
+    use crate::volume::{Edges, VolumeConfig};
 
     fn descriptor(op_and_flags: u32, sectors: u32, start: u64) -> Descriptor {
         let mut bytes = [0; Descriptor::BYTES];
@@ -119,12 +124,18 @@ mod tests {
         for op in [4, 10, 15, 18, 255] {
             assert_eq!(translate(descriptor(op, 8, 0)), Err(-libc::EOPNOTSUPP));
         }
-        for (sectors, start) in [(7, 0), (8, 1), (1, 8)] {
-            for op in [0, 1, 3, 5] {
-                assert_eq!(translate(descriptor(op, sectors, start)), Err(-libc::EINVAL));
-            }
-        }
+        assert_eq!(translate(descriptor(1, 8, u64::MAX / 512 + 1)), Err(-libc::EINVAL));
         assert_eq!(translate(descriptor(1, 1 << 22, 0)), Err(-libc::EINVAL));
+    }
+
+    #[test]
+    fn sectors_are_parts_of_blocks() {
+        let (write, moved) = translate(descriptor(1, 9, 23)).expect("a write");
+        assert_eq!((write.lba, write.blocks, moved), (Lba(2), 2, 9 * 512));
+        assert_eq!(write.edges, Edges { front: 7 * 512, back: 0 });
+        let (read, _) = translate(descriptor(0, 1, 25)).expect("a read");
+        assert_eq!((read.lba, read.blocks), (Lba(3), 1));
+        assert_eq!(read.edges, Edges { front: 512, back: 6 * 512 });
     }
 
     fn volume(chunk_blocks: u32, stripe_blocks: u32) -> Volume {
@@ -143,6 +154,7 @@ mod tests {
     #[test]
     fn the_disk_is_told_the_arrays_geometry() {
         let expected = Params {
+            logical_shift: 12,
             block_shift: 12,
             io_min_shift: 16,
             io_opt_shift: 18,
@@ -152,12 +164,16 @@ mod tests {
             discard_granularity: 256 << 10,
             max_range: 1 << 21,
         };
-        assert_eq!(params(&volume(16, 64), 1 << 20), expected);
+        assert_eq!(params(&volume(16, 64), 1 << 20, LogicalBlock::Whole), expected);
+        let small = Params { logical_shift: 9, ..expected };
+        assert_eq!(params(&volume(16, 64), 1 << 20, LogicalBlock::Small), small);
+        let long = params(&volume(256, 1024), 1 << 20, LogicalBlock::Small);
+        assert_eq!(long.max, 2040, "it may begin within a block");
     }
 
     #[test]
     fn a_stripe_that_is_no_power_of_two_is_a_boundary() {
-        let five = params(&volume(16, 80), 1 << 20);
+        let five = params(&volume(16, 80), 1 << 20, LogicalBlock::Whole);
         assert_eq!((five.io_min_shift, five.io_opt_shift), (16, 16));
         assert_eq!((five.boundary, five.discard_granularity), (640, 512 << 10));
     }
