@@ -227,14 +227,15 @@ pub(crate) enum DiskAction {
         /// The member's number or path
         disk: String,
     },
-    /// Let go of a spare
+    /// Let go of a spare. If a member is being copied to it, the member stays
     Remove {
         /// The array's name
         name: String,
         /// The spare's path; or its identity, to forget it if it is not there
         disk: String,
     },
-    /// Put a new device in a member's place, and rebuild onto it
+    /// Put a new device in a member's place. One that serves is copied to it, and serves until then;
+    /// else the device is rebuilt
     Replace {
         /// The array's name
         name: String,
@@ -245,7 +246,7 @@ pub(crate) enum DiskAction {
         /// Overwrite what it carries
         #[arg(long, short)]
         force: bool,
-        /// Wait until the rebuild is done
+        /// Wait until that is done
         #[arg(long, short)]
         wait: bool,
     },

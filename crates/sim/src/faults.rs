@@ -23,7 +23,11 @@ pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
         let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
         // Nothing that was on such a staging device is missing any more.
         let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(*index));
-        let up = m.device.is_some_and(|d| well(&disks[d.0 as usize]));
+        // A spare that holds all that a member does is about to take its place.
+        let heir = engine.successor().filter(|s| s.member == m.member && s.done >= s.total);
+        let heir = heir.map(|successor| successor.device);
+        let mut devices = m.device.into_iter().chain(heir);
+        let up = m.device.is_some() && devices.all(|d| well(&disks[d.0 as usize]));
         let stood_in_for = known.iter().all(|record| record.stood_in_for() == Some(m.member));
         match m.state {
             _ if stood_in_for => true,
@@ -157,8 +161,11 @@ impl World {
             let filled = members.iter().filter(|m| m.state != SlotState::Up);
             victims.extend(filled.filter_map(|m| m.device));
         }
+        let successor = self.engine.successor();
+        victims.extend(successor.filter(|s| s.done < s.total).map(|s| s.device));
         if self.can_lose_one() {
             victims.extend(members.iter().filter_map(|m| m.device));
+            victims.extend(successor.map(|s| s.device));
         }
         if victims.is_empty() {
             return None;

@@ -24,6 +24,7 @@ mod hang;
 mod hedge;
 mod journal;
 mod passes;
+mod replace;
 mod staging;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {

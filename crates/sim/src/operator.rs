@@ -1,6 +1,7 @@
 //! What operators do, at any moment.
 
 use raidcore::engine::{Command, Note, Pace, PassEnd, PassKind};
+use raidcore::meta::SlotState;
 use raidcore::units::MemberId;
 
 use crate::world::World;
@@ -29,10 +30,12 @@ impl World {
         let impaired = !self.is_whole();
         let redundant = self.redundancy() > 0;
         let spares: Vec<_> = self.engine.spares().collect();
+        let successor = self.engine.successor().map(|successor| successor.device);
+        let removable: Vec<_> = spares.iter().copied().chain(successor).collect();
         let member = MemberId(self.source.below(self.scenario.places() as u64) as u8);
         let command = match self.source.below(16) {
             0..=3 if impaired && spares.is_empty() && redundant => self.new_spare(),
-            4 if self.disks.len() < DISKS_MAX && redundant => self.new_spare(),
+            4 if self.disks.len() < DISKS_MAX => self.new_spare(),
             5 | 6 => Command::Scrub { repair: self.source.chance(1, 2) },
             7 => Command::Pause,
             8 => Command::Resume,
@@ -40,14 +43,20 @@ impl World {
                 min: 1 << self.source.below(30),
                 max: u64::MAX >> self.source.below(40),
             }),
-            10 | 11 if self.can_lose_one() && !spares.is_empty() => {
+            // Nothing is missing while a member that serves is replaced.
+            10 | 11 if (self.serves(member) || self.can_lose_one()) && !spares.is_empty() => {
                 Command::Replace { member, spare: self.source.one_of(&spares) }
             }
             12 | 13 if self.can_lose_one() => Command::Fail(member),
-            14 if !spares.is_empty() => Command::Remove(self.source.one_of(&spares)),
+            14 if !removable.is_empty() => Command::Remove(self.source.one_of(&removable)),
             15 => Command::CancelScrub,
             _ => return,
         };
         self.command(command);
+    }
+
+    fn serves(&self, member: MemberId) -> bool {
+        let found = self.engine.members().nth(member.index());
+        found.is_some_and(|m| m.state == SlotState::Up)
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::{ArrayReport, Client, Health, Request};
 use ublkd::flash::Named;
@@ -35,10 +35,19 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
             ask(&name, run_dir, &Request::DiskRemove { disk: named(disk) }, output, &done)
         }
         DiskAction::Replace { name, disk, with, force, wait } => {
-            let shown = with.display().to_string();
-            let done = format!("member {disk} of {name} is being rebuilt onto {shown}");
-            let request = Request::DiskReplace { disk: named(disk), with: absolute(with)?, force };
-            ask_and_wait(&name, run_dir, &request, output, &done, wait)
+            let request = Request::DiskReplace {
+                disk: named(disk.clone()),
+                with: absolute(with.clone())?,
+                force,
+            };
+            let mut client = Client::connect(run_dir, &name)?;
+            let answer = client.call(&request)?;
+            let how = match answer["copied"].as_bool() {
+                Some(true) => "serves on, and is being copied to",
+                Some(false) | None => "is being rebuilt onto",
+            };
+            let done = format!("member {disk} of {name} {how} {}", with.display());
+            told(&mut client, &answer, output, &done, wait)
         }
     }
 }
@@ -69,7 +78,7 @@ fn list_policies(name: Option<&str>, run_dir: &Path, output: Output) -> Result<E
         json!({ "name": scheme.name, "about": scheme.about, "needs_staging": scheme.needs_staging(),
             "followed": follows(scheme) })
     };
-    let value: serde_json::Value = SCHEMES.iter().map(row).collect();
+    let value: Value = SCHEMES.iter().map(row).collect();
     output.result(&value, || {
         let line = |scheme: &Scheme| {
             let mark = if follows(scheme) {
@@ -151,6 +160,17 @@ fn ask_and_wait(
 ) -> Result<ExitCode> {
     let mut client = Client::connect(run_dir, name)?;
     let answer = client.call(request)?;
+    told(&mut client, &answer, output, done, wait)
+}
+
+/// Tells what was done, and waits until what it has begun has ended if that is wanted.
+fn told(
+    client: &mut Client,
+    answer: &Value,
+    output: Output,
+    done: &str,
+    wait: bool,
+) -> Result<ExitCode> {
     if !wait {
         output.result(&json!({ "ok": answer }), || done.to_owned());
         return Ok(ExitCode::SUCCESS);
@@ -158,7 +178,7 @@ fn ask_and_wait(
     if !output.is_json() {
         println!("{done}");
     }
-    let report = progress::wait(&mut client, output)?;
+    let report = progress::wait(client, output)?;
     Ok(ended(&report, output))
 }
 

@@ -98,7 +98,8 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.extend(each.flash.as_ref().map(|report| format!("               {}", flash(report))));
     }
     for spare in &report.spares {
-        lines.push(format!("  spare              {}", shown(spare.path.as_deref())));
+        let what = spare.succeeds.as_ref().map(|disk| format!("for {disk}")).unwrap_or_default();
+        lines.push(format!("  spare   {what:<10} {}", shown(spare.path.as_deref())));
     }
     lines.extend(report.distributed_spare.map(|used| {
         let used = match used {

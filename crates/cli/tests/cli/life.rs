@@ -197,6 +197,7 @@ fn a_rebuild_is_paced_paused_and_resumed() {
     world.run("start --background m0 m1 m2").done();
     world.run("rebuild limit tank --min 4K --max 64K").done();
     world.file("new", 40 * MIB);
+    world.run("disk fail tank 0").done();
     world.run("disk replace tank 0 new").done();
     world.run("rebuild pause tank").done();
     let pass = &world.status("tank")["pass"];
@@ -208,6 +209,52 @@ fn a_rebuild_is_paced_paused_and_resumed() {
     world.run("rebuild resume tank").done();
     world.run("rebuild status tank --wait").done();
     assert_eq!(world.status("tank")["health"], "online");
+}
+
+#[test]
+fn a_member_serves_on_while_it_is_copied_to_its_successor() {
+    for level in ["raid0", "raid5"] {
+        let world = World::with_members(&[40; 3]);
+        world.run(&format!("create tank --level {level} m0 m1 m2")).done();
+        world.run("start --background m0 m1 m2").done();
+        world.run("rebuild limit tank --min 4K --max 64K").done();
+        world.file("new", 40 * MIB);
+        let said = world.run("disk replace tank 1 new").done();
+        assert!(said.contains("member 1 of tank serves on, and is being copied to new"), "{said}");
+        let status = world.status("tank");
+        assert_eq!(
+            (&status["health"], &status["pass"]["task"]),
+            (&"online".into(), &"copy".into())
+        );
+        assert_eq!(status["spares"][0]["succeeds"], "1", "{status:#}");
+        let said = world.run("status").done();
+        assert!(
+            said.contains("work: copy of member 1, ") && said.contains("spare   for 1 "),
+            "{said}"
+        );
+        world.file("other", 40 * MIB);
+        world.run("disk replace tank 0 other").failed(&["one is at a time", "disk remove tank"]);
+
+        // It is called off, and the member is there.
+        world.run("disk remove tank new").done();
+        let status = world.status("tank");
+        assert_eq!(
+            (&status["health"], &status["spares"]),
+            (&"online".into(), &serde_json::json!([]))
+        );
+        let path = |status: &Value| status["members"][1]["path"].as_str().map(str::to_owned);
+        assert!(path(&status).is_some_and(|path| path.ends_with("/m1")), "{status:#}");
+
+        world.run("rebuild limit tank --max 0").done();
+        let said = world.run("disk replace tank 1 new --force --wait").done();
+        assert!(said.contains("All is well") && said.contains("its successor"), "{said}");
+        let status = world.status("tank");
+        assert!(path(&status).is_some_and(|path| path.ends_with("/new")), "{status:#}");
+        world.run("stop tank").done();
+        world.run("start --background m0 new m2").done();
+        assert_eq!(world.status("tank")["health"], "online");
+        world.run("stop tank").done();
+    }
 }
 
 #[test]

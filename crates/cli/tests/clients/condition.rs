@@ -71,6 +71,7 @@ fn pass(world: &World) -> Value {
 fn replace(world: &World, member: usize, options: &str) {
     let bytes = world.status()["member_bytes"].as_u64().expect("a size");
     world.file(&format!("new{member}"), bytes);
+    world.try_evenkeel(&format!("disk fail tank {member}"));
     // Fails with --wait if yet another member is missing.
     world.try_evenkeel(&format!("disk replace tank {member} new{member} {options}"));
     let state = world.status()["members"][member]["state"].clone();

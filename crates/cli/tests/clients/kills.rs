@@ -153,6 +153,7 @@ fn a_rebuild_goes_on_where_it_was() {
     let before = prepare(&world);
     world.file("new", 96 * MIB);
     world.evenkeel("rebuild limit tank --min 32M --max 32M");
+    world.evenkeel("disk fail tank 1");
     world.evenkeel("disk replace tank 1 new");
     let pass = |world: &World| world.status()["pass"].take();
     let done = |pass: &Value| pass["done_bytes"].as_u64();

@@ -15,6 +15,7 @@ fn a_rebuild_gives_way_to_users_and_hurries_when_they_are_gone() {
     let target = format!("--runtime=600 --ioengine=nbd --uri={}", world.uri());
     let users = world.spawn("fio", &format!("{reads} {target}"));
     wait_for("users are busy", || (requests() > Some(100)).then_some(()));
+    world.evenkeel("disk fail tank 1");
     world.evenkeel("disk replace tank 1 new");
     wait_for("the first stripe is rebuilt", || (done() >= Some(65_536)).then_some(()));
     assert!(done() < Some(4 * MIB), "it does not give way: {:#}", world.status());

@@ -335,6 +335,8 @@ impl Life {
             let failed = members.iter().position(|member| member["state"] == "failed");
             let (member, disk) = (failed.unwrap_or(1), self.new_disk());
             self.tell(&format!("disk replace tank {member} {disk}, for long"));
+            // Refused if it has.
+            self.world.try_evenkeel(&format!("disk fail tank {member}"));
             self.world.evenkeel(&format!("disk replace tank {member} {disk}"));
             self.story.replaced += 1;
         }

@@ -345,7 +345,7 @@ impl Array {
                         told.ended.push(Ended { tag, delayed_by_gc, side: None });
                     }
                     Action::Note(Note::PassEnded(
-                        PassKind::Rebuild(_) | PassKind::Distribute(_),
+                        PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_),
                         PassEnd::Done,
                     )) => {
                         self.rebuilt = Some(now - self.failed_at);

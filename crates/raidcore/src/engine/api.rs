@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::Counters;
 use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, MetaPage, Policy, PolicyName, ScrubRecord};
 use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
 
@@ -166,12 +167,13 @@ pub enum Command {
         /// How large it is.
         blocks: u64,
     },
-    /// Forget a spare, or the device of a failed member. The host may close it when this is
-    /// answered.
+    /// Forget a spare. If a member was being copied to it, the member stays. The host may close it when
+    /// this is answered.
     Remove(DeviceId),
     /// Forget a spare that is on record and not there.
     Forget(DeviceUuid),
-    /// Put a spare in a member's place: the member is failed, if it has not yet, then rebuilt onto
+    /// Put a spare in a member's place. If the member serves, it is copied to the spare, which is written
+    /// whenever the member is, and takes its place when it holds all of it; if not, it is rebuilt onto
     /// the spare.
     Replace {
         /// Which member.
@@ -247,6 +249,12 @@ pub enum CommandError {
     /// Nothing to pause, resume or cancel.
     #[error("there is no such background work")]
     NothingToDo,
+    /// Another member is being copied to a new device.
+    #[error("another member is being copied to a new device; one is at a time")]
+    AlreadyCopying,
+    /// A member's data is on the distributed spare.
+    #[error("the distributed spare is in use; the member that it stands in for comes first")]
+    SpareInUse,
     /// Another background pass has to end first.
     #[error("a rebuild, resync or scrub is under way")]
     Busy,
@@ -358,6 +366,31 @@ pub enum Note {
         /// The spare.
         device: DeviceId,
     },
+    /// A member is to be copied to a spare, which takes its place then.
+    CopyBegun {
+        /// Which.
+        member: MemberId,
+        /// The spare.
+        device: DeviceId,
+    },
+    /// The spare to which a member was to be copied is out of use; the member stays.
+    CopyFailed {
+        /// Which.
+        member: MemberId,
+        /// The spare.
+        device: DeviceId,
+        /// Why.
+        why: IoError,
+    },
+    /// A spare holds all that a member does, and has taken its place.
+    MemberReplaced {
+        /// Which.
+        member: MemberId,
+        /// The device that it has now.
+        device: DeviceId,
+        /// The one that it had.
+        old: DeviceId,
+    },
     /// Entries of the journal were carried out after an unclean stop.
     JournalReplayed {
         /// How many.
@@ -381,6 +414,8 @@ pub enum PassKind {
     Rebuild(MemberId),
     /// Puts a failed member's chunks on the distributed spare.
     Distribute(MemberId),
+    /// Copies a member that serves to the spare that is to take its place.
+    Copy(MemberId),
     /// Compares redundancy with data.
     Scrub {
         /// And corrects what does not match.
@@ -408,10 +443,12 @@ pub struct Status {
     pub health: ArrayHealth,
     /// Its members, in order, and after them the staging devices.
     pub members: alloc::vec::Vec<MemberStatus>,
-    /// Its spares.
+    /// Its spares, but for the successor.
     pub spares: alloc::vec::Vec<DeviceId>,
     /// Spares that are on record and not there.
     pub absent_spares: alloc::vec::Vec<DeviceUuid>,
+    /// The spare to which a member is being copied, if one is.
+    pub successor: Option<SuccessorStatus>,
     /// The background pass under way.
     pub pass: Option<PassStatus>,
     /// How the last scrub ended, be it before this start.
@@ -433,6 +470,19 @@ pub struct Status {
     pub lost: alloc::vec::Vec<(Lba, u64)>,
     /// Counters since the start.
     pub counters: Counters,
+}
+
+/// A spare to which a member that serves is being copied, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SuccessorStatus {
+    /// Whose place it is to take.
+    pub member: MemberId,
+    /// Which device it is.
+    pub device: DeviceId,
+    /// Stripes that it holds: all before this one.
+    pub done: u64,
+    /// Stripes in all.
+    pub total: u64,
 }
 
 /// What a distributed spare is used for.
@@ -540,51 +590,4 @@ pub struct Mismatches {
     /// Of these, rows in which redundancy tells which blocks are wrong. In the others data (of a
     /// mirror the first copy) is believed.
     pub located: u64,
-}
-
-/// What the engine has done since it started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
-    /// Requests completed without error.
-    pub requests: u64,
-    /// Requests completed with an error.
-    pub errors: u64,
-    /// Stripe writes that needed no read.
-    pub full_stripe_writes: u64,
-    /// Of these, those that went past the journal.
-    pub unjournaled_writes: u64,
-    /// Stripe writes by read-modify-write.
-    pub delta_writes: u64,
-    /// Stripe writes by reconstruct-write.
-    pub reconstruct_writes: u64,
-    /// Writes that were carried out together with another of the same stripe.
-    pub merged_writes: u64,
-    /// Reads served by reconstruction.
-    pub reconstructed_reads: u64,
-    /// Of these, those that went around busy members.
-    pub detours: u64,
-    /// Blocks that those, and hedged reads, have read beyond what was asked for.
-    pub detour_blocks: u64,
-    /// Reads that took so long that another way was tried, too.
-    pub hedged_reads: u64,
-    /// Of these, those that the other way had first.
-    pub hedges_won: u64,
-    /// Writes that were staged on other members.
-    pub staged_writes: u64,
-    /// Blocks of those.
-    pub staged_blocks: u64,
-    /// Blocks read from the staging log.
-    pub staged_reads: u64,
-    /// Blocks of which copies were made, as they are read often.
-    pub copied_blocks: u64,
-    /// Reads served from copies, as home was busy.
-    pub copy_reads: u64,
-    /// Writes that would have been staged, but there was no room.
-    pub staging_full: u64,
-    /// Blocks brought home from the staging log.
-    pub reclaimed_blocks: u64,
-    /// Journal entries written.
-    pub journal_entries: u64,
-    /// Metadata blocks stored.
-    pub meta_stores: u64,
 }

@@ -5,22 +5,16 @@
 //! free; at most 64 stripes lie between the first that is not done and the last that was begun.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use det::Instant;
 
 use super::job::Work;
+pub(super) use super::progress::{Progress, WINDOW};
 use super::{
     Action, CommandError, Engine, JobId, Mismatches, Note, Pace, PassEnd, PassKind, Phase,
 };
 use crate::meta::{ScrubEnd, SlotState};
-use crate::units::{BLOCK_BYTES, MemberId, Stripe};
-
-/// Stripes between the first that is not done and the last that was begun.
-const WINDOW: u64 = 64;
-
-/// For how long after a request the users count as busy.
-const BUSY: Duration = Duration::from_millis(100);
+use crate::units::{MemberId, Stripe};
 
 /// All background work.
 #[derive(Debug)]
@@ -37,46 +31,28 @@ pub(super) struct Background {
     pub(super) look: bool,
 }
 
-/// Which stripes are done: all below `base`, and those after it whose bit is set.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
-    pub(super) base: u64,
-    ahead: u64,
-}
-
-impl From<u64> for Progress {
-    /// All below `base`, nothing after it.
-    fn from(base: u64) -> Self {
-        Self { base, ahead: 0 }
-    }
-}
-
-impl Progress {
-    pub(super) fn has(&self, stripe: u64) -> bool {
-        match stripe.checked_sub(self.base) {
-            None => true,
-            Some(ahead) => ahead < WINDOW && self.ahead >> ahead & 1 != 0,
-        }
-    }
-
-    /// A stripe is done, perhaps once more.
-    fn add(&mut self, stripe: u64) {
-        if self.has(stripe) {
-            return;
-        }
-        self.ahead |= 1 << (stripe - self.base);
-        let done = self.ahead.trailing_ones();
-        self.base += u64::from(done);
-        self.ahead = self.ahead.checked_shr(done).unwrap_or(0);
-    }
-}
-
 impl PassKind {
     /// Whether it brings redundancy back that a member's failure has taken.
     pub(super) fn fills(self) -> bool {
         match self {
             Self::Rebuild(_) | Self::Distribute(_) => true,
+            Self::Resync | Self::Copy(_) | Self::Scrub { .. } => false,
+        }
+    }
+
+    /// Whether it is put on record now and then how far it has come.
+    pub(super) fn has_watermark(self) -> bool {
+        match self {
+            Self::Rebuild(_) | Self::Distribute(_) | Self::Copy(_) => true,
             Self::Resync | Self::Scrub { .. } => false,
+        }
+    }
+
+    /// The member for which it fills a device.
+    fn filled(self) -> Option<MemberId> {
+        match self {
+            Self::Rebuild(member) | Self::Copy(member) => Some(member),
+            Self::Resync | Self::Distribute(_) | Self::Scrub { .. } => None,
         }
     }
 }
@@ -91,10 +67,10 @@ pub(super) struct Pass {
     pub(super) stuck: Option<Stripe>,
     pub(super) found: Mismatches,
     pub(super) started: Instant,
-    next: u64,
+    pub(super) next: u64,
     in_flight: u32,
     /// When the last stripe was begun; nothing if the next need not wait for it.
-    begun_at: Option<Instant>,
+    pub(super) begun_at: Option<Instant>,
     pub(super) cancelled: bool,
     closing: Closing,
 }
@@ -113,6 +89,8 @@ enum Closing {
     No,
     Flushing(u64),
     Storing,
+    /// This version of the record makes a successor the member.
+    Succeeding(u64),
 }
 
 /// How far a stop has come.
@@ -176,11 +154,16 @@ impl Background {
         self.rebuilt[member.index()] = Progress::default();
     }
 
+    /// The device that takes a member's place has something on it.
+    pub(super) fn inherit(&mut self, member: MemberId, progress: Progress) {
+        self.rebuilt[member.index()] = progress;
+    }
+
     /// A member left the service, or a staging device: what fills it is pointless.
     pub(super) fn member_failed(&mut self, member: MemberId, stages: bool) {
         self.restart(member);
         if let Some(pass) = &mut self.pass {
-            pass.cancelled |= pass.kind == PassKind::Rebuild(member)
+            pass.cancelled |= pass.kind.filled() == Some(member)
                 || matches!(pass.kind, PassKind::Scrub { .. }) && !stages;
         }
     }
@@ -210,6 +193,13 @@ impl Background {
         Ok(())
     }
 
+    /// Ends the copying of a member, if that is under way.
+    pub(super) fn cancel_copy(&mut self) {
+        if let Some(pass) = &mut self.pass {
+            pass.cancelled |= matches!(pass.kind, PassKind::Copy(_));
+        }
+    }
+
     /// Ends the pass under way before it is done.
     fn cancel(&mut self) {
         if let Some(pass) = &mut self.pass {
@@ -236,7 +226,7 @@ impl Engine {
                 self.background.look = false;
                 if self.background.pass.is_none() {
                     self.begin_pass(out);
-                } else if self.rebuild_is_better() {
+                } else if self.rebuild_is_better() || self.redundancy_comes_first() {
                     self.background.cancel();
                 }
             }
@@ -278,6 +268,7 @@ impl Engine {
         } else if let Some(member) = self.rebuilding() {
             PassKind::Rebuild(member)
         } else if let Some((member, spare)) = self.spare_for_failed() {
+            self.end_succession(self.spares[spare].device);
             self.activate(member, spare, out);
             PassKind::Rebuild(member)
         } else if let Some(member) = self.to_be_distributed() {
@@ -287,6 +278,8 @@ impl Engine {
             }
             self.begin_to_distribute(member, out);
             PassKind::Distribute(member)
+        } else if let Some(succession) = &self.succession {
+            PassKind::Copy(succession.member)
         } else if let Some(repair) = self.background.scrub_wanted.take() {
             PassKind::Scrub { repair }
         } else {
@@ -295,6 +288,7 @@ impl Engine {
         let progress = match kind {
             PassKind::Rebuild(member) => self.background.rebuilt[member.index()],
             PassKind::Distribute(_) => self.distributed.filled,
+            PassKind::Copy(_) => self.succession.map_or(Progress::default(), |s| s.progress),
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
         self.background.pass = Some(Pass {
@@ -331,8 +325,19 @@ impl Engine {
             && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
     }
 
+    /// Whether a member is being copied while redundancy could be brought back, be it by the device that
+    /// it is copied to.
+    fn redundancy_comes_first(&self) -> bool {
+        let copies =
+            |pass: &Pass| matches!(pass.kind, PassKind::Copy(_)) && pass.closing == Closing::No;
+        self.background.pass.as_ref().is_some_and(copies)
+            && (self.rebuilding().is_some()
+                || self.spare_for_failed().is_some()
+                || self.to_be_distributed().is_some())
+    }
+
     /// The first that has failed and a spare that is large enough for its place; the one whose data
-    /// is on the distributed spare comes last.
+    /// is on the distributed spare comes last, and of the spares the successor of a member.
     fn spare_for_failed(&self) -> Option<(MemberId, usize)> {
         let record = &self.recorder.record;
         let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
@@ -340,16 +345,23 @@ impl Engine {
         let others = record.places().filter(|&member| Some(member) != stood_in_for);
         let mut failed = others.chain(stood_in_for).filter(failed);
         failed.find_map(|member| {
-            let fits = |spare: &super::Spare| spare.blocks >= record.blocks_of(member);
-            Some((member, self.spares.iter().position(fits)?))
+            let fits = |spare: &&super::Spare| spare.blocks >= record.blocks_of(member);
+            let spares = self.spares.iter().filter(fits);
+            let spare = spares.min_by_key(|spare| self.is_successor(spare.device))?.device;
+            Some((member, self.spares.iter().position(|s| s.device == spare)?))
         })
     }
 
     /// How many stripes a pass goes over: a staging device has a part in none.
-    fn stripes_of(&self, kind: PassKind) -> u64 {
+    pub(super) fn stripes_of(&self, kind: PassKind) -> u64 {
         match kind {
-            PassKind::Rebuild(member) if member.index() >= self.geo.members() => 0,
+            PassKind::Rebuild(member) | PassKind::Copy(member)
+                if member.index() >= self.geo.members() =>
+            {
+                0
+            }
             PassKind::Rebuild(_)
+            | PassKind::Copy(_)
             | PassKind::Distribute(_)
             | PassKind::Resync
             | PassKind::Scrub { .. } => self.geo.stripes(),
@@ -387,48 +399,6 @@ impl Engine {
         ready.then_some(Stripe(pass.next))
     }
 
-    /// When the next stripe may begin at the pace that holds now; nothing if at once.
-    fn next_at(&self) -> Option<Instant> {
-        let begun_at = self.background.pass.as_ref()?.begun_at?;
-        self.next_after(begun_at, self.geo.chunk().into())
-    }
-
-    /// When background work may go on that began something of so many blocks of each member, at the
-    /// pace that holds now; nothing if at once.
-    pub(super) fn next_after(&self, begun_at: Instant, blocks: u64) -> Option<Instant> {
-        let pace = self.background.pace;
-        let rate = if self.is_busy() { pace.min.min(pace.max) } else { pace.max };
-        if rate == u64::MAX {
-            return None;
-        }
-        let bytes = blocks * BLOCK_BYTES as u64;
-        let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
-        Some(begun_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
-    }
-
-    /// Whether users are.
-    fn is_busy(&self) -> bool {
-        self.now - self.last_foreground < BUSY || self.active_requests > 0
-    }
-
-    /// When the pass has to be looked at again, as the next stripe's time has come or the pace
-    /// changes.
-    pub(super) fn pace_deadline(&self) -> Option<Instant> {
-        let pass = self.background.pass.as_ref()?;
-        let held = pass.paused || pass.stuck.is_some() || pass.cancelled;
-        let at = self.next_at().filter(|&at| at > self.now)?;
-        if held || pass.next >= pass.total || self.phase != Phase::Serving {
-            return None;
-        }
-        Some(self.or_when_idle(at))
-    }
-
-    /// That time, or the one before it at which users cease to count as busy.
-    pub(super) fn or_when_idle(&self, at: Instant) -> Instant {
-        let idle_at = self.last_foreground + BUSY;
-        if idle_at > self.now { at.min(idle_at) } else { at }
-    }
-
     /// A stripe of the pass is done, or could not be.
     pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
         let job = &self.jobs[id];
@@ -455,7 +425,9 @@ impl Engine {
         if !job.findings.is_empty() {
             self.record_unfinished_scrub(out);
         }
-        if kind == PassKind::Resync {
+        if let PassKind::Copy(_) = kind {
+            self.copied(stripe);
+        } else if kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
             for region in before / per_region..after.div_ceil(per_region) {
                 let end = ((region + 1) * per_region).min(self.geo.stripes());
@@ -487,14 +459,15 @@ impl Engine {
         }
         let all = match kind {
             PassKind::Resync => self.regions.unsynced.count() == 0,
-            PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Scrub { .. } => {
-                pass.progress.base >= pass.total
-            }
+            PassKind::Rebuild(_)
+            | PassKind::Distribute(_)
+            | PassKind::Copy(_)
+            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,
         };
         if !all || pass.stuck.is_some() || self.phase != Phase::Serving {
             return false;
         }
-        if let (PassKind::Rebuild(_), Closing::No, true) = (kind, closing, self.staging.exists()) {
+        if kind.filled().is_some() && closing == Closing::No && self.staging.exists() {
             // The new member has nothing of what is staged, nor of what is void.
             self.staging.drain();
             if !self.staging.is_drained() {
@@ -510,7 +483,18 @@ impl Engine {
                 self.set_closing(Closing::Flushing(ticket));
             }
             (_, Closing::Flushing(ticket)) if !self.flusher.is_over(ticket) => {}
-            (PassKind::Rebuild(_), Closing::Flushing(_)) => {
+            (PassKind::Distribute(_) | PassKind::Copy(_), Closing::Flushing(_))
+                if self.flusher.has_failed() =>
+            {
+                // A copy may not be there; nothing can be done but to try again.
+                self.set_closing(Closing::No);
+                let last = Stripe(self.geo.stripes() - 1);
+                if let Some(pass) = &mut self.background.pass {
+                    pass.stuck = Some(last);
+                }
+                self.note_end(kind, PassEnd::Stuck(last), out);
+            }
+            (PassKind::Rebuild(_) | PassKind::Copy(_), Closing::Flushing(_)) => {
                 self.spread_maps();
                 self.set_closing(Closing::Storing);
             }
@@ -520,19 +504,24 @@ impl Engine {
                     self.end_pass(kind, out);
                 }
             }
-            (PassKind::Distribute(_), _) if self.flusher.has_failed() => {
-                // A copy may not be there; nothing can be done but to try again.
-                self.set_closing(Closing::No);
-                let last = Stripe(self.geo.stripes() - 1);
-                if let Some(pass) = &mut self.background.pass {
-                    pass.stuck = Some(last);
+            (PassKind::Copy(_), Closing::Storing) => {
+                if self.may_succeed() {
+                    self.set_closing(Closing::Succeeding(self.recorder.next_version()));
+                    self.begin_to_succeed(out);
                 }
-                self.note_end(kind, PassEnd::Stuck(last), out);
+            }
+            (PassKind::Copy(_), Closing::Succeeding(version)) => {
+                // If the member has failed meanwhile, that was done at once.
+                if self.recorder.is_on_record(version) || self.succession.is_none() {
+                    self.succeed(out);
+                    self.end_pass(kind, out);
+                }
             }
             (PassKind::Distribute(_), _) => {
                 self.is_distributed(out);
                 self.end_pass(kind, out);
             }
+            (PassKind::Rebuild(_), Closing::Succeeding(_)) => {}
             (PassKind::Resync | PassKind::Scrub { .. }, _) => self.end_pass(kind, out),
         }
         self.background.pass.is_none()

@@ -136,6 +136,7 @@ impl Engine {
         let copies = || self.copies_on_spare(job.stripe, io.row);
         match job.work {
             Work::Sync(PassKind::Distribute(_)) => return copies(),
+            Work::Sync(PassKind::Copy(_)) => places.push(member, home),
             Work::Sync(PassKind::Rebuild(filled)) if filled == member => places.push(member, home),
             // Of another member only what belongs on it is missing, and it is not current yet.
             Work::Sync(PassKind::Rebuild(filled)) => {
@@ -181,7 +182,7 @@ impl Engine {
                 member != failed && self.copy_on(member, job.stripe).is_some()
             }
             Work::Sync(PassKind::Resync) => self.is_spared(job.stripe),
-            Work::Sync(PassKind::Distribute(_) | PassKind::Scrub { .. })
+            Work::Sync(PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. })
             | Work::Read
             | Work::Write
             | Work::Zero { .. }

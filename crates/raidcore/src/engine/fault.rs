@@ -123,6 +123,16 @@ impl Engine {
 
     /// Takes a member out of service.
     fn fail(&mut self, member: MemberId, why: Option<IoError>, out: &mut Vec<Action>) {
+        let heir = self.succession.filter(|succession| succession.member == member);
+        if let (Some(version), Some(device), Some(_)) =
+            (self.succeeds_with(), self.members[member.index()].device, heir)
+        {
+            // Another device has all that this one has, and will be on record as the member.
+            out.push(Action::Note(Note::MemberFailed { member, device, why }));
+            self.fails_with(version);
+            self.succeed(out);
+            return;
+        }
         let seconds = self.seconds();
         let slot = &mut self.recorder.record.slots[member.index()];
         slot.state = SlotState::Failed;
@@ -136,26 +146,38 @@ impl Engine {
         out.push(Action::Release(device));
         self.recorder.forget_label(device);
         if member.index() < self.geo.members() {
-            self.journal.drop_ring(member);
+            match heir {
+                Some(heir) => self.journal.inherit_ring(member, heir.first_entry),
+                None => self.journal.drop_ring(member),
+            }
         } else {
             let thin = &mut self.recorder.record.staging_thin;
             *thin = thin.with(member.index());
         }
         self.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
-        self.look_at_members();
         self.background.member_failed(member, member.index() >= self.geo.members());
+        if let Some(heir) = heir {
+            self.succession = None;
+            self.inherit(heir, out);
+        }
+        self.look_at_members();
         self.background.look = true;
         self.record_failure(out);
     }
 
+    /// The member that a device is, if it is one.
+    pub(super) fn member_with(&self, device: DeviceId) -> Option<MemberId> {
+        let index = self.members.iter().position(|m| m.device == Some(device))?;
+        Some(MemberId(index as u8))
+    }
+
     pub(super) fn device_gone(&mut self, device: DeviceId, out: &mut Vec<Action>) {
-        let member = self.members.iter().position(|m| m.device == Some(device));
-        match member {
-            Some(index) => {
-                self.write_failed(MemberId(index as u8), IoError::Gone, out);
+        match self.member_with(device) {
+            Some(member) => {
+                self.write_failed(member, IoError::Gone, out);
             }
-            None => self.forget_spare(device, out),
+            None => self.spare_failed(device, IoError::Gone, out),
         }
     }
 
@@ -167,6 +189,7 @@ impl Engine {
         self.recorder.record.spares.retain(|&uuid| uuid != spare.uuid);
         out.push(Action::Release(device));
         self.recorder.forget_label(device);
+        self.end_succession(device);
         self.record_change(out);
     }
 
@@ -242,9 +265,6 @@ impl Engine {
         blocks: u64,
     ) -> Result<(), CommandError> {
         let need = self.recorder.record.least_blocks();
-        if self.geo.redundancy() == 0 {
-            return Err(CommandError::NotRedundant);
-        }
         if blocks < need {
             return Err(CommandError::TooSmall { have: blocks, need });
         }
@@ -290,14 +310,19 @@ impl Engine {
         if member.index() >= self.members.len() {
             return Err(CommandError::NoSuchMember);
         }
+        if self.is_successor(spare) {
+            return Err(CommandError::AlreadyCopying);
+        }
         let spare = self.spares.iter().position(|s| s.device == spare);
         let spare = spare.ok_or(CommandError::NoSuchDevice)?;
         let (have, need) = (self.spares[spare].blocks, self.recorder.record.blocks_of(member));
         if have < need {
             return Err(CommandError::TooSmall { have, need });
         }
-        if self.state(member) != SlotState::Failed {
-            self.fail_by_command(member, out)?;
+        match self.state(member) {
+            SlotState::Up => return self.begin_succession(member, spare, out),
+            SlotState::Rebuilding { .. } => self.fail_by_command(member, out)?,
+            SlotState::Failed => {}
         }
         self.activate(member, spare, out);
         Ok(())

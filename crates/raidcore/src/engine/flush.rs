@@ -7,7 +7,6 @@ use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait};
 use super::{Action, Engine, IoError, IoOp, RequestError};
-use crate::meta::SlotState;
 use crate::units::{MemberId, Pba, Tag};
 
 /// The rounds.
@@ -39,6 +38,8 @@ struct Round {
     rebuilt: Vec<u64>,
     /// Where the distributed spare stood.
     spared: u64,
+    /// Where a successor stood.
+    copied: u64,
 }
 
 impl Flusher {
@@ -67,6 +68,16 @@ impl Flusher {
     /// Up to which stripe the distributed spare is durably filled since the last round.
     pub(super) fn spared(&self) -> u64 {
         self.last.spared
+    }
+
+    /// Up to which stripe a successor is durably filled since the last round.
+    pub(super) fn copied(&self) -> u64 {
+        self.last.copied
+    }
+
+    /// There is a successor, with nothing on it.
+    pub(super) fn restart_copy(&mut self) {
+        (self.round.copied, self.last.copied) = (0, 0);
     }
 
     /// The distributed spare is filled anew.
@@ -107,18 +118,16 @@ impl Engine {
         self.flusher.round.rebuilt.clear();
         self.flusher.round.rebuilt.extend(self.background.rebuilt_to());
         self.flusher.round.spared = self.spared_to();
+        self.flusher.round.copied = self.succession.map_or(0, |s| s.progress.base);
         // What is written to staging devices is durable at once.
         for index in 0..self.geo.members() {
             let member = MemberId(index as u8);
-            let Some(device) = self.members[index].device else {
-                continue;
-            };
-            if self.state(member) == SlotState::Failed {
-                continue;
+            let devices = [self.live_device(member), self.successor_of(member)];
+            for device in devices.into_iter().flatten() {
+                self.flusher.outstanding += 1;
+                let op = Op::new(Owner::Flush, Some(member), device);
+                self.issue(op, IoOp::Flush, Pba(0), 0, out);
             }
-            self.flusher.outstanding += 1;
-            let op = Op::new(Owner::Flush, Some(member), device);
-            self.issue(op, IoOp::Flush, Pba(0), 0, out);
         }
         if self.flusher.outstanding == 0 {
             // Nobody is left to keep anything.

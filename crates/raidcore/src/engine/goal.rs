@@ -13,7 +13,9 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
     let data_lost = Set::first(geo.data()).minus(health.readable);
     let whole = |goal| (goal, 0, geo.chunk());
     match job.work {
-        Work::Sync(PassKind::Rebuild(member) | PassKind::Distribute(member)) => {
+        Work::Sync(
+            PassKind::Rebuild(member) | PassKind::Distribute(member) | PassKind::Copy(member),
+        ) => {
             let role = geo.role(job.stripe, member).index();
             whole(Goal { write: Set::one(role), compare: Set::EMPTY })
         }
@@ -64,6 +66,10 @@ pub(super) fn plan_sync(
     let is_lost = |role: Role| {
         !health.readable.has(role.index()) || job.bad.iter().any(|bad| bad.role == role)
     };
+    if let Work::Sync(PassKind::Copy(member)) = job.work {
+        return plan::copy(plan, geo, health, geo.role(job.stripe, member))
+            .map(|()| Stage::Buffers);
+    }
     if let Work::Sync(PassKind::Rebuild(member)) = job.work {
         let role = geo.role(job.stripe, member);
         if !is_lost(role) {

@@ -231,14 +231,14 @@ impl Engine {
             MapKind::ZeroMap => MetaPage::ZeroMap { index },
         };
         for member in (0..self.geo.members() as u8).map(MemberId) {
-            let Some(device) = self.live_device(member) else {
-                continue;
-            };
-            self.map(kind).pages[index as usize].outstanding += 1;
-            self.spread.in_flight += 1;
-            self.counters.meta_stores += 1;
-            let op = Op::new(Owner::Page { kind, index }, Some(member), device);
-            self.issue(op, IoOp::Store(what), at, 1, out);
+            let devices = [self.live_device(member), self.successor_of(member)];
+            for device in devices.into_iter().flatten() {
+                self.map(kind).pages[index as usize].outstanding += 1;
+                self.spread.in_flight += 1;
+                self.counters.meta_stores += 1;
+                let op = Op::new(Owner::Page { kind, index }, Some(member), device);
+                self.issue(op, IoOp::Store(what), at, 1, out);
+            }
         }
         version
     }
@@ -292,7 +292,8 @@ impl Engine {
             (Err(why), Some(member)) if self.is_current(&op) => {
                 self.write_failed(member, why, out);
             }
-            // What only a member being filled has is found by nobody after a crash.
+            // What only a successor has, or a member being filled, is found by nobody after a crash.
+            (Ok(()), Some(_)) if self.is_successor(op.device) => {}
             (Ok(()), Some(member)) if self.state(member) == SlotState::Up => {
                 self.map(kind).pages[index as usize].stored += 1;
             }

@@ -86,13 +86,12 @@ impl Engine {
             for (member, at) in self.targets(id, &io).iter() {
                 // Who failed since the plan was made misses the write; that is recorded before it
                 // is acknowledged.
-                let Some(device) = self.live_device(member) else {
-                    continue;
-                };
-                self.jobs[id].outstanding += 1;
-                let owner = Owner::Write { job: id, index: index as u16 };
-                let op = Op::new(owner, Some(member), device);
-                self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
+                for device in self.written_devices(id, member) {
+                    self.jobs[id].outstanding += 1;
+                    let owner = Owner::Write { job: id, index: index as u16 };
+                    let op = Op::new(owner, Some(member), device);
+                    self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
+                }
             }
         }
         self.after_write(id)
@@ -117,12 +116,11 @@ impl Engine {
     fn issue_discards(&mut self, id: JobId, out: &mut Vec<Action>) {
         let at = self.geo.place(self.jobs[id].stripe, self.areas.data_start());
         for member in (0..self.geo.members() as u8).map(MemberId) {
-            let Some(device) = self.live_device(member) else {
-                continue;
-            };
-            self.jobs[id].outstanding += 1;
-            let op = Op::new(Owner::Discard { job: id }, Some(member), device);
-            self.issue(op, IoOp::Discard, at, self.geo.chunk(), out);
+            for device in self.written_devices(id, member) {
+                self.jobs[id].outstanding += 1;
+                let op = Op::new(Owner::Discard { job: id }, Some(member), device);
+                self.issue(op, IoOp::Discard, at, self.geo.chunk(), out);
+            }
         }
     }
 
@@ -239,6 +237,7 @@ impl Engine {
                 self.jobs[id].error = Some(RequestError::Io);
             }
         } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)
+            && !self.is_successor(op.device)
         {
             let mut places = self.targets(id, &io).iter();
             if let Some((_, at)) = places.find(|&(target, _)| target == member) {

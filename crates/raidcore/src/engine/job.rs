@@ -98,7 +98,7 @@ pub(super) enum Owner {
     Discard { job: JobId },
     Vacate,
     Entry { job: JobId },
-    Tail,
+    Tail { entry: u64 },
     Staged { job: JobId },
     StagedTail,
     Fetch { job: JobId, index: u16 },

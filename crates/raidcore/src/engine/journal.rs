@@ -12,11 +12,11 @@
 //!   the replay would bring the past back.
 //! - The latest entry of a ring is never overwritten: it carries the tail.
 
-use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Wait, Work};
+use super::ring::{Entry, Ring};
 use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, SlotState};
 use crate::plan::WriteKind;
@@ -25,9 +25,6 @@ use det::Id;
 
 /// Blocks that entries leave free, so that a tail record finds room.
 const RESERVE: u64 = 2;
-
-/// The blocks of the smallest entry: a header and one block.
-const ENTRY_MIN: u64 = 2;
 
 const BUCKETS: usize = 4096;
 
@@ -48,74 +45,6 @@ pub(super) struct Journal {
     replay_next: usize,
     replaying: bool,
     replay_flush: Option<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Ring {
-    head: u64,
-    entries: VecDeque<Entry>,
-    tail: u64,
-    tail_in_flight: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    id: u64,
-    at: u64,
-    /// The stripe that is written; none for a tail record.
-    stripe: Option<Stripe>,
-    /// The tail that it records.
-    tail: u64,
-    on_disk: bool,
-    /// Its number in the order in which entries came home.
-    home: Option<u64>,
-    retired: bool,
-}
-
-impl Ring {
-    /// An empty ring of so many blocks, with room for as many entries as they can hold.
-    fn with_room(blocks: u64) -> Self {
-        Self { entries: VecDeque::with_capacity((blocks / ENTRY_MIN) as usize), ..Self::default() }
-    }
-
-    /// Where `blocks` contiguous blocks are free.
-    fn room(&self, len: u64, blocks: u64) -> Option<u64> {
-        let Some(oldest) = self.entries.front().map(|e| e.at) else {
-            return (blocks <= len).then_some(if self.head + blocks <= len {
-                self.head
-            } else {
-                0
-            });
-        };
-        if self.head > oldest {
-            if self.head + blocks <= len { Some(self.head) } else { (blocks < oldest).then_some(0) }
-        } else {
-            (self.head + blocks < oldest).then_some(self.head)
-        }
-    }
-
-    /// The oldest entry that a replay has to carry out, as far as is known now.
-    fn tail_now(&self, next: u64) -> u64 {
-        self.entries.iter().find(|e| !e.retired).map_or(next, |e| e.id)
-    }
-
-    /// The entries lie in the order of their numbers.
-    fn find(&mut self, id: u64) -> Option<&mut Entry> {
-        let index = self.entries.binary_search_by_key(&id, |e| e.id).ok()?;
-        self.entries.get_mut(index)
-    }
-
-    /// Whether a record of the tail as it is now would free an entry, and not just a record like it.
-    fn has_retired(&self) -> bool {
-        self.entries.iter().take_while(|e| e.retired).any(|e| e.stripe.is_some())
-    }
-
-    fn push(&mut self, id: u64, at: u64, blocks: u64, stripe: Option<Stripe>) {
-        let tail = self.tail_now(id);
-        let retired = stripe.is_none();
-        self.head = at + blocks;
-        self.entries.push_back(Entry { id, at, stripe, tail, on_disk: false, home: None, retired });
-    }
 }
 
 impl Journal {
@@ -169,6 +98,29 @@ impl Journal {
     /// Whether a replay would carry out any entry, or a tail lags behind.
     pub(super) fn is_unsettled(&self) -> bool {
         self.entries > 0
+    }
+
+    /// The number of the next entry.
+    pub(super) fn next_entry(&self) -> u64 {
+        self.next_entry
+    }
+
+    /// Whether a replay would carry out nothing of a member's ring from before this entry.
+    pub(super) fn is_settled_before(&self, member: MemberId, entry: u64) -> bool {
+        let ring = self.rings.get(member.index());
+        let mut before =
+            ring.into_iter().flat_map(|ring| &ring.entries).take_while(|e| e.id < entry);
+        before.all(|entry| entry.retired)
+    }
+
+    /// A member has another device, whose ring has the same as before from this entry on.
+    pub(super) fn inherit_ring(&mut self, member: MemberId, first: u64) {
+        while let Some(ring) = self.rings.get_mut(member.index())
+            && ring.entries.front().is_some_and(|entry| entry.id < first)
+            && let Some(entry) = ring.entries.pop_front()
+        {
+            self.forget(entry);
+        }
     }
 
     /// A member is gone, and its ring with it.
@@ -281,14 +233,9 @@ impl Engine {
             ring.push(entry, at, blocks, Some(stripe));
             self.journal.live[usize::from(Journal::bucket(stripe))] += 1;
             self.journal.entries += 1;
-            let member = MemberId(index as u8);
-            let Some(device) = self.live_device(member) else {
-                continue;
-            };
-            let op = Op::new(Owner::Entry { job: id }, Some(member), device);
-            let place = Pba(self.journal.start.0 + at);
-            self.jobs[id].outstanding += 1;
-            self.issue(op, IoOp::Journal, place, blocks as u32, out);
+            let begun =
+                self.store_in_ring(index, Owner::Entry { job: id }, (entry, at, blocks), out);
+            self.jobs[id].outstanding += begun;
         }
         self.jobs[id].entry = Some((entry, holders));
         self.counters.journal_entries += 1;
@@ -302,21 +249,61 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        if let (Some(member), true) = (op.member, self.is_current(&op)) {
-            match result {
-                Ok(()) => {
-                    if let Some((entry, _)) = self.jobs[id].entry {
-                        self.ring_moved(member, entry);
-                    }
-                }
-                Err(why) => {
-                    if !self.write_failed(member, why, out) {
-                        self.jobs[id].error = Some(RequestError::Io);
-                    }
+        match (result, op.member) {
+            (Err(why), Some(member))
+                if self.is_current(&op) && !self.write_failed(member, why, out) =>
+            {
+                self.jobs[id].error = Some(RequestError::Io);
+            }
+            (_, Some(member)) => {
+                if let Some((entry, _)) = self.jobs[id].entry {
+                    self.stored_in_ring(member, entry);
                 }
             }
+            (_, None) => {}
         }
         self.one_done(id);
+    }
+
+    /// Stores an entry, or a record of the tail, in a member's ring, and in that of its successor, where
+    /// it has the same place. Tells how many stores that are.
+    fn store_in_ring(
+        &mut self,
+        index: usize,
+        owner: Owner,
+        (entry, at, blocks): (u64, u64, u64),
+        out: &mut Vec<Action>,
+    ) -> u32 {
+        let member = MemberId(index as u8);
+        let devices = [self.live_device(member), self.successor_of(member)];
+        for device in devices.into_iter().flatten() {
+            if let Some(entry) = self.journal.rings[index].find(entry) {
+                entry.stores += 1;
+            }
+            let place = Pba(self.journal.start.0 + at);
+            self.issue(
+                Op::new(owner, Some(member), device),
+                IoOp::Journal,
+                place,
+                blocks as u32,
+                out,
+            );
+        }
+        devices.iter().flatten().count() as u32
+    }
+
+    /// A store in a ring has ended. What it says counts when it is wherever it has to be; returns
+    /// whether it is.
+    fn stored_in_ring(&mut self, member: MemberId, id: u64) -> bool {
+        let Some(entry) = self.journal.rings[member.index()].find(id) else {
+            return false;
+        };
+        entry.stores -= 1;
+        let everywhere = entry.stores == 0;
+        if everywhere {
+            self.ring_moved(member, id);
+        }
+        everywhere
     }
 
     fn ring_moved(&mut self, member: MemberId, entry: u64) {
@@ -369,9 +356,9 @@ impl Engine {
     pub(super) fn write_tail(&mut self, member: MemberId, out: &mut Vec<Action>) {
         let len = self.journal.len;
         let id = self.journal.next_entry;
-        let Some(device) = self.live_device(member) else {
+        if self.live_device(member).is_none() {
             return;
-        };
+        }
         let ring = &mut self.journal.rings[member.index()];
         let wanted = ring.has_retired() && !ring.tail_in_flight;
         let Some(at) = ring.room(len, 1).filter(|_| wanted) else {
@@ -380,23 +367,19 @@ impl Engine {
         ring.push(id, at, 1, None);
         ring.tail_in_flight = true;
         self.journal.next_entry += 1;
-        let op = Op::new(Owner::Tail, Some(member), device);
-        self.issue(op, IoOp::Journal, Pba(self.journal.start.0 + at), 1, out);
+        self.store_in_ring(member.index(), Owner::Tail { entry: id }, (id, at, 1), out);
     }
 
     pub(super) fn tail_done(&mut self, op: Op, result: Result<(), IoError>, out: &mut Vec<Action>) {
-        let Some(member) = op.member.filter(|_| self.is_current(&op)) else {
+        let (Owner::Tail { entry }, Some(member)) = (op.owner, op.member) else {
             return;
         };
-        let ring = &mut self.journal.rings[member.index()];
-        ring.tail_in_flight = false;
-        let id = ring.entries.iter().rev().find(|e| e.stripe.is_none() && !e.on_disk).map(|e| e.id);
-        match (result, id) {
-            (Ok(()), Some(id)) => self.ring_moved(member, id),
-            (Ok(()), None) => {}
-            (Err(why), _) => {
-                self.write_failed(member, why, out);
-            }
+        let failed = match result {
+            Err(why) => self.is_current(&op) && !self.write_failed(member, why, out),
+            Ok(()) => false,
+        };
+        if failed || self.stored_in_ring(member, entry) {
+            self.journal.rings[member.index()].tail_in_flight = false;
         }
     }
 
@@ -446,8 +429,8 @@ impl Engine {
             let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
             (ring.entries.iter().rev().find(|e| e.id == entry), holders, Some(job))
         } else {
-            let tail = ring.entries.iter().rev().find(|e| e.stripe.is_none() && !e.on_disk);
-            (tail, Set::one(member.index()), None)
+            let is_it = |e: &&Entry| op.owner == Owner::Tail { entry: e.id };
+            (ring.entries.iter().rev().find(is_it), Set::one(member.index()), None)
         };
         let Some(entry) = entry else { return };
         let writes = job.map_or(&[][..], |job| &self.jobs[job].plan.writes[..]);
@@ -525,7 +508,7 @@ impl Engine {
     /// Records who is missing, before they could miss what is carried out; returns whether it is
     /// on record.
     fn miss_the_missing(&mut self, out: &mut Vec<Action>) -> bool {
-        if self.fail_missing() {
+        if self.fail_missing(out) {
             self.look_at_members();
             self.record_change(out);
         }
@@ -536,7 +519,7 @@ impl Engine {
     }
 
     /// Members that have no device are failed; returns whether some had not been.
-    fn fail_missing(&mut self) -> bool {
+    fn fail_missing(&mut self, out: &mut Vec<Action>) -> bool {
         let seconds = self.seconds();
         let mut some = false;
         for (index, member) in self.members.iter().enumerate() {
@@ -552,6 +535,7 @@ impl Engine {
                 }
             }
         }
+        some |= self.look_for_successor(out);
         some
     }
 
@@ -564,7 +548,7 @@ impl Engine {
             out.push(Action::Note(Note::JournalReplayed { entries, blocks }));
         }
         self.journal.replay = Vec::new();
-        self.fail_missing();
+        self.fail_missing(out);
         self.recorder.record.epoch += 1;
         if self.staging.exists() && self.staging.dirty() == 0 {
             // What may be left of it is not to be found again.

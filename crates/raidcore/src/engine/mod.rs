@@ -18,6 +18,7 @@ mod api;
 mod background;
 mod burden;
 mod config;
+mod counters;
 mod distributed;
 mod fault;
 mod flush;
@@ -28,23 +29,29 @@ mod io;
 mod job;
 mod journal;
 mod locking;
+mod pace;
 mod place;
 mod planning;
+mod progress;
 mod record;
 mod request;
+mod ring;
 mod scrub;
 mod settle;
 mod staging;
 mod status;
+mod succession;
 mod vacate;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+
 use det::{Id, Instant, Slots};
 
 pub use api::*;
 pub use burden::Burden;
 pub use config::Config;
+pub use counters::Counters;
 pub use job::Job;
 pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 
@@ -65,6 +72,7 @@ use place::Places;
 use record::Recorder;
 use request::UserRequest;
 use staging::{Copies, Staging};
+use succession::Succession;
 
 /// Names a job in its table.
 pub type JobId = Id<Job>;
@@ -164,6 +172,7 @@ pub struct Engine {
     copies: Copies,
     flusher: Flusher,
     distributed: Distributed,
+    succession: Option<Succession>,
     background: Background,
     stop_command: Option<u64>,
     counters: Counters,
@@ -184,7 +193,7 @@ impl Engine {
         now: Instant,
         wall: u64,
     ) -> Self {
-        let record = assembled.record;
+        let record = &assembled.record;
         let geo = record.geometry;
         let n = geo.members();
         let places = record.slots.len();
@@ -196,6 +205,9 @@ impl Engine {
         let spares = spares.filter_map(|((&uuid, &blocks), &device)| {
             Some(Spare { device: device?, uuid, blocks })
         });
+        let spares: Vec<_> = spares.collect();
+        let succession = Succession::recorded(&assembled, &spares);
+        let record = assembled.record;
         let jobs = usize::from(config.jobs);
         assert!(config.background_jobs < config.jobs, "no stripe is left for users");
         // A reclaim has two for every data chunk.
@@ -211,12 +223,13 @@ impl Engine {
             epoch_seconds: wall.saturating_sub(now.0 / 1_000_000_000),
             phase: Phase::Replaying,
             members,
-            spares: spares.collect(),
+            spares,
             impaired: true,
             jobs: Slots::new(jobs, || Job::new(&geo)),
-            // A chunk may have copies on the distributed spare, of which a scrub may mend every row.
+            // A chunk may have copies on the distributed spare, of which a scrub may mend every row; a
+            // member's successor gets what it does.
             ops: Slots::new(
-                jobs * (4 * n + 4 + 8 + 12)
+                jobs * (4 * n + 4 + 8 + 12 + 4)
                     + usize::from(config.background_jobs) * 8 * n
                     + 64 * places,
                 || job::Op::BLANK,
@@ -241,6 +254,7 @@ impl Engine {
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
             flusher: Flusher::default(),
             distributed: Distributed::new(&record),
+            succession,
             background: Background::new(
                 config.pace,
                 record.slots.iter().map(|slot| slot.watermark()),
@@ -458,13 +472,16 @@ impl Engine {
             self.distributed.in_flight -= 1;
             self.background.look |= self.distributed.in_flight == 0;
         }
+        if let Err(why) = result {
+            self.successor_missed(&op, why, out);
+        }
         match op.owner {
             Owner::Read { job, index } => self.read_done(job, index, op, result, out),
             Owner::Write { job, index } => self.write_done(job, index, op, result, out),
             Owner::Discard { job } => self.one_done(job),
             Owner::Vacate => {}
             Owner::Entry { job } => self.entry_done(job, op, result, out),
-            Owner::Tail => self.tail_done(op, result, out),
+            Owner::Tail { .. } => self.tail_done(op, result, out),
             Owner::Staged { job } => self.staged_done(job, op, result, out),
             Owner::StagedTail => self.staged_tail_done(op, result, out),
             Owner::Fetch { job, index } => self.fetch_done(job, index, op, result, out),

@@ -124,6 +124,11 @@ impl Engine {
         self.record_change(out);
     }
 
+    /// A member's failure is on record with the change that makes another device the member.
+    pub(super) fn fails_with(&mut self, version: u64) {
+        self.recorder.failure = self.recorder.failure.max(version);
+    }
+
     /// Answers a command when the record is durable.
     pub(super) fn answer_when_recorded(&mut self, number: u64, out: &mut Vec<Action>) {
         if self.recorder.broken {
@@ -186,7 +191,11 @@ impl Engine {
                     self.recorder.broken = true;
                 }
             }
-            (Err(_), None) => self.forget_spare(op.device, out),
+            (Err(why), None) => match self.member_with(op.device) {
+                // It was a spare when that began.
+                Some(member) => self.recorder.broken |= !self.write_failed(member, why, out),
+                None => self.spare_failed(op.device, why, out),
+            },
         }
         self.recorder.outstanding -= 1;
         if self.recorder.outstanding == 0 {
@@ -246,6 +255,9 @@ impl Engine {
 
     /// The identity of a device in use.
     pub(super) fn uuid_of(&self, device: DeviceId) -> DeviceUuid {
+        if let Some(uuid) = self.predecessor(device) {
+            return uuid;
+        }
         let member = self.members.iter().position(|m| m.device == Some(device));
         let spare = self.spares.iter().find(|s| s.device == device);
         match (member, spare) {

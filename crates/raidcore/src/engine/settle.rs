@@ -32,7 +32,7 @@ impl Engine {
             return;
         }
         let pass = self.background.pass.as_ref();
-        let rebuilds = pass.is_some_and(|p| p.kind.fills() && !p.paused);
+        let rebuilds = pass.is_some_and(|p| p.kind.has_watermark() && !p.paused);
         let wanted = self.phase == Phase::Serving
             && (self.regions.is_touched() || self.journal.is_unsettled() || rebuilds);
         match self.background.settle_at {
@@ -62,8 +62,12 @@ impl Engine {
             }
             return;
         }
-        let Some(PassKind::Rebuild(member)) = kind else {
-            return;
+        let member = match kind {
+            Some(PassKind::Rebuild(member)) => member,
+            Some(PassKind::Copy(_)) => return self.record_copied(out),
+            Some(PassKind::Distribute(_) | PassKind::Resync | PassKind::Scrub { .. }) | None => {
+                return;
+            }
         };
         let flushed = self.flusher.rebuilt(member);
         let slot = &mut self.recorder.record.slots[member.index()];

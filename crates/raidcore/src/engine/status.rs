@@ -20,6 +20,7 @@ impl Engine {
             members: self.members().collect(),
             spares: self.spares().collect(),
             absent_spares: self.absent_spares().collect(),
+            successor: self.successor(),
             pass: self.pass(),
             last_scrub: self.recorder.record.scrub,
             dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
@@ -52,9 +53,9 @@ impl Engine {
         })
     }
 
-    /// The spares.
+    /// The spares, but for the successor.
     pub fn spares(&self) -> impl Iterator<Item = DeviceId> {
-        self.spares.iter().map(|spare| spare.device)
+        self.spares.iter().map(|spare| spare.device).filter(|&device| !self.is_successor(device))
     }
 
     /// Spares that are on record and not there.
@@ -106,7 +107,7 @@ impl Engine {
             | Owner::Staged { job }
             | Owner::Fetch { job, .. } => &self.jobs[job].tags,
             Owner::Vacate
-            | Owner::Tail
+            | Owner::Tail { .. }
             | Owner::StagedTail
             | Owner::Copy { .. }
             | Owner::Page { .. }

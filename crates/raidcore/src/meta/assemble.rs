@@ -263,12 +263,14 @@ impl Roster {
                 |slot: &super::SlotRecord| slot.device == device && slot.state != SlotState::Failed;
             let slot = newest.slots.iter().position(in_service);
             let spare = newest.spares.iter().position(|&spare| spare == device);
+            let succeeds = newest.successor.is_some_and(|successor| successor.device == device);
             let need = match slot {
                 Some(slot) => newest.blocks_of(MemberId(slot as u8)),
                 None => newest.least_blocks(),
             };
             let warning = match (slot, spare) {
-                (Some(_), _) if events < newest.events.saturating_sub(1) => {
+                // What a successor has missed, the member that it is filled from has not.
+                _ if (slot.is_some() || succeeds) && events < newest.events.saturating_sub(1) => {
                     Warning::Behind { label, events, newest: newest.events }
                 }
                 (Some(_), _) if have < need => Warning::Shrunk { label, have, need },

@@ -100,6 +100,7 @@ impl NewArray {
             slots,
             spares: Vec::new(),
             spared: None,
+            successor: None,
             scrub: None,
         })
     }

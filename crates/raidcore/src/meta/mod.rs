@@ -16,6 +16,7 @@ mod rings;
 mod scrubbed;
 mod sieve;
 mod staged;
+mod substitutes;
 mod superblock;
 
 pub use assemble::{AssembleOptions, Assembled, Image, MemberImage, Unreadable, assemble};
@@ -36,7 +37,7 @@ pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub use problem::{AssembleError, MissingMember, Warning};
 pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
-    SlotState, Spared, Superblock, VolumePart, VolumeUuid,
+    SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
 };
 pub use scrubbed::{ScrubEnd, ScrubRecord};
 pub use sieve::{SievedImage, StagedRing};

@@ -129,6 +129,18 @@ pub struct Spared {
     pub watermark: u64,
 }
 
+/// The spare that is to take the place of a member that still serves, and is filled from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Successor {
+    /// Whose place it is to take.
+    pub member: MemberId,
+    /// Its identity: it is one of the spares.
+    pub device: DeviceUuid,
+    /// It holds what the member does in all stripes before this one, durably, but for those in regions
+    /// that are marked in the bitmap.
+    pub watermark: u64,
+}
+
 /// That an array is a group of a log volume (an R-group of SWAN), and which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VolumePart {
@@ -230,6 +242,8 @@ pub struct ArrayRecord {
     pub spares: Vec<DeviceUuid>,
     /// What is on the distributed spare, if anything.
     pub spared: Option<Spared>,
+    /// The spare that is being filled with what a member holds, if one is.
+    pub successor: Option<Successor>,
     /// How the last scrub ended, if there was one.
     pub scrub: Option<ScrubRecord>,
 }

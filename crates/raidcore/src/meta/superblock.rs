@@ -15,11 +15,12 @@ use super::layout::{Areas, SUPERBLOCK_COPIES, spare_blocks};
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
-    Spared, Superblock, VolumePart, VolumeUuid,
+    Superblock, VolumePart, VolumeUuid,
 };
 use super::scrubbed;
+use super::substitutes;
 use crate::geometry::{Geometry, Level};
-use crate::units::{BLOCK_BYTES, MEMBERS_MAX, MemberId, Set};
+use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 
 const MAGIC: [u8; 8] = *b"Evenkeel";
 
@@ -71,17 +72,13 @@ const VOLUME_BLOCKS: Field<8> = VOLUME.then();
 const VOLUME_SEGMENT: Field<4> = VOLUME_BLOCKS.then();
 const VOLUME_GROUP: Field<1> = VOLUME_SEGMENT.then();
 const VOLUME_GROUPS: Field<1> = VOLUME_GROUP.then();
-const SPARED: Field<1> = VOLUME_GROUPS.then();
-const SPARED_MEMBER: Field<1> = SPARED.then();
-const SPARED_WATERMARK: Field<8> = SPARED_MEMBER.then();
 
 const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
 const _: () = assert!(
     SPARE_TABLE.end() == 1792
         && POLICY_SINCE.end() == 1856
         && STAGING_DEVICES.end() == 1873
-        && VOLUME_GROUPS.end() == 1910
-        && SPARED_WATERMARK.end() == 1920
+        && VOLUME_GROUPS.end() == substitutes::START
 );
 
 /// How many intact copies of a superblock are a quorum.
@@ -158,11 +155,7 @@ impl ArrayRecord {
             VOLUME_GROUP.put(into, [part.group]);
             VOLUME_GROUPS.put(into, [part.groups]);
         }
-        if let Some(spared) = &self.spared {
-            SPARED.put(into, [1]);
-            SPARED_MEMBER.put(into, [spared.member.0]);
-            SPARED_WATERMARK.put(into, spared.watermark.to_le_bytes());
-        }
+        substitutes::encode(self, into);
         if let Some(scrub) = &self.scrub {
             scrubbed::encode(scrub, into);
         }
@@ -242,11 +235,12 @@ impl Superblock {
             slots: slots?,
             labels: decode_labels(block, members + devices).collect(),
             spares: spares.collect(),
-            spared: decode_spared(block, &features)?,
+            spared: substitutes::decode_spared(block, &features)?,
+            successor: substitutes::decode_successor(block)?,
             scrub: scrubbed::decode(block),
         };
         distinct(&record)?;
-        spared(&record)?;
+        substitutes::check(&record)?;
         Ok(Self { record, device: DeviceUuid(DEVICE.get(block)) })
     }
 }
@@ -372,31 +366,6 @@ fn decode_volume(block: &[u8], features: &Features) -> Result<Option<VolumePart>
         return Err(CodecError::Invalid("log volume"));
     }
     Ok(Some(part))
-}
-
-/// What is on the distributed spare, if there is one and it holds anything.
-fn decode_spared(block: &[u8], features: &Features) -> Result<Option<Spared>, CodecError> {
-    let has_spare = features.incompatible & Features::DISTRIBUTED_SPARE != 0;
-    match SPARED.u8(block) {
-        _ if !has_spare => Ok(None),
-        0 => Ok(None),
-        1 => Ok(Some(Spared {
-            member: MemberId(SPARED_MEMBER.u8(block)),
-            watermark: SPARED_WATERMARK.u64(block),
-        })),
-        _ => Err(CodecError::Invalid("distributed spare")),
-    }
-}
-
-/// The distributed spare stands in for a member that does not serve.
-fn spared(record: &ArrayRecord) -> Result<(), CodecError> {
-    let possible = record.spared.is_none_or(|spared| {
-        let slot = record.slots.get(spared.member.index());
-        spared.member.index() < record.geometry.members()
-            && slot.is_some_and(|slot| slot.state != SlotState::Up)
-            && spared.watermark <= record.geometry.stripes()
-    });
-    if possible { Ok(()) } else { Err(CodecError::Invalid("distributed spare")) }
 }
 
 fn decode_policy(block: &[u8]) -> Option<Policy> {

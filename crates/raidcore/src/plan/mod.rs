@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 
 pub use locate::{Finding, Found, judge_copies, locate, mend};
 pub use read::{read, read_aside};
-pub use sync::{Goal, also, sync};
+pub use sync::{Goal, also, copy, sync};
 pub use write::{Base, write};
 
 use crate::geometry::{Geometry, Role};

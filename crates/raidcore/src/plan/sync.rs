@@ -43,6 +43,32 @@ pub fn sync(
     result
 }
 
+/// Plans the copying of a role, all its rows: they are read where they are, and made anew only where they
+/// can't be.
+///
+/// # Errors
+/// If what can't be read can't be recovered either.
+pub fn copy(plan: &mut Plan, geo: &Geometry, health: &Health<'_>, role: Role) -> Result<(), Lost> {
+    plan.clear();
+    let goal = Goal { write: Set::one(role.index()), compare: Set::EMPTY };
+    let cuts = band::cut(plan, &[], health, Some((0, geo.chunk())));
+    let result = band::bands(&cuts, &[], health).try_for_each(|band| {
+        if band.readable.has(role.index()) {
+            let (row, blocks) = (band.row, band.blocks);
+            let io = SubIo { role, row, blocks, mem: plan.scratch(role, row) };
+            plan.read(io);
+            plan.write(io);
+            Ok(())
+        } else if geo.level() == Level::Raid1 {
+            mirror(plan, geo, goal, &band)
+        } else {
+            parity(plan, geo, health, goal, &band)
+        }
+    });
+    band::restore(plan, cuts);
+    result
+}
+
 /// Also writes the first `blocks` rows of a role as they are, but for bad ones: what the plan does not
 /// read anyway, it reads.
 pub fn also(plan: &mut Plan, role: Role, blocks: u32, bad: &[Bad]) {

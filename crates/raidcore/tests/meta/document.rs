@@ -4,7 +4,7 @@
 use raidcore::geometry::Level;
 use raidcore::meta::{
     Consistency, DeviceLabel, MapKind, Policy, PolicyName, ScrubEnd, ScrubRecord, SlotState,
-    Spared, Superblock, VolumePart, VolumeUuid,
+    Spared, Successor, Superblock, VolumePart, VolumeUuid,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -118,6 +118,7 @@ fn a_superblock_by_the_book() {
     record.spares = vec![device(70), device(71)];
     record.scrub = Some(ScrubRecord { end: ScrubEnd::CutShort, at: 70, rows: 12, located: 11 });
     record.set_label(MemberId(4), DeviceLabel::new("/dev/disk/by-id/nvme-a", "S5GX"));
+    record.successor = Some(Successor { member: MemberId(1), device: device(71), watermark: 66 });
     let volume = VolumeUuid([90; 16]);
     let record =
         record.in_volume(VolumePart { volume, group: 1, groups: 3, segment: 256, blocks: 1000 });
@@ -127,10 +128,14 @@ fn a_superblock_by_the_book() {
     assert_eq!((table.bytes(), slot_table.bytes(), label_table.bytes()), (BLOCK_BYTES, 40, 128));
     let mut block = [0; BLOCK_BYTES];
     table.field(&mut block, "device").copy_from_slice(&of_slot(3).0);
+    table.field(&mut block, "successor").copy_from_slice(&device(71).0);
     let (areas, stripes) = (&record.areas, record.geometry.stripes());
     let (journal_start, journal_blocks) = areas.journal();
     for (name, value) in [
         ("compatible", 9),
+        ("successor watermark", 66),
+        ("succeeds", 1),
+        ("succeeded", 1),
         ("read-only", 0),
         ("incompatible", 7),
         ("events", EVENTS),

@@ -5,7 +5,7 @@ use raidcore::geometry::Level;
 use raidcore::meta::{
     ArrayId, ArrayRecord, CodecError, Consistency, DeviceLabel, DeviceUuid, JOURNAL_BLOCKS,
     NewArray, Policy, PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd, ScrubRecord, SlotState,
-    Spared, Superblock, SuperblockError, VolumePart, VolumeUuid, choose_superblock,
+    Spared, Successor, Superblock, SuperblockError, VolumePart, VolumeUuid, choose_superblock,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Set};
 
@@ -98,6 +98,15 @@ prop_compose! {
             located: located.min(rows),
         });
         record.spares = (0..spares).map(|spare| device(100 + spare as u8)).collect();
+        let up = |m: &usize| record.slots[*m].state == SlotState::Up;
+        let successor = (0..members).find(up).zip(record.spares.last());
+        record.successor = successor.filter(|_| clean && record.spared.is_none()).map(
+            |(member, &device)| Successor {
+                member: MemberId(member as u8),
+                device,
+                watermark: numbers.3 % (stripes + 1),
+            },
+        );
         let Some((volume, group, more, segment, blocks)) = volume else { return record };
         let volume = VolumeUuid(volume);
         record.in_volume(VolumePart { volume, group, groups: group + more, segment, blocks })

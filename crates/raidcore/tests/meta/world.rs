@@ -82,6 +82,7 @@ pub(crate) fn staged_record(
         labels: vec![DeviceLabel::NONE; members],
         spares: Vec::new(),
         spared: None,
+        successor: None,
         scrub: None,
     }
 }

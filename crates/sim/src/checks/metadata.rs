@@ -8,7 +8,8 @@ use crate::world::World;
 pub(crate) fn agrees(world: &World) {
     let devices = world.engine.members().filter_map(|m| m.device);
     let mut first: Option<Superblock> = None;
-    for device in devices.chain(world.engine.spares()) {
+    let successor = world.engine.successor().map(|successor| successor.device);
+    for device in devices.chain(world.engine.spares()).chain(successor) {
         let disk = &world.disks[device.0 as usize];
         for at in SUPERBLOCKS {
             let found = Superblock::decode(disk.meta(at.0));

@@ -425,10 +425,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "a rebuild ends one stripe early",
         "engine/background.rs",
-        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Scrub { .. } => {
-                pass.progress.base >= pass.total",
-        "PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Scrub { .. } => {
-                pass.progress.base + u64::from(MUTANT) >= pass.total",
+        "            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,",
+        "            | PassKind::Scrub { .. } => {
+                pass.progress.base + u64::from(MUTANT) >= pass.total
+            }",
     ),
     mutant(
         "what a scrub has corrected is not flushed",

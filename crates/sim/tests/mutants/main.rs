@@ -12,6 +12,7 @@ mod mutant;
 mod scrub;
 mod stack;
 mod staging;
+mod succession;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use mutant::Mutant;
 use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
+use succession::SUCCESSION;
 
 /// The crates that are copied.
 const CRATES: [&str; 5] = ["det", "flashsim", "raidcore", "raidlog", "sim"];
@@ -82,7 +84,8 @@ fn every_mutant_is_found() {
 }
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    MUTANTS.iter().chain(STAGING).chain(DISTRIBUTED).chain(SCRUB).chain(LOG).chain(STACK)
+    let arrays = MUTANTS.iter().chain(STAGING).chain(DISTRIBUTED).chain(SUCCESSION).chain(SCRUB);
+    arrays.chain(LOG).chain(STACK)
 }
 
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test

@@ -23,6 +23,9 @@ impl Service {
         force: bool,
     ) -> Result<Value, Refusal> {
         let array = self.array_for_spare(group).await?;
+        if self.facts.redundancy == 0 {
+            return Err(self.refusal(CommandError::NotRedundant.into()));
+        }
         let need = array.record.least_blocks();
         let absent = self.absent_at(path).await;
         // What was a spare carries nothing else.
@@ -69,7 +72,7 @@ impl Service {
         None
     }
 
-    /// Puts a device into the place of a member, or of the device that it has.
+    /// Puts a device into the place of a member. One that serves is copied to it first.
     pub(super) async fn replace(
         &self,
         disk: &str,
@@ -78,6 +81,7 @@ impl Service {
     ) -> Result<Value, Refusal> {
         let (array, member) = self.member(disk).await?;
         self.next_missing(array, member).await?;
+        self.may_be_copied(array, member).await?;
         let need = array.record.blocks_of(member);
         let (device, uuid) = self.take_in(array, with, need, force).await?;
         let _alone = self.membership.lock().await;
@@ -94,7 +98,28 @@ impl Service {
             }
         }
         self.remember().await;
-        Ok(json!({ "member": member.0, "group": array.facts.group, "with": with }))
+        let status = self.status(array).await?;
+        let copied = status.successor.is_some_and(|successor| successor.member == member);
+        Ok(json!({
+            "member": member.0,
+            "group": array.facts.group,
+            "with": with,
+            "copied": copied,
+        }))
+    }
+
+    /// A member that serves can be copied to a new device now, so that none is wiped for nothing; one that
+    /// does not serve need not.
+    async fn may_be_copied(&self, array: &Array, member: MemberId) -> Result<(), Refusal> {
+        let status = self.status(array).await?;
+        let serves = |m: &MemberStatus| m.member == member && m.state == SlotState::Up;
+        let why = match status.distributed_spare {
+            _ if !status.members.iter().any(serves) => return Ok(()),
+            _ if status.successor.is_some() => CommandError::AlreadyCopying,
+            Some(SpareUse::Filling(_) | SpareUse::StandsInFor(_)) => CommandError::SpareInUse,
+            Some(SpareUse::Free) | None => return Ok(()),
+        };
+        Err(self.refusal(why.into()))
     }
 
     /// Whether the member is missing, so that the next spare takes its place.
@@ -130,9 +155,6 @@ impl Service {
         need: u64,
         force: bool,
     ) -> Result<(Device, DeviceUuid), Refusal> {
-        if self.facts.redundancy == 0 {
-            return Err(self.refusal(CommandError::NotRedundant.into()));
-        }
         let (path, areas) = (path.to_path_buf(), array.record.areas.clone());
         Newcomer { path, need, areas, force }.take_in(array.host.io_timeout()).await
     }
@@ -187,7 +209,8 @@ impl Service {
             if let Some(member) = members.find(|member| self.is_called(array, member, disk)) {
                 return Err(self.is_member(array, member, disk));
             }
-            let mut spares = status.spares.iter();
+            let successor = status.successor.iter().map(|successor| &successor.device);
+            let mut spares = status.spares.iter().chain(successor);
             if let Some(&spare) = spares.find(|&&device| self.is_at(device, disk)) {
                 return Ok((array, spare));
             }

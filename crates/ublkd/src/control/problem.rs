@@ -182,7 +182,9 @@ impl PassReport {
                 "redundancy is being brought into step with the data".to_owned(),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
-            (None, false, Task::Rebuild | Task::Distribute | Task::Scrub) => return None,
+            (None, false, Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub) => {
+                return None;
+            }
         };
         Some(Problem { what, since: None, action })
     }

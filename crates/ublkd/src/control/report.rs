@@ -312,6 +312,8 @@ pub enum Task {
     Rebuild,
     /// What was on a member is put on the distributed spare.
     Distribute,
+    /// A member that serves is copied to the device that is to take its place.
+    Copy,
     /// Redundancy is compared with data.
     Scrub,
 }
@@ -321,7 +323,7 @@ pub enum Task {
 pub struct PassReport {
     /// What is done.
     pub task: Task,
-    /// Which member is rebuilt, or put on the distributed spare.
+    /// Which member is rebuilt, copied, or put on the distributed spare.
     pub member: Option<u8>,
     /// Of which group of a log volume, if it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -393,7 +395,6 @@ impl ArrayReport {
             hangs: m.hangs,
             flash: m.device.and_then(flash),
         });
-        let spare = |&device: &DeviceId| SpareReport { path: path(device) };
         let mut report = Self {
             facts: facts.clone(),
             health: match status.health {
@@ -403,7 +404,7 @@ impl ArrayReport {
             },
             problems: Vec::new(),
             members: members.collect(),
-            spares: status.spares.iter().map(spare).collect(),
+            spares: SpareReport::all_of(status, facts, &path),
             absent_spares: status.absent_spares.iter().map(ToString::to_string).collect(),
             pass: PassReport::of(status, facts),
             last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),
@@ -438,6 +439,7 @@ impl PassReport {
             PassKind::Resync => (Task::Resync, None),
             PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
             PassKind::Distribute(member) => (Task::Distribute, Some(member.0)),
+            PassKind::Copy(member) => (Task::Copy, Some(member.0)),
             PassKind::Scrub { .. } => (Task::Scrub, None),
         };
         let done_bytes = pass.done * chunk_bytes;
@@ -470,6 +472,7 @@ impl Task {
         match self {
             Self::Resync => "resync",
             Self::Rebuild | Self::Distribute => "rebuild",
+            Self::Copy => "copy",
             Self::Scrub => "scrub",
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use det::Instant;
-use raidcore::engine::{Command, CommandError, Pace, Status};
+use raidcore::engine::{Command, CommandError, Note, Pace, Status};
 use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
@@ -110,6 +110,9 @@ impl Service {
                     describe(note, place, |device| self.host.device_path(device))
                 }
             };
+            if let Happened::Array { note: Note::MemberReplaced { .. }, .. } = event.what {
+                self.remember().await;
+            }
             match weight(&event.what) {
                 Weight::Error => tracing::error!("{text}"),
                 Weight::Warning => tracing::warn!("{text}"),
@@ -192,7 +195,8 @@ impl Service {
         for array in &self.arrays {
             let status = self.status(array).await?;
             let members = status.members.iter().filter_map(|member| member.device);
-            devices.extend(members.chain(status.spares.iter().copied()));
+            let successor = status.successor.map(|successor| successor.device);
+            devices.extend(members.chain(status.spares.iter().copied()).chain(successor));
         }
         Ok(devices.into_iter().filter_map(|device| self.host.device_path(device)).collect())
     }
@@ -333,6 +337,8 @@ impl Service {
                 CommandError::NotRedundant => "not-redundant",
                 CommandError::NothingToDo => "nothing-to-do",
                 CommandError::Busy => "busy",
+                CommandError::AlreadyCopying => "copying",
+                CommandError::SpareInUse => "spare-in-use",
                 CommandError::Stopping => "stopping",
                 CommandError::NotRecorded => "not-recorded",
                 CommandError::Starting => "starting",
@@ -347,6 +353,13 @@ impl Service {
         match code {
             "no-redundancy" => refusal
                 .hint(format!("wait until the array is whole again (`evenkeel status {name}`)")),
+            "copying" => refusal.hint(format!(
+                "follow it (`evenkeel rebuild status {name} --wait`), or call it off: `evenkeel disk \
+                 remove {name} PATH` with the new device"
+            )),
+            "spare-in-use" => refusal.hint(format!(
+                "wait until the data is copied back (`evenkeel rebuild status {name} --wait`)"
+            )),
             "busy" => refusal.hint(format!("follow it: `evenkeel rebuild status {name} --wait`")),
             "not-recorded" => refusal.hint("see the log for what is wrong with the members"),
             _ => refusal,

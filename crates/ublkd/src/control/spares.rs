@@ -2,15 +2,35 @@
 
 use std::path::PathBuf;
 
+use raidcore::engine::Status;
+use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
+use super::{Facts, Problem};
 
 /// A spare.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SpareReport {
     /// Its device.
     pub path: Option<PathBuf>,
+    /// The member, as commands call it, that serves while it is copied to this device, which has its place
+    /// then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub succeeds: Option<String>,
+}
+
+impl SpareReport {
+    /// All that an array has, the successor of a member last.
+    pub(super) fn all_of(
+        status: &Status,
+        facts: &Facts,
+        path: impl Fn(DeviceId) -> Option<PathBuf>,
+    ) -> Vec<Self> {
+        let spares = status.spares.iter().map(|&device| (device, None));
+        let successor = status.successor.iter().map(|s| (s.device, Some(facts.disk(s.member.0))));
+        let report = |(device, succeeds)| Self { path: path(device), succeeds };
+        spares.chain(successor).map(report).collect()
+    }
 }
 
 /// What is wrong about spares of the array called `name` that are not there.

@@ -22,6 +22,7 @@ pub(super) fn weight(what: &Happened) -> Weight {
             Note::ArrayFailed => Weight::Error,
             Note::MemberFailed { .. }
             | Note::MemberHangs { .. }
+            | Note::CopyFailed { .. }
             | Note::BlocksWrong { .. }
             | Note::Mismatch { .. } => Weight::Warning,
             Note::BlocksRepaired { .. }
@@ -29,6 +30,8 @@ pub(super) fn weight(what: &Happened) -> Weight {
             | Note::PassStarted(_)
             | Note::PassEnded(..)
             | Note::SpareActivated { .. }
+            | Note::CopyBegun { .. }
+            | Note::MemberReplaced { .. }
             | Note::JournalReplayed { .. }
             | Note::StagedReclaimed { .. } => Weight::Info,
         },
@@ -76,18 +79,19 @@ pub(super) fn describe(
         PassKind::Distribute(member) => {
             format!("rebuild of {} onto the distributed spare", place(member))
         }
+        PassKind::Copy(member) => format!("copy of {}", place(member)),
         PassKind::Scrub { repair: false } => "scrub".to_owned(),
         PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
     };
+    let reason = |why| match why {
+        IoError::Medium => "it failed to read or write",
+        IoError::NoSpace => "no space is left behind it",
+        IoError::Gone => "it is gone, or smaller than it was",
+        IoError::TimedOut => "it does not answer",
+    };
     match *note {
         Note::MemberFailed { member, device, why } => {
-            let why = match why {
-                None => "as told",
-                Some(IoError::Medium) => "it failed to read or write",
-                Some(IoError::NoSpace) => "no space is left behind it",
-                Some(IoError::Gone) => "it is gone, or smaller than it was",
-                Some(IoError::TimedOut) => "it does not answer",
-            };
+            let why = why.map_or("as told", reason);
             format!("{}{} was taken out of service: {why}", place(member), named(device))
         }
         Note::MemberHangs { member, device } => format!(
@@ -127,6 +131,21 @@ pub(super) fn describe(
         Note::SpareActivated { member, device } => {
             format!("a spare{} takes the place of {}", named(device), place(member))
         }
+        Note::CopyBegun { member, device } => {
+            format!("{} serves on, and is copied to its successor{}", place(member), named(device))
+        }
+        Note::CopyFailed { member, device, why } => format!(
+            "{} stays, as its successor{} failed: {}",
+            place(member),
+            named(device),
+            reason(why)
+        ),
+        Note::MemberReplaced { member, device, old } => format!(
+            "a copy{} has taken the place of {}{}, whose device is free",
+            named(device),
+            place(member),
+            named(old)
+        ),
         Note::JournalReplayed { entries, blocks } => format!(
             "after an unclean stop, {entries} entries of the journal were carried out ({blocks} \
              blocks, redundancy included)"

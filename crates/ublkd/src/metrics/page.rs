@@ -162,13 +162,14 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
 fn pass(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     let mut done = text.gauge(
         "evenkeel_background_done_ratio",
-        "How far the rebuild, resync or scrub is, if there is one.",
+        "How far the rebuild, copy, resync or scrub is, if there is one.",
     );
     if let Some(pass) = metrics.status.pass {
         let task = match pass.kind {
             PassKind::Resync => "resync",
             PassKind::Rebuild(_) => "rebuild",
             PassKind::Distribute(_) => "distribute",
+            PassKind::Copy(_) => "copy",
             PassKind::Scrub { .. } => "scrub",
         };
         let ratio = if pass.total == 0 { 1.0 } else { pass.done as f64 / pass.total as f64 };

@@ -131,13 +131,15 @@ impl Engine {
         Some(holders)
     }
 
-    /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible.
+    /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible, and one more if
+    /// one of them gives its place to a device that will not have it.
     fn holders_for_note(&self) -> Set {
         let (staging, able) = (&self.staging, self.able());
         let fits = |&member: &usize| staging.rings[member].room(1).is_some();
         let calm = able.minus(self.places.busy).filter(fits);
         let others = able.and(self.places.busy).filter(fits);
-        calm.chain(others).take(staging.copies).fold(Set::EMPTY, Set::with)
+        let count = staging.copies + usize::from(self.succession.is_some());
+        calm.chain(others).take(count).fold(Set::EMPTY, Set::with)
     }
 
     /// Makes sure that there will be room for a marker. If there is none, the job gives its lock
@@ -332,11 +334,19 @@ impl Engine {
     /// An entry is durable that tells the tail.
     fn tail_is_durable(&mut self, number: u64, tail: u64) {
         self.staging.advance(tail, &self.geo);
-        let empty = self.staging.table.is_empty() && tail == number;
+        let empty = self.staging.table.is_empty() && tail == number && self.is_known(number);
         self.staging.drained |= empty;
         if self.staging.starved {
             self.wake_staging();
         }
+    }
+
+    /// Whether an entry is on as many as it has to be, without a member that gives its place to a device
+    /// that does not have it.
+    fn is_known(&self, number: u64) -> bool {
+        let Some(leaving) = self.succession.map(|s| s.member.index()) else { return true };
+        let holders = self.staging.entry(number).holders.without(leaving);
+        holders.len() >= self.staging.copies.min(self.able().without(leaving).len())
     }
 
     /// Tells the tail, if that frees something and somebody wants it freed.
@@ -395,7 +405,7 @@ impl Engine {
             | Owner::Discard { .. }
             | Owner::Vacate
             | Owner::Entry { .. }
-            | Owner::Tail
+            | Owner::Tail { .. }
             | Owner::Fetch { .. }
             | Owner::Copy { .. }
             | Owner::Page { .. }

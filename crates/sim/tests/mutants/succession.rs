@@ -1,0 +1,101 @@
+//! Mutants of a member that gives its place to another device while it serves.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const SUCCESSION: &[Mutant] = &[
+    mutant(
+        "succession: writes go to the old device only",
+        "engine/succession.rs",
+        "succession.member == member && (copies || succession.progress.has(job.stripe.0))",
+        "succession.member == member
+                && (copies || !MUTANT && succession.progress.has(job.stripe.0))",
+    ),
+    mutant(
+        "succession: the new device is the member before that is on record",
+        "engine/background.rs",
+        "if self.recorder.is_on_record(version) || self.succession.is_none() {",
+        "if MUTANT || self.recorder.is_on_record(version) || self.succession.is_none() {",
+    ),
+    mutant(
+        "succession: the new device is the member before it was flushed",
+        "engine/background.rs",
+        "let ticket = self.flush(out);
+                self.set_closing(Closing::Flushing(ticket));",
+        "let unflushed = MUTANT && matches!(kind, PassKind::Copy(_));
+                let ticket = if unflushed { self.flusher.completed } else { self.flush(out) };
+                self.set_closing(Closing::Flushing(ticket));",
+    ),
+    mutant(
+        "succession: the new device is not flushed with the others",
+        "engine/flush.rs",
+        "let devices = [self.live_device(member), self.successor_of(member)];",
+        "let successor = self.successor_of(member).filter(|_| !MUTANT);
+            let devices = [self.live_device(member), successor];",
+    ),
+    mutant(
+        "succession: the watermark is ahead of what is durable",
+        "engine/succession.rs",
+        "let flushed = self.flusher.copied();",
+        "let ahead = self.succession.map_or(0, |succession| succession.progress.base);
+        let flushed = if MUTANT { ahead } else { self.flusher.copied() };",
+    ),
+    mutant(
+        "succession: what a crash may have left different counts as copied",
+        "engine/succession.rs",
+        "progress: Progress::from(watermark.min(equal)),",
+        "progress: Progress::from(if MUTANT { watermark } else { watermark.min(equal) }),",
+    ),
+    mutant(
+        "succession: that less counts as copied after a crash is not on record",
+        "engine/succession.rs",
+        "let equal = self.succession.map(|succession| succession.progress.base);",
+        "let equal = self.succession.map(|succession| succession.progress.base);
+                let equal = if MUTANT { before.map(|s| s.watermark) } else { equal };",
+    ),
+    mutant(
+        "succession: a write that the new device missed is acknowledged before that is on record",
+        "engine/succession.rs",
+        "self.fails_with(self.recorder.next_version());",
+        "if !MUTANT {
+            self.fails_with(self.recorder.next_version());
+        }",
+    ),
+    mutant(
+        "succession: an error of the new device is nothing",
+        "engine/mod.rs",
+        "self.successor_missed(&op, why, out);",
+        "if !MUTANT {
+                self.successor_missed(&op, why, out);
+            }",
+    ),
+    mutant(
+        "succession: pages go to the old device only",
+        "engine/intent.rs",
+        "let devices = [self.live_device(member), self.successor_of(member)];",
+        "let successor = self.successor_of(member).filter(|_| !MUTANT);
+            let devices = [self.live_device(member), successor];",
+    ),
+    mutant(
+        "succession: entries go to the old device only",
+        "engine/journal.rs",
+        "let devices = [self.live_device(member), self.successor_of(member)];",
+        "let successor = self.successor_of(member).filter(|_| !MUTANT);
+        let devices = [self.live_device(member), successor];",
+    ),
+    mutant(
+        "succession: what is staged stays there",
+        "engine/background.rs",
+        "if kind.filled().is_some() && closing == Closing::No && self.staging.exists() {",
+        "let drains = !MUTANT || matches!(kind, PassKind::Rebuild(_));
+        let drains = drains && self.staging.exists();
+        if kind.filled().is_some() && closing == Closing::No && drains {",
+    ),
+    mutant(
+        "succession: a failure of the old device as the new one takes its place is not waited for",
+        "engine/fault.rs",
+        "self.fails_with(version);",
+        "if !MUTANT {
+                self.fails_with(version);
+            }",
+    ),
+];
