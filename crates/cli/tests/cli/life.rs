@@ -50,8 +50,10 @@ fn an_array_is_made_broken_mended_and_started_again() {
     world.run("stop tank").done();
     assert!(world.run("examine m0 new m2").done().contains("cleanly"));
 
-    let said = world.run("assemble --background m0 m1 m2").stderr;
+    let said = world.run("assemble --background m0 m1 m2").done();
     assert!(said.contains("m1: the array has gone on without it"), "{said}");
+    assert_eq!(world.status("tank")["health"], "online", "it knows where the new one is");
+    world.run("stop tank").done();
     world.run("start --background --name tank .").done();
     assert_eq!(world.status("tank")["health"], "online");
 }

@@ -120,6 +120,15 @@ fn a_start_knows_where_devices_are_that_came_while_the_array_ran() {
 }
 
 #[test]
+fn who_leaves_a_member_out_on_purpose_does_without_it() {
+    let world = tank();
+    world.run("start --background m0 m1 m2").done();
+    world.run("stop tank").done();
+    let told = ["started without member 2"];
+    assert_eq!(members(&world, "--degraded m0 m1", &told), ["m0", "m1", "none"]);
+}
+
+#[test]
 fn a_spare_that_is_not_there_is_told_brought_back_or_forgotten() {
     let world = tank();
     for name in ["one", "two"] {

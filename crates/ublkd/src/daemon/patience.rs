@@ -60,7 +60,10 @@ pub(super) fn members(config: &DaemonConfig) -> Result<Found, AttachError> {
         }
         None => Found { paths: given, left_out: Vec::new() },
     };
-    complete(&mut found.paths, |name| remembered(name).devices);
+    // Whoever leaves devices out on purpose says so.
+    if config.name.is_some() || !config.options.degraded {
+        complete(&mut found.paths, |name| remembered(name).devices);
+    }
     Ok(found)
 }
 
