@@ -85,3 +85,24 @@ start --ublk=5
 same "the device" "$disk" /dev/ublkb5
 stop
 no_device_left
+
+say "sectors of 512 bytes"
+start --logical-block=512
+same "the logical block" "$(queue logical_block_size)" 512
+same "the physical block" "$(queue physical_block_size)" 4096
+verify --bsrange=512-48k --bs_unaligned=0 --blockalign=512 --size=4M --iodepth=8 --fsync=32
+# What is beside a sector stays.
+dd if=/run/random of="$disk" bs=4k count=4 oflag=direct conv=notrunc status=none
+dd if=/dev/zero of="$disk" bs=512 seek=9 count=3 oflag=direct conv=notrunc status=none
+cmp -n $((9 * 512)) /run/random "$disk"
+cmp -n $((3 * 512)) -i 0:$((9 * 512)) /dev/zero "$disk"
+cmp -n $((20 * 512)) -i $((12 * 512)) /run/random "$disk"
+evenkeel rebuild status tank --wait >/dev/null
+evenkeel scrub start tank --wait >/dev/null
+# A server that finds the device goes on with its sectors, whatever it is told.
+kill_daemon
+start
+same "the logical block" "$(queue logical_block_size)" 512
+cmp -n $((9 * 512)) /run/random "$disk"
+stop
+no_device_left
