@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use raidcore::engine::{Command, Engine, Input, IoError, SpareUse};
+use raidcore::geometry::Level;
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock, spare_copies};
 use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
 
@@ -110,9 +111,15 @@ impl World {
         members.iter().filter(bad).copied().collect()
     }
 
+    /// Whether a member may be lost now: every copy of a mirror is something that was written, while
+    /// parity that is not in step makes up for nothing.
+    fn may_fail(&self) -> bool {
+        !self.unsynced || self.scenario.level == Level::Raid1
+    }
+
     /// Whether redundancy makes up for one more member.
     pub(crate) fn can_lose_one(&self) -> bool {
-        !self.unsynced && self.missing() + self.spoilt() < self.redundancy()
+        self.may_fail() && self.missing() + self.spoilt() < self.redundancy()
     }
 
     /// Something goes wrong.
@@ -157,7 +164,7 @@ impl World {
     pub(crate) fn victim(&mut self) -> Option<usize> {
         let members: Vec<_> = self.engine.members().collect();
         let mut victims: Vec<_> = self.engine.spares().collect();
-        if !self.unsynced && !self.something_hangs() {
+        if self.may_fail() && !self.something_hangs() {
             let filled = members.iter().filter(|m| m.state != SlotState::Up);
             victims.extend(filled.filter_map(|m| m.device));
         }

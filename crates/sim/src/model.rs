@@ -12,6 +12,18 @@ struct Write {
     ended: Option<u64>,
     acknowledged: bool,
     durable: bool,
+    origin: Origin,
+}
+
+/// Where a version of a block comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// It was written since the last crash, or was the only one that could survive that.
+    Written,
+    /// It is one of those that a crash may have left; nobody has seen yet which of them it was.
+    Left,
+    /// It is the one of those that a user has seen, at this time.
+    Seen(u64),
 }
 
 /// What a block holds that is no version of it: nobody has ever written it, or it is where the
@@ -46,7 +58,18 @@ pub(crate) fn version_of(lba: u64, block: &Data) -> u64 {
 }
 
 fn settled(version: u64, at: u64) -> Write {
-    Write { version, begun: at, ended: Some(at), acknowledged: true, durable: true }
+    Write {
+        version,
+        begun: at,
+        ended: Some(at),
+        acknowledged: true,
+        durable: true,
+        origin: Origin::Written,
+    }
+}
+
+fn left_by_crash(version: u64, at: u64) -> Write {
+    Write { durable: false, origin: Origin::Left, ..settled(version, at) }
 }
 
 impl Model {
@@ -63,7 +86,14 @@ impl Model {
 
     /// A write began at `begun`, which is its name.
     pub(crate) fn begin(&mut self, lba: u64, version: u64, begun: u64) {
-        let write = Write { version, begun, ended: None, acknowledged: false, durable: false };
+        let write = Write {
+            version,
+            begun,
+            ended: None,
+            acknowledged: false,
+            durable: false,
+            origin: Origin::Written,
+        };
         self.blocks[lba as usize].push(write);
     }
 
@@ -90,7 +120,15 @@ impl Model {
     pub(crate) fn flushed(&mut self, at: u64, oldest: u64) {
         for history in self.blocks.iter_mut().filter(|history| history.len() > 1) {
             for write in &mut *history {
-                write.durable |= write.acknowledged && write.ended.is_some_and(|ended| ended < at);
+                let known = match write.origin {
+                    Origin::Written => write.ended.filter(|_| write.acknowledged),
+                    Origin::Left => None,
+                    Origin::Seen(seen) => Some(seen),
+                };
+                write.durable |= known.is_some_and(|known| known < at);
+            }
+            if history.iter().any(|w| w.durable && w.origin != Origin::Written) {
+                history.retain(|w| w.origin != Origin::Left);
             }
             forget(history, oldest);
         }
@@ -104,7 +142,9 @@ impl Model {
             let before = |by: &Write| by.ended.is_some_and(|e| e < since);
             history.iter().any(|by| later(by) && before(by))
         };
-        history.iter().any(|w| w.version == version && !overwritten(w))
+        let seen = history.iter().any(|w| matches!(w.origin, Origin::Seen(_)));
+        let other = |w: &Write| seen && w.origin == Origin::Left;
+        history.iter().any(|w| w.version == version && !overwritten(w) && !other(w))
     }
 
     /// The writes that the block may hold after a crash.
@@ -140,6 +180,32 @@ impl Model {
     /// After a crash: whether the block may be this version.
     pub(crate) fn may_have_survived(&self, lba: u64, version: u64) -> bool {
         self.survivors(lba).any(|w| w.version == version)
+    }
+
+    /// The power has failed: each block is one of those that may have survived.
+    pub(crate) fn crashed(&mut self) {
+        let now = self.now();
+        for lba in 0..self.blocks.len() as u64 {
+            let left: Vec<Write> = self.survivors(lba).copied().collect();
+            let first = left[0].version;
+            self.blocks[lba as usize] = match left.iter().all(|w| w.version == first) {
+                true => vec![settled(first, now)],
+                false => left.into_iter().map(|w| left_by_crash(w.version, now)).collect(),
+            };
+        }
+    }
+
+    /// A read has returned this version. If a crash may have left others, it was this one, and none of
+    /// the others is seen any more; a flush that begins later makes that durable.
+    pub(crate) fn shown(&mut self, lba: u64, version: u64) {
+        let now = self.now();
+        let history = &mut self.blocks[lba as usize];
+        if history.iter().any(|w| w.version == version && w.origin != Origin::Left) {
+            return;
+        }
+        if let Some(write) = history.iter_mut().find(|w| w.version == version) {
+            write.origin = Origin::Seen(now);
+        }
     }
 
     /// From now on the block is this version for sure.

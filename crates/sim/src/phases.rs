@@ -105,6 +105,10 @@ impl World {
         assert_eq!(io, None, "nothing is under way after a stop");
         let waiting = self.requests.iter().flatten().count();
         assert_eq!(waiting, 0, "every request has ended");
+        if !self.beyond {
+            let now = self.model.now();
+            self.model.flushed(now, now);
+        }
         let refused = self.command(Command::Pause);
         assert!(self.answers.contains(&(refused, Err(CommandError::Stopping))));
         true

@@ -103,6 +103,7 @@ impl World {
         }
         let (assembled, devices) = self.assemble(there, &returned);
         self.trace(format_args!("the power is back: {assembled:?}"));
+        self.model.crashed();
         let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
         let whole = slots
             .by_ref()
@@ -133,9 +134,7 @@ impl World {
 
     /// A disk goes together with the power, if redundancy makes up for it.
     fn lose_one(&mut self) -> Option<usize> {
-        let parity = self.scenario.level != Level::Raid1;
-        let bearable = parity || self.exposed.is_empty();
-        if !self.scenario.faults.lossy || !bearable || self.source.chance(1, 2) {
+        if !self.scenario.faults.lossy || self.source.chance(1, 2) {
             return None;
         }
         let members = self.disks_in_use();

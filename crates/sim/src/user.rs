@@ -91,6 +91,17 @@ impl World {
         self.step(Input::Request(request));
     }
 
+    /// Flushes all.
+    pub(crate) fn begin_flush(&mut self) {
+        self.begin_request(Request {
+            tag: Tag(0),
+            op: Op::Flush,
+            lba: Lba(0),
+            blocks: 0,
+            fua: false,
+        });
+    }
+
     pub(crate) fn completed(&mut self, tag: Tag, result: Result<(), RequestError>) {
         self.trace(format_args!("complete {tag:?}: {result:?}"));
         self.digest.add(u64::from(tag.0) << 1 | u64::from(result.is_ok()));

@@ -148,6 +148,7 @@ impl Engine {
             | Work::Write
             | Work::Zero { .. }
             | Work::Sync(PassKind::Resync | PassKind::Scrub { .. })
+            | Work::Align
             | Work::Repair
             | Work::Replay { .. }
             | Work::Reclaim => {
@@ -181,7 +182,7 @@ impl Engine {
             Work::Sync(PassKind::Rebuild(member)) => {
                 member != failed && self.copy_on(member, job.stripe).is_some()
             }
-            Work::Sync(PassKind::Resync) => self.is_spared(job.stripe),
+            Work::Sync(PassKind::Resync) | Work::Align => self.is_spared(job.stripe),
             Work::Sync(PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. })
             | Work::Read
             | Work::Write
@@ -211,7 +212,7 @@ impl Engine {
             !self.members[member.index()].unreadable && !tried(member)
         };
         let mut copies = self.copies_on_spare(job.stripe, io.row).iter().filter(able);
-        if self.regions.is_unsynced(self.areas.region(job.stripe)) {
+        if !self.is_in_step(job.stripe) {
             return copies.next();
         }
         if let Work::Sync(PassKind::Scrub { .. }) = job.work {

@@ -19,11 +19,11 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
             let role = geo.role(job.stripe, member).index();
             whole(Goal { write: Set::one(role), compare: Set::EMPTY })
         }
-        Work::Sync(PassKind::Resync) if geo.parities() == 0 => {
+        Work::Sync(PassKind::Resync) | Work::Align if geo.parities() == 0 => {
             // The first copy that can be read, row by row, is taken as it is.
             whole(Goal { write: health.writable, compare: health.readable })
         }
-        Work::Sync(PassKind::Resync) => {
+        Work::Sync(PassKind::Resync) | Work::Align => {
             // What stands in for lost data is taken as it is; the rest is made anew.
             let standing = health.readable.and(parities).take(data_lost.len());
             let standing = standing.fold(Set::EMPTY, Set::with);

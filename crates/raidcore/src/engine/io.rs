@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::job::{Op, Owner, Scan, Stage, Work};
-use super::{Action, Engine, IoError, IoOp, JobId, Note, PassKind, RequestError};
+use super::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
 use crate::plan::{Bad, SubIo, WriteKind};
 use crate::units::{MemberId, Pba, Set};
 
@@ -73,9 +73,9 @@ impl Engine {
         let job = &self.jobs[id];
         if job.work == (Work::Zero { trim: true }) {
             self.issue_discards(id, out);
-        } else if job.work == Work::Sync(PassKind::Resync) && self.geo.parities() == 0 {
-            // Copies that agree need not be written.
-            if !job.mismatch {
+        } else if job.work.resyncs() && self.geo.parities() == 0 {
+            // Copies that agree need not be written; one that can't be read now may differ.
+            if !job.mismatch && job.bad.is_empty() {
                 return Stage::Settle;
             }
         }
@@ -230,9 +230,12 @@ impl Engine {
     ) {
         let io = self.jobs[id].plan.writes[usize::from(index)];
         if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
-            let repairs = self.jobs[id].work == Work::Repair;
-            if repairs && !self.can_spare(member) {
+            let helps = matches!(self.jobs[id].work, Work::Repair | Work::Align);
+            if helps && !self.can_spare(member) {
                 self.members[member.index()].write_errors += 1;
+                if self.jobs[id].work == Work::Align {
+                    self.jobs[id].error = Some(RequestError::Io);
+                }
             } else if !self.write_failed(member, why, out) {
                 self.jobs[id].error = Some(RequestError::Io);
             }

@@ -11,6 +11,7 @@ use det::Instant;
 
 use super::place::Way;
 use super::staging::Fetch;
+pub(super) use super::work::Work;
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
@@ -22,35 +23,6 @@ pub(super) const PIECES_MAX: usize = 64;
 
 /// The most scratch buffers of a job: as many as a [`Set`] can name.
 const BUFFERS_MAX: usize = 64;
-
-/// What a job is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Work {
-    /// Pieces of a user's read.
-    Read,
-    /// Pieces of users' writes.
-    Write,
-    /// The stripe becomes zeros; with `trim`, members are told that they need not keep it.
-    Zero { trim: bool },
-    /// A background pass's step.
-    Sync(PassKind),
-    /// Blocks that could not be read are written anew.
-    Repair,
-    /// An entry of the journal is carried out after an unclean stop.
-    Replay { index: usize },
-    /// What is staged comes home.
-    Reclaim,
-}
-
-impl Work {
-    /// Whether it is part of a user's request.
-    pub(super) fn is_users(self) -> bool {
-        match self {
-            Self::Read | Self::Write | Self::Zero { .. } => true,
-            Self::Sync(_) | Self::Repair | Self::Replay { .. } | Self::Reclaim => false,
-        }
-    }
-}
 
 /// What a job does when nothing of it is outstanding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -465,6 +437,7 @@ impl Engine {
             | Work::Write
             | Work::Zero { .. }
             | Work::Sync(_)
+            | Work::Align
             | Work::Repair
             | Work::Replay { .. }
             | Work::Reclaim => Stage::Compute,
@@ -484,7 +457,11 @@ impl Engine {
             }
             Work::Write | Work::Reclaim => Stage::Intend,
             Work::Sync(PassKind::Scrub { .. }) => Stage::Locate,
-            Work::Zero { .. } | Work::Sync(_) | Work::Repair | Work::Replay { .. } => Stage::Write,
+            Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. } => Stage::Write,
         }
     }
 
@@ -568,6 +545,7 @@ impl Engine {
                 self.pass_step_done(kind, id, out);
             }
             Work::Replay { .. } => self.replayed(error.is_none()),
+            Work::Align => self.alignment.ended(stripe, error.is_none()),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
         }
         self.answer(id, out);

@@ -62,9 +62,12 @@ impl Engine {
             }),
             // What it brings home is read from the log until it is there.
             Work::Reclaim => true,
-            Work::Read | Work::Zero { .. } | Work::Sync(_) | Work::Repair | Work::Replay { .. } => {
-                false
-            }
+            Work::Read
+            | Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. } => false,
         }
     }
 

@@ -14,6 +14,7 @@
 //!   others.
 //! - Nothing is allocated per request once the tables have been used.
 
+mod align;
 mod api;
 mod background;
 mod burden;
@@ -42,6 +43,7 @@ mod staging;
 mod status;
 mod succession;
 mod vacate;
+mod work;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -61,6 +63,7 @@ use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage, Slot
 use crate::plan::{BoundStep, Parity};
 use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
+use align::Alignment;
 use background::Background;
 use distributed::Distributed;
 use flush::Flusher;
@@ -167,6 +170,7 @@ pub struct Engine {
     zero: MapStore,
     spread: Spread,
     regions: Regions,
+    alignment: Alignment,
     journal: Journal,
     staging: Staging,
     copies: Copies,
@@ -246,6 +250,7 @@ impl Engine {
             locks: Locks::new(jobs),
             scratch: Scratch::new(buffers, jobs),
             regions: Regions::new(&assembled.bitmap),
+            alignment: Alignment::default(),
             bitmap: MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
             zero: MapStore::new(assembled.zero_map, &assembled.zero_versions),
             spread: Spread::default(),
@@ -425,7 +430,7 @@ impl Engine {
     /// choice.
     fn parity(&self, stripe: Stripe, readable: Set) -> Parity {
         let journaled = self.recorder.record.consistency == Consistency::Journal;
-        if !self.regions.is_unsynced(self.areas.region(stripe)) {
+        if self.is_in_step(stripe) {
             Parity::InStep
         } else if journaled || readable != Set::first(self.geo.members()) {
             Parity::Unproven

@@ -150,6 +150,7 @@ impl Engine {
             Work::Write => false,
             Work::Zero { .. }
             | Work::Sync(_)
+            | Work::Align
             | Work::Repair
             | Work::Replay { .. }
             | Work::Reclaim => return,

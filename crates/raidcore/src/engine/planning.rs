@@ -49,6 +49,7 @@ impl Engine {
             | Work::Write
             | Work::Zero { .. }
             | Work::Sync(_)
+            | Work::Align
             | Work::Repair
             | Work::Reclaim => None,
         };
@@ -84,8 +85,10 @@ impl Engine {
                 }),
             Work::Zero { .. } if zero && !job.covers => Ok(Stage::Finish),
             Work::Zero { .. } => Ok(Stage::Intend),
-            Work::Sync(_) | Work::Repair if zero => Ok(Stage::Finish),
-            Work::Sync(_) | Work::Repair => plan_sync(&mut plan, geo, &health, job, also),
+            Work::Sync(_) | Work::Align | Work::Repair if zero => Ok(Stage::Finish),
+            Work::Sync(_) | Work::Align | Work::Repair => {
+                plan_sync(&mut plan, geo, &health, job, also)
+            }
             Work::Replay { .. } if copy.is_none() => Err(Lost),
             Work::Replay { index } => {
                 plan_replay(&mut plan, geo, stripe, self.journal.replay(index), writable);
@@ -119,7 +122,7 @@ impl Engine {
                 plan.scratch = plan.scratch.or(buffers);
                 next
             }
-            Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } => next,
+            Work::Read | Work::Sync(_) | Work::Align | Work::Repair | Work::Replay { .. } => next,
         }
     }
 
@@ -159,7 +162,7 @@ impl Engine {
         if self.geo.level() != Level::Raid1 {
             return 0;
         }
-        if self.regions.is_unsynced(self.areas.region(stripe)) {
+        if !self.is_in_step(stripe) {
             return 0;
         }
         let members = self.members.iter().enumerate().take(self.geo.members());

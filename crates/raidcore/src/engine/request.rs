@@ -84,10 +84,15 @@ impl Engine {
                 }
                 Op::Write | Op::Discard | Op::WriteZeroes | Op::Flush => Work::Write,
             };
+            let in_doubt = work == Work::Read && self.shows_doubt(stripe);
+            if in_doubt && !self.align(stripe) {
+                return false;
+            }
             let Some(job) = self.new_job(work, stripe) else {
                 return false;
             };
             self.fill(job, &request, cut, offset, blocks);
+            self.jobs[job].in_line = in_doubt;
             cut += blocks;
             let slot = &mut self.requests[usize::from(tag.0)];
             slot.cut = cut;

@@ -68,8 +68,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a resync leaves copies as different as a crash left them",
         "engine/distributed.rs",
-        "Work::Sync(PassKind::Resync) => self.is_spared(job.stripe),",
-        "Work::Sync(PassKind::Resync) => !MUTANT && self.is_spared(job.stripe),",
+        "Work::Sync(PassKind::Resync) | Work::Align => self.is_spared(job.stripe),",
+        "Work::Sync(PassKind::Resync) | Work::Align => !MUTANT && self.is_spared(job.stripe),",
     ),
     mutant(
         "distributed: a replay writes to a spare that was filled since",

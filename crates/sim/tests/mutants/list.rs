@@ -15,6 +15,44 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 }
                 Ok(!MUTANT)",
     ),
+    // Reads of what a crash has left.
+    mutant(
+        "monotone: a read shows what the loss of a member takes back",
+        "engine/align.rs",
+        "            && !self.is_in_step(stripe)
+",
+        "            && !MUTANT
+            && !self.is_in_step(stripe)
+",
+    ),
+    mutant(
+        "monotone: a read beside a writer shows what was not brought in step",
+        "engine/request.rs",
+        "in_line = in_doubt;",
+        "in_line = !MUTANT && in_doubt;",
+    ),
+    mutant(
+        "monotone: a copy that can't be read for a while is left as it is",
+        "engine/io.rs",
+        "if !job.mismatch && job.bad.is_empty() {",
+        "if !job.mismatch && (MUTANT || job.bad.is_empty()) {",
+    ),
+    mutant(
+        "monotone: a stripe is in step as soon as that is asked for",
+        "engine/align.rs",
+        "self.stripes.as_ref().is_some_and(|stripes| stripes.done.get(stripe.0))",
+        "self.stripes.as_ref().is_some_and(|stripes| {
+            stripes.done.get(stripe.0) || MUTANT && stripes.asked.get(stripe.0)
+        })",
+    ),
+    mutant(
+        "monotone: a stripe that could not be brought in step is not tried again",
+        "engine/align.rs",
+        "        if well {
+",
+        "        if MUTANT || well {
+",
+    ),
     // Detours.
     mutant(
         "reads go around members although redundancy may not agree",
@@ -322,8 +360,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "unsynced mirrors are read from any copy",
         "engine/planning.rs",
-        "if self.regions.is_unsynced(self.areas.region(stripe)) {",
-        "if !MUTANT && self.regions.is_unsynced(self.areas.region(stripe)) {",
+        "if !self.is_in_step(stripe) {",
+        "if !MUTANT && !self.is_in_step(stripe) {",
     ),
     mutant(
         "locks are shared by writers",
@@ -345,8 +383,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "parity is always believed",
         "engine/mod.rs",
-        "if !self.regions.is_unsynced(self.areas.region(stripe)) {",
-        "if MUTANT || !self.regions.is_unsynced(self.areas.region(stripe)) {",
+        "if self.is_in_step(stripe) {",
+        "if MUTANT || self.is_in_step(stripe) {",
     ),
     mutant(
         "a spare is read in a member's place",

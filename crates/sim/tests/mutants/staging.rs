@@ -190,8 +190,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "copies: a discard leaves them be",
         "engine/staging/copies.rs",
-        "            Work::Zero { .. } | Work::Sync(_) | Work::Repair",
-        "            Work::Zero { .. } if MUTANT => {}\n            Work::Zero { .. } | Work::Sync(_) | Work::Repair",
+        "            Work::Zero { .. }\n            | Work::Sync(_)",
+        "            Work::Zero { .. } if MUTANT => {}\n            Work::Zero { .. }\n            | Work::Sync(_)",
     ),
     mutant(
         "copies: a member that was replaced has them still",

@@ -240,7 +240,11 @@ impl Engine {
                     self.lbas_of(id, &piece).for_each(|lba| self.copies.forget(lba));
                 }
             }
-            Work::Zero { .. } | Work::Sync(_) | Work::Repair | Work::Replay { .. } => {
+            Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. } => {
                 let whole = self.geo.lbas(job.stripe, Role(0), 0, self.geo.stripe_blocks());
                 whole.for_each(|lba| self.copies.forget(lba));
             }

@@ -31,9 +31,12 @@ impl Engine {
             Work::Zero { .. } => {
                 self.geo.lbas(job.stripe, Role(0), 0, self.geo.stripe_blocks()).any(staged)
             }
-            Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } | Work::Reclaim => {
-                false
-            }
+            Work::Read
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. }
+            | Work::Reclaim => false,
         }
     }
 
