@@ -26,9 +26,9 @@ use raidcore::meta::{
 use raidcore::units::BLOCK_BYTES;
 use steering::scheme::{SCHEMES, Scheme};
 
-use crate::control::NoStagingLog;
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
+use crate::policy::{Able, PolicyError};
 use crate::signature::{Signature, has_blkid};
 pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
 pub use staging::{StagingError, StagingSize};
@@ -199,7 +199,7 @@ pub enum CreateError {
     Staging(#[from] StagingError),
     /// The array could not follow the policy.
     #[error(transparent)]
-    Policy(#[from] NoStagingLog),
+    Policy(#[from] PolicyError),
     /// A member carries something.
     #[error("{path} carries {signature}; --force overwrites it")]
     Occupied {
@@ -253,8 +253,6 @@ pub enum CreateError {
 /// # Errors
 /// If it can't be, see [`CreateError`].
 pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
-    let stages = config.staging.is_some() || !config.staging_devices.is_empty();
-    NoStagingLog::check(config.policy, u64::from(stages))?;
     let members = config.paths.len();
     Geometry::new(config.level, members, config.chunk, 1).map_err(LayoutError::from)?;
     let plan = |config: &CreateConfig, sizes| Ok((vec![record(config, sizes)?], ()));
@@ -308,6 +306,13 @@ fn make<T>(
     }
     check_content(config, &opened, &mut notes)?;
     check_flash(config, &opened, &named)?;
+    Able {
+        is_array: true,
+        stages: config.staging.is_some() || !config.staging_devices.is_empty(),
+        takes_turns: named.iter().any(|named| named.flash.is_some())
+            || opened.iter().any(|device| device.flash_profile().is_some()),
+    }
+    .check(config.policy)?;
     let sizes = Sizes {
         member: used_blocks(config, &opened, &mut notes),
         staging_device: staging_device_blocks(config, &opened),

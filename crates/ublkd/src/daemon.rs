@@ -29,12 +29,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub use check::check;
 pub use fronts::{FrontConfig, FrontError};
 pub use missing::Missing;
-pub use policy::PolicyError;
 
 use crate::attach::{AttachError, Attached, identity};
 use crate::control::{self, BindError, Front, Launch, Server, Service, Stopper};
 use crate::host::{Begin, Group, Host, HostConfig, HostError, HostHandle};
 use crate::metrics::MetricsServer;
+use crate::policy::PolicyError;
 use crate::volume::Volume;
 use fronts::{Fronts, Owner};
 use policy::Choice;
@@ -151,7 +151,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     };
     let assembled = attached.groups.iter().map(|group| &group.assembled);
     let records: Vec<ArrayRecord> = assembled.clone().map(|array| array.record.clone()).collect();
-    let policy = Choice::new(config.policy, attached.record())?;
+    let policy = Choice::new(config.policy, &attached)?;
     let name = attached.record().name.clone();
     let warnings = assembled.clone().flat_map(|array| &array.warnings).map(ToString::to_string);
     let left_out = attached.left_out.iter().map(ToString::to_string);

@@ -93,11 +93,11 @@ fn refusal(error: CreateError) -> Refusal {
         | CreateError::Staging(_)
         | CreateError::Members { .. }
         | CreateError::Volume(_) => "bad-shape",
-        CreateError::Policy(_) => "no-staging",
+        CreateError::Policy(error) => error.code(),
         CreateError::Occupied { .. } => "occupied",
         CreateError::Io { .. } | CreateError::Random(_) | CreateError::Unfinished(_) => "io",
     };
-    let hint = if let CreateError::Policy(error) = &error { Some(error.hint()) } else { None };
+    let hint = if let CreateError::Policy(error) = &error { error.hint() } else { None };
     Refusal { code: code.to_owned(), message: error.to_string(), hint }
 }
 

@@ -18,9 +18,7 @@ use steering::scheme::SCHEMES;
 use tracing_subscriber::EnvFilter;
 use ublkd::attach::{AttachError, examine};
 use ublkd::control::{Launch, Refusal, disk_name};
-use ublkd::daemon::{
-    DaemonConfig, DaemonError, FrontConfig, Missing, PolicyError, Ready, check, run,
-};
+use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, check, run};
 use ublkd::host::{HostConfig, HostError};
 use ublkd::members::OpenError;
 use ublkd::thread::become_io_flusher;
@@ -249,8 +247,7 @@ fn log_name(members: &[PathBuf], name: Option<&str>) -> String {
 fn refusal(error: DaemonError) -> Refusal {
     let code = match &error {
         DaemonError::Attach(_) => "attach",
-        DaemonError::Policy(PolicyError::NoStagingLog(_)) => "no-staging",
-        DaemonError::Policy(PolicyError::LogVolume) => "log-volume",
+        DaemonError::Policy(error) => error.code(),
         DaemonError::Lost(_) => "no-volume",
         DaemonError::Bind(_) => "control-socket",
         DaemonError::Front(_) => "front-end",
@@ -269,8 +266,8 @@ fn hint(error: &DaemonError) -> Option<String> {
         let hint = "if it was being created when that was cut short, create it again (--force)";
         return Some(hint.to_owned());
     }
-    if let DaemonError::Policy(PolicyError::NoStagingLog(error)) = error {
-        return Some(error.hint());
+    if let DaemonError::Policy(error) = error {
+        return error.hint();
     }
     let DaemonError::Attach(error) = error else { return None };
     if let AttachError::Open(OpenError::Refused { source, .. }) = error {

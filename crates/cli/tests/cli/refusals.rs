@@ -72,8 +72,11 @@ fn impossible_shapes_are_refused() {
     refused("create tank --level raid5 m0 m1 none", &["none does not exist", "--file-size"]);
     refused("create tank --level raid5 m0 m1 /dev/null", &["/dev/null is neither"]);
     refused("create tank --level raid5 --member-size 1M m0 m1 m2", &["needs at least"]);
-    let words = ["\"evenkeel\" stages writes", "create --staging", "rotate+reconstruct"];
+    let words = ["\"evenkeel\" stages writes", "create --staging", "can follow are plain"];
     refused("create tank --level raid5 --policy evenkeel m0 m1 m2", &words);
+    let words = ["\"evenkeel\" lets members take turns", "flash:PROFILE", "steering+reconstruct"];
+    refused("create tank --level raid5 --policy evenkeel --staging reserved:1M m0 m1 m2", &words);
+    refused("create tank --level raid5 --policy rotate m0 m1 m2", &words[1..2]);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;
 pub use spares::SpareReport;
-pub use staging::{NoStagingLog, StagingReport};
+pub use staging::StagingReport;
 pub use stopper::{Manner, Stopper};
 pub(crate) use words::recovered;
 

@@ -10,16 +10,16 @@ use raidcore::meta::ArrayRecord;
 use raidcore::units::MemberId;
 use raidlog::GroupId;
 use serde_json::{Value, json};
-use steering::collect::Limits;
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::report::{ArrayReport, EventReport, Facts, Front};
 use super::stopper::{Manner, StopError, Stopper};
 use super::words::{Weight, describe, describe_volume, is_news, weight};
-use super::{Launch, NoStagingLog, Refusal, Request, StagingReport};
+use super::{Launch, Refusal, Request, StagingReport};
 use crate::create::policy_name;
 use crate::host::{Happened, HostError, HostHandle};
 use crate::memory::Memory;
+use crate::policy::Able;
 
 /// How many events a report tells.
 const EVENTS_TOLD: usize = 32;
@@ -234,16 +234,11 @@ impl Service {
         };
         let scheme = Scheme::named(name).ok_or_else(unknown)?;
         let array = self.only()?;
-        NoStagingLog::check(scheme, self.facts.staging_bytes)
-            .map_err(|error| Refusal::new("no-staging", error.to_string()).hint(error.hint()))?;
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
-        let takes_turns = scheme.collect(Limits::default(), 1).is_some();
-        if flash.is_empty() && takes_turns {
-            let message = "no member lets itself be told when to collect garbage";
-            let hint = "only modelled SSDs do so far (flash:PROFILE:PATH); reads can go around who \
-                        is slow with the policy \"reconstruct\"";
-            return Err(Refusal::new("no-flash", message).hint(hint));
-        }
+        Able::of(&array.record, !flash.is_empty()).check(scheme).map_err(|error| {
+            let refusal = Refusal::new(error.code(), error.to_string());
+            Refusal { hint: error.hint(), ..refusal }
+        })?;
         self.command(array, Command::SetPolicy(policy_name(scheme))).await?;
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
         let staging = StagingReport::of(&self.status(array).await?, name);

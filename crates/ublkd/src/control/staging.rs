@@ -3,7 +3,7 @@
 use raidcore::engine::Status;
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
-use steering::scheme::{SCHEMES, Scheme};
+use steering::scheme::Scheme;
 
 use super::Problem;
 
@@ -103,33 +103,6 @@ impl StagingReport {
                  until then reads of them fail, and no rebuild ends"
             ),
         })
-    }
-}
-
-/// A policy stages writes, and the array has no log for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the policy \"{policy}\" stages writes, and this array has no staging log")]
-pub struct NoStagingLog {
-    policy: &'static str,
-}
-
-impl NoStagingLog {
-    /// That an array can follow a policy with a log of so many blocks (or bytes) on each member.
-    pub(crate) fn check(scheme: Scheme, log: u64) -> Result<(), Self> {
-        let able = log > 0 || !scheme.needs_staging();
-        if able { Ok(()) } else { Err(Self { policy: scheme.name }) }
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        let others = SCHEMES.iter().filter(|scheme| !scheme.needs_staging());
-        let others: Vec<_> = others.map(|scheme| scheme.name).collect();
-        format!(
-            "an array is given its log when it is created (`evenkeel create --staging \
-             reserved:64M`); policies that need none are {}",
-            others.join(", ")
-        )
     }
 }
 

@@ -4,20 +4,10 @@ use raidcore::engine::Command;
 use raidcore::meta::ArrayRecord;
 use steering::scheme::{SCHEMES, Scheme};
 
-use crate::control::NoStagingLog;
+use crate::attach::Attached;
 use crate::create::policy_name;
 use crate::host::{HostError, HostHandle};
-
-/// Why a policy can't be followed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PolicyError {
-    /// It stages writes.
-    #[error(transparent)]
-    NoStagingLog(#[from] NoStagingLog),
-    /// There is nothing to choose.
-    #[error("a log volume follows no policy against garbage collection: it cleans by itself")]
-    LogVolume,
-}
+use crate::policy::{Able, PolicyError};
 
 /// What an array is started with.
 #[derive(Debug)]
@@ -34,22 +24,21 @@ impl Choice {
     /// if it can't be followed, the first of all schemes is, which needs nothing.
     ///
     /// # Errors
-    /// If what is asked for stages writes, and there is no log for it, or it is a log volume.
-    pub(super) fn new(asked: Option<Scheme>, record: &ArrayRecord) -> Result<Self, PolicyError> {
-        let log = record.areas.staging().1;
+    /// If what is asked for can't be followed.
+    pub(super) fn new(asked: Option<Scheme>, attached: &Attached) -> Result<Self, PolicyError> {
+        let record: &ArrayRecord = attached.record();
+        let mut devices = attached.groups.iter().flat_map(|group| group.devices.iter().flatten());
+        let able = Able::of(record, devices.any(|device| device.flash_profile().is_some()));
         let on_record = record.policy.as_ref().map(|policy| policy.name.as_str());
         if let Some(scheme) = asked {
-            if record.volume.is_some() && scheme != SCHEMES[0] {
-                return Err(PolicyError::LogVolume);
-            }
-            NoStagingLog::check(scheme, log)?;
+            able.check(scheme)?;
             return Ok(Self { scheme, warning: None, is_new: on_record != Some(scheme.name) });
         }
         let found = on_record.map(|name| {
             let scheme = Scheme::named(name).ok_or_else(|| {
                 format!("the policy on record, {name:?}, is none that this release knows")
             })?;
-            NoStagingLog::check(scheme, log).map_err(|error| error.to_string())?;
+            able.check(scheme).map_err(|error| error.to_string())?;
             Ok(scheme)
         });
         let (scheme, wrong) = match found.transpose() {

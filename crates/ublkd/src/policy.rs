@@ -1,0 +1,130 @@
+//! What a policy against garbage collection needs of an array: one rule, wherever a policy is chosen.
+
+use raidcore::meta::ArrayRecord;
+use steering::collect::Limits;
+use steering::scheme::{SCHEMES, Scheme};
+
+/// What an array has that policies need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Able {
+    /// It is no log volume, which cleans by itself.
+    pub(crate) is_array: bool,
+    /// There is a staging log.
+    pub(crate) stages: bool,
+    /// A member lets itself be told when to collect garbage.
+    pub(crate) takes_turns: bool,
+}
+
+/// Why an array can't follow a policy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// There is nothing to choose.
+    #[error("a log volume follows no policy against garbage collection: it cleans by itself")]
+    LogVolume,
+    /// It stages writes.
+    #[error("the policy \"{policy}\" stages writes, and this array has no staging log")]
+    NoStagingLog {
+        /// Its name.
+        policy: &'static str,
+        /// What the array has.
+        others: Others,
+    },
+    /// It tells members when to collect.
+    #[error(
+        "the policy \"{policy}\" lets members take turns, and no member of this array lets itself be \
+         told when to collect garbage"
+    )]
+    NoTurns {
+        /// Its name.
+        policy: &'static str,
+        /// What the array has.
+        others: Others,
+    },
+}
+
+/// The policies that an array can follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Others(Able);
+
+impl Able {
+    /// What a record says, and whether a member takes turns.
+    pub(crate) fn of(record: &ArrayRecord, takes_turns: bool) -> Self {
+        let stages = record.areas.staging().1 > 0;
+        Self { is_array: record.volume.is_none(), stages, takes_turns }
+    }
+
+    /// That the array can follow a policy. The first of all needs nothing.
+    pub(crate) fn check(self, scheme: Scheme) -> Result<(), PolicyError> {
+        let (policy, others) = (scheme.name, Others(self));
+        if !self.is_array && scheme != SCHEMES[0] {
+            return Err(PolicyError::LogVolume);
+        }
+        if scheme.needs_staging() && !self.stages {
+            return Err(PolicyError::NoStagingLog { policy, others });
+        }
+        if !self.takes_turns && scheme.collect(Limits::default(), 1).is_some() {
+            return Err(PolicyError::NoTurns { policy, others });
+        }
+        Ok(())
+    }
+}
+
+impl PolicyError {
+    /// What kind of error it is, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::LogVolume => "log-volume",
+            Self::NoStagingLog { .. } => "no-staging",
+            Self::NoTurns { .. } => "no-flash",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let (what, Others(able)) = match self {
+            Self::LogVolume => return None,
+            Self::NoStagingLog { others, .. } => (
+                "an array is given its log when it is created (`evenkeel create --staging \
+                 reserved:64M`)",
+                others,
+            ),
+            Self::NoTurns { others, .. } => {
+                ("only modelled SSDs take turns so far (flash:PROFILE:PATH)", others)
+            }
+        };
+        let names: Vec<_> = SCHEMES
+            .iter()
+            .filter(|scheme| able.check(**scheme).is_ok())
+            .map(|scheme| scheme.name)
+            .collect();
+        Some(format!("{what}; policies that this array can follow are {}", names.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_array_has_decides_and_what_is_told_can_be_followed() {
+        for bits in 0..8 {
+            let [is_array, stages, takes_turns] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let able = Able { is_array, stages, takes_turns };
+            for scheme in SCHEMES {
+                let turns = scheme.collect(Limits::default(), 1).is_some();
+                let can = scheme.name == "plain"
+                    || is_array && (stages || !scheme.needs_staging()) && (takes_turns || !turns);
+                let checked = able.check(*scheme);
+                assert_eq!(checked.is_ok(), can, "{} with {able:?}", scheme.name);
+                let hint = checked.err().and_then(|error| error.hint()).unwrap_or_default();
+                let (_, told) = hint.rsplit_once(" are ").unwrap_or_default();
+                for name in told.split(", ").filter(|name| !name.is_empty()) {
+                    let told = Scheme::named(name).expect("a policy");
+                    assert_eq!(able.check(told), Ok(()), "{name} with {able:?}");
+                }
+            }
+        }
+    }
+}
