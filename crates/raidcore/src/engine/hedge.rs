@@ -20,7 +20,7 @@ use super::job::{Stage, Work};
 use super::place::{Detour, Way};
 use super::{Engine, JobId};
 use crate::plan::{self, Base, Health, Parity};
-use crate::units::Set;
+use crate::units::{Mem, Set};
 
 /// How many reads a plan may have for it to be known which of them have landed.
 const READS_MAX: usize = 64;
@@ -138,6 +138,10 @@ impl Engine {
         let job = &self.jobs[first];
         // One that is tried block by block has more and more reads.
         if job.plan.reads.len() > READS_MAX {
+            return;
+        }
+        // What was planned anew after an error may have no end of patience, and go to the user's memory.
+        if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {
             return;
         }
         let reads = job.plan.reads.iter().enumerate();

@@ -161,7 +161,8 @@ impl Engine {
                     self.jobs[id].scans.push(io);
                 } else if self.reads_another_copy(id, index, member, out) {
                     self.jobs[id].weak.push(bad);
-                    self.jobs[id].scan = scanned;
+                    // Another block may be being tried, which this one has nothing to do with.
+                    self.jobs[id].scan = scanned.or(self.jobs[id].scan);
                     return self.one_done(id);
                 } else {
                     self.jobs[id].bad.push(bad);

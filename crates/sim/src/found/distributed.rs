@@ -170,6 +170,35 @@ fn a_copy_that_can_not_be_read_is_read_from_another_and_written_anew() {
 }
 
 #[test]
+fn what_is_tried_block_by_block_is_read_to_its_end_while_another_copy_is_tried() {
+    for bad in 0..2 {
+        let (mut world, versions) = written();
+        world.fail(FAILED);
+        let geometry = *world.engine.geometry();
+        let stripes = (0..geometry.stripes()).map(Stripe);
+        let role = |stripe| geometry.role(stripe, FAILED).index();
+        let stripe =
+            stripes.clone().find(|&s| role(s) + 1 < geometry.data()).expect("there is one");
+        // The last block of the failed member's chunk, and the chunk after it.
+        let next = Role(role(stripe) as u8 + 1);
+        let lba = geometry.lba(stripe, next, 0).0 - 1;
+        let home = geometry.member(stripe, next).index();
+        let start = geometry.place(stripe, world.areas.data_start());
+        world.disks[home].bad.insert(start.0 + 3, FOR_GOOD);
+        let (disk, copy) = world.copies_on_spare(stripe)[bad];
+        world.disks[disk].bad.insert(copy.0 + 3, FOR_GOOD);
+        world.ask(0, Op::Read, lba, 5);
+        assert!(world.end_one(|io| io.blocks == 4), "the chunk is tried");
+        let of_spare = world.areas.distributed_spare().0;
+        assert!(world.end_one(|io| io.at >= of_spare), "and then a copy");
+        world.drain();
+        for (at, block) in (lba..lba + 5).zip(&world.memory.payload[0]) {
+            assert_eq!(version_of(at, block), versions[at as usize], "block {at}");
+        }
+    }
+}
+
+#[test]
 fn a_bad_copy_is_written_anew_where_redundancy_allows_it() {
     let (mut world, versions) = written();
     world.fail(FAILED);

@@ -132,6 +132,44 @@ fn a_dying_disk_is_read_block_by_block_for_longer_than_patience_lasts() {
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
 
+/// Has patience once.
+#[derive(Default)]
+struct Once {
+    asked: bool,
+}
+
+impl Place for Once {
+    fn takes(&mut self, _: Instant, _: Detour) -> bool {
+        true
+    }
+
+    fn patience(&mut self, _: Instant, _: u32) -> Option<Duration> {
+        (!std::mem::replace(&mut self.asked, true)).then_some(PATIENCE)
+    }
+
+    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_is_read_to_a_users_memory_is_not_tried_twice() {
+    let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
+    let version = world.write_one(0);
+    world.engine.set_place(Some(Box::new(Once::default())));
+    world.ask(0, Op::Read, 0, 1);
+    world.disks[0].gone = true;
+    // It reads from another member now, and there is no hurry any more.
+    world.end_one(|io| !others(io));
+    let into_users = |io: &Io| matches!(io.op, IoOp::Read(raidcore::units::Mem::Payload { .. }));
+    assert!(world.ios.iter().any(|p| into_users(&p.io)));
+    world.now = world.now + PATIENCE;
+    world.step(Input::Tick);
+    while world.end_one(|io| !into_users(io)) || world.end_first_compute() {}
+    world.drain();
+    assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
+}
+
 impl World {
     fn last_errors(&self) -> usize {
         self.results.iter().filter(|result| result.is_err()).count()

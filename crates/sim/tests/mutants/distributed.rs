@@ -17,6 +17,12 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "if self.is_spared(job.stripe) && !(MUTANT && places.count > 0) {\n",
     ),
     mutant(
+        "distributed: another copy is tried, and what was being tried block by block is forgotten",
+        "engine/io.rs",
+        "self.jobs[id].scan = scanned.or(self.jobs[id].scan);",
+        "self.jobs[id].scan = if MUTANT { scanned } else { scanned.or(self.jobs[id].scan) };",
+    ),
+    mutant(
         "distributed: the spare is read before it is filled",
         "engine/distributed.rs",
         "Some(_) | None => self.distributed.filled.has(stripe.0),",

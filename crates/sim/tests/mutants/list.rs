@@ -61,12 +61,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "let redundant = (MUTANT || parity == Parity::InStep) &&",
     ),
     mutant(
-        "hedge: reads are tried again from redundancy that may not agree",
-        "engine/hedge.rs",
-        "let planned = parity == Parity::InStep\n",
-        "let planned = (MUTANT || parity == Parity::InStep)\n",
-    ),
-    mutant(
         "hedge: a read that was given up writes to memory that it does not own any more",
         "engine/job.rs",
         "if self.is_given_up(id) ||",
@@ -77,14 +71,6 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "engine/staging/fetch.rs",
         "let alone = job.avoids.is_empty();",
         "let alone = MUTANT || job.avoids.is_empty();",
-    ),
-    mutant(
-        "hedge: who gives up a read takes the answer along",
-        "engine/hedge.rs",
-        "self.jobs[other].tags.extend(&tags);",
-        "if !MUTANT {
-            self.jobs[other].tags.extend(&tags);
-        }",
     ),
     mutant(
         "beside: a read of what is being written",

@@ -6,6 +6,7 @@
 //! very few seeds find them; `EVENKEEL_SEEDS=0..500000` gives them more.
 
 mod distributed;
+mod hedge;
 mod list;
 mod log;
 mod mutant;
@@ -21,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use distributed::DISTRIBUTED;
+use hedge::HEDGE;
 use list::MUTANTS;
 use log::LOG;
 use mutant::Mutant;
@@ -85,7 +87,7 @@ fn every_mutant_is_found() {
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let arrays = MUTANTS.iter().chain(STAGING).chain(DISTRIBUTED).chain(SUCCESSION).chain(SCRUB);
-    arrays.chain(LOG).chain(STACK)
+    arrays.chain(HEDGE).chain(LOG).chain(STACK)
 }
 
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test

@@ -1,0 +1,26 @@
+//! Mutants of reads that are tried twice.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const HEDGE: &[Mutant] = &[
+    mutant(
+        "what is read to a user's memory is tried twice",
+        "engine/hedge.rs",
+        "if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
+        "if !MUTANT && job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
+    ),
+    mutant(
+        "hedge: reads are tried again from redundancy that may not agree",
+        "engine/hedge.rs",
+        "let planned = parity == Parity::InStep\n",
+        "let planned = (MUTANT || parity == Parity::InStep)\n",
+    ),
+    mutant(
+        "hedge: who gives up a read takes the answer along",
+        "engine/hedge.rs",
+        "self.jobs[other].tags.extend(&tags);",
+        "if !MUTANT {
+            self.jobs[other].tags.extend(&tags);
+        }",
+    ),
+];
