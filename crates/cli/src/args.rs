@@ -77,6 +77,12 @@ pub(crate) enum Command {
         force: bool,
     },
     /// Tell how arrays are: what is wrong, since when, what to do
+    #[command(after_help = "Exit status, of several arrays the greatest:
+  0  all is well
+  1  an array does not answer, or does not run
+  3  all members serve, but something is wrong: what, `status` tells
+  4  degraded: everything is there, with less redundancy
+  5  failed: requests fail")]
     Status {
         /// The array's name; all that run if not given
         name: Option<String>,

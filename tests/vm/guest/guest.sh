@@ -135,7 +135,8 @@ kill_daemon() {
 # Waits until the array says so of itself; fails if it does not for far longer than anything takes.
 until_status() {
     local begun=$SECONDS
-    until evenkeel status tank >/run/status && grep -q "$1" /run/status; do
+    # Its exit status tells how the array is, which may be anything here.
+    until { evenkeel status tank >/run/status || true; } && grep -q "$1" /run/status; do
         ((SECONDS - begun < 600)) || fail "'$1' is not in the status: $(</run/status)"
         [[ ! $user ]] || loaded
         sleep 0.1

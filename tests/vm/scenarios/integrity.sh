@@ -39,7 +39,7 @@ dmsetup create checked --table "$(table $((sectors)))"
 start
 dd if="$disk" bs=1M count=64 iflag=direct status=none | cmp - /run/random
 until_status "unreadable blocks .* were rewritten from redundancy"
-evenkeel status tank | grep -q "state: online" || fail "$(evenkeel status tank)"
+until_status "state: online"
 
 say "a scrub finds and repairs the rest"
 # That the member has had read errors stays told.

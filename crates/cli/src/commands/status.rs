@@ -19,25 +19,26 @@ use crate::size::Size;
 /// How many events are shown.
 const EVENTS_SHOWN: usize = 8;
 
-/// Fails if an array does not answer; an array that is not well is no failure of this command.
+/// Ends with how well the arrays are, as `evenkeel status --help` tells: of several the worst.
 pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
     if let Some(name) = name {
         let report = Client::connect(run_dir, name)?.status()?;
         output.result(&json!(report), || text(&report));
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Verdict::of(&report).into());
     }
     let names = running(run_dir).with_context(|| run_dir.display().to_string())?;
-    let mut code = ExitCode::SUCCESS;
+    let mut worst = Verdict::Well;
     let (mut values, mut texts) = (Vec::new(), Vec::new());
     for name in names {
         let asked = Client::connect(run_dir, &name).and_then(|mut client| client.status());
         match asked {
             Ok(report) => {
+                worst = worst.max(Verdict::of(&report));
                 texts.push(text(&report));
                 values.push(json!(report));
             }
             Err(error) => {
-                code = ExitCode::FAILURE;
+                worst = worst.max(Verdict::NoAnswer);
                 texts.push(format!(" array: {name}\n state: no answer: {error}"));
                 values.push(json!({ "name": name, "error": refusal_of(&error.into()) }));
             }
@@ -47,7 +48,34 @@ pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Resu
         texts.push("no array is running".to_owned());
     }
     output.result(&Value::from(values), || texts.join("\n\n"));
-    Ok(code)
+    Ok(worst.into())
+}
+
+/// How well an array is, as the command's exit status; 2 is what wrong arguments end with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    Well = 0,
+    NoAnswer = 1,
+    Attention = 3,
+    Degraded = 4,
+    Failed = 5,
+}
+
+impl Verdict {
+    fn of(report: &ArrayReport) -> Self {
+        match report.health {
+            Health::Failed => Self::Failed,
+            Health::Degraded => Self::Degraded,
+            Health::Online if report.problems.is_empty() => Self::Well,
+            Health::Online => Self::Attention,
+        }
+    }
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        Self::from(verdict as u8)
+    }
 }
 
 /// A report for people.

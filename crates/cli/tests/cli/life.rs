@@ -34,8 +34,12 @@ fn an_array_is_made_broken_mended_and_started_again() {
         (&status["health"], &status["members"][1]["state"]),
         (&"degraded".into(), &"failed".into())
     );
-    let said = world.run("status").done();
-    assert!(said.contains("member 1 is out of service"), "{said}");
+    let ended = world.run("status");
+    assert_eq!(ended.code, 4, "degraded");
+    let said = ended.stdout;
+    let m1 = world.path("m1").display().to_string();
+    assert!(said.contains(&format!("member 1 is out of service ({m1})")), "{said}");
+    assert!(said.contains(&format!("FAILED     (was {m1})")), "{said}");
     assert!(said.contains("evenkeel disk replace tank 1"), "{said}");
 
     world.file("new", 40 * MIB);
@@ -66,11 +70,23 @@ fn metrics_are_served_where_it_was_asked() {
     assert_eq!(fronts[1]["kind"], "metrics", "{fronts:?}");
     let uri = fronts[1]["address"].as_str().expect("an address");
     let address = uri.trim_start_matches("http://").trim_end_matches("/metrics");
-    let mut stream = TcpStream::connect(address).expect("a server");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it listens");
-    let mut page = String::new();
-    stream.read_to_string(&mut page).expect("it answers");
-    assert!(page.contains("\nevenkeel_info{array=\"tank\",uuid="), "{page}");
+    let page = || {
+        let mut stream = TcpStream::connect(address).expect("a server");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it listens");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("it answers");
+        page
+    };
+    let first = page();
+    assert!(first.contains("\nevenkeel_info{array=\"tank\",uuid="), "{first}");
+    assert!(!first.contains("\nevenkeel_scrub_unrepaired_rows{"), "{first}");
+    world.overwrite("m1", world.status("tank")["data_offset_bytes"].as_u64().unwrap_or(0), &[1]);
+    for (scrub, rows) in [("scrub start tank", 1), ("scrub start tank --repair", 0)] {
+        world.run(&format!("{scrub} --wait"));
+        let page = page();
+        let told = format!("\nevenkeel_scrub_unrepaired_rows{{array=\"tank\"}} {rows}\n");
+        assert!(page.contains(&told), "{page}");
+    }
     world.run("stop tank").done();
 }
 
@@ -125,7 +141,9 @@ fn a_staging_device_is_lost_replaced_by_a_small_one_and_done_without() {
     assert_eq!((&status["member_count"], &status["staging_devices"]), (&3.into(), &1.into()));
 
     world.run("disk fail tank 3").done();
-    let said = world.run("status").done();
+    let ended = world.run("status");
+    assert_eq!(ended.code, 3, "online, but not well");
+    let said = ended.stdout;
     assert!(said.contains("state: online") && said.contains("raid5 of 3 members"), "{said}");
     assert!(said.contains("staging device 3 is out of service"), "{said}");
     let refused = world.run("disk replace tank 3 m4");
@@ -136,6 +154,7 @@ fn a_staging_device_is_lost_replaced_by_a_small_one_and_done_without() {
     assert!(said.contains("All is well"), "{said}");
     world.run("stop tank").done();
 
+    std::fs::remove_file(world.path("new")).expect("it is free");
     let refused = world.run("start --background m0 m1 m2");
     assert!(refused.stderr.contains("missing: staging device 3"), "{refused:?}");
     let said = world.run("start --background --degraded m0 m1 m2").stdout;
@@ -156,6 +175,12 @@ fn spoil_and_scrub(world: &World, names: &[&str]) -> ([Vec<Vec<u8>>; 2], [String
     world.overwrite("m1", offset + 9 * MIB, &[0xff; 4096]);
     let found = world.run("scrub start tank --wait");
     assert_eq!(found.code, 1, "{found:?}");
+    // It is known until it is repaired, whoever runs the array.
+    world.run("stop tank").done();
+    world.run(&format!("start --background {}", names.join(" "))).done();
+    let known = world.run("status");
+    assert_eq!(known.code, 3, "{known:?}");
+    assert!(known.stdout.contains("did not match in 2 rows of blocks"), "{known:?}");
     let mended = world.run("scrub start tank --repair --wait").done();
     assert!(mended.contains("All is well"), "{mended}");
     let after = held();

@@ -1,5 +1,6 @@
 //! The command as people use it: the real binary, on real files.
 
+mod advice;
 mod boot;
 mod lab;
 mod life;

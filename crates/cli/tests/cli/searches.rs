@@ -156,7 +156,7 @@ fn a_spare_that_is_not_there_is_told_brought_back_or_forgotten() {
     let [left] = &left[..] else { panic!("one: {left:?}") };
     let left = left.as_str().expect("an identity");
     let hint = format!("evenkeel disk remove tank {left}");
-    assert!(world.run("status").done().contains(&hint));
+    assert!(world.run("status").stdout.contains(&hint));
     world.run(&format!("disk remove tank {left}")).done();
     assert_eq!(absent(&world).len(), 0);
     world.run(&format!("disk remove tank {left}")).failed(&["has no spare"]);

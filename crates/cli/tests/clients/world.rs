@@ -187,7 +187,7 @@ impl World {
 
     /// What the command says of the array.
     pub(crate) fn status(&self) -> Value {
-        json(&self.evenkeel("status tank --json"))
+        json(&self.try_evenkeel("status tank --json").stdout)
     }
 
     /// What it says of the staging log.

@@ -51,11 +51,11 @@ impl ArrayReport {
         } else {
             (
                 format!(
-                    "no space was left behind {}, which can't be spared: writes are refused until \
-                     the array is started again",
+                    "no space was left behind {}, which can't be spared: writes are refused, and \
+                     were not acknowledged, until the array is started again",
                     full.join(" and ")
                 ),
-                format!("{MAKE_ROOM}, then stop it (`evenkeel stop {name}`) and start it again"),
+                format!("{MAKE_ROOM}, then start the array again: `evenkeel restart {name}`"),
             )
         };
         Some(Problem { what, since: None, action })
@@ -63,13 +63,7 @@ impl ArrayReport {
 
     /// What is in a place, and which device that is or was.
     fn named(&self, member: &MemberReport) -> String {
-        let serial = member.serial.as_ref().map(|serial| format!("serial number {serial}"));
-        // Files and the like have no name but the path.
-        let label = member.label.as_ref().filter(|&label| Some(label) != member.path.as_ref());
-        let known = [member.path.as_ref(), label].into_iter().flatten();
-        let known: Vec<_> = known.map(|path| path.display().to_string()).chain(serial).collect();
-        let place = self.facts.place(member.member);
-        if known.is_empty() { place } else { format!("{place} ({})", known.join(", ")) }
+        self.facts.place(member.member) + &member.device()
     }
 
     /// The failed member that the next new device goes to: the distributed spare's comes last.
@@ -86,7 +80,7 @@ impl ArrayReport {
         let named = self.named(member);
         let number = self.facts.disk(member.member);
         let (what, since, action) = match member.state {
-            MemberState::Failed => self.out_of_service(member, &named),
+            MemberState::Failed => self.out_of_service(member),
             MemberState::Up | MemberState::Rebuilding if member.hangs => (
                 format!("{named} does not answer, and who needs it waits"),
                 None,
@@ -121,12 +115,14 @@ impl ArrayReport {
         Some(Problem { what, since, action })
     }
 
-    fn out_of_service(&self, member: &MemberReport, named: &str) -> (String, Option<u64>, String) {
+    fn out_of_service(&self, member: &MemberReport) -> (String, Option<u64>, String) {
         let name = &self.facts.name;
         let number = self.facts.disk(member.member);
         let spared = self.distributed_spare == Some(SpareUseReport::StandsInFor(member.member));
         let what = format!(
-            "{named} is out of service{}{}",
+            "{} is out of service{}{}{}",
+            self.facts.place(member.member),
+            member.device(),
             member.last_error.map_or("", ErrorReport::told),
             if spared { "; the distributed spare stands in for it" } else { "" }
         );
@@ -144,6 +140,19 @@ impl ArrayReport {
             Some(_) | None => format!("give the array a new device: {replace}"),
         };
         (what, Some(member.since), action)
+    }
+}
+
+impl MemberReport {
+    /// Which device it is or was, after what is said of it.
+    fn device(&self) -> String {
+        // Files and the like have no name but the path.
+        let label = self.label.as_ref().filter(|&label| Some(label) != self.path.as_ref());
+        let known = [self.path.as_ref(), label].into_iter().flatten();
+        let known = known.map(|path| path.display().to_string());
+        let serial = self.serial.as_ref().map(|serial| format!("serial number {serial}"));
+        let known: Vec<_> = known.chain(serial).collect();
+        if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
     }
 }
 
