@@ -100,11 +100,11 @@ impl Partials {
     fn has_to_wait(&self, at: usize, table: &impl Table) -> bool {
         let (own, asked) = self.waiting[at];
         let waits = |tag| self.waiting.iter().any(|(waiting, _)| *waiting == tag);
-        let under_way = || (0..table.tags()).map(Tag).filter(|&tag| tag != own && !waits(tag));
+        let overlaps = |&tag: &Tag| table.asked(tag).is_some_and(|other| overlap(other, asked));
+        let mut others = (0..table.tags()).map(Tag).filter(|&tag| tag != own).filter(overlaps);
         self.waiting.range(..at).any(|(_, before)| overlap(*before, asked))
             || self.active.iter().any(|(_, change)| overlap(change.asked, asked))
-            || !asked.edges.is_none()
-                && under_way().filter_map(|tag| table.asked(tag)).any(|other| overlap(other, asked))
+            || !asked.edges.is_none() && others.any(|tag| !waits(tag))
     }
 }
 
