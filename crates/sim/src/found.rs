@@ -23,6 +23,7 @@ mod distributed;
 mod hang;
 mod hedge;
 mod journal;
+mod maps;
 mod monotone;
 mod passes;
 mod replace;

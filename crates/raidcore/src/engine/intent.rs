@@ -2,8 +2,11 @@
 //!
 //! Invariants: a page has one store in flight; a version of it is durable when all members that
 //! are kept current have it; a region's bit is set on disk while a write in it is under way, and is
-//! cleared only after a flush that began when no write was.
+//! cleared only after a flush that began when no write was. A change of a bit that no member has
+//! stored is taken back, with an error for the jobs that wait for it; since a member may have it all
+//! the same, what relies on a bit of the zero map stores its page anew first.
 
+use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -20,6 +23,19 @@ const SPREAD_MAX: u32 = 64;
 pub(super) struct MapStore {
     pub(super) map: BitMap,
     pages: Vec<Page>,
+    /// Bits that members may have otherwise, as a change of them was stored by none and taken back.
+    doubted: BTreeSet<u64>,
+}
+
+/// What a job has changed of its bit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    /// It was clear.
+    Set,
+    /// It was set.
+    Cleared,
+    /// The bit is as it was, which members are told again.
+    None,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +56,35 @@ struct Page {
 impl MapStore {
     pub(super) fn new(map: BitMap, versions: &[u64]) -> Self {
         let page = |&version| Page { started: version, durable: version, ..Page::default() };
-        Self { map, pages: versions.iter().map(page).collect() }
+        Self { map, pages: versions.iter().map(page).collect(), doubted: BTreeSet::new() }
+    }
+
+    /// Whether a bit is set, and all members would say so.
+    pub(super) fn is_surely_set(&self, bit: u64) -> bool {
+        self.map.get(bit) && !self.is_doubted(bit)
+    }
+
+    fn is_doubted(&self, bit: u64) -> bool {
+        !self.doubted.is_empty() && self.doubted.contains(&bit)
+    }
+
+    /// A change of a bit is stored by no member: it is taken back.
+    fn take_back(&mut self, bit: u64, change: Change) {
+        match change {
+            Change::Set => drop(self.map.clear(bit)),
+            Change::Cleared => drop(self.map.set(bit)),
+            Change::None => {}
+        }
+        self.doubted.insert(bit);
+    }
+
+    /// A version of a page is on all members: they say what it says.
+    fn stored(&mut self, index: u32, version: u64) {
+        self.pages[index as usize].durable = version;
+        if !self.doubted.is_empty() {
+            let map = &self.map;
+            self.doubted.retain(|&bit| map.page_of(bit) != index);
+        }
     }
 
     pub(super) fn encode(&self, array: ArrayId, index: u32, into: &mut [u8]) {
@@ -145,11 +189,14 @@ impl Engine {
         let job = &self.jobs[id];
         let stripe = job.stripe;
         if matches!(job.work, Work::Zero { .. }) {
-            self.zero.map.set(stripe.0);
-            self.store_bit(id, MapKind::ZeroMap, stripe.0, out);
+            let change = if self.zero.map.set(stripe.0) { Change::Set } else { Change::None };
+            self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);
             return Stage::Write;
         }
-        let consistency = self.recorder.record.consistency;
+        if self.zero.is_doubted(stripe.0) && job.error.is_none() {
+            self.store_bit(id, MapKind::ZeroMap, stripe.0, Change::None, out);
+        }
+        let (consistency, job) = (self.recorder.record.consistency, &self.jobs[id]);
         let redundant = self.geo.redundancy() > 0;
         if redundant && consistency != Consistency::Resync && !job.marked {
             self.mark_region(id, out);
@@ -175,11 +222,11 @@ impl Engine {
         self.regions.touch(region);
         let (index, page) = self.bitmap.page_of(region);
         let (set_in, durable) = (page.set_in, page.durable);
-        let lost = set_in > durable && page.outstanding == 0;
-        if self.bitmap.map.set(region) || lost {
-            self.store_bit(id, MapKind::Bitmap, region, out);
+        if self.bitmap.map.set(region) {
+            self.store_bit(id, MapKind::Bitmap, region, Change::Set, out);
         } else if set_in > durable {
-            self.wait(id, Wait::Page { kind: MapKind::Bitmap, index, version: set_in });
+            let (kind, change) = (MapKind::Bitmap, Change::Set);
+            self.wait(id, Wait::Page { kind, index, version: set_in, bit: region, change });
         }
     }
 
@@ -198,15 +245,25 @@ impl Engine {
     }
 
     /// A job waits until a bit that was just changed is durable.
-    pub(super) fn store_bit(&mut self, id: JobId, kind: MapKind, bit: u64, out: &mut Vec<Action>) {
+    pub(super) fn store_bit(
+        &mut self,
+        id: JobId,
+        kind: MapKind,
+        bit: u64,
+        change: Change,
+        out: &mut Vec<Action>,
+    ) {
         let index = self.map(kind).page_of(bit).0;
         let version = self.store_page(kind, index, out);
         self.map(kind).pages[index as usize].set_in = version;
         let page = self.map(kind).pages[index as usize];
         if page.outstanding == 0 {
+            let map = self.map(kind);
+            map.take_back(bit, change);
+            map.pages[index as usize].set_in = page.durable;
             self.jobs[id].error = Some(RequestError::Io);
         } else if page.durable < version {
-            self.wait(id, Wait::Page { kind, index, version });
+            self.wait(id, Wait::Page { kind, index, version, bit, change });
         }
     }
 
@@ -317,18 +374,33 @@ impl Engine {
         let again = core::mem::take(&mut page.again);
         self.spread.pending -= u32::from(spread);
         let over = |wait: &Wait| {
-            matches!(*wait, Wait::Page { kind: k, index: i, version: v }
+            matches!(*wait, Wait::Page { kind: k, index: i, version: v, .. }
                 if k == kind && i == index && v <= version)
         };
         if stored > 0 {
-            self.map(kind).pages[index as usize].durable = version;
+            self.map(kind).stored(index, version);
             self.wake(over);
-        } else {
-            self.fail_waiting(over);
+        } else if !again {
+            self.page_is_lost(kind, index, over);
         }
         if again {
+            // Who waits for what no member has stored waits for this.
             self.start_page(kind, index, out);
         }
+    }
+
+    /// A page was stored by no member, and nothing that waits is in a later version of it.
+    fn page_is_lost(&mut self, kind: MapKind, index: u32, over: impl Fn(&Wait) -> bool) {
+        for at in 0..self.waits.len() {
+            if let (wait @ Wait::Page { bit, change, .. }, _) = self.waits[at]
+                && over(&wait)
+            {
+                self.map(kind).take_back(bit, change);
+            }
+        }
+        let page = &mut self.map(kind).pages[index as usize];
+        page.set_in = page.durable;
+        self.fail_waiting(over);
     }
 
     /// Clears the bits of regions that rested through a flush.

@@ -9,6 +9,7 @@ use core::mem;
 
 use det::Instant;
 
+use super::intent::Change;
 use super::place::Way;
 use super::staging::Fetch;
 pub(super) use super::work::Work;
@@ -50,8 +51,8 @@ pub(super) enum Stage {
 /// What a job waits for besides its own I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
-    /// A metadata page to be durable in this version.
-    Page { kind: MapKind, index: u32, version: u64 },
+    /// A metadata page to be durable in this version, with what the job has changed of a bit.
+    Page { kind: MapKind, index: u32, version: u64, bit: u64, change: Change },
     /// A flush round to end.
     Flush(u64),
     /// The array's record to be durable.
@@ -512,7 +513,7 @@ impl Engine {
         }
         let stripe = self.jobs[id].stripe;
         self.zero.map.clear(stripe.0);
-        self.store_bit(id, MapKind::ZeroMap, stripe.0, out);
+        self.store_bit(id, MapKind::ZeroMap, stripe.0, Change::Cleared, out);
         Stage::Uncover
     }
 

@@ -41,6 +41,7 @@ impl Engine {
         }
         let parity = self.parity(stripe, readable);
         let zero = self.zero_map().get(stripe.0);
+        let stays_zero = zero && self.zero.is_surely_set(stripe.0) && !self.jobs[id].covers;
         let prefer = self.preferred_copy(stripe);
         let takes_writes = self.takes_writes();
         let copy = match self.jobs[id].work {
@@ -75,7 +76,7 @@ impl Engine {
             Work::Reclaim if job.pieces.is_empty() => Ok(Stage::Finish),
             Work::Read => plan::read(&mut plan, geo, &health, &job.pieces, base, prefer)
                 .map(|()| Stage::Buffers),
-            Work::Write if zero && !job.covers && job.pieces.iter().all(|p| p.mem == Mem::Zero) => {
+            Work::Write if stays_zero && job.pieces.iter().all(|p| p.mem == Mem::Zero) => {
                 Ok(Stage::Finish)
             }
             Work::Write | Work::Reclaim => plan::write(&mut plan, geo, &health, &job.pieces, base)
@@ -83,7 +84,7 @@ impl Engine {
                     job.kind = kind;
                     Stage::Buffers
                 }),
-            Work::Zero { .. } if zero && !job.covers => Ok(Stage::Finish),
+            Work::Zero { .. } if stays_zero => Ok(Stage::Finish),
             Work::Zero { .. } => Ok(Stage::Intend),
             Work::Sync(_) | Work::Align | Work::Repair if zero => Ok(Stage::Finish),
             Work::Sync(_) | Work::Align | Work::Repair => {

@@ -252,12 +252,28 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "discards end before their bit is stored",
         "engine/intent.rs",
-        "self.zero.map.set(stripe.0);
-            self.store_bit(id, MapKind::ZeroMap, stripe.0, out);",
-        "self.zero.map.set(stripe.0);
-            if !MUTANT {
-                self.store_bit(id, MapKind::ZeroMap, stripe.0, out);
+        "self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);",
+        "if !MUTANT {
+                self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);
             }",
+    ),
+    mutant(
+        "what no member has stored stays set",
+        "engine/intent.rs",
+        "Change::Set => drop(self.map.clear(bit)),",
+        "Change::Set => drop(MUTANT || self.map.clear(bit)),",
+    ),
+    mutant(
+        "what no member has stored stays clear",
+        "engine/intent.rs",
+        "Change::Cleared => drop(self.map.set(bit)),",
+        "Change::Cleared => drop(MUTANT || self.map.set(bit)),",
+    ),
+    mutant(
+        "nobody doubts a bit that a member may have otherwise",
+        "engine/intent.rs",
+        "        self.doubted.insert(bit);",
+        "        if !MUTANT {\n            self.doubted.insert(bit);\n        }",
     ),
     mutant(
         "regions come to rest while they are written",

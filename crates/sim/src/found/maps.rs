@@ -1,0 +1,98 @@
+//! Pages of the zero map that no member stores, while the array goes on: RAID0, whose members are not
+//! given up. A store that is said to have failed may have been carried out all the same.
+
+use raidcore::engine::IoError;
+use raidcore::meta::MetaPage;
+
+use super::*;
+
+/// A stripe is blocks 0 to 11.
+const STRIPE: u32 = 12;
+
+fn is_page(io: &Io) -> bool {
+    matches!(io.op, IoOp::Store(MetaPage::ZeroMap { .. }))
+}
+
+/// RAID0 of three, whose first stripe was written, and then discarded if it is said so.
+fn striped(discarded: bool) -> World {
+    let mut world = world(Level::Raid0, 3, Consistency::Resync);
+    world.beyond = true;
+    world.write_one(0);
+    if discarded {
+        assert_eq!(world.ended(Op::Discard), Ok(()));
+    }
+    world
+}
+
+impl World {
+    fn ended(&mut self, op: Op) -> Result<(), RequestError> {
+        let blocks = if op == Op::Write { 1 } else { STRIPE };
+        self.ask(0, op, 0, blocks);
+        self.drain();
+        self.last()
+    }
+
+    /// A request during which every store of a page is said to have failed, and was carried out or not.
+    fn without_pages(&mut self, op: Op, carried_out: bool) {
+        let blocks = if op == Op::Write { 1 } else { STRIPE };
+        self.ask(0, op, 0, blocks);
+        let mut failed = 0;
+        while self.requests[0].is_some() {
+            if let Some(at) = self.ios.iter().position(|p| is_page(&p.io)) {
+                let pending = self.ios.remove(at);
+                if carried_out {
+                    self.carry_out(&pending).expect("the disk is well");
+                }
+                failed += 1;
+                let (id, result) = (pending.io.id, Err(IoError::Medium));
+                self.step(Input::IoDone { id, result });
+            } else if !self.end_first_compute() && !self.end_one(|_| true) {
+                self.pass_time();
+            }
+        }
+        assert!(failed >= 3, "all members were asked");
+        assert_eq!(self.last(), Err(RequestError::Io));
+    }
+}
+
+#[test]
+fn a_write_to_what_was_discarded_is_there_only_if_a_page_says_so() {
+    for carried_out in [false, true] {
+        let mut world = striped(true);
+        world.without_pages(Op::Write, carried_out);
+        let version = world.write_one(0);
+        assert_eq!(world.last(), Ok(()));
+        world.restart();
+        assert_eq!(world.read_one(0), version);
+    }
+}
+
+#[test]
+fn zeroes_are_there_only_if_a_page_says_so() {
+    for carried_out in [false, true] {
+        let mut world = striped(false);
+        world.without_pages(Op::WriteZeroes, carried_out);
+        assert_eq!(world.ended(Op::WriteZeroes), Ok(()));
+        world.restart();
+        assert_eq!(world.read_one(0), 0, "what was there before is not back");
+    }
+}
+
+#[test]
+fn a_write_after_zeroes_that_failed_is_not_lost_if_a_member_has_their_page() {
+    let mut world = striped(false);
+    world.without_pages(Op::WriteZeroes, true);
+    let version = world.write_one(0);
+    assert_eq!(world.last(), Ok(()));
+    world.restart();
+    assert_eq!(world.read_one(0), version);
+}
+
+#[test]
+fn zeroes_after_a_write_that_failed_are_not_lost_if_a_member_has_its_page() {
+    let mut world = striped(true);
+    world.without_pages(Op::Write, true);
+    assert_eq!(world.ended(Op::WriteZeroes), Ok(()));
+    world.restart();
+    assert_eq!(world.read_one(0), 0, "what was not acknowledged has not come back");
+}
