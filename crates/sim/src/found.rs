@@ -26,6 +26,7 @@ mod journal;
 mod maps;
 mod monotone;
 mod passes;
+mod phases;
 mod replace;
 mod staging;
 

@@ -53,6 +53,48 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "        if MUTANT || well {
 ",
     ),
+    // What fails in one phase.
+    mutant(
+        "phases: a flush is answered before a failure is on record",
+        "engine/flush.rs",
+        "                Some(record) => self.flusher.recording.push((record, tag)),
+",
+        "                Some(_) if MUTANT => self.complete(tag, None, out),
+                Some(record) => self.flusher.recording.push((record, tag)),
+",
+    ),
+    mutant(
+        "phases: a stripe becomes real before a failure is on record",
+        "engine/job.rs",
+        "        if let Some(ticket) = self.recorder.unrecorded_failure() {
+            self.wait_for_record(id, ticket);
+            return Stage::Unzero;
+",
+        "        if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {
+            self.wait_for_record(id, ticket);
+            return Stage::Unzero;
+",
+    ),
+    mutant(
+        "phases: a stripe becomes real though the flush has failed",
+        "engine/job.rs",
+        "        if self.flusher.has_failed() {
+            self.jobs[id].error",
+        "        if !MUTANT && self.flusher.has_failed() {
+            self.jobs[id].error",
+    ),
+    mutant(
+        "phases: a stop is clean though its flush has failed",
+        "engine/settle.rs",
+        "self.recorder.record.clean = !self.flusher.has_failed() && home;",
+        "self.recorder.record.clean = (MUTANT || !self.flusher.has_failed()) && home;",
+    ),
+    mutant(
+        "phases: the entry of a write that failed counts as home",
+        "engine/intent.rs",
+        "job.entry.take().filter(|_| !failed)",
+        "job.entry.take().filter(|_| MUTANT || !failed)",
+    ),
     // Detours.
     mutant(
         "reads go around members although redundancy may not agree",
