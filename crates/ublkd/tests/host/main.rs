@@ -180,6 +180,40 @@ fn a_member_fails_and_a_spare_takes_its_place() {
 }
 
 #[test]
+fn a_member_that_serves_is_copied_to_its_successor_under_load() {
+    for (level, consistency) in [
+        (Level::Raid0, Consistency::Resync),
+        (Level::Raid1, Consistency::Bitmap),
+        (Level::Raid5, Consistency::Journal),
+    ] {
+        let mut files = Files::create(level, 4, consistency);
+        let (volume, handle) = files.start(config(), false);
+        let mut notes = handle.notes();
+        let mut client = Client::new(volume, 2);
+        client.churn(300);
+        let path = files.spare("spare");
+        let spare = handle.add_device(open(&path), uuid(9)).wait().unwrap();
+        let member = MemberId(2);
+        let replaced = handle.command(Command::Replace { member, spare });
+        client.churn(300);
+        replaced.wait().unwrap();
+        let note = await_note(&mut notes, |n| matches!(n, Note::MemberReplaced { .. }));
+        assert_eq!(note, Note::MemberReplaced { member, device: spare, old: DeviceId(2) });
+        client.churn(100);
+        client.verify();
+        let status = handle.status().wait().unwrap();
+        assert_eq!((status.health, status.successor), (ArrayHealth::Online, None));
+        handle.stop().wait().unwrap();
+
+        files.members[2] = path;
+        let (volume, handle) = files.start(config(), false);
+        client = client.moved_to(volume);
+        client.verify();
+        handle.stop().wait().unwrap();
+    }
+}
+
+#[test]
 fn what_a_member_makes_up_is_put_right_where_redundancy_tells() {
     for (level, members) in [(Level::Raid6, 5), (Level::Raid1, 3)] {
         let files = Files::create(level, members, Consistency::Journal);
