@@ -15,6 +15,7 @@ mod write;
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -532,7 +533,7 @@ impl NewFiles {
         let mut made = Self { paths: Vec::new() };
         for path in paths {
             let mut make = || {
-                let file = File::options().write(true).create_new(true).open(path)?;
+                let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
                 made.paths.push((*path).clone());
                 file.set_len(blocks * BLOCK_BYTES as u64)?;
                 file.sync_all()?;

@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use flashsim::profile::BUILTIN;
@@ -260,7 +261,8 @@ pub(crate) fn store(path: &Path, state: &[u8]) -> Result<(), FlashError> {
     let mut new = path.clone().into_os_string();
     new.push(".new");
     let write = || {
-        let mut file = File::create(&new)?;
+        let mut file =
+            File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(state)?;
         file.sync_all()?;
         std::fs::rename(&new, &path)?;

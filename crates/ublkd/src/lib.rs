@@ -22,6 +22,7 @@ mod ops;
 pub mod policy;
 mod resident;
 mod ring;
+pub mod run_dir;
 pub mod signature;
 pub mod thread;
 mod users;

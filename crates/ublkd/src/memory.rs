@@ -3,10 +3,12 @@
 //! the devices decides.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::run_dir::private;
 
 /// An array, as it was last.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -20,15 +22,16 @@ pub(crate) struct Memory {
 impl Memory {
     /// What is remembered of the array of this name.
     pub(crate) fn of(run_dir: &Path, name: &str) -> Option<Self> {
-        let text = fs::read(file(run_dir, name)).ok()?;
-        serde_json::from_slice(&text).ok()
+        let file = private().read(true).open(file(run_dir, name)).ok()?;
+        serde_json::from_reader(BufReader::new(file)).ok()
     }
 
     /// Remembers it, if that is possible: nothing depends on it.
     pub(crate) fn keep(&self, run_dir: &Path, name: &str) {
         let keep = || -> io::Result<()> {
             let new = run_dir.join(format!(".{name}.devices.{}", std::process::id()));
-            fs::write(&new, serde_json::to_vec(self)?)?;
+            let mut to = private().write(true).create(true).truncate(true).open(&new)?;
+            to.write_all(&serde_json::to_vec(self)?)?;
             fs::rename(&new, file(run_dir, name))
         };
         if let Err(error) = keep() {

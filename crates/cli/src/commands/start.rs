@@ -5,7 +5,6 @@
 //! standard error is the log.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -21,6 +20,7 @@ use ublkd::control::{Launch, Refusal, disk_name};
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, check, run};
 use ublkd::host::{HostConfig, HostError};
 use ublkd::members::OpenError;
+use ublkd::run_dir;
 use ublkd::thread::become_io_flusher;
 
 use crate::args::StartArgs;
@@ -98,15 +98,13 @@ pub(crate) fn start_in_background(
 /// # Errors
 /// If it says that it has failed, or nothing.
 pub(crate) fn hear(mut command: Command, run_dir: &Path, name: &str) -> Result<Value> {
-    let shown = |path: &Path| path.display().to_string();
-    std::fs::create_dir_all(run_dir).with_context(|| shown(run_dir))?;
-    let log = run_dir.join(format!("{name}.log"));
-    let open = File::options().create(true).append(true).open(&log);
+    run_dir::prepare(run_dir)?;
+    let (log, file) = run_dir::open_log(run_dir, name)?;
     let mut child = command
         .env("EVENKEEL_RUN_DIR", std::path::absolute(run_dir)?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(open.with_context(|| shown(&log))?)
+        .stderr(file)
         .spawn()?;
     let mut line = String::new();
     let stdout = child.stdout.take().context("the pipe that was asked for")?;

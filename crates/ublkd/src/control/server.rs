@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use super::service::Service;
 use super::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
 use crate::guests::{Guest, Guests, Seldom};
+use crate::run_dir::{self, RunDirError};
 
 /// How many clients there are at once.
 pub const CLIENTS_MAX: usize = 32;
@@ -49,6 +50,9 @@ pub enum BindError {
         /// Its socket.
         path: PathBuf,
     },
+    /// The run directory is not safe.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
     /// The system refused.
     #[error("{path}: {source}; the run directory can be chosen by --run-dir")]
     Io {
@@ -77,7 +81,7 @@ impl Server {
     /// If an array of this name runs, or the system refuses.
     pub fn bind(run_dir: &Path, name: &str) -> Result<Self, BindError> {
         let at = |path: &Path, source| BindError::Io { path: path.to_path_buf(), source };
-        fs::create_dir_all(run_dir).map_err(|e| at(run_dir, e))?;
+        run_dir::prepare(run_dir)?;
         let path = socket_path(run_dir, name);
         if BlockingStream::connect(&path).is_ok() {
             return Err(BindError::Running { name: name.to_owned(), path });
