@@ -33,7 +33,7 @@ use raidlog::LogArray;
 use steering::Source;
 use steering::scheme::{SCHEMES, Scheme};
 
-use crate::members::Device;
+use crate::members::{Device, DurableBy};
 use crate::volume::{Volume, VolumeConfig};
 use data::Setup;
 pub use handle::{Answer, HostError, HostHandle};
@@ -203,7 +203,7 @@ impl Host {
         }
         let (name, count, io_timeout) = (shape.name.clone(), groups.len(), config.io_timeout);
         let (volume, submissions) = Volume::try_channel(shape)?;
-        let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), paths(&groups)));
+        let shared = Arc::new(Shared::new(Arc::clone(submissions.bell()), opened(&groups)));
         let setup = Setup { config, groups, begin, submissions, shared: Arc::clone(&shared) };
         let (ready, started) = sync_channel(1);
         std::thread::Builder::new()
@@ -217,10 +217,23 @@ impl Host {
     }
 }
 
-/// What the devices are called, by their numbers.
-fn paths(groups: &[Group]) -> impl Iterator<Item = (DeviceId, PathBuf)> {
+/// What is told of a device that was opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) durable_by: DurableBy,
+}
+
+impl Opened {
+    fn of(device: &Device) -> Self {
+        Self { path: device.path().to_path_buf(), durable_by: device.durable_by() }
+    }
+}
+
+/// The devices by their numbers.
+fn opened(groups: &[Group]) -> impl Iterator<Item = (DeviceId, Opened)> {
     let numbered = (0u32..).map(DeviceId).zip(groups.iter().flat_map(|group| &group.devices));
-    numbered.filter_map(|(id, device)| Some((id, device.as_ref()?.path().to_path_buf())))
+    numbered.filter_map(|(id, device)| Some((id, Opened::of(device.as_ref()?))))
 }
 
 #[cfg(test)]

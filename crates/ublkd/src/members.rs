@@ -7,6 +7,7 @@
 //! - With direct I/O every access is aligned to blocks in memory, on the device and in length.
 #![allow(unsafe_code)]
 
+mod backing;
 mod identity;
 
 use std::fs::{File, TryLockError};
@@ -21,6 +22,7 @@ use raidcore::units::{BLOCK_BYTES, Pba};
 use crate::arena::Region;
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
+pub use backing::DurableBy;
 pub use identity::Identity;
 
 /// How much is moved at once through memory that is aligned, for who comes with memory that isn't.
@@ -101,9 +103,11 @@ pub enum Kind {
 pub struct Device {
     path: PathBuf,
     file: File,
-    blocks: u64,
+    /// Its size in bytes when it was opened.
+    bytes: u64,
     direct: bool,
     kind: Kind,
+    durable_by: DurableBy,
     identity: Identity,
     /// The SSD that it is modelled as, with who does I/O on it or else here.
     flash: Option<Box<Ssd>>,
@@ -161,8 +165,9 @@ impl Device {
         if let Some(bytes) = logical_block(&file, kind).filter(|&b| b as usize > BLOCK_BYTES) {
             return Err(OpenError::BlockSize { path, bytes });
         }
-        let blocks = bytes / BLOCK_BYTES as u64;
-        let mut device = Self { path, file, blocks, direct, kind, identity, flash: None };
+        let durable_by = DurableBy::of(&file, kind);
+        let mut device =
+            Self { path, file, bytes, direct, kind, durable_by, identity, flash: None };
         if kind == Kind::File {
             device.flash = flash::load(&device.path, bytes)?.map(Box::new);
         }
@@ -177,7 +182,7 @@ impl Device {
         if self.check_flash(new)? {
             return Ok(());
         }
-        let drive = new.drive(&self.path, self.blocks * BLOCK_BYTES as u64)?;
+        let drive = new.drive(&self.path, self.blocks() * BLOCK_BYTES as u64)?;
         flash::store(&self.path, &drive.save())?;
         self.flash = Some(Box::new(drive));
         Ok(())
@@ -191,7 +196,7 @@ impl Device {
         match &self.flash {
             _ if self.kind != Kind::File => Err(FlashError::NotAFile { path: self.path.clone() }),
             Some(drive) => new.check(&self.path, drive).map(|()| true),
-            None => new.check_size(&self.path, self.blocks * BLOCK_BYTES as u64).map(|()| false),
+            None => new.check_size(&self.path, self.blocks() * BLOCK_BYTES as u64).map(|()| false),
         }
     }
 
@@ -215,7 +220,31 @@ impl Device {
     /// Its size in blocks, rounded down.
     #[must_use]
     pub fn blocks(&self) -> u64 {
-        self.blocks
+        self.bytes / BLOCK_BYTES as u64
+    }
+
+    /// How a write to it becomes durable by the time it ends.
+    #[must_use]
+    pub fn durable_by(&self) -> DurableBy {
+        self.durable_by
+    }
+
+    /// Whether it is a file whose size can be looked at all the time: that takes neither I/O nor
+    /// an answer of a server.
+    pub(crate) fn can_be_watched(&self) -> bool {
+        self.kind == Kind::File && self.durable_by == DurableBy::Flag
+    }
+
+    /// Whether it is smaller than it was when it was opened. A write behind the end of a file that
+    /// was cut off makes it longer, but not as long as it was, unless it ends where the file did.
+    pub(crate) fn has_shrunk(&self) -> bool {
+        size(&self.file).is_ok_and(|bytes| bytes < self.bytes)
+    }
+
+    /// Whether a write of `bytes` bytes at byte `offset` reaches the end of the device, so that a
+    /// file that was cut off would be as long as before.
+    pub(crate) fn ends_with(&self, offset: u64, bytes: usize) -> bool {
+        offset + bytes as u64 >= self.bytes
     }
 
     /// Whether I/O goes past the page cache.
@@ -340,10 +369,11 @@ impl Device {
         Self {
             path: "test".into(),
             identity: Identity::of(&file.metadata().expect("it is open")),
+            durable_by: DurableBy::Flag,
             file,
-            blocks,
+            bytes: blocks * BLOCK_BYTES as u64,
             direct: false,
-            kind: Kind::File,
+            kind: Kind::Block,
             flash: None,
         }
     }
@@ -421,74 +451,4 @@ fn byte(at: Pba, len: usize) -> io::Result<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    fn file(dir: &tempfile::TempDir, name: &str, blocks: u64) -> PathBuf {
-        let path = dir.path().join(name);
-        File::create(&path).unwrap().set_len(blocks * BLOCK_BYTES as u64 + 100).unwrap();
-        path
-    }
-
-    #[test]
-    fn a_file_is_opened_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = file(&dir, "a", 8);
-        let link = dir.path().join("b");
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        let device = Device::open(&path, OpenOptions::default()).unwrap();
-        assert_eq!((device.blocks(), device.kind()), (8, Kind::File));
-        let again = Device::open(&link, OpenOptions::default());
-        assert!(matches!(again, Err(OpenError::InUse { .. })), "{again:?}");
-        let look = OpenOptions { read_only: true, ..OpenOptions::default() };
-        let looked = Device::open(&link, look).unwrap();
-        assert_eq!(looked.identity(), device.identity());
-        assert!(looked.write_at(Pba(0), &[0; BLOCK_BYTES]).is_err());
-        drop((device, looked));
-        Device::open(&link, OpenOptions::default()).unwrap();
-    }
-
-    #[test]
-    fn what_is_no_device_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let open = |path: &Path| Device::open(path, OpenOptions::default());
-        assert!(matches!(open(dir.path()), Err(OpenError::WrongKind { .. })));
-        assert!(matches!(open(Path::new("/dev/zero")), Err(OpenError::WrongKind { .. })));
-        assert!(matches!(open(&dir.path().join("none")), Err(OpenError::Refused { .. })));
-    }
-
-    #[test]
-    fn unaligned_memory_is_read_and_written() {
-        let dir = tempfile::tempdir().unwrap();
-        for direct in [false, true] {
-            let path = file(&dir, "a", 600);
-            let options = OpenOptions { direct, read_only: false };
-            let device = Device::open(&path, options).unwrap();
-            let bytes: Vec<u8> = (0..300 * BLOCK_BYTES + 1).map(|i| (i / 7) as u8).collect();
-            device.write_at(Pba(2), &bytes[1..]).unwrap();
-            device.sync().unwrap();
-            let mut read = vec![0; bytes.len()];
-            device.read_at(Pba(2), &mut read[1..]).unwrap();
-            assert!(read[1..] == bytes[1..]);
-            let end = device.read_at(Pba(599), &mut read[..2 * BLOCK_BYTES]);
-            assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-        }
-    }
-
-    #[test]
-    fn space_is_taken_and_given_back() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = file(&dir, "a", 64);
-        let device = Device::open(&path, OpenOptions::default()).unwrap();
-        let used = || std::fs::metadata(&path).unwrap().blocks();
-        assert_eq!(used(), 0);
-        device.preallocate(32).unwrap();
-        let taken = used();
-        assert!(taken >= 32 * 8);
-        device.punch(Pba(0), 16).unwrap();
-        assert!(used() < taken);
-        assert_eq!(device.blocks(), 64);
-    }
-}
+mod tests;

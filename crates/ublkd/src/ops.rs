@@ -6,6 +6,8 @@
 //! - An op that succeeded on a modelled SSD is *held* until the model has ended it too.
 //! - The engine is told of an op once: at its end, or when it is given up (an *orphan*), whose late
 //!   completion only frees it.
+//! - A durable write whose device doesn't honour the flag is written first and flushed then, as one
+//!   op: it has ended when the flush has.
 
 use std::iter;
 
@@ -70,6 +72,18 @@ pub(crate) struct Op {
     pub(crate) iovecs: Vec<libc::iovec>,
     pub(crate) first: usize,
     pub(crate) model: Model,
+    pub(crate) sync: Sync,
+}
+
+/// What makes a write durable besides what it is asked for itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sync {
+    /// Nothing, or the write itself.
+    None,
+    /// A flush when it is written.
+    Due,
+    /// That flush, which is under way.
+    Busy,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +109,7 @@ pub(crate) enum Model {
 /// What to do after a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Ask the kernel for the rest.
+    /// Ask the kernel for the rest, or the flush that makes it durable.
     Again,
     /// It has ended.
     Done(Result<(), IoError>),
@@ -118,6 +132,9 @@ impl Op {
         };
         match self.kind {
             OpKind::Flush | OpKind::Discard => return Next::Done(Ok(())),
+            OpKind::Write { .. } | OpKind::Gather if self.sync == Sync::Busy => {
+                return Next::Done(Ok(()));
+            }
             OpKind::Read(_) | OpKind::Write { .. } | OpKind::Gather => {}
         }
         if bytes == 0 {
@@ -126,6 +143,10 @@ impl Op {
         }
         self.done = (self.done + bytes).min(self.bytes);
         if self.done == self.bytes {
+            if self.sync == Sync::Due {
+                self.sync = Sync::Busy;
+                return Next::Again;
+            }
             return Next::Done(Ok(()));
         }
         if self.kind == OpKind::Gather {
@@ -217,6 +238,7 @@ impl Ops {
                 iovecs: Vec::new(),
                 first: 0,
                 model: Model::None,
+                sync: Sync::None,
             });
             (self.slots.len() - 1) as u32
         });
@@ -228,7 +250,7 @@ impl Ops {
         op.others.clear();
         op.pieces.clear();
         op.iovecs.clear();
-        (op.first, op.model) = (0, Model::None);
+        (op.first, op.model, op.sync) = (0, Model::None, Sync::None);
         self.flying += 1;
         OpId { index, generation: op.generation }
     }

@@ -9,11 +9,13 @@
 //!   memory of I/O is the arena's, which knows what is in flight.
 #![allow(unsafe_code)]
 
+mod ending;
 mod flash;
 mod kernel;
 mod run;
 mod silence;
 mod stats;
+mod watch;
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,13 +24,13 @@ use std::time::Duration;
 
 use det::Instant;
 use flashsim::real::Ended;
-use io_uring::{cqueue, opcode, squeue, types};
+use io_uring::{opcode, squeue, types};
 use raidcore::engine::IoError;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
-use crate::members::Device;
-use crate::ops::{IoName, Model, Next, OpId, OpKind, Ops};
+use crate::members::{Device, DurableBy};
+use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
 use crate::resident::Command;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
@@ -38,6 +40,7 @@ use run::Run;
 pub(crate) use silence::Members;
 use silence::Silence;
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
+use watch::Size;
 
 /// Completions that are nobody's I/O.
 const BELL: u64 = u64::MAX;
@@ -63,6 +66,7 @@ struct Member {
     keeps_everything: bool,
     /// Whether it is modelled as an SSD.
     flash: bool,
+    size: Size,
     stats: IoStats,
 }
 
@@ -119,6 +123,12 @@ pub(crate) struct Ring {
     hung: Option<Members>,
     /// When somebody can become silent, or earlier.
     expiry: Option<Instant>,
+    /// Counts how often completions were taken in, or members looked at.
+    turn: u64,
+    /// When members without I/O are looked at next, if any is to be.
+    next_watch: Option<Instant>,
+    /// Devices that have lost something, if that is not told yet.
+    gone: Vec<DeviceId>,
     bell: RawFd,
 }
 
@@ -146,6 +156,9 @@ impl Ring {
             silence: Silence::new(config.io_timeout),
             hung: None,
             expiry: None,
+            turn: 0,
+            next_watch: None,
+            gone: Vec::new(),
             bell,
         };
         ring.listen();
@@ -174,9 +187,11 @@ impl Ring {
             released: false,
             keeps_everything: false,
             flash: drive.is_some(),
+            size: if device.can_be_watched() { Size::Right(0) } else { Size::Unwatched },
             stats: IoStats::default(),
             device,
         });
+        self.plan_watch(now);
         if let Some(drive) = drive {
             self.drives.open(now, MemberIndex(index as u16), path, *drive);
         }
@@ -330,6 +345,7 @@ impl Ring {
         if self.drives.next().is_some_and(|next| next <= now) {
             self.poll_drives(now, arena);
         }
+        self.watch(now);
         if self.expiry.is_some_and(|expiry| expiry <= now) || !self.silence.is_over() {
             self.listen_to_members(now, arena);
         }
@@ -345,7 +361,7 @@ impl Ring {
 
     /// When [`Ring::reap`] wants to be called at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.expiry.into_iter().chain(self.drives.next()).min()
+        self.expiry.into_iter().chain(self.drives.next()).chain(self.next_watch).min()
     }
 
     /// What a device has done.
@@ -382,22 +398,6 @@ impl Ring {
         self.entries.submit_and_sleep(limit)
     }
 
-    fn take_completions(&mut self, now: Instant, arena: &mut Arena) {
-        while let Some(entry) = self.entries.next_completion() {
-            match entry.user_data() {
-                CANCELLED => {}
-                BELL if cqueue::more(entry.flags()) => {}
-                BELL => self.listen(),
-                bits if bits & COMMAND != 0 => self.completed.push_back(Completed {
-                    place: Place((bits >> 16) as u16),
-                    number: bits as u16,
-                    result: entry.result(),
-                }),
-                bits => self.completed(now, OpId::from_bits(bits), entry.result(), arena),
-            }
-        }
-    }
-
     fn find(&self, id: DeviceId) -> Option<MemberIndex> {
         let here = |m: &Option<Member>| m.as_ref().is_some_and(|m| m.id == id && !m.released);
         self.members.iter().position(here).map(|index| MemberIndex(index as u16))
@@ -414,6 +414,25 @@ impl Ring {
             self.done.push_back((io, Err(IoError::Gone)));
             return None;
         };
+        let offset = at.0 * BLOCK_BYTES as u64;
+        let bytes = blocks as usize * BLOCK_BYTES;
+        let mut sync = Sync::None;
+        if let Some(member) = &self.members[usize::from(index.0)] {
+            let durable = matches!(kind, OpKind::Write { durable: true } | OpKind::Gather);
+            if durable && member.device.durable_by() == DurableBy::Flush {
+                sync = Sync::Due;
+            }
+            let writes = matches!(kind, OpKind::Write { .. });
+            let ends = writes && member.device.ends_with(offset, bytes);
+            if ends && member.size != Size::Unwatched {
+                // Afterwards it could not be seen any more.
+                self.turn += 1;
+                if self.has_shrunk(index) {
+                    self.done.push_back((io, Err(IoError::Gone)));
+                    return None;
+                }
+            }
+        }
         if let Some(member) = &mut self.members[usize::from(index.0)] {
             member.in_flight += 1;
         }
@@ -421,8 +440,7 @@ impl Ring {
         self.expiry = Some(self.expiry.map_or(silent, |expiry| expiry.min(silent)));
         let id = self.ops.add(io, index, kind, now);
         let op = self.ops.get(id);
-        op.offset = at.0 * BLOCK_BYTES as u64;
-        op.bytes = blocks as usize * BLOCK_BYTES;
+        (op.offset, op.bytes, op.sync) = (offset, bytes, sync);
         Some(id)
     }
 
@@ -458,83 +476,6 @@ impl Ring {
         // SAFETY: the memory is the arena's, or the op's own list of parts, which isn't touched while
         // the op is in flight; the arena keeps what is in flight.
         unsafe { self.entries.push(entry) };
-    }
-
-    fn completed(&mut self, now: Instant, id: OpId, result: i32, arena: &mut Arena) {
-        if self.ops.is_orphan(id) {
-            self.retire(id, arena);
-            return;
-        }
-        let op = self.ops.get(id);
-        let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS);
-        let next = if op.kind == OpKind::Discard && cannot {
-            if let Some(member) = &mut self.members[usize::from(op.member.0)] {
-                member.keeps_everything = true;
-            }
-            Next::Done(Ok(()))
-        } else {
-            op.progress(result)
-        };
-        let Next::Done(result) = next else {
-            self.go(id, arena);
-            return;
-        };
-        if let (OpKind::Read(mem), Ok(())) = (op.kind, result) {
-            arena.settle(mem, op.base, op.bytes);
-        }
-        if result.is_err() || !self.ops.hold(id) {
-            self.finish(now, id, result, arena);
-        }
-    }
-
-    /// Lets the models go on, and ends what they alone had kept.
-    fn poll_drives(&mut self, now: Instant, arena: &mut Arena) {
-        let mut all = std::mem::take(&mut self.modelled);
-        self.drives.poll(now, &mut all);
-        for ended in all.drain(..) {
-            let id = OpId::from_bits(ended.tag);
-            if self.ops.modelled(id, ended) {
-                self.finish(now, id, Ok(()), arena);
-            }
-        }
-        self.modelled = all;
-    }
-
-    /// An op has ended.
-    fn finish(&mut self, now: Instant, id: OpId, result: Result<(), IoError>, arena: &mut Arena) {
-        let op = self.ops.get(id);
-        if result.is_ok() {
-            let began = op.began;
-            if let Model::Ended(ended) = op.model {
-                self.drives.count(op, began, ended, now);
-            }
-            if let Some(member) = &mut self.members[usize::from(op.member.0)] {
-                member.stats.add(op.kind, op.bytes, now - began);
-            }
-        }
-        self.done.extend(op.names().map(|io| (io, result)));
-        self.retire(id, arena);
-    }
-
-    /// Asks the kernel to let go of an op.
-    fn cancel(&mut self, id: OpId) {
-        let cancel = opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED);
-        // SAFETY: it names no memory.
-        unsafe { self.entries.push(cancel) };
-    }
-
-    /// The kernel has let go of an op.
-    fn retire(&mut self, id: OpId, arena: &mut Arena) {
-        let op = self.ops.get(id);
-        for &piece in &op.pieces {
-            arena.end(piece);
-        }
-        let index = op.member;
-        self.ops.free(id);
-        if let Some(member) = &mut self.members[usize::from(index.0)] {
-            member.in_flight -= 1;
-        }
-        self.close_if_idle(index);
     }
 
     fn close_if_idle(&mut self, index: MemberIndex) {

@@ -12,6 +12,7 @@ use ublkd::control::{
     running,
 };
 use ublkd::host::FlashReport;
+use ublkd::members::DurableBy;
 
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -266,9 +267,13 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
     };
     let serial = member.serial.as_ref().map(|serial| format!("  serial number {serial}"));
     let serial = serial.unwrap_or_default();
+    let durable = match member.durable_by {
+        Some(DurableBy::Flush) => "  (flushed after each durable write)",
+        Some(DurableBy::Flag) | None => "",
+    };
     let what = if usize::from(member.member) < facts.member_count { "member" } else { "stages" };
     let disk = disk_name(member.group, member.member);
-    format!("  {what} {disk:<3} {state:<10} {path}{serial}{errors}")
+    format!("  {what} {disk:<3} {state:<10} {path}{serial}{durable}{errors}")
 }
 
 /// A modelled SSD, for people.

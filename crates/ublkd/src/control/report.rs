@@ -1,11 +1,11 @@
 //! How an array is, as plain data for programs and in words for people: what is wrong, since when,
 //! what to do.
 
-use std::path::PathBuf;
+mod member;
 
-use raidcore::engine::{ArrayHealth, IoError, PassKind, SpareUse, Status};
+use raidcore::engine::{ArrayHealth, PassKind, SpareUse, Status};
 use raidcore::geometry::Level;
-use raidcore::meta::{ArrayRecord, Consistency, SlotState};
+use raidcore::meta::{ArrayRecord, Consistency};
 use raidcore::units::{BLOCK_BYTES, DeviceId};
 use raidlog::Layout;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,8 @@ use super::problem::Problem;
 use super::scrub::ScrubReport;
 use super::spares::SpareReport;
 use super::{LogReport, StagingReport};
-use crate::host::FlashReport;
+use crate::host::{FlashReport, Opened};
+pub use member::{ErrorReport, MemberReport, MemberState};
 
 /// What does not change while an array runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -215,81 +216,6 @@ pub enum Health {
     Failed,
 }
 
-/// A member.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct MemberReport {
-    /// Its number.
-    pub member: u8,
-    /// Its group, if it is one of a log volume of several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<u8>,
-    /// Its device, if it has one.
-    pub path: Option<PathBuf>,
-    /// What the device is or was called when it was opened last, by its lasting name below
-    /// `/dev/disk/by-id` if it has one. Of one that is very long the end, after `...`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<PathBuf>,
-    /// The device's serial number, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub serial: Option<String>,
-    /// Its device's identity.
-    pub uuid: String,
-    /// Its state.
-    pub state: MemberState,
-    /// Since when, in seconds since 1970.
-    pub since: u64,
-    /// Read errors since the start, whether corrected or not.
-    pub read_errors: u64,
-    /// Write errors since the start.
-    pub write_errors: u64,
-    /// The latest of these errors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<ErrorReport>,
-    /// It does not answer, and is waited for.
-    #[serde(default)]
-    pub hangs: bool,
-    /// If it is a modelled SSD, how that is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flash: Option<FlashReport>,
-}
-
-/// Why an I/O failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ErrorReport {
-    /// The device could not read or write.
-    Medium,
-    /// There was no space behind it.
-    NoSpace,
-    /// It was not there any more, or smaller than before.
-    Gone,
-    /// It did not answer.
-    TimedOut,
-}
-
-impl ErrorReport {
-    fn of(error: IoError) -> Self {
-        match error {
-            IoError::Medium => Self::Medium,
-            IoError::NoSpace => Self::NoSpace,
-            IoError::Gone => Self::Gone,
-            IoError::TimedOut => Self::TimedOut,
-        }
-    }
-}
-
-/// A member's state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MemberState {
-    /// In service.
-    Up,
-    /// Being filled.
-    Rebuilding,
-    /// Out of service.
-    Failed,
-}
-
 /// What a distributed spare is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -372,29 +298,15 @@ impl ArrayReport {
         facts: &Facts,
         status: &Status,
         (flash, policy): (&[(DeviceId, FlashReport)], &str),
-        path: impl Fn(DeviceId) -> Option<PathBuf>,
+        opened: impl Fn(DeviceId) -> Option<Opened>,
     ) -> Self {
         let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
-        let known = |text| Some(text).filter(|text: &&str| !text.is_empty());
-        let members = status.members.iter().map(|m| MemberReport {
-            member: m.member.0,
-            group: facts.group,
-            path: m.device.and_then(&path),
-            label: known(m.label.path()).map(PathBuf::from),
-            serial: known(m.label.serial()).map(str::to_owned),
-            uuid: m.uuid.to_string(),
-            state: match m.state {
-                SlotState::Up => MemberState::Up,
-                SlotState::Rebuilding { .. } => MemberState::Rebuilding,
-                SlotState::Failed => MemberState::Failed,
-            },
-            since: m.since,
-            read_errors: m.read_errors,
-            write_errors: m.write_errors,
-            last_error: m.last_error.map(ErrorReport::of),
-            hangs: m.hangs,
-            flash: m.device.and_then(flash),
+        let group = facts.group;
+        let members = status.members.iter().map(|m| {
+            let (device, flash) = (m.device.and_then(&opened), m.device.and_then(flash));
+            MemberReport::new(m, group, device, flash)
         });
+        let path = |device| opened(device).map(|opened| opened.path);
         let mut report = Self {
             facts: facts.clone(),
             health: match status.health {
@@ -404,7 +316,7 @@ impl ArrayReport {
             },
             problems: Vec::new(),
             members: members.collect(),
-            spares: SpareReport::all_of(status, facts, &path),
+            spares: SpareReport::all_of(status, facts, path),
             absent_spares: status.absent_spares.iter().map(ToString::to_string).collect(),
             pass: PassReport::of(status, facts),
             last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),

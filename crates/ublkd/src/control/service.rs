@@ -250,11 +250,11 @@ impl Service {
     async fn report(&self) -> Result<Value, Refusal> {
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
         let scheme = self.host.scheme().await.map_err(|error| self.refusal(error))?;
-        let path = |device| self.host.device_path(device);
+        let opened = |device| self.host.opened(device);
         let mut reports = Vec::with_capacity(self.arrays.len());
         for array in &self.arrays {
             let status = self.status(array).await?;
-            reports.push(ArrayReport::new(&array.facts, &status, (&flash, scheme.name), path));
+            reports.push(ArrayReport::new(&array.facts, &status, (&flash, scheme.name), opened));
         }
         let mut report = if self.facts.groups > 0 {
             let log = self.host.log().await.map_err(|error| self.refusal(error))?;

@@ -34,7 +34,7 @@ use super::metrics::Metrics;
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
 use super::steer::Steering;
-use super::{Group, HostConfig};
+use super::{Group, HostConfig, Opened};
 use crate::arena::Arena;
 use crate::label::label;
 use crate::members::Device;
@@ -256,6 +256,9 @@ impl Data {
         if let Some(devices) = self.ring.next_hung() {
             self.hung(&devices);
         }
+        while let Some(device) = self.ring.next_gone() {
+            self.gone(device);
+        }
         while let Some((name, result)) = self.ring.next_done() {
             self.steering.ended(self.now, name.id, result.is_ok());
             self.feed(name.group, Input::IoDone { id: name.id, result });
@@ -298,6 +301,12 @@ impl Data {
         let result = self.ring.submit_and_sleep(self.now, &mut self.arena, limit);
         bell.unpark();
         result
+    }
+
+    fn gone(&mut self, device: DeviceId) {
+        for group in self.machine.groups() {
+            self.feed(group, Input::DeviceGone(device));
+        }
     }
 
     /// These devices do not answer any more, all others do.
@@ -390,11 +399,7 @@ impl Data {
             Order::Add { group, device, uuid, label, answer } => {
                 self.add(group, device, (uuid, label), answer);
             }
-            Order::Gone(device) => {
-                for group in self.machine.groups() {
-                    self.feed(group, Input::DeviceGone(device));
-                }
-            }
+            Order::Gone(device) => self.gone(device),
             Order::Admit(resident, answer) => self.admit(resident, answer),
             Order::Join(answer) => self.waiting.push(answer),
             Order::Stop(answer) => {
@@ -425,12 +430,12 @@ impl Data {
     ) {
         let device = DeviceId(self.next_device);
         self.next_device += 1;
-        let (blocks, path) = (opened.blocks(), opened.path().to_path_buf());
+        let (blocks, named) = (opened.blocks(), Opened::of(&opened));
         if let Err(error) = self.ring.open(self.now, device, opened) {
             reply(answer, Err(HostError::Device(error)));
             return;
         }
-        self.shared.name_device(device, path);
+        self.shared.name_device(device, named);
         self.machine.label(group, device, label);
         let command = Command::AddSpare { device, uuid, blocks };
         self.command(group, command, Asker::Add(device, answer));

@@ -20,6 +20,7 @@ use raidlog::{GroupId, RecoveryError};
 use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
+use super::Opened;
 use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
@@ -181,7 +182,12 @@ impl HostHandle {
     /// What a device is called, also if the array no longer uses it.
     #[must_use]
     pub fn device_path(&self, device: DeviceId) -> Option<PathBuf> {
-        lock(&self.client.shared.paths).get(&device).cloned()
+        self.opened(device).map(|opened| opened.path)
+    }
+
+    /// What is known of a device, also if the array no longer uses it.
+    pub(crate) fn opened(&self, device: DeviceId) -> Option<Opened> {
+        lock(&self.client.shared.opened).get(&device).cloned()
     }
 
     /// How long an I/O of a device may take.
@@ -286,18 +292,18 @@ pub(super) struct Shared {
     mailbox: Mutex<Option<Vec<Order>>>,
     bell: Arc<Bell>,
     /// Of all devices that there ever were.
-    paths: Mutex<BTreeMap<DeviceId, PathBuf>>,
+    opened: Mutex<BTreeMap<DeviceId, Opened>>,
     pub(super) log: Mutex<Log>,
     end: OnceLock<End>,
     lost: OnceLock<RecoveryError>,
 }
 
 impl Shared {
-    pub(super) fn new(bell: Arc<Bell>, paths: impl Iterator<Item = (DeviceId, PathBuf)>) -> Self {
+    pub(super) fn new(bell: Arc<Bell>, opened: impl Iterator<Item = (DeviceId, Opened)>) -> Self {
         Self {
             mailbox: Mutex::new(Some(Vec::new())),
             bell,
-            paths: Mutex::new(paths.collect()),
+            opened: Mutex::new(opened.collect()),
             log: Mutex::new(Log::new()),
             end: OnceLock::new(),
             lost: OnceLock::new(),
@@ -331,8 +337,8 @@ impl Shared {
         let _ = self.lost.set(error);
     }
 
-    pub(super) fn name_device(&self, id: DeviceId, path: PathBuf) {
-        lock(&self.paths).insert(id, path);
+    pub(super) fn name_device(&self, id: DeviceId, device: Opened) {
+        lock(&self.opened).insert(id, device);
     }
 
     /// The data thread has ended.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::arena::Arena;
-use crate::ops::{Op, OpKind};
+use crate::ops::{Op, OpKind, Sync};
 
 /// The entries of a ring, on their way to the kernel and back.
 pub(super) struct Entries {
@@ -73,6 +73,11 @@ impl Entries {
         }
     }
 
+    /// How many entries have completed that were not taken.
+    pub(super) fn completions(&mut self) -> usize {
+        self.uring.completion().len()
+    }
+
     /// An entry that has completed.
     pub(super) fn next_completion(&mut self) -> Option<cqueue::Entry> {
         self.uring.completion().next()
@@ -128,29 +133,37 @@ pub(super) fn entry(op: &Op, fd: types::Fd, arena: &Arena) -> squeue::Entry {
     let left = (op.bytes - op.done) as u32;
     let at = op.offset + op.done as u64;
     let registered = op.pieces.first().and_then(|&piece| arena.registered(piece));
+    if op.sync == Sync::Busy {
+        return flush(fd);
+    }
+    let durable = op.sync == Sync::None;
     match (op.kind, registered) {
         (OpKind::Read(_), Some(buffer)) => {
             opcode::ReadFixed::new(fd, base, left, buffer).offset(at).build()
         }
         (OpKind::Read(_), None) => opcode::Read::new(fd, base, left).offset(at).build(),
-        (OpKind::Write { durable }, Some(buffer)) => {
+        (OpKind::Write { durable: asked }, Some(buffer)) => {
             let write = opcode::WriteFixed::new(fd, base, left, buffer);
-            write.offset(at).rw_flags(flags(durable)).build()
+            write.offset(at).rw_flags(flags(durable && asked)).build()
         }
-        (OpKind::Write { durable }, None) => {
-            opcode::Write::new(fd, base, left).offset(at).rw_flags(flags(durable)).build()
+        (OpKind::Write { durable: asked }, None) => {
+            opcode::Write::new(fd, base, left).offset(at).rw_flags(flags(durable && asked)).build()
         }
         (OpKind::Gather, _) => {
             let parts = &op.iovecs[op.first..];
             let write = opcode::Writev::new(fd, parts.as_ptr(), parts.len() as u32);
-            write.offset(at).rw_flags(flags(true)).build()
+            write.offset(at).rw_flags(flags(durable)).build()
         }
-        (OpKind::Flush, _) => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+        (OpKind::Flush, _) => flush(fd),
         (OpKind::Discard, _) => opcode::Fallocate::new(fd, op.bytes as u64)
             .offset(at)
             .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
             .build(),
     }
+}
+
+fn flush(fd: types::Fd) -> squeue::Entry {
+    opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build()
 }
 
 fn flags(durable: bool) -> i32 {

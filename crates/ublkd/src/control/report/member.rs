@@ -1,0 +1,120 @@
+//! How a member is.
+
+use std::path::PathBuf;
+
+use raidcore::engine::{IoError, MemberStatus};
+use raidcore::meta::SlotState;
+use serde::{Deserialize, Serialize};
+
+use crate::host::{FlashReport, Opened};
+use crate::members::DurableBy;
+
+/// A member.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MemberReport {
+    /// Its number.
+    pub member: u8,
+    /// Its group, if it is one of a log volume of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
+    /// Its device, if it has one.
+    pub path: Option<PathBuf>,
+    /// What the device is or was called when it was opened last, by its lasting name below
+    /// `/dev/disk/by-id` if it has one. Of one that is very long the end, after `...`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<PathBuf>,
+    /// The device's serial number, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+    /// How a write to its device becomes durable by the time it ends, if it has a device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable_by: Option<DurableBy>,
+    /// Its device's identity.
+    pub uuid: String,
+    /// Its state.
+    pub state: MemberState,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+    /// Read errors since the start, whether corrected or not.
+    pub read_errors: u64,
+    /// Write errors since the start.
+    pub write_errors: u64,
+    /// The latest of these errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<ErrorReport>,
+    /// It does not answer, and is waited for.
+    #[serde(default)]
+    pub hangs: bool,
+    /// If it is a modelled SSD, how that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<FlashReport>,
+}
+
+/// Why an I/O failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorReport {
+    /// The device could not read or write.
+    Medium,
+    /// There was no space behind it.
+    NoSpace,
+    /// It was not there any more, or smaller than before.
+    Gone,
+    /// It did not answer.
+    TimedOut,
+}
+
+impl ErrorReport {
+    fn of(error: IoError) -> Self {
+        match error {
+            IoError::Medium => Self::Medium,
+            IoError::NoSpace => Self::NoSpace,
+            IoError::Gone => Self::Gone,
+            IoError::TimedOut => Self::TimedOut,
+        }
+    }
+}
+
+/// A member's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberState {
+    /// In service.
+    Up,
+    /// Being filled.
+    Rebuilding,
+    /// Out of service.
+    Failed,
+}
+
+impl MemberReport {
+    /// Puts together what the engine says and what is known of the device.
+    pub(super) fn new(
+        status: &MemberStatus,
+        group: Option<u8>,
+        device: Option<Opened>,
+        flash: Option<FlashReport>,
+    ) -> Self {
+        let known = |text| Some(text).filter(|text: &&str| !text.is_empty());
+        Self {
+            member: status.member.0,
+            group,
+            durable_by: device.as_ref().map(|device| device.durable_by),
+            path: device.map(|device| device.path),
+            label: known(status.label.path()).map(PathBuf::from),
+            serial: known(status.label.serial()).map(str::to_owned),
+            uuid: status.uuid.to_string(),
+            state: match status.state {
+                SlotState::Up => MemberState::Up,
+                SlotState::Rebuilding { .. } => MemberState::Rebuilding,
+                SlotState::Failed => MemberState::Failed,
+            },
+            since: status.since,
+            read_errors: status.read_errors,
+            write_errors: status.write_errors,
+            last_error: status.last_error.map(ErrorReport::of),
+            hangs: status.hangs,
+            flash,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! How I/O ends.
+
+use det::Instant;
+use io_uring::{cqueue, opcode};
+use raidcore::engine::IoError;
+
+use super::{BELL, CANCELLED, COMMAND, Completed, Place, Ring};
+use crate::arena::Arena;
+use crate::ops::{Model, Next, OpId, OpKind};
+
+impl Ring {
+    /// Takes in what the kernel has completed.
+    pub(super) fn take_completions(&mut self, now: Instant, arena: &mut Arena) {
+        loop {
+            // What completes while these are taken in is not theirs: who looks at a file once for
+            // all of them has to look again.
+            let ready = self.entries.completions();
+            if ready == 0 {
+                return;
+            }
+            self.turn += 1;
+            for _ in 0..ready {
+                let Some(entry) = self.entries.next_completion() else { break };
+                self.take_completion(now, &entry, arena);
+            }
+        }
+    }
+
+    fn take_completion(&mut self, now: Instant, entry: &cqueue::Entry, arena: &mut Arena) {
+        match entry.user_data() {
+            CANCELLED => {}
+            BELL if cqueue::more(entry.flags()) => {}
+            BELL => self.listen(),
+            bits if bits & COMMAND != 0 => self.completed.push_back(Completed {
+                place: Place((bits >> 16) as u16),
+                number: bits as u16,
+                result: entry.result(),
+            }),
+            bits => self.completed(now, OpId::from_bits(bits), entry.result(), arena),
+        }
+    }
+
+    fn completed(&mut self, now: Instant, id: OpId, result: i32, arena: &mut Arena) {
+        if self.ops.is_orphan(id) {
+            self.retire(id, arena);
+            return;
+        }
+        let op = self.ops.get(id);
+        let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS);
+        let next = if op.kind == OpKind::Discard && cannot {
+            if let Some(member) = &mut self.members[usize::from(op.member.0)] {
+                member.keeps_everything = true;
+            }
+            Next::Done(Ok(()))
+        } else {
+            op.progress(result)
+        };
+        let Next::Done(mut result) = next else {
+            self.go(id, arena);
+            return;
+        };
+        let member = op.member;
+        if result.is_ok() && self.has_shrunk(member) {
+            result = Err(IoError::Gone);
+        }
+        let op = self.ops.get(id);
+        if let (OpKind::Read(mem), Ok(())) = (op.kind, result) {
+            arena.settle(mem, op.base, op.bytes);
+        }
+        if result.is_err() || !self.ops.hold(id) {
+            self.finish(now, id, result, arena);
+        }
+    }
+
+    /// Lets the models go on, and ends what they alone had kept.
+    pub(super) fn poll_drives(&mut self, now: Instant, arena: &mut Arena) {
+        let mut all = std::mem::take(&mut self.modelled);
+        self.drives.poll(now, &mut all);
+        for ended in all.drain(..) {
+            let id = OpId::from_bits(ended.tag);
+            if self.ops.modelled(id, ended) {
+                self.finish(now, id, Ok(()), arena);
+            }
+        }
+        self.modelled = all;
+    }
+
+    /// An op has ended.
+    fn finish(&mut self, now: Instant, id: OpId, result: Result<(), IoError>, arena: &mut Arena) {
+        let op = self.ops.get(id);
+        if result.is_ok() {
+            let began = op.began;
+            if let Model::Ended(ended) = op.model {
+                self.drives.count(op, began, ended, now);
+            }
+            if let Some(member) = &mut self.members[usize::from(op.member.0)] {
+                member.stats.add(op.kind, op.bytes, now - began);
+            }
+        }
+        self.done.extend(op.names().map(|io| (io, result)));
+        self.retire(id, arena);
+    }
+
+    /// Asks the kernel to let go of an op.
+    pub(super) fn cancel(&mut self, id: OpId) {
+        let cancel = opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED);
+        // SAFETY: it names no memory.
+        unsafe { self.entries.push(cancel) };
+    }
+
+    /// The kernel has let go of an op.
+    fn retire(&mut self, id: OpId, arena: &mut Arena) {
+        let op = self.ops.get(id);
+        for &piece in &op.pieces {
+            arena.end(piece);
+        }
+        let index = op.member;
+        self.ops.free(id);
+        if let Some(member) = &mut self.members[usize::from(index.0)] {
+            member.in_flight -= 1;
+        }
+        self.close_if_idle(index);
+    }
+}
