@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use raidcore::meta::{
-    ArrayId, ArrayRecord, AssembleError, AssembleOptions, SievedImage, Superblock, SuperblockError,
-    VolumePart, assemble, choose_superblock,
+    ArrayId, ArrayRecord, AssembleError, AssembleOptions, DeviceUuid, SievedImage, Superblock,
+    SuperblockError, VolumePart, assemble, choose_superblock,
 };
 
 use crate::flash::Named;
@@ -317,6 +317,12 @@ pub fn examine(path: &Path) -> Result<Examined, OpenError> {
             .filter(|copy| Superblock::decode(copy).is_ok())
             .count(),
     })
+}
+
+/// What an opened device is known by, if it is one of an array's.
+pub(crate) fn device_uuid(device: &Device) -> Option<DeviceUuid> {
+    let (head, unreadable) = read_head(device);
+    Some(choose_superblock(&copies(&head, &unreadable)).ok()?.device)
 }
 
 /// What an array is known by; of a log volume's groups, all of which are one thing, the volume.

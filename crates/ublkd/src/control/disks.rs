@@ -8,9 +8,8 @@ use raidcore::units::{DeviceId, MemberId};
 use serde_json::{Value, json};
 
 use super::Refusal;
-use super::newcomer::Newcomer;
+use super::newcomer::{Newcomer, Taken};
 use super::service::{Array, Service};
-use crate::attach::examine;
 use crate::flash::Named;
 use crate::members::Device;
 
@@ -27,17 +26,23 @@ impl Service {
             return Err(self.refusal(CommandError::NotRedundant.into()));
         }
         let need = array.record.least_blocks();
-        let absent = self.absent_at(path).await;
-        // What was a spare carries nothing else.
-        let force = force || absent.is_some();
-        let (device, uuid) = self.take_in(array, path, need, force).await?;
+        let mut absent = Vec::new();
+        for array in &self.arrays {
+            let spares = self.status(array).await?.absent_spares;
+            absent.extend(spares.into_iter().map(|spare| (array, spare)));
+        }
+        let newcomer = Newcomer {
+            absent: absent.iter().map(|&(_, spare)| spare).collect(),
+            ..Newcomer::new(path, need, array.record.areas.clone(), force)
+        };
+        let Taken { device, uuid, was } = newcomer.take_in(array.host.io_timeout()).await?;
         let _alone = self.membership.lock().await;
         // Others may have been given meanwhile.
         let now = self.array_for_spare(group).await?;
         let fits =
             now.record.areas == array.record.areas && now.record.least_blocks() <= device.blocks();
         self.give(if fits { now } else { array }, device, uuid).await?;
-        if let Some((array, absent)) = absent {
+        if let Some(&(array, absent)) = absent.iter().find(|&&(_, spare)| Some(spare) == was) {
             // It has a new identity. Should this fail, it is told to be missing, and can be removed.
             let _ = array.host.command(Command::Forget(absent)).await;
         }
@@ -59,19 +64,6 @@ impl Service {
         removed
     }
 
-    /// The spare that is missed, and at this path.
-    async fn absent_at(&self, path: &Path) -> Option<(&Array, DeviceUuid)> {
-        let superblock = examine(path).ok()?.superblock.ok()?;
-        for array in &self.arrays {
-            let absent = self.status(array).await.ok()?.absent_spares;
-            if array.record.array == superblock.record.array && absent.contains(&superblock.device)
-            {
-                return Some((array, superblock.device));
-            }
-        }
-        None
-    }
-
     /// Puts a device into the place of a member. One that serves is copied to it first.
     pub(super) async fn replace(
         &self,
@@ -83,7 +75,8 @@ impl Service {
         self.next_missing(array, member).await?;
         self.may_be_copied(array, member).await?;
         let need = array.record.blocks_of(member);
-        let (device, uuid) = self.take_in(array, with, need, force).await?;
+        let newcomer = Newcomer::new(with, need, array.record.areas.clone(), force);
+        let Taken { device, uuid, .. } = newcomer.take_in(array.host.io_timeout()).await?;
         let _alone = self.membership.lock().await;
         // The member may have failed meanwhile, or have been replaced.
         if self.next_missing(array, member).await? {
@@ -145,18 +138,6 @@ impl Service {
                 Ok(false)
             }
         }
-    }
-
-    /// Opens, checks and wipes a device of so many blocks at least.
-    async fn take_in(
-        &self,
-        array: &Array,
-        path: &Path,
-        need: u64,
-        force: bool,
-    ) -> Result<(Device, DeviceUuid), Refusal> {
-        let (path, areas) = (path.to_path_buf(), array.record.areas.clone());
-        Newcomer { path, need, areas, force }.take_in(array.host.io_timeout()).await
     }
 
     /// Gives it to the array as a spare.

@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::Refusal;
-use crate::attach::{RELEASE_MAX, open};
+use crate::attach::{RELEASE_MAX, device_uuid, open};
 use crate::create::{prepare_spare, random_uuid};
 use crate::flash::Named;
 use crate::members::{Device, OpenError};
@@ -33,12 +33,29 @@ pub(super) struct Newcomer {
     pub(super) areas: Areas,
     /// Whether what it carries may be lost.
     pub(super) force: bool,
+    /// Spares that are missed: one of these carries nothing that may not be lost.
+    pub(super) absent: Vec<DeviceUuid>,
+}
+
+/// A device that was taken in.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) device: Device,
+    /// What it is known by from now on.
+    pub(super) uuid: DeviceUuid,
+    /// Which of the spares that are missed it was.
+    pub(super) was: Option<DeviceUuid>,
 }
 
 impl Newcomer {
+    /// A device that is none of the spares that are missed.
+    pub(super) fn new(path: &Path, need: u64, areas: Areas, force: bool) -> Self {
+        Self { path: path.to_path_buf(), need, areas, force, absent: Vec::new() }
+    }
+
     /// Opens and locks it; nothing of what it carried is left to be taken for metadata. Gives it up
     /// if a step of that takes longer than `patience`.
-    pub(super) async fn take_in(self, patience: Duration) -> Result<(Device, DeviceUuid), Refusal> {
+    pub(super) async fn take_in(self, patience: Duration) -> Result<Taken, Refusal> {
         // Whoever has it may be about to end.
         let patience = patience.max(2 * RELEASE_MAX);
         let silent = no_answer(&self.path, patience);
@@ -67,10 +84,7 @@ impl Newcomer {
 
     /// All of it, on a thread that waits for the device. Goes on to the next step only if that is
     /// still wanted.
-    fn prepare(
-        self,
-        goes_on: impl Fn() -> io::Result<()>,
-    ) -> Result<(Device, DeviceUuid), Refusal> {
+    fn prepare(self, goes_on: impl Fn() -> io::Result<()>) -> Result<Taken, Refusal> {
         let Named { path, flash } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
         tracing::info!("{} is opened, to be a spare", path.display());
         let mut device = open(&path).map_err(refused)?;
@@ -82,7 +96,11 @@ impl Newcomer {
         }
         let io = |error| Refusal::new("device", format!("{shown}: {error}"));
         goes_on().map_err(io)?;
-        let found = match self.force {
+        let was = match self.absent.is_empty() {
+            true => None,
+            false => device_uuid(&device).filter(|uuid| self.absent.contains(uuid)),
+        };
+        let found = match self.force || was.is_some() {
             true => None,
             false => Signature::find_any(&device, &goes_on).map_err(io)?,
         };
@@ -96,7 +114,7 @@ impl Newcomer {
         }
         prepare_spare(&device, &self.areas, goes_on).map_err(io)?;
         let uuid = random_uuid().map_err(io)?;
-        Ok((device, DeviceUuid(uuid)))
+        Ok(Taken { device, uuid: DeviceUuid(uuid), was })
     }
 }
 
