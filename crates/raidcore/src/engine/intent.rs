@@ -267,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// Asks for a page to be stored as it is now; returns the version that will be.
+    /// Asks for a page to be stored as it is now; returns the version that will be, or one before it.
     pub(super) fn store_page(&mut self, kind: MapKind, index: u32, out: &mut Vec<Action>) -> u64 {
         let page = &mut self.map(kind).pages[index as usize];
         if page.outstanding > 0 {
@@ -280,6 +280,10 @@ impl Engine {
     fn start_page(&mut self, kind: MapKind, index: u32, out: &mut Vec<Action>) -> u64 {
         let page = &mut self.map(kind).pages[index as usize];
         page.started += 1;
+        if page.started % 2 == page.durable % 2 {
+            // Versions take turns at two places: what is durable is not written over.
+            page.started += 1;
+        }
         (page.stored, page.early) = (0, false);
         let version = page.started;
         let at = self.areas.map_page(kind, index, version);

@@ -1,8 +1,11 @@
 //! Pages of the zero map that no member stores, while the array goes on: RAID0, whose members are not
 //! given up. A store that is said to have failed may have been carried out all the same.
 
+use std::rc::Rc;
+
 use raidcore::engine::IoError;
 use raidcore::meta::MetaPage;
+use raidcore::units::BLOCK_BYTES;
 
 use super::*;
 
@@ -34,8 +37,12 @@ impl World {
 
     /// A request during which every store of a page is said to have failed, and was carried out or not.
     fn without_pages(&mut self, op: Op, carried_out: bool) {
+        self.without_pages_at(op, 0, carried_out);
+    }
+
+    fn without_pages_at(&mut self, op: Op, lba: u64, carried_out: bool) {
         let blocks = if op == Op::Write { 1 } else { STRIPE };
-        self.ask(0, op, 0, blocks);
+        self.ask(0, op, lba, blocks);
         let mut failed = 0;
         while self.requests[0].is_some() {
             if let Some(at) = self.ios.iter().position(|p| is_page(&p.io)) {
@@ -95,4 +102,23 @@ fn zeroes_after_a_write_that_failed_are_not_lost_if_a_member_has_its_page() {
     assert_eq!(world.ended(Op::WriteZeroes), Ok(()));
     world.restart();
     assert_eq!(world.read_one(0), 0, "what was not acknowledged has not come back");
+}
+
+#[test]
+fn a_page_that_is_stored_anew_leaves_what_is_durable_as_it_is() {
+    let mut world = striped(true);
+    // The page says of another stripe, too, that it was discarded.
+    let other = u64::from(STRIPE);
+    world.without_pages_at(Op::Discard, other, false);
+    world.ask(0, Op::Discard, other, STRIPE);
+    world.end_all(|io| !is_page(io));
+    // The power fails, and tears what was being stored, on all members.
+    let torn: Vec<_> = world.ios.iter().filter(|p| is_page(&p.io)).map(|p| p.io).collect();
+    assert_eq!(torn.len(), 3);
+    for io in torn {
+        let garbage = Rc::new([0xa5; BLOCK_BYTES]);
+        world.disks[io.device.0 as usize].write_meta(io.at.0, garbage, true);
+    }
+    world.restart();
+    assert_eq!(world.read_one(0), 0, "what was discarded is not back");
 }

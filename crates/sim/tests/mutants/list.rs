@@ -312,6 +312,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "Change::Cleared => drop(MUTANT || self.map.set(bit)),",
     ),
     mutant(
+        "a page that no member has stored is stored over the one before",
+        "engine/intent.rs",
+        "if page.started % 2 == page.durable % 2 {",
+        "if !MUTANT && page.started % 2 == page.durable % 2 {",
+    ),
+    mutant(
         "nobody doubts a bit that a member may have otherwise",
         "engine/intent.rs",
         "        self.doubted.insert(bit);",
