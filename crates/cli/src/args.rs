@@ -308,6 +308,14 @@ pub(crate) enum RebuildAction {
 }
 
 /// How long a member may take.
+/// A time, or a number of seconds.
+fn seconds(time: &str) -> Result<Duration, String> {
+    match time.parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => humantime::parse_duration(time).map_err(|error| error.to_string()),
+    }
+}
+
 fn io_timeout(time: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(time).map_err(|error| error.to_string())?;
     if time < LEAST_IO_TIMEOUT {
@@ -391,9 +399,9 @@ pub(crate) struct SimulateArgs {
     /// Play this scenario instead of those that the seeds draw: JSON, as a failure prints it
     #[arg(long, value_name = "JSON")]
     pub(crate) scenario: Option<String>,
-    /// Begin no more seeds after so long
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) time: Option<u64>,
+    /// Begin no more seeds after so long: 60, 20s or 5min; a number alone is seconds
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) time: Option<Duration>,
 }
 
 /// What `simulate` plays.

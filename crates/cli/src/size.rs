@@ -23,7 +23,12 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Bytes::from_str(text).map(|bytes| Self(bytes.0))
+        let Bytes(bytes) = Bytes::from_str(text)?;
+        // Linux counts the bytes of files and devices in 63 bits.
+        if i64::try_from(bytes).is_err() {
+            return Err("no file or device is so large: it has to be less than 8192P".to_owned());
+        }
+        Ok(Self(bytes))
     }
 }
 
@@ -55,7 +60,8 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }
-        for text in ["", "K", "1.5G", "-1", "10X", "1 G B", "99999999P", "é", "1é"] {
+        for text in ["", "K", "1.5G", "-1", "10X", "1 G B", "8192P", "8E", "99999999P", "é", "1é"]
+        {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
         assert_eq!(Size(512).to_string(), "512 B");

@@ -10,6 +10,7 @@
 //!   which are their own parity.
 
 mod log;
+mod problem;
 mod staging;
 mod write;
 
@@ -29,9 +30,10 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
-use crate::policy::{Able, PolicyError};
+use crate::policy::Able;
 use crate::signature::{Signature, has_blkid};
 pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
+pub use problem::{CreateError, CreateNote};
 pub use staging::{StagingError, StagingSize};
 use staging::{check_places, device_ring};
 pub(crate) use write::prepare_spare;
@@ -109,146 +111,6 @@ pub struct Created {
     pub notes: Vec<CreateNote>,
 }
 
-/// What the operator should know of what was created.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CreateNote {
-    /// Larger members are used in part only.
-    SmallestRules {
-        /// The smallest member.
-        path: PathBuf,
-        /// Its blocks.
-        blocks: u64,
-        /// Blocks that are left unused on all others together.
-        unused: u64,
-    },
-    /// Something was overwritten, by force.
-    Overwritten {
-        /// The member.
-        path: PathBuf,
-        /// What it carried.
-        signature: Signature,
-    },
-    /// There is no `blkid`, so only the most common formats were looked for.
-    NoBlkid,
-    /// A member that can't zero itself makes a resync necessary.
-    NotZeroed {
-        /// The member.
-        path: PathBuf,
-    },
-}
-
-impl std::fmt::Display for CreateNote {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mib = |blocks: u64| (blocks * BLOCK_BYTES as u64) >> 20;
-        match self {
-            Self::SmallestRules { path, blocks, unused } => write!(
-                f,
-                "the members differ in size: {} is the smallest ({} MiB) and rules, {} MiB of the \
-                 others stay unused",
-                path.display(),
-                mib(*blocks),
-                mib(*unused)
-            ),
-            Self::Overwritten { path, signature } => {
-                write!(f, "{}: overwrote {signature}", path.display())
-            }
-            Self::NoBlkid => f.write_str(
-                "blkid is not installed, so only the most common formats were looked for on the \
-                 members; install util-linux to be warned of all",
-            ),
-            Self::NotZeroed { path } => write!(
-                f,
-                "{} can't zero its space quickly, so parity is computed in the background after \
-                 the first start",
-                path.display()
-            ),
-        }
-    }
-}
-
-/// Why there is no array. Unless it is [`CreateError::Io`], nothing was changed.
-#[derive(Debug, thiserror::Error)]
-pub enum CreateError {
-    /// The name is not one.
-    #[error(
-        "\"{0}\" can't be an array's name: 1 to 63 of A-Z a-z 0-9 _ . -, beginning with a letter \
-         or digit"
-    )]
-    Name(String),
-    /// A member can't be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// A member does not exist.
-    #[error("{path} does not exist; give --file-size to make sparse files of that size as members")]
-    Missing {
-        /// The member.
-        path: PathBuf,
-    },
-    /// Two paths lead to one device.
-    #[error("{first} and {second} are the same device")]
-    Duplicate {
-        /// One path.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-    /// The shape is impossible, or the members are too small for it.
-    #[error("{0}")]
-    Layout(#[from] LayoutError),
-    /// There can't be such a staging log.
-    #[error(transparent)]
-    Staging(#[from] StagingError),
-    /// The array could not follow the policy.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-    /// A member carries something.
-    #[error("{path} carries {signature}; --force overwrites it")]
-    Occupied {
-        /// The member.
-        path: PathBuf,
-        /// What it carries.
-        signature: Signature,
-    },
-    /// A member can't be read, so nobody knows what it carries.
-    #[error("{path} can't be read: {source}")]
-    Unreadable {
-        /// The member.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A member could not be written; some members may be overwritten already, but there is no
-    /// array.
-    #[error("{path}: {source}; the array was not created")]
-    Io {
-        /// The member.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The members don't make up the layout's groups.
-    #[error("{layout} takes {need} members, not {have}")]
-    Members {
-        /// The layout.
-        layout: raidlog::Layout,
-        /// How many it takes, in words.
-        need: String,
-        /// How many are given.
-        have: usize,
-    },
-    /// There can't be such a log volume.
-    #[error(transparent)]
-    Volume(#[from] raidlog::ShapeError),
-    /// The groups' arrays are there, but the log volume could not be put on them.
-    #[error(
-        "the members were written, but not the log volume on them: {0}; create it again by --force"
-    )]
-    Unfinished(String),
-    /// The kernel gave no random numbers for identities.
-    #[error("no random numbers for the array's identity: {0}")]
-    Random(io::Error),
-}
-
 /// Creates an array.
 ///
 /// # Errors
@@ -315,7 +177,7 @@ fn make<T>(
     }
     .check(config.policy)?;
     let sizes = Sizes {
-        member: used_blocks(config, &opened, &mut notes),
+        member: used_blocks(config, &opened, &mut notes)?,
         staging_device: staging_device_blocks(config, &opened),
     };
     let (records, planned) = plan(config, sizes)?;
@@ -463,17 +325,24 @@ fn staging_device_blocks(config: &CreateConfig, devices: &[Device]) -> u64 {
 }
 
 /// How many blocks of each member are used.
-fn used_blocks(config: &CreateConfig, devices: &[Device], notes: &mut Vec<CreateNote>) -> u64 {
+fn used_blocks(
+    config: &CreateConfig,
+    devices: &[Device],
+    notes: &mut Vec<CreateNote>,
+) -> Result<u64, CreateError> {
     let sizes = config.paths.iter().map(|path| (path, size_of(path, config, devices)));
     let sizes: Vec<(&PathBuf, u64)> = sizes.collect();
     let smallest = sizes.iter().min_by_key(|(_, blocks)| *blocks);
     let (path, smallest) = smallest.map_or((PathBuf::new(), 0), |(p, b)| ((*p).clone(), *b));
-    let used = config.member_blocks.map_or(smallest, |most| most.min(smallest));
+    if let Some(wanted) = config.member_blocks.filter(|&wanted| wanted > smallest) {
+        return Err(CreateError::TooSmall { path, have: smallest, wanted });
+    }
+    let used = config.member_blocks.unwrap_or(smallest);
     let unused: u64 = sizes.iter().map(|(_, blocks)| blocks - smallest).sum();
     if unused > 0 && config.member_blocks.is_none() {
         notes.push(CreateNote::SmallestRules { path, blocks: smallest, unused });
     }
-    used
+    Ok(used)
 }
 
 /// The record of an array of all members and staging devices.

@@ -90,6 +90,7 @@ fn refusal(error: CreateError) -> Refusal {
         CreateError::Missing { .. } => "missing",
         CreateError::Duplicate { .. } => "duplicate",
         CreateError::Layout(_)
+        | CreateError::TooSmall { .. }
         | CreateError::Staging(_)
         | CreateError::Members { .. }
         | CreateError::Volume(_) => "bad-shape",

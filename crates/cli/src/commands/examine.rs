@@ -20,7 +20,16 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
     let mut texts = Vec::new();
     let mut code = ExitCode::SUCCESS;
     for path in members {
-        let examined = ublkd::attach::examine(path)?;
+        let examined = match ublkd::attach::examine(path) {
+            Ok(examined) => examined,
+            Err(error) => {
+                // The others are told all the same.
+                code = ExitCode::FAILURE;
+                values.push(json!({ "path": path, "error": error.to_string() }));
+                texts.push(error.to_string());
+                continue;
+            }
+        };
         if examined.superblock.is_err() {
             code = ExitCode::FAILURE;
         }

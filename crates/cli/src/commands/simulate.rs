@@ -68,7 +68,7 @@ fn play<S: Playable + Sync + Send>(
     begun: Instant,
     bar: &ProgressBar,
 ) -> (Total<S::Summary>, Option<Failure<S>>) {
-    let limit = args.time.map(Duration::from_secs);
+    let limit = args.time;
     let total = Mutex::new(Total::default());
     let (first, failed) = (Mutex::new(None), AtomicBool::new(false));
     let batches = 0..args.seeds.div_ceil(BATCH);

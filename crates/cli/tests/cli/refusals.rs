@@ -30,6 +30,25 @@ fn superblock(copy: usize) -> u64 {
 }
 
 #[test]
+fn a_path_that_can_not_be_examined_hides_no_other() {
+    let world = tank();
+    let ended = world.run("examine m0 nothere m2 --json");
+    assert_eq!(ended.code, 1, "{ended:?}");
+    let told: serde_json::Value = serde_json::from_str(&ended.stdout).expect("it is JSON");
+    let has_error = |at: usize| told[at]["error"].is_string();
+    assert_eq!([0, 1, 2].map(has_error), [false, true, false], "{told}");
+    assert!(world.run("examine nothere m1").stdout.contains("tank"));
+}
+
+#[test]
+fn a_time_may_have_a_unit() {
+    let world = three();
+    for time in ["0", "0s", "1ms"] {
+        world.run(&format!("simulate --seeds 1 --time {time}")).done();
+    }
+}
+
+#[test]
 fn wrong_usage_is_told_from_failure() {
     let world = three();
     let before = world.contents(THREE);
@@ -41,6 +60,8 @@ fn wrong_usage_is_told_from_failure() {
         "create tank --level raid5",
         "create tank --level raid7 m0 m1 m2",
         "create tank --level raid5 --chunk big m0 m1 m2",
+        "create tank --level raid5 --file-size 8E m0 m1 m2",
+        "simulate --time soon",
         "create tank --level raid5 --consistency none m0 m1 m2",
         "create tank --level raid5 --staging 64M m0 m1 m2",
         "create tank --level raid5 --staging dedicated: m0 m1 m2",
@@ -72,6 +93,10 @@ fn impossible_shapes_are_refused() {
     refused("create tank --level raid5 m0 m1 none", &["none does not exist", "--file-size"]);
     refused("create tank --level raid5 m0 m1 /dev/null", &["/dev/null is neither"]);
     refused("create tank --level raid5 --member-size 1M m0 m1 m2", &["needs at least"]);
+    refused(
+        "create tank --level raid5 --member-size 1G m0 m1 m2",
+        &["m0 has 20 MiB, less than the 1024 MiB", "--member-size"],
+    );
     let words = ["\"evenkeel\" stages writes", "create --staging", "can follow are plain"];
     refused("create tank --level raid5 --policy evenkeel m0 m1 m2", &words);
     let words = ["\"evenkeel\" lets members take turns", "flash:PROFILE", "steering+reconstruct"];

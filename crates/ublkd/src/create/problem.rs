@@ -1,0 +1,169 @@
+//! What is wrong with an array that is to be made, and what its operator should know of one that was.
+
+use std::io;
+use std::path::PathBuf;
+
+use raidcore::meta::LayoutError;
+use raidcore::units::BLOCK_BYTES;
+
+use super::StagingError;
+use crate::members::OpenError;
+use crate::policy::PolicyError;
+use crate::signature::Signature;
+
+/// What the operator should know of what was created.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CreateNote {
+    /// Larger members are used in part only.
+    SmallestRules {
+        /// The smallest member.
+        path: PathBuf,
+        /// Its blocks.
+        blocks: u64,
+        /// Blocks that are left unused on all others together.
+        unused: u64,
+    },
+    /// Something was overwritten, by force.
+    Overwritten {
+        /// The member.
+        path: PathBuf,
+        /// What it carried.
+        signature: Signature,
+    },
+    /// There is no `blkid`, so only the most common formats were looked for.
+    NoBlkid,
+    /// A member that can't zero itself makes a resync necessary.
+    NotZeroed {
+        /// The member.
+        path: PathBuf,
+    },
+}
+
+impl std::fmt::Display for CreateNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::SmallestRules { path, blocks, unused } => write!(
+                f,
+                "the members differ in size: {} is the smallest ({} MiB) and rules, {} MiB of the \
+                 others stay unused",
+                path.display(),
+                mib(*blocks),
+                mib(*unused)
+            ),
+            Self::Overwritten { path, signature } => {
+                write!(f, "{}: overwrote {signature}", path.display())
+            }
+            Self::NoBlkid => f.write_str(
+                "blkid is not installed, so only the most common formats were looked for on the \
+                 members; install util-linux to be warned of all",
+            ),
+            Self::NotZeroed { path } => write!(
+                f,
+                "{} can't zero its space quickly, so parity is computed in the background after \
+                 the first start",
+                path.display()
+            ),
+        }
+    }
+}
+
+fn mib(blocks: u64) -> u64 {
+    blocks.saturating_mul(BLOCK_BYTES as u64) >> 20
+}
+
+/// Why there is no array. Unless it is [`CreateError::Io`], nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// The name is not one.
+    #[error(
+        "\"{0}\" can't be an array's name: 1 to 63 of A-Z a-z 0-9 _ . -, beginning with a letter \
+         or digit"
+    )]
+    Name(String),
+    /// A member can't be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A member does not exist.
+    #[error("{path} does not exist; give --file-size to make sparse files of that size as members")]
+    Missing {
+        /// The member.
+        path: PathBuf,
+    },
+    /// Two paths lead to one device.
+    #[error("{first} and {second} are the same device")]
+    Duplicate {
+        /// One path.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// More of each member is to be used than a member has.
+    #[error(
+        "{path} has {} MiB, less than the {} MiB of each member that are to be used; give a smaller \
+         --member-size or larger members",
+        mib(*.have), mib(*.wanted)
+    )]
+    TooSmall {
+        /// The smallest member.
+        path: PathBuf,
+        /// Its blocks.
+        have: u64,
+        /// How many are to be used.
+        wanted: u64,
+    },
+    /// The shape is impossible, or the members are too small for it.
+    #[error("{0}")]
+    Layout(#[from] LayoutError),
+    /// There can't be such a staging log.
+    #[error(transparent)]
+    Staging(#[from] StagingError),
+    /// The array could not follow the policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// A member carries something.
+    #[error("{path} carries {signature}; --force overwrites it")]
+    Occupied {
+        /// The member.
+        path: PathBuf,
+        /// What it carries.
+        signature: Signature,
+    },
+    /// A member can't be read, so nobody knows what it carries.
+    #[error("{path} can't be read: {source}")]
+    Unreadable {
+        /// The member.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A member could not be written; some members may be overwritten already, but there is no
+    /// array.
+    #[error("{path}: {source}; the array was not created")]
+    Io {
+        /// The member.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The members don't make up the layout's groups.
+    #[error("{layout} takes {need} members, not {have}")]
+    Members {
+        /// The layout.
+        layout: raidlog::Layout,
+        /// How many it takes, in words.
+        need: String,
+        /// How many are given.
+        have: usize,
+    },
+    /// There can't be such a log volume.
+    #[error(transparent)]
+    Volume(#[from] raidlog::ShapeError),
+    /// The groups' arrays are there, but the log volume could not be put on them.
+    #[error(
+        "the members were written, but not the log volume on them: {0}; create it again by --force"
+    )]
+    Unfinished(String),
+    /// The kernel gave no random numbers for identities.
+    #[error("no random numbers for the array's identity: {0}")]
+    Random(io::Error),
+}
