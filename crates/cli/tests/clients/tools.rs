@@ -137,7 +137,13 @@ impl Mount {
     }
 
     pub(crate) fn unmount(mut self) {
-        run("mount", &format!("umount {}", self.dir.display()));
+        // Whoever looks for the users of a file, as arrays of other tests do, has it busy for a moment.
+        let umount = format!("umount {}", self.dir.display());
+        wait_for(&umount, || {
+            let ended = attempt("mount", &umount);
+            let busy = ended.code == Some(32) && ended.stderr.contains("busy");
+            (!busy).then(|| ended.done())
+        });
         self.mounted = false;
     }
 }
