@@ -75,6 +75,18 @@ fn a_write_to_what_was_discarded_is_there_only_if_a_page_says_so() {
 }
 
 #[test]
+fn what_a_crash_would_take_back_is_not_shown() {
+    for (discarded, op) in [(true, Op::Write), (false, Op::WriteZeroes)] {
+        let mut world = striped(discarded);
+        let before = world.read_one(0);
+        world.without_pages(op, false);
+        assert_eq!(world.read_one(0), before, "{op:?}");
+        world.restart();
+        assert_eq!(world.read_one(0), before, "{op:?}");
+    }
+}
+
+#[test]
 fn zeroes_are_there_only_if_a_page_says_so() {
     for carried_out in [false, true] {
         let mut world = striped(false);
