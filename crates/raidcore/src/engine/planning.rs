@@ -14,6 +14,8 @@ use crate::units::{Mem, Stripe};
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         self.jobs[id].tried.clear();
+        // An earlier plan may have read into scratch buffers what this one reads elsewhere.
+        self.jobs[id].is_copied = false;
         let rebuilds = matches!(
             self.jobs[id].work,
             Work::Sync(PassKind::Rebuild(_) | PassKind::Distribute(_))

@@ -4,6 +4,12 @@ use crate::mutant::{Mutant, mutant};
 
 pub(crate) const STAGING: &[Mutant] = &[
     mutant(
+        "copies: what an earlier plan read is copied",
+        "engine/planning.rs",
+        "self.jobs[id].is_copied = false;",
+        "self.jobs[id].is_copied &= MUTANT;",
+    ),
+    mutant(
         "staged: nobody makes up for what alone tells that nothing is",
         "engine/staging/holders.rs",
         "true if self.has_only_notes() => Loss::Notes,",
