@@ -48,6 +48,14 @@ impl PassKind {
         }
     }
 
+    /// Whether something else has what a member had when it is over.
+    fn stands_in(self) -> bool {
+        match self {
+            Self::Rebuild(_) | Self::Copy(_) | Self::Distribute(_) => true,
+            Self::Resync | Self::Scrub { .. } => false,
+        }
+    }
+
     /// The member for which it fills a device.
     fn filled(self) -> Option<MemberId> {
         match self {
@@ -467,8 +475,8 @@ impl Engine {
         if !all || pass.stuck.is_some() || self.phase != Phase::Serving {
             return false;
         }
-        if kind.filled().is_some() && closing == Closing::No && self.staging.exists() {
-            // The new member has nothing of what is staged, nor of what is void.
+        if kind.stands_in() && closing == Closing::No && self.staging.exists() {
+            // What is there then has nothing of what is staged, nor of what is void.
             self.staging.drain();
             if !self.staging.is_drained() {
                 return false;

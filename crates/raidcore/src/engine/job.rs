@@ -303,6 +303,12 @@ impl Engine {
         Some(id)
     }
 
+    /// A job that was never set going is none any more.
+    pub(super) fn give_job_back(&mut self, id: JobId) {
+        self.foreground_jobs -= u16::from(self.jobs[id].work.is_users());
+        self.jobs.vacate(id);
+    }
+
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
         if self.lock(id) {
@@ -557,8 +563,7 @@ impl Engine {
             self.repair_later(stripe, &weak);
         }
         (self.jobs[id].bad, self.jobs[id].weak) = (bad, weak);
-        self.foreground_jobs -= u16::from(work.is_users());
-        self.jobs.vacate(id);
+        self.give_job_back(id);
     }
 
     /// A job has done what users want of it, or failed to.

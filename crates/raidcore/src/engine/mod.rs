@@ -329,7 +329,10 @@ impl Engine {
     /// Does all that can be done now.
     fn run(&mut self, out: &mut Vec<Action>) {
         self.hedge();
+        let mut rounds = 0_u32;
         loop {
+            debug_assert!(rounds < 1 << 20, "a step goes round without end");
+            rounds += 1;
             let mut worked = !self.ready.is_empty();
             while let Some(job) = self.ready.pop_front() {
                 self.advance(job, out);

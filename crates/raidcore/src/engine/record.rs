@@ -26,7 +26,8 @@ pub(super) struct Recorder {
     durable: u64,
     second_round: bool,
     outstanding: u32,
-    stored: u32,
+    /// The devices that have stored the copies.
+    stored: Vec<DeviceId>,
     broken: bool,
     failure: u64,
     answers: Vec<(u64, u64)>,
@@ -45,7 +46,7 @@ impl Recorder {
             durable: 0,
             second_round: false,
             outstanding: 0,
-            stored: 0,
+            stored: Vec::new(),
             broken: false,
             failure: 0,
             answers: Vec::new(),
@@ -153,7 +154,7 @@ impl Engine {
     }
 
     fn store_copies(&mut self, copies: [u8; 2], out: &mut Vec<Action>) {
-        self.recorder.stored = 0;
+        self.recorder.stored.clear();
         for index in 0..self.members.len() + self.spares.len() {
             let (member, device) = match index.checked_sub(self.members.len()) {
                 None => (Some(MemberId(index as u8)), self.members[index].device),
@@ -183,8 +184,7 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         match (result, op.member) {
-            (Ok(()), Some(_)) => self.recorder.stored += 1,
-            (Ok(()), None) => {}
+            (Ok(()), _) => self.recorder.stored.push(op.device),
             (Err(why), Some(member)) => {
                 if self.is_current(&op) && !self.write_failed(member, why, out) {
                     // It can't be left behind, or it would be left out at the next start.
@@ -204,8 +204,17 @@ impl Engine {
     }
 
     fn copies_stored(&mut self, out: &mut Vec<Action>) {
+        // A device that was a spare when that began may be the member now.
+        let is_member = |device: &DeviceId| self.member_with(*device).is_some();
+        let kept = self.recorder.stored.iter().any(is_member);
+        let changed = self.recorder.wanted > self.recorder.started;
+        if !kept && changed && !self.recorder.broken {
+            // All that were to have it have failed since; the next version names those that serve now.
+            self.recorder.second_round = false;
+            return self.start_record(out);
+        }
         // Nowhere to record it: nothing that waits for it may be acknowledged.
-        self.recorder.broken |= self.recorder.stored == 0;
+        self.recorder.broken |= !kept;
         if !self.recorder.broken && !self.recorder.second_round {
             self.recorder.second_round = true;
             self.store_copies([2, 3], out);

@@ -84,13 +84,16 @@ impl Engine {
                 }
                 Op::Write | Op::Discard | Op::WriteZeroes | Op::Flush => Work::Write,
             };
-            let in_doubt = work == Work::Read && self.shows_doubt(stripe);
-            if in_doubt && !self.align(stripe) {
-                return false;
-            }
             let Some(job) = self.new_job(work, stripe) else {
                 return false;
             };
+            let in_doubt = work == Work::Read && self.shows_doubt(stripe);
+            // A stripe is brought in step for a read that has its job: without one the next attempt
+            // would ask for it again, and so on for ever if that fails at once.
+            if in_doubt && !self.align(stripe) {
+                self.give_job_back(job);
+                return false;
+            }
             self.fill(job, &request, cut, offset, blocks);
             self.jobs[job].in_line = in_doubt;
             cut += blocks;

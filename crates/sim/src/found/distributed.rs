@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use raidcore::engine::{ArrayHealth, CommandError, SpareUse};
-use raidcore::units::Pba;
+use raidcore::units::{Pba, Set};
 
 use super::*;
 use crate::checks;
@@ -386,4 +386,27 @@ fn a_stop_waits_for_what_is_being_discarded_and_not_for_the_rest() {
     world.cut_power();
     world.drain();
     world.holds(&versions);
+}
+
+#[test]
+fn what_is_staged_is_at_home_before_the_spare_stands_in() {
+    let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
+    (scenario.distributed_spare, scenario.stripes) = (true, 9);
+    (scenario.staging, scenario.busy) = (128, 1);
+    let mut world = play(1, scenario);
+    let home = world.engine.geometry().member(Stripe(0), Role(0));
+    world.step(Input::Busy(Set::one(home.index())));
+    world.ask(0, Op::Write, 0, 1);
+    let version = version_of(0, &world.memory.payload[0][0]);
+    let entries = world.ios.iter().filter(|p| p.io.op == IoOp::Journal);
+    let holders: Vec<_> = entries.map(|p| p.io.device).collect();
+    world.drain();
+    assert!(world.engine.is_staged(Lba(0)) && holders.len() == 2, "it is on {holders:?}");
+    for DeviceId(holder) in holders {
+        world.disks[holder as usize].gone = true;
+        world.step(Input::DeviceGone(DeviceId(holder)));
+        assert_eq!(world.read_one(0), version);
+        world.finish();
+    }
+    assert_eq!(world.read_one(0), version);
 }

@@ -4,6 +4,7 @@ use raidcore::engine::{ArrayHealth, Command, Note};
 use raidcore::meta::SlotState;
 use raidcore::units::Set;
 
+use super::phases::is_record;
 use super::*;
 
 /// A write waits for members 0 and 1, which don't answer. Returns its version.
@@ -90,4 +91,32 @@ fn who_is_not_told_to_hang_any_more_is_not_given_up() {
     assert_eq!(hangs(&world), [false, false]);
     assert_eq!(world.engine.array_health(), ArrayHealth::Online);
     assert_eq!(world.read_one(0), version);
+}
+
+#[test]
+fn a_record_that_hangs_on_a_member_until_that_has_failed_is_stored_by_its_heir() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    let version = world.write_one(0);
+    world.command(Command::Fail(MemberId(1)));
+    world.drain();
+    let name = PolicyName::new("new").expect("a name");
+    let number = world.command(Command::SetPolicy(name));
+    assert!(world.ios.iter().any(|p| is_record(&p.io)), "it is being recorded");
+    world.step(Input::Hung(Set::one(0)));
+    let spare = world.new_spare();
+    world.command(spare);
+    let fails = |note: &Note| matches!(note, Note::MemberFailed { member: MemberId(0), .. });
+    for _ in 0..10_000 {
+        world.end_all(|io| !(is_record(io) && io.device == DeviceId(0)));
+        if world.notes.iter().any(fails) {
+            break;
+        }
+        world.pass_time();
+    }
+    world.disks[0].gone = true;
+    world.drain();
+    assert!(world.answers.contains(&(number, Ok(()))), "{:?}", world.answers);
+    assert_eq!(world.read_one(0), version);
+    world.write_one(0);
+    assert_eq!(world.results, [], "no request has failed");
 }

@@ -13,7 +13,7 @@ fn is_flush(io: &Io) -> bool {
     io.op == IoOp::Flush
 }
 
-fn is_record(io: &Io) -> bool {
+pub(super) fn is_record(io: &Io) -> bool {
     matches!(io.op, IoOp::Store(MetaPage::Superblock { .. }))
 }
 

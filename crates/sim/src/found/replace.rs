@@ -1,10 +1,12 @@
 //! A member that serves is copied to a spare, which takes its place.
 
 use raidcore::engine::{ArrayHealth, CommandError, SuccessorStatus};
-use raidcore::meta::SlotState;
+use raidcore::meta::{SlotState, Superblock};
 
+use super::phases::is_record;
 use super::*;
 use crate::checks;
+use crate::host::Payload;
 
 const REPLACED: MemberId = MemberId(1);
 
@@ -70,6 +72,15 @@ impl World {
         for (lba, &version) in (0..).zip(versions) {
             assert_eq!(self.read_one(lba), version, "block {lba}");
         }
+    }
+
+    /// Whether a record is being stored on a device that has it as the member that is replaced.
+    fn succeeds(&self, device: DeviceId) -> bool {
+        self.ios.iter().filter(|p| is_record(&p.io) && p.io.device == device).any(|pending| {
+            let Payload::Meta(blocks) = &pending.payload else { return false };
+            let superblock = Superblock::decode(&blocks[0][..]).expect("a superblock");
+            superblock.record.slots[REPLACED.index()].device == self.uuids[device.0 as usize]
+        })
     }
 
     fn device_of(&self, member: MemberId) -> Option<DeviceId> {
@@ -440,4 +451,26 @@ fn a_staging_device_is_replaced_as_a_member_is() {
     world.is_all(&versions);
     world.restart();
     world.is_all(&versions);
+}
+
+#[test]
+fn a_record_that_only_the_successor_has_counts_as_soon_as_it_is_the_member() {
+    let (mut world, versions) = written(1, small(Level::Raid1, 2));
+    let device = world.replace_a_little(1);
+    let old = world.device_of(REPLACED).expect("it serves");
+    world.command(Command::SetPace(Pace::default()));
+    // All is copied, and the change is being recorded.
+    while !world.succeeds(device) {
+        world.proceed();
+    }
+    while world.end_one(|io| is_record(io) && io.device == device) {}
+    for gone in [old, DeviceId(0)] {
+        world.disks[gone.0 as usize].gone = true;
+        world.step(Input::DeviceGone(gone));
+    }
+    world.drain();
+    assert_eq!(world.device_of(REPLACED), Some(device));
+    world.is_all(&versions);
+    world.write_one(0);
+    assert_eq!(world.results, [], "no request has failed");
 }

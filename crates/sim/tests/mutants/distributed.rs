@@ -143,4 +143,11 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "finding.alike = Some(role);",
         "finding.alike = Some(role).filter(|_| !MUTANT);",
     ),
+    mutant(
+        "distributed: the spare stands in before what is staged is at home",
+        "engine/background.rs",
+        "Self::Rebuild(_) | Self::Copy(_) | Self::Distribute(_) => true,",
+        "Self::Distribute(_) => !MUTANT,
+            Self::Rebuild(_) | Self::Copy(_) => true,",
+    ),
 ];

@@ -576,6 +576,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "if let Some(assembled) = self.recorder.assembled.take().filter(|_| !MUTANT) {",
     ),
     mutant(
+        "a record that nobody has stored is the last, though another one is to be stored",
+        "engine/record.rs",
+        "if !kept && changed && !self.recorder.broken {",
+        "if !MUTANT && !kept && changed && !self.recorder.broken {",
+    ),
+    mutant(
         "a stop is answered while something is still to be recorded",
         "engine/record.rs",
         "if !(changed && self.phase == Phase::Stopped) {",

@@ -88,10 +88,10 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: what is staged stays there",
         "engine/background.rs",
-        "if kind.filled().is_some() && closing == Closing::No && self.staging.exists() {",
+        "if kind.stands_in() && closing == Closing::No && self.staging.exists() {",
         "let drains = !MUTANT || matches!(kind, PassKind::Rebuild(_));
         let drains = drains && self.staging.exists();
-        if kind.filled().is_some() && closing == Closing::No && drains {",
+        if kind.stands_in() && closing == Closing::No && drains {",
     )
     .rare("The log has to hold something of a block that is written at home later, and members that know better be lost."),
     mutant(
@@ -103,4 +103,11 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
             }",
     )
     .rare("The member has to fail, and the power, while the change that replaces it is being recorded."),
+    mutant(
+        "succession: a record that only the successor has stored does not count",
+        "engine/record.rs",
+        "(Ok(()), _) => self.recorder.stored.push(op.device),",
+        "(Ok(()), None) if MUTANT => {}
+            (Ok(()), _) => self.recorder.stored.push(op.device),",
+    ),
 ];
