@@ -41,7 +41,7 @@ const LEAST_IO_TIMEOUT: Duration = Duration::from_secs(1);
   evenkeel stop tank"
 )]
 pub(crate) struct Cli {
-    /// Print JSON instead of text
+    /// Print JSON instead of text, for programs: one envelope for all commands
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Where running arrays have their sockets

@@ -7,6 +7,7 @@ mod lab;
 mod output;
 mod progress;
 mod size;
+mod typed;
 
 use std::process::ExitCode;
 
@@ -15,9 +16,15 @@ use clap::Parser;
 use args::{Cli, Command};
 use output::Output;
 
+/// The exit status of a command whose arguments are wrong, as clap has it.
+const WRONG_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let output = Output::new(cli.json);
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(&error),
+    };
+    let output = Output::new(cli.json, typed::command());
     let run_dir = &cli.run_dir;
     let done = match cli.command {
         Command::Create(args) => commands::create(&args, output),
@@ -30,7 +37,7 @@ fn main() -> ExitCode {
         Command::Rebuild { action } => commands::rebuild(action, run_dir, output),
         Command::Scrub { action } => commands::scrub(action, run_dir, output),
         Command::Policy { action } => commands::policy(&action, run_dir, output),
-        Command::Examine { members, udev: true } => commands::examine_for_udev(&members),
+        Command::Examine { members, udev: true } => commands::examine_for_udev(&members, output),
         Command::Examine { members, .. } => commands::examine(&members, output),
         Command::Simulate(args) => commands::simulate(&args, output),
         Command::Lab { action } => lab::lab(&action, output),
@@ -44,4 +51,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Tells what is wrong with the arguments, or what was asked for instead of a command, such as help.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || !typed::wants_json() {
+        error.exit();
+    }
+    let command = typed::command();
+    Output::new(true, command).error(&typed::refusal(error, command).into());
+    ExitCode::from(WRONG_USAGE)
 }

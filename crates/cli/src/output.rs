@@ -7,15 +7,20 @@ use serde_json::{Value, json};
 use ublkd::control::{ClientError, Refusal};
 use ublkd::create::wall_clock;
 
+/// The version of what programs are told: of the envelope, and of the results in it.
+const SCHEMA: u32 = 1;
+
 /// How to print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     json: bool,
+    command: &'static str,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+    /// Of a command, which is named by its words, such as `disk add`.
+    pub(crate) fn new(json: bool, command: &'static str) -> Self {
+        Self { json, command }
     }
 
     pub(crate) fn is_json(self) -> bool {
@@ -25,7 +30,7 @@ impl Output {
     /// A result: as JSON, or what `text` makes of it.
     pub(crate) fn result(self, value: &Value, text: impl FnOnce() -> String) {
         if self.json {
-            print(&value.to_string());
+            self.envelope("result", value);
         } else {
             print(&text());
         }
@@ -35,13 +40,18 @@ impl Output {
     pub(crate) fn error(self, error: &Error) {
         let refusal = refusal_of(error);
         if self.json {
-            print(&json!({ "error": refusal }).to_string());
+            self.envelope("error", &json!(refusal));
             return;
         }
         eprintln!("error: {}", refusal.message);
         if let Some(hint) = refusal.hint {
             eprintln!("  what to do: {hint}");
         }
+    }
+
+    /// All that programs are told comes this way: one line.
+    fn envelope(self, kind: &str, value: &Value) {
+        print(&json!({ "schema": SCHEMA, "command": self.command, kind: value }).to_string());
     }
 }
 

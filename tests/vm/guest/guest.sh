@@ -106,7 +106,7 @@ start() {
     evenkeel --json start "$@" "${members[@]}" >/run/ready 2>>"$log" &
     daemon=$!
     read -r ready </run/ready || true
-    if [[ $ready != '{"ready"'* ]]; then
+    if [[ $ready != *'"result":'* ]]; then
         wait "$daemon" || true
         daemon=''
         echo "$ready"

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Spared, Superblock, VolumePart};
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::Facts;
 
-use crate::output::{Output, ago, print};
+use crate::output::{Output, ago, print, refusal_of};
 use crate::size::Size;
 
 /// Fails if one of them is no intact member.
@@ -25,8 +25,9 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
             Err(error) => {
                 // The others are told all the same.
                 code = ExitCode::FAILURE;
-                values.push(json!({ "path": path, "error": error.to_string() }));
                 texts.push(error.to_string());
+                let error = refusal_of(&anyhow!("{error}"));
+                values.push(json!({ "path": path, "error": error }));
                 continue;
             }
         };
@@ -36,16 +37,24 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
         values.push(value(&examined));
         texts.push(text(&examined));
     }
-    output.result(&Value::from(values), || texts.join("\n\n"));
+    output.result(&json!({ "members": values }), || texts.join("\n\n"));
     Ok(code)
 }
 
 /// What udev's rules can import; nothing, and a failure, of what is no member. Names of arrays have
 /// no characters that mean anything to udev or systemd.
-pub(crate) fn examine_for_udev(members: &[PathBuf]) -> Result<ExitCode> {
+pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<ExitCode> {
+    if output.is_json() {
+        bail!("--udev prints properties, not JSON: leave --json or --udev out");
+    }
     let mut code = ExitCode::SUCCESS;
     for path in members {
-        let Ok(superblock) = ublkd::attach::examine(path)?.superblock else {
+        let examined = ublkd::attach::examine(path);
+        // The others are told all the same.
+        if let Err(error) = &examined {
+            output.error(&anyhow!("{error}"));
+        }
+        let Some(superblock) = examined.ok().and_then(|examined| examined.superblock.ok()) else {
             code = ExitCode::FAILURE;
             continue;
         };
@@ -68,7 +77,7 @@ fn value(examined: &Examined) -> Value {
         value["flash"] = profile.as_str().into();
     }
     match &examined.superblock {
-        Err(error) => value["error"] = error.to_string().into(),
+        Err(error) => value["error"] = json!(refusal_of(&anyhow!("{error}"))),
         Ok(superblock) => {
             let record = &superblock.record;
             let slots = record.slots.iter().map(|slot| {

@@ -58,7 +58,7 @@ pub(crate) fn policy(action: &PolicyAction, run_dir: &Path, output: Output) -> R
         PolicyAction::Set { name, policy } => {
             let request = Request::PolicySet { scheme: policy.clone() };
             let answer = Client::connect(run_dir, name)?.call(&request)?;
-            output.result(&json!({ "ok": answer }), || {
+            output.result(&json!({ "done": answer }), || {
                 let draining = match answer["draining_bytes"].as_u64() {
                     None | Some(0) => String::new(),
                     Some(bytes) => format!("; draining: {} are staged, and come home", Size(bytes)),
@@ -79,7 +79,7 @@ fn list_policies(name: Option<&str>, run_dir: &Path, output: Output) -> Result<E
             "followed": follows(scheme) })
     };
     let value: Value = SCHEMES.iter().map(row).collect();
-    output.result(&value, || {
+    output.result(&json!({ "policies": value }), || {
         let line = |scheme: &Scheme| {
             let mark = if follows(scheme) {
                 "* "
@@ -172,25 +172,26 @@ fn told(
     wait: bool,
 ) -> Result<ExitCode> {
     if !wait {
-        output.result(&json!({ "ok": answer }), || done.to_owned());
+        output.result(&json!({ "done": answer }), || done.to_owned());
         return Ok(ExitCode::SUCCESS);
     }
     if !output.is_json() {
         println!("{done}");
     }
     let report = progress::wait(client, output)?;
-    Ok(ended(&report, output))
+    output.result(&json!({ "done": answer, "array": report }), || status::text(&report));
+    Ok(ended(&report))
 }
 
 fn show_work(name: &str, run_dir: &Path, output: Output, wait: bool) -> Result<ExitCode> {
     let mut client = Client::connect(run_dir, name)?;
     if wait {
         let report = progress::wait(&mut client, output)?;
-        return Ok(ended(&report, output));
+        output.result(&json!({ "array": report }), || status::text(&report));
+        return Ok(ended(&report));
     }
     let report = client.status()?;
-    let value = json!({ "pass": report.pass, "last_scrub": report.last_scrub });
-    output.result(&value, || match &report.pass {
+    output.result(&json!({ "array": report }), || match &report.pass {
         Some(pass) => status_line(&report, status::work(pass)),
         None => status_line(&report, "nothing is going on in the background".to_owned()),
     });
@@ -203,9 +204,8 @@ fn status_line(report: &ArrayReport, what: String) -> String {
     format!("{}: {what}{}", report.facts.name, scrub.unwrap_or_default())
 }
 
-/// Tells how work that was waited for has ended; success if the array is whole.
-fn ended(report: &ArrayReport, output: Output) -> ExitCode {
-    output.result(&json!(report), || status::text(report));
+/// How a command ends that has waited for work: with success if the array is whole.
+fn ended(report: &ArrayReport) -> ExitCode {
     if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -
             return Err(told(&error, &what));
         }
     };
-    output.result(&json!({ "ready": ready }), || text(&ready));
+    output.result(&json!({ "array": ready }), || text(&ready));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -17,7 +17,7 @@ use sim::stack::StackScenario;
 use sim::{Failure, Playable, Scenario, run, trace};
 
 use crate::args::{SimulateArgs, SimulatedWorld};
-use crate::output::{Output, print};
+use crate::output::Output;
 use happened::Happened;
 
 /// Seeds that a core takes at a time.
@@ -166,7 +166,8 @@ where
 
 /// One seed, line by line.
 fn tell<S: Playable>(seed: u64, scenario: &S, output: Output) -> Result<ExitCode> {
-    match trace(seed, scenario, print) {
+    let line = move |line: &str| output.result(&json!({ "line": line }), || line.to_owned());
+    match trace(seed, scenario, line) {
         Ok(_) => Ok(ExitCode::SUCCESS),
         Err(failure) => {
             output.error(&anyhow::anyhow!("{failure}"));

@@ -48,12 +48,12 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
         let here = Path::new(".");
         let (members, name) = (&args.members, args.name.as_deref());
         let ready = start_in_background(arguments, members, name, run_dir, here)?;
-        output.result(&json!({ "ready": ready }), || text(&ready));
+        output.result(&json!({ "array": ready }), || text(&ready));
         return Ok(ExitCode::SUCCESS);
     }
     log();
     let tell = |ready: &Ready| {
-        output.result(&json!({ "ready": ready }), || text(ready));
+        output.result(&json!({ "array": ready }), || text(ready));
         if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
             tracing::warn!(%error, "systemd could not be told that the array serves");
         }

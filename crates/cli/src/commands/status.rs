@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use steering::scheme::SCHEMES;
 use ublkd::control::{
     ArrayReport, Client, Facts, GroupReport, Health, LogReport, MemberReport, MemberState,
@@ -24,7 +24,7 @@ const EVENTS_SHOWN: usize = 8;
 pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
     if let Some(name) = name {
         let report = Client::connect(run_dir, name)?.status()?;
-        output.result(&json!(report), || text(&report));
+        output.result(&json!({ "arrays": [report] }), || text(&report));
         return Ok(Verdict::of(&report).into());
     }
     let names = running(run_dir).with_context(|| run_dir.display().to_string())?;
@@ -48,7 +48,7 @@ pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Resu
     if texts.is_empty() {
         texts.push("no array is running".to_owned());
     }
-    output.result(&Value::from(values), || texts.join("\n\n"));
+    output.result(&json!({ "arrays": values }), || texts.join("\n\n"));
     Ok(worst.into())
 }
 

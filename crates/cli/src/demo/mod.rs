@@ -23,7 +23,7 @@ use crate::progress;
 use load::{Contents, Figures, monotonic_nanos, random_seed};
 use summary::Summary;
 use target::Address;
-use world::World;
+use world::{Kept, World};
 
 /// The member that fails.
 const VICTIM: u8 = 2;
@@ -57,12 +57,15 @@ fn show(args: &DemoArgs, output: Output) -> Result<ExitCode> {
     let load = Duration::from_secs(args.seconds.unwrap_or(SECONDS));
     let mut demo = Demo::new(&world, load, output)?;
     demo.live(&mut world, &say)?;
-    demo.tell(output)?;
+    let (mut json, mut text) = (demo.summary.json()?, demo.summary.text()?);
     if args.keep {
-        world.keep(output);
+        let kept = world.keep();
+        json["kept"] = kept.as_ref().map(Kept::json).into();
+        text.extend(kept.iter().map(Kept::text));
     } else {
         world.end(&say)?;
     }
+    output.result(&json, || format!("\n{text}"));
     say("\nEvery byte that was read was what had been written last.");
     Ok(ExitCode::SUCCESS)
 }
@@ -175,12 +178,6 @@ impl Demo {
         let load = load.map_err(|_| anyhow!("the load panicked"))??;
         self.phase("rebuilding", load, since, world)?;
         self.summary.rebuild(report.facts.member_bytes, time);
-        Ok(())
-    }
-
-    fn tell(&self, output: Output) -> Result<()> {
-        let (json, text) = (self.summary.json()?, self.summary.text()?);
-        output.result(&json, || format!("\n{text}"));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use flashsim::real::GcInterval;
 use raidcore::geometry::Level;
 use raidcore::units::BLOCK_BYTES;
-use serde_json::json;
+use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use tempfile::TempDir;
 use ublkd::attach::examine;
@@ -23,7 +23,6 @@ use ublkd::create::{CreateConfig, StagingSize, create};
 use super::target::Address;
 use crate::args::DemoArgs;
 use crate::commands::start_in_background;
-use crate::output::Output;
 use crate::size::Size;
 
 const NAME: &str = "demo";
@@ -151,34 +150,10 @@ impl World {
         self.start()
     }
 
-    /// Leaves the array running, and tells how to use it.
-    pub(super) fn keep(mut self, output: Output) {
-        let Some(dir) = self.dir.take() else {
-            return;
-        };
-        let dir = dir.keep();
-        let run_dir = self.run_dir.display();
-        let mut lines = vec![
-            "\nThe array goes on serving. To look at it:".to_owned(),
-            format!("  evenkeel --run-dir {run_dir} status"),
-            format!("  nbdinfo 'nbd+unix:///{NAME}?socket={run_dir}/{NAME}.nbd'"),
-            format!("  nbd-client -unix {run_dir}/{NAME}.nbd -name {NAME} /dev/nbd0"),
-        ];
-        if let Some(mount) = &self.mount {
-            let file = mount.join(NAME);
-            lines.push(format!(
-                "  losetup --find --show --direct-io=on --sector-size 4096 {}",
-                file.display()
-            ));
-        }
-        lines.push("To stop it and to remove its files:".to_owned());
-        lines.push(format!("  evenkeel --run-dir {run_dir} stop {NAME}"));
-        lines.push(format!("  rm -r {}", dir.display()));
-        if !output.is_json() {
-            println!("{}", lines.join("\n"));
-        } else {
-            println!("{}", json!({ "kept": dir, "run_dir": self.run_dir, "name": NAME }));
-        }
+    /// Leaves the array running; tells what there is of it.
+    pub(super) fn keep(mut self) -> Option<Kept> {
+        let dir = self.dir.take()?.keep();
+        Some(Kept { dir, run_dir: self.run_dir.clone(), mount: self.mount.clone() })
     }
 
     /// Stops the array and removes its files.
@@ -220,6 +195,39 @@ impl World {
             }
         })?;
         Ok(())
+    }
+}
+
+/// An array that goes on serving.
+pub(super) struct Kept {
+    dir: PathBuf,
+    run_dir: PathBuf,
+    mount: Option<PathBuf>,
+}
+
+impl Kept {
+    pub(super) fn json(&self) -> Value {
+        json!({ "name": NAME, "directory": self.dir, "run_directory": self.run_dir })
+    }
+
+    /// How to use it.
+    pub(super) fn text(&self) -> String {
+        let run_dir = self.run_dir.display();
+        let mut lines = vec![
+            "\nThe array goes on serving. To look at it:".to_owned(),
+            format!("  evenkeel --run-dir {run_dir} status"),
+            format!("  nbdinfo 'nbd+unix:///{NAME}?socket={run_dir}/{NAME}.nbd'"),
+            format!("  nbd-client -unix {run_dir}/{NAME}.nbd -name {NAME} /dev/nbd0"),
+        ];
+        lines.extend(self.mount.as_ref().map(|mount| {
+            let file = mount.join(NAME);
+            let file = file.display();
+            format!("  losetup --find --show --direct-io=on --sector-size 4096 {file}")
+        }));
+        lines.push("To stop it and to remove its files:".to_owned());
+        lines.push(format!("  evenkeel --run-dir {run_dir} stop {NAME}"));
+        lines.push(format!("  rm -r {}", self.dir.display()));
+        lines.join("\n")
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn check(args: &CheckArgs, output: Output) -> Result<ExitCode> {
     if judgements.is_empty() {
         bail!("nothing is expected of these results: give experiments that have [[expect]] tables");
     }
-    output.result(&json(&judgements), || text(&judgements, args.full));
+    output.result(&json!({ "expectations": json(&judgements) }), || text(&judgements, args.full));
     Ok(exit_code(&judgements))
 }
 

@@ -12,7 +12,7 @@ use lab::experiment::Point;
 use lab::measure::{Figures, QUANTILES};
 use lab::results::COLUMNS;
 use lab::shard::run_shard;
-use serde_json::{Value, json};
+use serde_json::json;
 use toml::Table as Toml;
 
 use super::table::Table;
@@ -159,6 +159,6 @@ pub(super) fn profiles(output: Output) -> Result<ExitCode> {
             json!({ "name": builtin.name, "about": about(builtin.text), "profile": profile }),
         );
     }
-    output.result(&Value::from(value), || texts.join("\n\n"));
+    output.result(&json!({ "profiles": value }), || texts.join("\n\n"));
     Ok(ExitCode::SUCCESS)
 }

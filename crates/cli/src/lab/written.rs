@@ -21,7 +21,7 @@ pub(super) fn compare(args: &CompareArgs, output: Output) -> Result<ExitCode> {
         None => within(&groups(&first), args.base.as_deref())?,
     };
     let value: Value = pairs.iter().map(Pair::json).collect();
-    output.result(&value, || {
+    output.result(&json!({ "pairs": value }), || {
         let texts: Vec<_> = pairs.iter().map(|pair| pair.text(args.full)).collect();
         texts.join("\n\n")
     });

@@ -46,7 +46,7 @@ fn an_experiment_is_run_compared_and_reported() {
 
     let compared = world.run("lab compare depth.jsonl").done();
     assert!(compared.contains("ratio") && compared.contains("requests/s"), "{compared}");
-    let json = world.run("--json lab compare depth.jsonl --base depth=16").json();
+    let json = world.run("--json lab compare depth.jsonl --base depth=16").json()["pairs"].take();
     assert_eq!(json[0]["base"], "depth=16");
     assert_eq!(json[0]["other"], "depth=1");
 

@@ -13,9 +13,8 @@ use ublkd::attach::examine;
 
 fn tank() -> World {
     let world = World::with_members(&[40; 3]);
-    let created = world.run("create tank --level raid5 m0 m1 m2 --json").done();
-    let created: Value = serde_json::from_str(&created).expect("JSON");
-    assert_eq!(created["needs_resync"], false);
+    let created = world.run("create tank --level raid5 m0 m1 m2 --json");
+    assert_eq!(created.json()["needs_resync"], false);
     world
 }
 
@@ -23,8 +22,8 @@ fn tank() -> World {
 fn an_array_is_made_broken_mended_and_started_again() {
     let world = tank();
     let ready = world.run("start --background --json m0 m1 m2");
-    assert_eq!(ready.json()["ready"]["name"], "tank", "{ready:?}");
-    assert_eq!(ready.json()["ready"]["fronts"][0]["kind"], "nbd");
+    assert_eq!(ready.json()["array"]["name"], "tank", "{ready:?}");
+    assert_eq!(ready.json()["array"]["fronts"][0]["kind"], "nbd");
     let status = world.status("tank");
     assert_eq!((&status["health"], &status["level"]), (&"online".into(), &"raid5".into()));
     assert_eq!(status["problems"], serde_json::json!([]));
@@ -67,7 +66,7 @@ fn an_array_is_made_broken_mended_and_started_again() {
 fn metrics_are_served_where_it_was_asked() {
     let world = tank();
     let ready = world.run("start --background --json --metrics=127.0.0.1:0 m0 m1 m2").json();
-    let fronts = ready["ready"]["fronts"].as_array().expect("a list");
+    let fronts = ready["array"]["fronts"].as_array().expect("a list");
     assert_eq!(fronts[1]["kind"], "metrics", "{fronts:?}");
     let uri = fronts[1]["address"].as_str().expect("an address");
     let address = uri.trim_start_matches("http://").trim_end_matches("/metrics");
@@ -218,7 +217,7 @@ fn a_scrub_believes_the_data_where_one_parity_does_not_tell() {
     assert!(mended.contains("0 located and repaired, 2 settled"), "{mended}");
     world.overwrite("m1", world.status("tank")["data_offset_bytes"].as_u64().unwrap_or(0), &[1]);
     world.run("scrub start tank --repair --wait").done();
-    let last = &world.run("scrub status tank --json").json()["last_scrub"];
+    let last = &world.run("scrub status tank --json").json()["array"]["last_scrub"];
     let told = [&last["mismatches"], &last["located"], &last["end"]];
     assert_eq!(serde_json::json!(told), serde_json::json!([1, 0, "repaired"]), "{last:#}");
 }
@@ -331,14 +330,14 @@ fn a_policy_is_followed_until_another_is_chosen() {
     follows("plain");
     world.run("stop tank").done();
     world.run("start --background --policy reconstruct m0 m1 m2").done();
-    let since = world.run("examine m0 --json").json()[0]["policy"]["since"].clone();
+    let since = world.run("examine m0 --json").json()["members"][0]["policy"]["since"].clone();
     world.run("stop tank").done();
     let said = world.run("start --background m0 m1 m2").done();
     assert!(said.contains(", by the policy reconstruct"), "{said}");
     follows("reconstruct");
     world.run("stop tank").done();
     world.run("start --background --policy reconstruct m0 m1 m2").done();
-    assert_eq!(world.run("examine m0 --json").json()[0]["policy"]["since"], since);
+    assert_eq!(world.run("examine m0 --json").json()["members"][0]["policy"]["since"], since);
 }
 
 #[test]

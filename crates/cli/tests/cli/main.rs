@@ -4,6 +4,7 @@ mod advice;
 mod boot;
 mod lab;
 mod life;
+mod programs;
 mod refusals;
 mod searches;
 mod simulate;

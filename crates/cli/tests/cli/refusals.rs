@@ -34,8 +34,8 @@ fn a_path_that_can_not_be_examined_hides_no_other() {
     let world = tank();
     let ended = world.run("examine m0 nothere m2 --json");
     assert_eq!(ended.code, 1, "{ended:?}");
-    let told: serde_json::Value = serde_json::from_str(&ended.stdout).expect("it is JSON");
-    let has_error = |at: usize| told[at]["error"].is_string();
+    let told = ended.json()["members"].take();
+    let has_error = |at: usize| told[at]["error"]["message"].is_string();
     assert_eq!([0, 1, 2].map(has_error), [false, true, false], "{told}");
     assert!(world.run("examine nothere m1").stdout.contains("tank"));
 }
@@ -235,8 +235,9 @@ fn a_stale_member_is_left_out_and_untouched() {
 #[test]
 fn missing_members_are_told_by_number_device_and_time() {
     let world = tank();
-    let device =
-        |name: &str| world.run(&format!("examine {name} --json")).json()[0]["device"].clone();
+    let device = |name: &str| {
+        world.run(&format!("examine {name} --json")).json()["members"][0]["device"].clone()
+    };
     let member = |number: u8, name: &str| {
         format!("member {number} (device {})", device(name).as_str().expect("an identity"))
     };
@@ -314,9 +315,9 @@ fn what_does_not_run_can_not_be_asked() {
         world.run(line).failed(&["\"tank\" is not running", "evenkeel start"]);
     }
     let ended = world.run("stop tank --json");
-    assert_eq!((ended.code, &ended.json()["error"]["code"]), (1, &"not-running".into()));
+    assert_eq!((ended.code, &ended.envelope()["error"]["code"]), (1, &"not-running".into()));
     assert!(world.run("status").done().contains("no array is running"));
-    assert_eq!(world.run("status --json").json(), serde_json::json!([]));
+    assert_eq!(world.run("status --json").json(), serde_json::json!({ "arrays": [] }));
     let ended = world.run("examine m0");
     assert_eq!(ended.code, 1);
     assert!(ended.stdout.contains("not a member of an Evenkeel array"), "{ended:?}");

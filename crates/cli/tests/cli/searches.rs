@@ -82,7 +82,7 @@ fn a_namesake_keeps_no_array_from_starting() {
     let both = world.run("start --background --name tank .");
     both.failed(&["there are two arrays named \"tank\"", "--uuid"]);
     let uuid = |member: &str| {
-        let examined = world.run(&format!("examine {member} --json")).json();
+        let examined = world.run(&format!("examine {member} --json")).json()["members"].take();
         examined[0]["array"]["uuid"].as_str().expect("an identity").to_owned()
     };
     let (mine, other) = (uuid("m0"), uuid("n0"));

@@ -40,9 +40,16 @@ impl Ended {
         self.stdout
     }
 
-    /// What it printed.
-    pub(crate) fn json(&self) -> Value {
+    /// The one document that it printed.
+    pub(crate) fn envelope(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// The result that it printed.
+    pub(crate) fn json(&self) -> Value {
+        let result = self.envelope()["result"].take();
+        assert!(result.is_object(), "no result: {self:?}");
+        result
     }
 }
 
@@ -109,7 +116,7 @@ impl World {
     }
 
     pub(crate) fn status(&self, name: &str) -> Value {
-        self.run(&format!("status {name} --json")).json()
+        self.run(&format!("status {name} --json")).json()["arrays"][0].take()
     }
 
     pub(crate) fn command(&self, line: &str) -> Command {

@@ -239,7 +239,7 @@ fn a_policy_that_nobody_can_follow_is_refused() {
     world.evenkeel("policy set tank plain");
     // Who doesn't tell is watched.
     world.evenkeel("policy set tank reconstruct");
-    let why = json(&world.evenkeel("status tank --why --json"));
+    let why = json(&world.evenkeel("status tank --why --json"))["result"].take();
     assert_eq!(why["members"][2]["from"], "detected", "{why:#}");
     assert_eq!(why["members"][2]["mood"], "free", "{why:#}");
     world.evenkeel("policy set tank plain");

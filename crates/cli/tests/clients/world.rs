@@ -90,8 +90,9 @@ impl World {
             said.send(line).ok();
         });
         let ready = hears.recv_timeout(HANGS).expect("it does not start, nor says why");
-        assert!(ready.starts_with("{\"ready\""), "{options}: {ready}\n{}", self.log());
-        json(&ready)["ready"].take()
+        let array = json(&ready)["result"]["array"].take();
+        assert!(array.is_object(), "{options}: {ready}\n{}", self.log());
+        array
     }
 
     /// Begins to start the array, and returns at once.
@@ -187,7 +188,7 @@ impl World {
 
     /// What the command says of the array.
     pub(crate) fn status(&self) -> Value {
-        json(&self.try_evenkeel("status tank --json").stdout)
+        json(&self.try_evenkeel("status tank --json").stdout)["result"]["arrays"][0].take()
     }
 
     /// What it says of the staging log.
@@ -198,7 +199,7 @@ impl World {
 
     /// What the command says of one of the members.
     pub(crate) fn examine(&self, member: &str) -> Value {
-        json(&self.evenkeel(&format!("examine --json {member}")))[0].take()
+        json(&self.evenkeel(&format!("examine --json {member}")))["result"]["members"][0].take()
     }
 
     /// That something of the kind has happened.

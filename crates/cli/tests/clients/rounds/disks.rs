@@ -47,7 +47,7 @@ impl Life {
         let names: Vec<String> = names.map(|name| format!("disks/{name}")).collect();
         // Fails if a disk has none.
         let examined = self.world.try_evenkeel(&format!("examine --json {}", names.join(" ")));
-        let Value::Array(mut examined) = json(&examined.stdout) else {
+        let Value::Array(mut examined) = json(&examined.stdout)["result"]["members"].take() else {
             panic!("{examined:?}");
         };
         examined.retain(|disk| disk["events"].is_u64());

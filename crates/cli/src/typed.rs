@@ -1,0 +1,44 @@
+//! What was typed, where it can't be parsed as a whole.
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use ublkd::control::Refusal;
+
+use crate::args::Cli;
+
+/// The words of the command that was typed, such as `disk add`; what there is of them if there is no
+/// such command.
+pub(crate) fn command() -> &'static str {
+    let all = Cli::command().ignore_errors(true);
+    let Ok(matches) = all.try_get_matches() else { return "" };
+    let mut words = Vec::new();
+    let mut inner = &matches;
+    while let Some((word, of_it)) = inner.subcommand() {
+        words.push(word);
+        inner = of_it;
+    }
+    // There is one for each process.
+    words.join(" ").leak()
+}
+
+/// Whether `--json` is among the arguments.
+pub(crate) fn wants_json() -> bool {
+    let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
+    arguments.any(|argument| argument == "--json")
+}
+
+/// What is wrong with the arguments of a command, without colours.
+pub(crate) fn refusal(error: &clap::Error, command: &str) -> Refusal {
+    let text = error.render().to_string();
+    let text = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // What clap renders is the whole help.
+        "a command is missing"
+    } else {
+        text.strip_prefix("error: ").unwrap_or(&text)
+    };
+    let end = [text.find("\n\nUsage:"), text.find("\n\nFor more")].into_iter().flatten().min();
+    let message = text[..end.unwrap_or(text.len())].trim().to_owned();
+    let help = ["evenkeel", command, "--help"].into_iter().filter(|word| !word.is_empty());
+    let hint = format!("`{}` tells what there is", help.collect::<Vec<_>>().join(" "));
+    Refusal { code: "usage".to_owned(), message, hint: Some(hint) }
+}
