@@ -40,10 +40,15 @@ pub(crate) fn create<D: Kept>(
         distributed_spare: scenario.distributed_spare,
         member_blocks,
     };
-    let record = (1..)
+    let mut record = (1..)
         .map(|mib: u64| new(mib * 256 + stripes * u64::from(chunk)).record())
         .find_map(|record| record.ok().filter(|r| r.geometry.stripes() >= stripes))
         .expect("some size is enough");
+    if scenario.region_stripes > 0 {
+        let stripes = record.geometry.stripes();
+        let areas = record.areas.with_regions_of(scenario.region_stripes, stripes);
+        record.areas = areas.expect("a region's possible size");
+    }
     let record = match part {
         Some(part) => record.in_volume(part),
         None => record,

@@ -36,6 +36,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         members,
         chunk: 4,
         stripes: 40,
+        region_stripes: 0,
         consistency,
         journal: 512,
         flash: false,

@@ -22,6 +22,10 @@ pub struct Scenario {
     pub chunk: u32,
     /// Its stripes, at least.
     pub stripes: u64,
+    /// Stripes of a region, which has a bit of the write-intent bitmap; 0 is as many as a new array's
+    /// regions have.
+    #[serde(default)]
+    pub region_stripes: u64,
     /// What survives an unclean stop.
     #[serde(with = "ConsistencyName")]
     pub consistency: Consistency,
@@ -169,6 +173,7 @@ impl Playable for Scenario {
             members,
             chunk,
             stripes: 1 + source.below(stripes),
+            region_stripes: 0,
             flash: false,
             busy: 0,
             staging: 0,
@@ -215,6 +220,7 @@ impl Playable for Scenario {
         if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) {
             scenario.distributed_spare = source.chance(1, 3);
         }
+        scenario.region_stripes = 1 << source.below(4);
         scenario
     }
 
@@ -222,8 +228,6 @@ impl Playable for Scenario {
         shrink::array(self)
     }
 }
-
-impl Scenario {}
 
 impl Scenario {
     /// Its members and staging devices.

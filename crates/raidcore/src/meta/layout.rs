@@ -160,6 +160,22 @@ impl Areas {
         }
     }
 
+    /// The same for an array of `stripes` stripes, with a bit of the write-intent bitmap for every
+    /// `region_stripes` of them instead of for as few as there is room for bits.
+    ///
+    /// # Errors
+    /// If `region_stripes` is no power of two, or there would be too many regions.
+    pub fn with_regions_of(self, region_stripes: u64, stripes: u64) -> Result<Self, LayoutError> {
+        if !region_stripes.is_power_of_two() || stripes.div_ceil(region_stripes) > REGIONS_MAX {
+            return Err(LayoutError::Area("region"));
+        }
+        let bitmap_pages = pages(stripes.div_ceil(region_stripes));
+        if bitmap_pages > self.bitmap_pages {
+            return Err(LayoutError::Area("write-intent bitmap"));
+        }
+        Ok(Self { region_stripes, bitmap_pages, ..self })
+    }
+
     /// The layout for a given number of stripes, and blocks of a distributed spare.
     fn of(
         chunk: u32,

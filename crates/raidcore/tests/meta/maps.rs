@@ -4,9 +4,9 @@ use raidcore::geometry::Level;
 use raidcore::meta::{
     AssembleError, BITS_PER_PAGE, BitMap, Consistency, MapKind, SlotState, Warning,
 };
-use raidcore::units::{BLOCK_BYTES, Set};
+use raidcore::units::{BLOCK_BYTES, Set, Stripe};
 
-use crate::world::{DEGRADED, FORCE, STRICT, World, flip, reseal};
+use crate::world::{DEGRADED, FORCE, STRICT, World, flip, record, reseal};
 
 fn bits(map: &BitMap) -> Vec<u64> {
     let next = |&bit: &u64| map.next_set(bit + 1);
@@ -58,6 +58,25 @@ fn no_bit_flip_of_a_page_gets_through() {
             assert_eq!(map, old, "bit {bit}");
             flip(&mut world.images[0].meta, at * 8 + bit);
         }
+    }
+}
+
+/// A bit may stand for more stripes than it has to; what is impossible is refused.
+#[test]
+fn regions_have_the_size_that_the_record_tells() {
+    let mut record = record(Level::Raid5, 3, Consistency::Bitmap);
+    let stripes = record.geometry.stripes();
+    record.areas = record.areas.with_regions_of(8, stripes).expect("it is possible");
+    let mut world = World::of(record);
+    let last = (stripes - 1) / 8;
+    let map = world.map(MapKind::Bitmap, &[0, last]);
+    world.store_map(.., MapKind::Bitmap, 3, &map);
+    let array = world.assemble(STRICT).expect("it is whole");
+    let areas = &array.record.areas;
+    assert_eq!((array.bitmap.len(), bits(&array.bitmap)), (stripes.div_ceil(8), vec![0, last]));
+    assert_eq!([0, 7, 8].map(|stripe| areas.region(Stripe(stripe))), [0, 0, 1]);
+    for (region_stripes, stripes) in [(0, stripes), (3, stripes), (1, 1 << 17)] {
+        assert!(areas.clone().with_regions_of(region_stripes, stripes).is_err());
     }
 }
 

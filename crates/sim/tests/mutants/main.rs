@@ -7,9 +7,11 @@
 
 mod distributed;
 mod hedge;
+mod journal;
 mod list;
 mod log;
 mod mutant;
+mod regions;
 mod scrub;
 mod stack;
 mod staging;
@@ -23,9 +25,11 @@ use std::time::{Duration, Instant};
 
 use distributed::DISTRIBUTED;
 use hedge::HEDGE;
+use journal::JOURNAL;
 use list::MUTANTS;
 use log::LOG;
 use mutant::Mutant;
+use regions::REGIONS;
 use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
@@ -94,8 +98,8 @@ fn every_mutant_is_found() {
 }
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
-    let arrays = MUTANTS.iter().chain(STAGING).chain(DISTRIBUTED).chain(SUCCESSION).chain(SCRUB);
-    arrays.chain(HEDGE).chain(LOG).chain(STACK)
+    let arrays = MUTANTS.iter().chain(JOURNAL).chain(REGIONS).chain(STAGING).chain(DISTRIBUTED);
+    arrays.chain(SUCCESSION).chain(SCRUB).chain(HEDGE).chain(LOG).chain(STACK)
 }
 
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test
@@ -104,8 +108,6 @@ fn build() -> [PathBuf; 2] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
     copy_sources(&root, &tree);
-    let source =
-        |mutant: &Mutant| Path::new("crates").join(mutant.package).join("src").join(mutant.file);
     let mut texts: Vec<(PathBuf, String)> = Vec::new();
     for (number, mutant) in (0..).zip(mutants()) {
         let path = tree.join(source(mutant));
@@ -138,6 +140,10 @@ fn build() -> [PathBuf; 2] {
     let test = said.rsplit_once('(').and_then(|(_, rest)| rest.split_once(')'));
     let (test, _) = test.expect("cargo tells where the test is");
     [tree.join("target/debug/examples/seeds"), tree.join(test)]
+}
+
+fn source(mutant: &Mutant) -> PathBuf {
+    Path::new("crates").join(mutant.package).join("src").join(mutant.file)
 }
 
 fn changed(text: &str, number: u32, mutant: &Mutant) -> String {
@@ -206,7 +212,7 @@ fn copy(from: &Path, to: &Path) {
         let target = to.join(path.file_name().expect("a name"));
         if path.is_dir() {
             copy(&path, &target);
-        } else if !MUTANTS.iter().any(|m| path.ends_with(Path::new("raidcore/src").join(m.file))) {
+        } else if !mutants().any(|m| path.ends_with(source(m))) {
             write(&target, &fs::read_to_string(&path).expect("a source file"));
         }
     }

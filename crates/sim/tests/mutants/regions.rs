@@ -1,0 +1,98 @@
+//! Mutants of the maps: what has to be durable first, and regions of several stripes.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const REGIONS: &[Mutant] = &[
+    mutant(
+        "writes begin before their bit is durable",
+        "engine/intent.rs",
+        "} else if page.durable < version {",
+        "} else if page.durable < version && !(MUTANT && kind == MapKind::Bitmap) {",
+    ),
+    mutant(
+        "discards end before their bit is stored",
+        "engine/intent.rs",
+        "self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);",
+        "if !MUTANT {
+                self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);
+            }",
+    ),
+    mutant(
+        "what no member has stored stays set",
+        "engine/intent.rs",
+        "Change::Set => drop(self.map.clear(bit)),",
+        "Change::Set => drop(MUTANT || self.map.clear(bit)),",
+    ),
+    mutant(
+        "what no member has stored stays clear",
+        "engine/intent.rs",
+        "Change::Cleared => drop(self.map.set(bit)),",
+        "Change::Cleared => drop(MUTANT || self.map.set(bit)),",
+    ),
+    mutant(
+        "a page that no member has stored is stored over the one before",
+        "engine/intent.rs",
+        "if page.started % 2 == page.durable % 2 {",
+        "if !MUTANT && page.started % 2 == page.durable % 2 {",
+    ),
+    mutant(
+        "nobody doubts a bit that a member may have otherwise",
+        "engine/intent.rs",
+        "        self.doubted.insert(bit);",
+        "        if !MUTANT {\n            self.doubted.insert(bit);\n        }",
+    ),
+    mutant(
+        "regions come to rest while they are written",
+        "engine/intent.rs",
+        "if writes == 0 {",
+        "if MUTANT || writes == 0 {",
+    ),
+    mutant(
+        "no bit is set with a journal",
+        "engine/intent.rs",
+        "consistency != Consistency::Resync && !job.marked",
+        "consistency != Consistency::Resync
+            && !(MUTANT && consistency == Consistency::Journal)
+            && !job.marked",
+    ),
+    mutant(
+        "a page that only a member being filled has counts",
+        "engine/intent.rs",
+        "(Ok(()), Some(member)) if self.state(member) == SlotState::Up => {",
+        "(Ok(()), Some(member)) if MUTANT || self.state(member) == SlotState::Up => {",
+    )
+    .rare("All members in service have to miss a page, which only `found.rs` plays."),
+    mutant(
+        "regions: a second writer does not wait for a bit in flight",
+        "engine/intent.rs",
+        "} else if set_in > durable {",
+        "} else if !MUTANT && set_in > durable {",
+    ),
+    mutant(
+        "regions: one of several writes ends the mark of all",
+        "engine/intent.rs",
+        "            self.regions.writes[region as usize] -= 1;",
+        "            let writes = &mut self.regions.writes[region as usize];
+            *writes = if MUTANT { 0 } else { *writes - 1 };",
+    ),
+    mutant(
+        "regions: one counts as in step a stripe early",
+        "engine/background.rs",
+        "if end <= after && self.regions.is_unsynced(region) {",
+        "if end <= after + u64::from(MUTANT) && self.regions.is_unsynced(region) {",
+    ),
+    mutant(
+        "regions: a resync skips the rest of one",
+        "engine/background.rs",
+        "let region = pass.next / per_region;",
+        "let region =
+                if MUTANT { pass.next.div_ceil(per_region) } else { pass.next / per_region };",
+    ),
+    mutant(
+        "regions: the last one has to be full to be in step",
+        "engine/background.rs",
+        "let end = ((region + 1) * per_region).min(self.geo.stripes());",
+        "let end = (region + 1) * per_region;
+                let end = if MUTANT { end } else { end.min(self.geo.stripes()) };",
+    ),
+];
