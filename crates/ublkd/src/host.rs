@@ -9,6 +9,7 @@
 
 mod carry;
 mod clock;
+mod counts;
 mod data;
 mod handle;
 mod log;
@@ -35,6 +36,7 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::members::{Device, DurableBy};
 use crate::volume::{Volume, VolumeConfig};
+pub use counts::{ByteRange, Detours, Hedged, Marked, Requests, StagedWrites};
 use data::Setup;
 pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};

@@ -11,7 +11,7 @@ use ublkd::control::{
     PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, disk_name,
     running,
 };
-use ublkd::host::FlashReport;
+use ublkd::host::{Detours, FlashReport, Hedged};
 use ublkd::members::DurableBy;
 
 use crate::output::{Output, ago, duration, refusal_of};
@@ -111,7 +111,8 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push(format!(" scrub: the last one ended {ago} ago and {found}"));
     }
     if report.policy != SCHEMES[0].name {
-        let ((detours, extra), (hedged, won)) = (report.detours, report.hedged);
+        let Detours { reads: detours, extra_blocks: extra } = report.detours;
+        let Hedged { reads: hedged, won } = report.hedged;
         lines.push(format!(
             "policy: {}; {detours} reads went around busy members, {hedged} were tried twice ({won} \
              were there sooner for it), and {extra} blocks more were read for it",

@@ -7,7 +7,9 @@ use anyhow::Result;
 use serde_json::json;
 use steering::detect::{Kind, Mood};
 use ublkd::control::{Client, WhyReport};
-use ublkd::host::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict};
+use ublkd::host::{
+    AdviceReport, Detected, Detours, Known, MemberWhy, PartReport, StagedWrites, Verdict,
+};
 
 use crate::output::{Output, ago};
 
@@ -21,8 +23,8 @@ pub(crate) fn why(name: &str, run_dir: &Path, output: Output) -> Result<ExitCode
 }
 
 fn text(name: &str, report: &WhyReport) -> String {
-    let (detours, extra) = report.detours;
-    let (staged, blocks) = report.staged;
+    let Detours { reads: detours, extra_blocks: extra } = report.detours;
+    let StagedWrites { writes: staged, blocks } = report.staged;
     let mut lines = vec![
         format!(" array: {name}"),
         format!(
@@ -52,8 +54,8 @@ fn part(part: &PartReport) -> String {
     };
     let means = [
         told("with nobody busy in the way", part.calm_us),
-        told(&part.ways[0], part.around_us),
-        told(&part.ways[1], part.home_us),
+        told(&part.around, part.around_us),
+        told(&part.home, part.home_us),
     ];
     let means: Vec<String> = means.into_iter().flatten().collect();
     let means = if means.is_empty() { "there was none yet".into() } else { means.join(", ") };

@@ -108,7 +108,7 @@ fn text(outcomes: &[Outcome], pace: Pace) -> Result<String> {
 impl Outcome {
     /// What it did, in words.
     fn told(&self) -> String {
-        let (detours, _) = self.report.detours;
+        let detours = self.report.detours.reads;
         let staged = self.report.staging.as_ref().map_or_else(String::new, |log| {
             format!(", {} writes ({}) were staged", log.writes, Size(log.written_bytes))
         });

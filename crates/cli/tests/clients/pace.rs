@@ -9,7 +9,7 @@ fn a_rebuild_gives_way_to_users_and_hurries_when_they_are_gone() {
     world.file("new", 40 * MIB);
     // Less than two stripes in a day, while users are busy.
     world.evenkeel("rebuild limit tank --min 1 --max 0");
-    let requests = || world.status()["requests"][0].as_u64();
+    let requests = || world.status()["requests"]["completed"].as_u64();
     let done = || world.status()["pass"]["done_bytes"].as_u64();
     let reads = "fio --name=reads --rw=randread --bs=4k --iodepth=4 --size=16m --time_based";
     let target = format!("--runtime=600 --ioengine=nbd --uri={}", world.uri());

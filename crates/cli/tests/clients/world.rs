@@ -222,7 +222,10 @@ impl World {
     /// No client has seen an error.
     pub(crate) fn assert_no_errors(&self) {
         let status = self.status();
-        assert_eq!(status["requests"][1], 0, "requests that ended with an error: {status:#}");
+        assert_eq!(
+            status["requests"]["failed"], 0,
+            "requests that ended with an error: {status:#}"
+        );
     }
 
     /// All is well, and redundancy matches data.

@@ -1,5 +1,7 @@
 //! A log volume, for programs and for people.
 
+use std::ops::Add;
+
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +120,10 @@ impl LogReport {
     }
 }
 
+fn sum<T: Add<Output = T> + Default>(all: impl Iterator<Item = T>) -> T {
+    all.fold(T::default(), T::add)
+}
+
 impl ArrayReport {
     /// The report of a log volume, from those of its groups, of which there is at least one.
     pub(super) fn of_volume(facts: &Facts, log: Option<&LogStatus>, groups: Vec<Self>) -> Self {
@@ -127,13 +133,11 @@ impl ArrayReport {
             Health::Degraded => 1,
             Health::Failed => 2,
         };
-        let sum = |of: fn(&Self) -> (u64, u64)| {
-            let all = groups.iter().map(of);
-            all.fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1))
-        };
-        let (dirty_regions, zero_stripes) = (sum(|r| r.dirty_regions), sum(|r| r.zero_stripes));
-        let (requests, detours, hedged) =
-            (sum(|r| r.requests), sum(|r| r.detours), sum(|r| r.hedged));
+        let dirty_regions = sum(groups.iter().map(|report| report.dirty_regions));
+        let zero_stripes = sum(groups.iter().map(|report| report.zero_stripes));
+        let requests = sum(groups.iter().map(|report| report.requests));
+        let detours = sum(groups.iter().map(|report| report.detours));
+        let hedged = sum(groups.iter().map(|report| report.hedged));
         let health = groups.iter().map(|report| report.health).max_by_key(|&health| worst(health));
         let scrubs = groups.iter().filter_map(|report| report.last_scrub);
         let last_scrub = scrubs.reduce(ScrubReport::and);

@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::scrub::ScrubReport;
 use super::spares::SpareReport;
 use super::{LogReport, StagingReport};
-use crate::host::{FlashReport, Opened};
+use crate::host::{Detours, FlashReport, Hedged, Marked, Opened, Requests};
 pub use member::{ErrorReport, MemberReport, MemberState};
 
 /// What does not change while an array runs.
@@ -170,23 +170,21 @@ pub struct ArrayReport {
     pub pass: Option<PassReport>,
     /// How the last scrub ended, be it before this start.
     pub last_scrub: Option<ScrubReport>,
-    /// Regions marked in the write-intent bitmap, and how many there are.
-    pub dirty_regions: (u64, u64),
-    /// Stripes that are discarded, and how many there are.
-    pub zero_stripes: (u64, u64),
-    /// The least and the greatest pace of background work, in bytes of each member per second; no
-    /// greatest if unlimited.
-    pub pace: (u64, Option<u64>),
-    /// Requests completed, and completed with an error, since the start.
-    pub requests: (u64, u64),
+    /// Regions of the write-intent bitmap.
+    pub dirty_regions: Marked,
+    /// Stripes; those that are marked are discarded.
+    pub zero_stripes: Marked,
+    /// The pace of background work.
+    pub pace: PaceReport,
+    /// Users' requests.
+    pub requests: Requests,
     /// What is done about garbage collection.
     pub policy: String,
-    /// Reads that went around busy members, and the blocks that these have read beyond what was
-    /// asked for, since the start.
-    pub detours: (u64, u64),
-    /// Reads that took so long that another way was tried, too, and those that it had first.
+    /// Reads that went around busy members.
+    pub detours: Detours,
+    /// Reads that were tried another way, too.
     #[serde(default)]
-    pub hedged: (u64, u64),
+    pub hedged: Hedged,
     /// The log volume, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogReport>,
@@ -202,6 +200,15 @@ pub struct ArrayReport {
     pub events: Vec<EventReport>,
     /// The process that runs it.
     pub pid: u32,
+}
+
+/// The pace of background work, in bytes of each member per second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PaceReport {
+    /// Kept up under load.
+    pub min_bytes_per_second: u64,
+    /// Never exceeded; none if unlimited.
+    pub max_bytes_per_second: Option<u64>,
 }
 
 /// How well an array is.
@@ -320,13 +327,16 @@ impl ArrayReport {
             absent_spares: status.absent_spares.iter().map(ToString::to_string).collect(),
             pass: PassReport::of(status, facts),
             last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),
-            dirty_regions: status.dirty_regions,
-            zero_stripes: status.zero_stripes,
-            pace: (status.pace.min, (status.pace.max < u64::MAX).then_some(status.pace.max)),
-            requests: (status.counters.requests, status.counters.errors),
+            dirty_regions: status.dirty_regions.into(),
+            zero_stripes: status.zero_stripes.into(),
+            pace: PaceReport {
+                min_bytes_per_second: status.pace.min,
+                max_bytes_per_second: (status.pace.max < u64::MAX).then_some(status.pace.max),
+            },
+            requests: (status.counters.requests, status.counters.errors).into(),
             policy: policy.to_owned(),
-            detours: (status.counters.detours, status.counters.detour_blocks),
-            hedged: (status.counters.hedged_reads, status.counters.hedges_won),
+            detours: (status.counters.detours, status.counters.detour_blocks).into(),
+            hedged: (status.counters.hedged_reads, status.counters.hedges_won).into(),
             log: None,
             staging: StagingReport::of(status, policy),
             distributed_spare: status.distributed_spare.map(|used| match used {

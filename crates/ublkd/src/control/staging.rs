@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use steering::scheme::Scheme;
 
 use super::Problem;
+use crate::host::ByteRange;
 
 /// How many ranges of lost blocks are told.
 const RANGES_TOLD: usize = 16;
@@ -47,9 +48,9 @@ pub struct StagingReport {
     /// What is staged, not at home, and can't be read from any member that held it.
     #[serde(default)]
     pub lost_bytes: u64,
-    /// Where that begins and how much it is, in bytes as users count them: the first 16 ranges.
+    /// Where that is: the first 16 ranges.
     #[serde(default)]
-    pub lost: Vec<(u64, u64)>,
+    pub lost: Vec<ByteRange>,
 }
 
 impl StagingReport {
@@ -77,7 +78,7 @@ impl StagingReport {
                 .lost
                 .iter()
                 .take(RANGES_TOLD)
-                .map(|&(first, blocks)| (bytes(first.0), bytes(blocks)))
+                .map(|&(first, blocks)| (bytes(first.0), bytes(blocks)).into())
                 .collect(),
         })
     }
@@ -88,7 +89,7 @@ impl StagingReport {
             return None;
         }
         let ranges = self.lost.iter().take(RANGES_SAID);
-        let ranges = ranges.map(|(first, bytes)| format!("{bytes} at {first}"));
+        let ranges = ranges.map(|range| format!("{} at {}", range.bytes, range.offset_bytes));
         let ranges: Vec<String> = ranges.collect();
         let more = if self.lost.len() > RANGES_SAID { ", ..." } else { "" };
         Some(Problem {
@@ -130,12 +131,13 @@ mod tests {
             lost: Vec::new(),
         };
         assert_eq!(report.problem("tank"), None);
-        (report.lost_bytes, report.lost) = (5 << 12, vec![(1 << 20, 8192), (3 << 20, 12288)]);
+        let lost = [(1 << 20, 8192), (3 << 20, 12288)].map(ByteRange::from);
+        (report.lost_bytes, report.lost) = (5 << 12, lost.to_vec());
         let problem = report.problem("tank").expect("something is wrong");
         assert!(problem.what.starts_with("20480 bytes "), "{}", problem.what);
         assert!(problem.what.ends_with(": 8192 at 1048576, 12288 at 3145728"), "{}", problem.what);
         assert!(problem.action.starts_with("write or discard them"), "{}", problem.action);
-        report.lost = vec![(0, 4096); 16];
+        report.lost = vec![ByteRange::from((0, 4096)); 16];
         let problem = report.problem("tank").expect("something is wrong");
         assert!(problem.what.ends_with(", 4096 at 0, ..."), "{}", problem.what);
     }

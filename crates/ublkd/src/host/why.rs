@@ -10,6 +10,8 @@ use steering::Steward;
 use steering::detect::{Advice, Decision, Kind, Mood, Outcome};
 use steering::scheme::Scheme;
 
+use super::counts::{Detours, StagedWrites};
+
 /// How many verdicts are told.
 const VERDICTS_TOLD: usize = 32;
 
@@ -21,11 +23,10 @@ pub struct WhyReport {
     /// Since when, in seconds since 1970, if that is on record.
     #[serde(default)]
     pub policy_since: Option<u64>,
-    /// Reads that went around busy members, and the blocks that these have read beyond what was
-    /// asked for, since the start.
-    pub detours: (u64, u64),
-    /// Writes that were staged, and their blocks, since the start.
-    pub staged: (u64, u64),
+    /// Reads that went around busy members.
+    pub detours: Detours,
+    /// Writes that were staged.
+    pub staged: StagedWrites,
     /// What the policy has found out about what it does, if it does.
     #[serde(default)]
     pub parts: Vec<PartReport>,
@@ -42,8 +43,10 @@ pub struct WhyReport {
 pub struct PartReport {
     /// What it does.
     pub name: String,
-    /// In a few words, what `around_us` and `home_us` are.
-    pub ways: [String; 2],
+    /// In a few words, what `around_us` is.
+    pub around: String,
+    /// In a few words, what `home_us` is.
+    pub home: String,
     /// Whether it does it now; it rests while it is found to lose.
     pub on: bool,
     /// Since when, in seconds since 1970; none if it never changed since the policy was set or the
@@ -61,9 +64,11 @@ pub struct PartReport {
 impl PartReport {
     fn of(part: Part, wall_at: impl Fn(Instant) -> u64) -> Self {
         let micros = |took: Option<Duration>| took.map(|took| took.as_secs_f64() * 1e6);
+        let [around, home] = part.ways.map(str::to_owned);
         Self {
             name: part.name.to_owned(),
-            ways: part.ways.map(str::to_owned),
+            around,
+            home,
             on: part.on,
             since: part.since.map(wall_at),
             calm_us: micros(part.calm),
@@ -224,8 +229,8 @@ impl WhyReport {
         Self {
             policy: scheme.name.to_owned(),
             policy_since: on_record.map(|policy| policy.since),
-            detours: (counters.detours, counters.detour_blocks),
-            staged: (counters.staged_writes, counters.staged_blocks),
+            detours: (counters.detours, counters.detour_blocks).into(),
+            staged: (counters.staged_writes, counters.staged_blocks).into(),
             parts,
             members: engine.members().map(member).collect(),
             advice: detector.into_iter().flat_map(|d| d.advice()).map(AdviceReport::of).collect(),

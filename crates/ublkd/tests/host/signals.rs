@@ -88,11 +88,11 @@ fn reads_go_around_members_that_are_slow_though_they_say_nothing() {
         (judged + known.judged, settled + known.right + known.wrong)
     });
     let around: u64 = why.members.iter().map(|member| member.detours).sum();
-    assert!(around >= why.detours.0, "each has gone around somebody: {why:?}");
+    assert!(around >= why.detours.reads, "each has gone around somebody: {why:?}");
     let busy =
         |member: &MemberWhy| matches!(&member.known, Known::Detected(d) if d.mood == Mood::Busy);
     assert!(why.members.iter().all(|m| m.busy_us.is_none() || busy(m)), "{why:?}");
-    assert!(judged > 0 && why.detours.0 > 0 && !why.verdicts.is_empty(), "{why:?}");
+    assert!(judged > 0 && why.detours.reads > 0 && !why.verdicts.is_empty(), "{why:?}");
     assert!(settled >= why.verdicts.iter().filter(|v| v.text.contains("over")).count() as u64);
     // Who decides that reads go home decides it for all.
     handle.set_scheme(Scheme::named("plain").unwrap()).wait().unwrap();
