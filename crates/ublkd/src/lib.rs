@@ -19,6 +19,7 @@ pub mod members;
 mod memory;
 pub mod metrics;
 mod ops;
+pub mod paths;
 pub mod policy;
 mod resident;
 mod ring;

@@ -16,6 +16,7 @@ pub(crate) struct Memory {
     /// Its identity.
     pub(crate) array: String,
     /// Its members and spares.
+    #[serde(with = "crate::paths::list")]
     pub(crate) devices: Vec<PathBuf>,
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::Facts;
+use ublkd::paths::to_text;
 
 use crate::output::{Output, ago, print, refusal_of};
 use crate::size::Size;
@@ -27,7 +28,7 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
                 code = ExitCode::FAILURE;
                 texts.push(error.to_string());
                 let error = refusal_of(&anyhow!("{error}"));
-                values.push(json!({ "path": path, "error": error }));
+                values.push(json!({ "path": to_text(path), "error": error }));
                 continue;
             }
         };
@@ -69,7 +70,7 @@ pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<Ex
 
 fn value(examined: &Examined) -> Value {
     let mut value = json!({
-        "path": examined.path,
+        "path": to_text(&examined.path),
         "bytes": examined.blocks * BLOCK_BYTES as u64,
         "intact_superblocks": examined.intact_copies,
     });

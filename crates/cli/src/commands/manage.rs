@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::{ArrayReport, Client, Health, Request};
 use ublkd::flash::Named;
+use ublkd::paths::to_text;
 
 use super::status;
 use crate::args::{DiskAction, PolicyAction, RebuildAction, ScrubAction};
@@ -220,7 +221,7 @@ fn named(disk: String) -> String {
         return disk;
     }
     let path = Named::absolute(Path::new(&disk));
-    path.ok().and_then(|path| path.into_os_string().into_string().ok()).unwrap_or(disk)
+    path.map_or(disk, |path| to_text(&path))
 }
 
 /// Whether it is written as identities are (RFC 9562, section 4).

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use ublkd::attach::examine;
 use ublkd::control::{ArrayReport, Client, Request};
 use ublkd::create::{CreateConfig, StagingSize, create};
+use ublkd::paths::to_text;
 
 use super::target::Address;
 use crate::args::DemoArgs;
@@ -207,7 +208,7 @@ pub(super) struct Kept {
 
 impl Kept {
     pub(super) fn json(&self) -> Value {
-        json!({ "name": NAME, "directory": self.dir, "run_directory": self.run_dir })
+        json!({ "name": NAME, "directory": to_text(&self.dir), "run_directory": to_text(&self.run_dir) })
     }
 
     /// How to use it.

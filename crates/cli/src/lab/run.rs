@@ -14,6 +14,7 @@ use lab::results::{COLUMNS, Record, groups};
 use lab::run::RunEnd;
 use lab::sweep::{Progress, Share, sweep};
 use serde_json::json;
+use ublkd::paths::to_text;
 
 use super::table::Table;
 use super::{judged, validate, values};
@@ -44,7 +45,7 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
     let judgements = if of == 1 { judge(&experiment, &records)? } else { Vec::new() };
     let value = json!({
         "experiment": experiment.title,
-        "results": out,
+        "results": to_text(&out),
         "shards": records.len(),
         "simulated_requests": requests,
         "seconds": took.as_secs_f64(),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use lab::results::{self, Comparison, Group, Record, groups, read};
 use serde_json::{Value, json};
+use ublkd::paths::to_text;
 
 use super::judged::{Given, judgements};
 use super::table::Table;
@@ -133,7 +134,7 @@ pub(super) fn merge(args: &MergeArgs, output: Output) -> Result<ExitCode> {
     results::write(&args.out, &merged)?;
     let missing = missing(&merged);
     let value = json!({
-        "results": args.out,
+        "results": to_text(&args.out),
         "shards": merged.len(),
         "missing": missing.iter().map(|(title, _, gaps)| json!({
             "experiment": title,
@@ -178,7 +179,7 @@ pub(super) fn report(args: &ReportArgs, output: Output) -> Result<ExitCode> {
     let judgements = judgements(&experiments, &records)?;
     let page = lab::report::html(&records, &judgements)?;
     std::fs::write(&args.out, page).with_context(|| args.out.display().to_string())?;
-    let value = json!({ "report": args.out, "results": records.len() });
+    let value = json!({ "report": to_text(&args.out), "results": records.len() });
     output.result(&value, || {
         format!("{} results in {}: open it in a browser", records.len(), args.out.display())
     });

@@ -1,6 +1,8 @@
 //! What programs are told with `--json`: one envelope for all commands.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
@@ -186,4 +188,28 @@ fn a_demonstration_that_is_kept_is_told_in_one_envelope() {
     world.run(&stop).done();
     assert!(told["phases"].is_array(), "{told}");
     assert!(world.path("demo").join(kept("directory")).is_dir());
+}
+
+#[test]
+fn members_may_be_called_anything() {
+    let world = World::with_members(&[20; 3]);
+    let names = [OsStr::from_bytes(b"m\xff 2"), OsStr::from_bytes(b"n\xc3'\"")];
+    for (member, name) in ["m1", "m2"].iter().zip(names) {
+        let to = world.path("").join(name);
+        std::fs::rename(world.path(member), to).expect("a new name");
+    }
+    let path = |world: &World| world.status("tank")["members"][1]["path"].clone();
+    let ends = |path: Value, with: &str| path.as_str().is_some_and(|path| path.ends_with(with));
+    world.run_with("create tank --level raid1 m0", names[0]).done();
+    let examined = world.run_with("examine --json", names[0]).json();
+    assert_eq!(examined["members"][0]["path"], "m\0ff 2");
+    world.run_with("start --background m0", names[0]).done();
+    assert!(ends(path(&world), "/m\0ff 2"), "{}", path(&world));
+    assert!(world.run("status tank").done().contains("online"));
+    // The control socket takes them, too.
+    world.run_with("disk replace tank 1 --wait", names[1]).done();
+    assert!(ends(path(&world), "/n\0c3'\""), "{}", path(&world));
+    world.run("stop tank").done();
+    world.run("start --background m0").done();
+    assert!(ends(path(&world), "/n\0c3'\""), "it is remembered: {}", path(&world));
 }

@@ -1,5 +1,6 @@
 //! A directory with member files, and the command.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -83,7 +84,16 @@ impl World {
 
     /// Runs the command in the directory, its words separated by blanks.
     pub(crate) fn run(&self, line: &str) -> Ended {
-        let output = self.command(line).output().expect("the command runs");
+        Self::ended(&mut self.command(line))
+    }
+
+    /// The same, with one more argument.
+    pub(crate) fn run_with(&self, line: &str, last: &OsStr) -> Ended {
+        Self::ended(self.command(line).arg(last))
+    }
+
+    fn ended(command: &mut Command) -> Ended {
+        let output = command.output().expect("the command runs");
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Ended {
             code: output.status.code().expect("it was not killed"),

@@ -12,6 +12,7 @@ use super::newcomer::{Newcomer, Taken};
 use super::service::{Array, Service};
 use crate::flash::Named;
 use crate::members::Device;
+use crate::paths::{from_text, to_text};
 
 impl Service {
     /// Gives a device to the array that needs it most, or to that of a group.
@@ -47,7 +48,7 @@ impl Service {
             let _ = array.host.command(Command::Forget(absent)).await;
         }
         self.remember().await;
-        Ok(json!({ "added": path }))
+        Ok(json!({ "added": to_text(path) }))
     }
 
     /// Lets go of a spare, or forgets one that is not there.
@@ -96,7 +97,7 @@ impl Service {
         Ok(json!({
             "member": member.0,
             "group": array.facts.group,
-            "with": with,
+            "with": to_text(with),
             "copied": copied,
         }))
     }
@@ -220,7 +221,7 @@ impl Service {
     fn is_at(&self, device: DeviceId, path: &str) -> bool {
         let canonical = |path: PathBuf| path.canonicalize().unwrap_or(path);
         let at = self.host.device_path(device).map(canonical);
-        let named = Named::parse(Path::new(path));
+        let named = Named::parse(&from_text(path));
         named.is_ok_and(|named| at == Some(canonical(named.path)))
     }
 

@@ -61,7 +61,8 @@ pub fn socket_path(run_dir: &Path, name: &str) -> PathBuf {
 }
 
 /// What can be asked of a running array. A disk is a member's number, or the path of a member or
-/// spare. In a log volume of several groups a member is GROUP.MEMBER.
+/// spare. In a log volume of several groups a member is GROUP.MEMBER. Paths are texts, see
+/// [`paths`](crate::paths).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
@@ -72,6 +73,7 @@ pub enum Request {
     /// Take a device in as a spare; if a member is missing, it is rebuilt onto it.
     DiskAdd {
         /// The device, as an absolute path.
+        #[serde(with = "crate::paths::one")]
         path: PathBuf,
         /// To which group of a log volume; if not given, to one that misses a member, else to one that
         /// has fewest spares.
@@ -103,6 +105,7 @@ pub enum Request {
         /// Which member.
         disk: String,
         /// The new device, as an absolute path.
+        #[serde(with = "crate::paths::one")]
         with: PathBuf,
         /// Overwrite what the new device carries.
         #[serde(default)]
@@ -160,9 +163,10 @@ pub struct Launch {
     /// What it was started with, after the program.
     pub arguments: Vec<String>,
     /// Where.
+    #[serde(with = "crate::paths::one")]
     pub directory: PathBuf,
     /// The devices that the array has now: members and spares.
-    #[serde(default)]
+    #[serde(default, with = "crate::paths::list")]
     pub devices: Vec<PathBuf>,
 }
 
@@ -249,6 +253,9 @@ fn encode_reply(outcome: Result<serde_json::Value, Refusal>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -256,6 +263,11 @@ mod tests {
         for request in [
             Request::Status,
             Request::DiskReplace { disk: "2".into(), with: "/dev/sdz".into(), force: true },
+            Request::DiskReplace {
+                disk: "2".into(),
+                with: OsStr::from_bytes(b"/\xff").into(),
+                force: false,
+            },
             Request::Limit { min: Some(1), max: None },
             Request::Stop { force: true },
             Request::Launch,

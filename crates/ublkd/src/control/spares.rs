@@ -12,6 +12,7 @@ use super::{Facts, Problem};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SpareReport {
     /// Its device.
+    #[serde(default, with = "crate::paths::option")]
     pub path: Option<PathBuf>,
     /// The member, as commands call it, that serves while it is copied to this device, which has its place
     /// then.

@@ -18,10 +18,11 @@ pub struct MemberReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u8>,
     /// Its device, if it has one.
+    #[serde(default, with = "crate::paths::option")]
     pub path: Option<PathBuf>,
     /// What the device is or was called when it was opened last, by its lasting name below
     /// `/dev/disk/by-id` if it has one. Of one that is very long the end, after `...`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::paths::option")]
     pub label: Option<PathBuf>,
     /// The device's serial number, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
