@@ -1,6 +1,8 @@
 //! What can be typed.
 
 mod create;
+#[cfg(test)]
+mod documented;
 mod lab;
 mod plan;
 mod staging;

@@ -11,16 +11,14 @@ mod typed;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::{Cli, Command};
+use args::Command;
 use output::Output;
 
 /// The exit status of a command whose arguments are wrong, as clap has it.
 const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match typed::parse() {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),
     };

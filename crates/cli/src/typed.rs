@@ -1,15 +1,35 @@
-//! What was typed, where it can't be parsed as a whole.
+//! What was typed: parsed, or told what is wrong with it.
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use ublkd::control::Refusal;
 
 use crate::args::Cli;
 
+/// All that can be typed. A negative number is a value, so that whoever wants one hears that it is wrong,
+/// not that there is no such option.
+fn grammar() -> Command {
+    negative_numbers(Cli::command())
+}
+
+fn negative_numbers(command: Command) -> Command {
+    let takes_value = |arg: &Arg| arg.get_action().takes_values();
+    let allowed = |arg: Arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg };
+    command.mut_args(allowed).mut_subcommands(negative_numbers)
+}
+
+/// The arguments of this process.
+///
+/// # Errors
+/// If they are wrong, or ask for help or the version.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&grammar().try_get_matches()?)
+}
+
 /// The words of the command that was typed, such as `disk add`; what there is of them if there is no
 /// such command.
 pub(crate) fn command() -> &'static str {
-    let all = Cli::command().ignore_errors(true);
+    let all = grammar().ignore_errors(true);
     let Ok(matches) = all.try_get_matches() else { return "" };
     let mut words = Vec::new();
     let mut inner = &matches;

@@ -237,7 +237,11 @@ fn open(path: impl AsRef<Path>) -> Result<Device, OpenError> {
     Device::open(path, OpenOptions::default())
 }
 
-fn check_name(name: &str) -> Result<(), CreateError> {
+/// That an array can be called so.
+///
+/// # Errors
+/// [`CreateError::Name`] if it can't.
+pub fn check_name(name: &str) -> Result<(), CreateError> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
     let first = name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
     if first && name.len() <= NAME_MAX && name.bytes().all(allowed) {

@@ -1,5 +1,6 @@
 //! `evenkeel create`.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +10,7 @@ use raidcore::units::BLOCK_BYTES;
 use raidlog::Layout;
 use serde_json::json;
 use ublkd::control::{Facts, Refusal};
-use ublkd::create::{CreateConfig, CreateError, LogConfig, create_log};
+use ublkd::create::{CreateConfig, CreateError, LogConfig, check_name, create_log};
 use ublkd::flash::Named;
 
 use crate::args::{CreateArgs, StagingArg, staging_places};
@@ -17,6 +18,8 @@ use crate::output::Output;
 use crate::size::Size;
 
 pub(crate) fn create(args: &CreateArgs, output: Output) -> Result<ExitCode> {
+    // Before all else that may be wrong: the others depend on more.
+    check_name(&args.name).map_err(refusal)?;
     let (facts, needs_resync, notes) = match (args.layout, args.level) {
         (Some(layout), _) => {
             let created = create_log(&log_config(args, layout)?).map_err(refusal)?;
@@ -98,7 +101,17 @@ fn refusal(error: CreateError) -> Refusal {
         CreateError::Occupied { .. } => "occupied",
         CreateError::Io { .. } | CreateError::Random(_) | CreateError::Unfinished(_) => "io",
     };
-    let hint = if let CreateError::Policy(error) = &error { error.hint() } else { None };
+    let hint = if let CreateError::Policy(error) = &error {
+        error.hint()
+    } else if let CreateError::Io { source, .. } = &error
+        && source.kind() == ErrorKind::FileTooLarge
+    {
+        let hint = "its file system, or a limit (ulimit -f), takes no file of this size: use \
+                    smaller ones, or another file system";
+        Some(hint.to_owned())
+    } else {
+        None
+    };
     Refusal { code: code.to_owned(), message: error.to_string(), hint }
 }
 

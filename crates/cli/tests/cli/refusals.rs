@@ -1,5 +1,7 @@
 //! What is wrong is refused: in words, with an exit code, and without touching anything.
 
+use std::process::Command;
+
 use crate::world::{MIB, World};
 use raidcore::meta::SUPERBLOCKS;
 use raidcore::units::BLOCK_BYTES;
@@ -41,6 +43,17 @@ fn a_path_that_can_not_be_examined_hides_no_other() {
 }
 
 #[test]
+fn a_file_that_is_too_large_for_where_it_is_gets_a_hint() {
+    let world = World::new();
+    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    let create = world.command("create tank --level raid5 --file-size 20M n0 n1 n2");
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(limited).arg(create.get_program()).args(create.get_args());
+    let ended = World::ended(command.current_dir(world.path("")));
+    ended.failed(&["n0: ", "what to do: its file system", "no file of this size"]);
+}
+
+#[test]
 fn a_time_may_have_a_unit() {
     let world = three();
     for time in ["0", "0s", "1ms"] {
@@ -70,10 +83,18 @@ fn wrong_usage_is_told_from_failure() {
         "disk replace tank 1",
         "rebuild limit tank",
         "status a b",
+        "create tank --level raid5 --chunk -1 m0 m1 m2",
+        "create tank --level raid5 --file-size -1 m0 m1 m2",
+        "create tank --level raid5 --member-size -1 m0 m1 m2",
+        "demo --size -1",
+        "simulate --seeds -1",
+        "rebuild limit tank --max -1",
     ] {
         let ended = world.run(line);
         assert_eq!(ended.code, 2, "`{line}`: {ended:?}");
         assert!(ended.stderr.contains("--help"), "`{line}`: {ended:?}");
+        let wrong = if line.contains(" -1") { "invalid value '-1'" } else { "" };
+        assert!(ended.stderr.contains(wrong), "`{line}`: {ended:?}");
     }
     assert!(world.contents(THREE) == before);
 }
@@ -89,6 +110,7 @@ fn impossible_shapes_are_refused() {
     refused("create tank --level raid5 --chunk 2M m0 m1 m2", &["power of two from 4K to 1M"]);
     refused("create tank --level raid5 --chunk 0 m0 m1 m2", &["power of two from 4K to 1M"]);
     refused("create a/b --level raid5 m0 m1 m2", &["can't be an array's name"]);
+    refused("create a/b --level raid5 --chunk 3K m0 none", &["can't be an array's name"]);
     refused("create tank --level raid5 m0 m1 ./m1", &["./m1", "same device"]);
     refused("create tank --level raid5 m0 m1 none", &["none does not exist", "--file-size"]);
     refused("create tank --level raid5 m0 m1 /dev/null", &["/dev/null is neither"]);
@@ -164,6 +186,8 @@ fn members_that_do_not_belong_together_are_refused() {
     refused(&world, all, "start --background m0 m1", &["missing: member 2", "--degraded"]);
     refused(&world, all, "start --background --degraded m0", &["2 members are missing"]);
     refused(&world, all, "start --background --name none .", &["no member of the array \"none\""]);
+    let absent = &["/absent", "No such file"];
+    refused(&world, all, "start --background --name tank . absent", absent);
     world.file("empty", 20 * MIB);
     refused(&world, all, "start --background m0 m1 empty", &["/empty: it is not a member"]);
     refused(&world, all, "start --background m0 m1 absent", &["/absent", "--degraded"]);

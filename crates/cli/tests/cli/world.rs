@@ -92,7 +92,8 @@ impl World {
         Self::ended(self.command(line).arg(last))
     }
 
-    fn ended(command: &mut Command) -> Ended {
+    /// Runs a command to its end.
+    pub(crate) fn ended(command: &mut Command) -> Ended {
         let output = command.output().expect("the command runs");
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Ended {

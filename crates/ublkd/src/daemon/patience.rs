@@ -55,6 +55,12 @@ pub(super) fn members(config: &DaemonConfig) -> Result<Found, AttachError> {
         Some(name) => {
             let Memory { array, devices } = remembered(name);
             let uuid = config.uuid.as_deref();
+            // What was typed wrong would not be missed otherwise.
+            for path in &given {
+                let file = Named::parse(path).map_or_else(|_| path.clone(), |named| named.path);
+                let refused = |source| OpenError::Refused { path: file.clone(), source };
+                file.metadata().map_err(refused)?;
+            }
             let places = [given, devices].concat();
             find(&Wanted { name, uuid, last: Some(&array) }, &places)?
         }
