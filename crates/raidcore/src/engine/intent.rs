@@ -34,7 +34,7 @@ pub(super) enum Change {
     Set,
     /// It was set.
     Cleared,
-    /// The bit is as it was, which members are told again.
+    /// It has changed nothing; members are told of the bit as it is.
     None,
 }
 
@@ -225,7 +225,9 @@ impl Engine {
         if self.bitmap.map.set(region) {
             self.store_bit(id, MapKind::Bitmap, region, Change::Set, out);
         } else if set_in > durable {
-            let (kind, change) = (MapKind::Bitmap, Change::Set);
+            // The region's bit may be durable already, and the page be stored for another's. Only the
+            // write that has set a bit takes it back.
+            let (kind, change) = (MapKind::Bitmap, Change::None);
             self.wait(id, Wait::Page { kind, index, version: set_in, bit: region, change });
         }
     }

@@ -134,3 +134,37 @@ fn a_page_that_is_stored_anew_leaves_what_is_durable_as_it_is() {
     world.restart();
     assert_eq!(world.read_one(0), 0, "what was discarded is not back");
 }
+
+/// A region of two stripes is marked, and a block of the first is being written, when the mark of
+/// another region is stored by no member; a write to the second stripe waits for the same page.
+#[test]
+fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
+    let is_bitmap = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
+    let is_write = |io: &Io| matches!(io.op, IoOp::Write { .. });
+    let mut pairs = scenario(Level::Raid5, 3, Consistency::Bitmap);
+    pairs.region_stripes = 2;
+    let mut world = play(1, pairs);
+    world.beyond = true;
+    // The mark of this region can be cleared some time, by a page of which nobody waits.
+    world.ask(0, Op::Write, 160, 1);
+    world.end_all(|_| true);
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(|io| !is_write(io));
+    for (tag, lba) in [(1, 80), (2, 8)] {
+        world.ask(tag, Op::Write, lba, 1);
+        world.end_all(|io| !is_write(io) && !is_bitmap(io));
+    }
+    while let Some(at) = world.ios.iter().position(|p| is_bitmap(&p.io)) {
+        let id = world.ios.remove(at).io.id;
+        world.step(Input::IoDone { id, result: Err(IoError::Medium) });
+    }
+    // Time enough for the mark that nobody needs to be cleared.
+    for _ in 0..1000 {
+        world.end_all(|io| !is_write(io));
+        world.pass_time();
+    }
+    assert_eq!(world.results, [Ok(()), Err(RequestError::Io), Err(RequestError::Io)]);
+    assert!(world.requests[0].is_some(), "the write is still under way");
+    world.cut_power();
+    assert_eq!(world.engine.status().dirty_regions.0, 1, "what may be half written is marked");
+}

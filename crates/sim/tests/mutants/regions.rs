@@ -69,6 +69,13 @@ pub(crate) const REGIONS: &[Mutant] = &[
         "} else if !MUTANT && set_in > durable {",
     ),
     mutant(
+        "regions: a durable mark is taken back with another's",
+        "engine/intent.rs",
+        "let (kind, change) = (MapKind::Bitmap, Change::None);",
+        "let kind = MapKind::Bitmap;
+            let change = if MUTANT { Change::Set } else { Change::None };",
+    ),
+    mutant(
         "regions: one of several writes ends the mark of all",
         "engine/intent.rs",
         "            self.regions.writes[region as usize] -= 1;",
