@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use raidcore::engine::IoError;
-use raidcore::meta::{Image, Unreadable};
+use raidcore::engine::{IoError, IoOp};
+use raidcore::meta::{Image, MetaPage, Unreadable};
 use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::source::Source;
@@ -183,12 +183,61 @@ pub(crate) struct Disk<D = Data> {
     pub(crate) unreadable: bool,
     /// Blocks that can't be written.
     pub(crate) unwritable: BTreeSet<u64>,
-    /// How its next write or flush fails.
-    pub(crate) sick: Option<IoError>,
+    /// How a write or flush to come fails.
+    pub(crate) sick: Option<Sick>,
     /// It has not answered for so long that it was said to hang.
     pub(crate) hangs: bool,
     /// It takes no notice of anything until so many events have passed.
     pub(crate) stalled_until: u64,
+}
+
+/// What writes and flushes are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Whatever they are for.
+    Any,
+    /// What was written before is to be durable.
+    Flush,
+    /// The array's record.
+    Record,
+    /// A page of a map.
+    Page,
+    /// An entry of the journal, or of the staging log.
+    Entry,
+    /// Data and parity.
+    Home,
+}
+
+impl Phase {
+    pub(crate) const EACH: [Self; 5] =
+        [Self::Flush, Self::Record, Self::Page, Self::Entry, Self::Home];
+
+    /// Whether an I/O changes a disk, and is for this.
+    pub(crate) fn has(self, op: &IoOp) -> bool {
+        let of_op = match op {
+            IoOp::Read(_) | IoOp::Discard => return false,
+            IoOp::Flush => Self::Flush,
+            IoOp::Store(MetaPage::Superblock { .. }) => Self::Record,
+            IoOp::Store(MetaPage::Bitmap { .. } | MetaPage::ZeroMap { .. }) => Self::Page,
+            IoOp::Journal => Self::Entry,
+            IoOp::Write { .. } => Self::Home,
+        };
+        self == Self::Any || self == of_op
+    }
+}
+
+/// A disk fails the next write or flush of a phase, after having done some of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sick {
+    pub(crate) phase: Phase,
+    pub(crate) error: IoError,
+}
+
+impl Sick {
+    /// The very next one fails.
+    pub(crate) fn next(error: IoError) -> Self {
+        Self { phase: Phase::Any, error }
+    }
 }
 
 /// A block that can't be read, however often one tries.
@@ -263,6 +312,11 @@ impl<D: Kept> Disk<D> {
         self.bad.remove(&at);
         self.writes += 1;
         self.meta.write(at as usize, Some(block), self.writes, fua);
+    }
+
+    /// How an I/O fails, if it does.
+    pub(crate) fn fails(&mut self, op: &IoOp) -> Option<IoError> {
+        self.sick.take_if(|sick| sick.phase.has(op)).map(|sick| sick.error)
     }
 
     /// What a flush that begins now will make durable.

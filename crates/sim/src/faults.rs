@@ -9,7 +9,9 @@ use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock, spar
 use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
 
 use crate::create::uuid_of;
-use crate::disk::{Disk, FOR_GOOD, Kept};
+use crate::disk::{Disk, FOR_GOOD, Kept, Phase, Sick};
+use crate::host::Pending;
+use crate::power::Fuse;
 use crate::world::World;
 
 /// Members and staging devices of an array that do not serve in full, or will not when the engine finds
@@ -129,6 +131,9 @@ impl World {
         if faults.beyond && !self.beyond && self.source.chance(1, 16) {
             self.exceed();
         }
+        if faults.phase && self.source.chance(1, 16) {
+            return self.light_fuse();
+        }
         let weights = [
             faults.gone,
             faults.write,
@@ -193,10 +198,35 @@ impl World {
 
     fn fail_a_write(&mut self) {
         let Some(disk) = self.victim() else { return };
-        self.summary.faults.write += 1;
+        let phase = self.phase();
         let error = self.source.one_of(&[IoError::Medium, IoError::NoSpace]);
-        self.trace(format_args!("a write to disk {disk} will fail: {error:?}"));
-        self.disks[disk].sick = Some(error);
+        // One that is being filled fails as such, not when it is a member.
+        let serves = self
+            .engine
+            .members()
+            .any(|m| m.device == Some(DeviceId(disk as u32)) && m.state == SlotState::Up);
+        let fails = |p: &Pending| p.io.device.0 as usize == disk && phase.has(&p.io.op);
+        if !serves && !self.ios.iter().any(fails) {
+            return;
+        }
+        self.summary.faults.write += 1;
+        self.trace(format_args!("disk {disk} will fail: {phase:?}, {error:?}"));
+        self.disks[disk].sick = Some(Sick { phase, error });
+    }
+
+    /// Which writes and flushes fail.
+    fn phase(&mut self) -> Phase {
+        match self.scenario.faults.phase && self.source.chance(2, 3) {
+            true => self.source.one_of(&Phase::EACH),
+            false => Phase::Any,
+        }
+    }
+
+    /// The power is to fail as soon as one disk has carried out an I/O of some sort.
+    fn light_fuse(&mut self) {
+        let phase = self.source.one_of(&Phase::EACH);
+        self.trace(format_args!("the power will fail: {phase:?}"));
+        self.fuse = Fuse::Lit(phase);
     }
 
     /// Makes blocks of one stripe unreadable, on as many members as redundancy makes up for.
@@ -260,6 +290,9 @@ impl World {
         self.suspects.extend(&self.exposed);
         self.summary.faults.beyond += 1;
         let members = self.member_disks();
+        if self.scenario.faults.phase && self.source.chance(1, 2) {
+            return self.fail_everywhere(&members);
+        }
         if self.source.chance(1, 2) {
             for _ in 0..=self.redundancy() {
                 let disk = self.source.one_of(&members);
@@ -272,6 +305,25 @@ impl World {
                 let disk = self.source.one_of(&members);
                 self.spoil(stripe, disk, false);
             }
+        }
+    }
+
+    /// What all members are to take next of some sort, none does; or they can't write where a stripe is.
+    fn fail_everywhere(&mut self, members: &[usize]) {
+        if self.source.chance(3, 4) {
+            let phase = self.source.one_of(&Phase::EACH);
+            let error = self.source.one_of(&[IoError::Medium, IoError::NoSpace]);
+            self.trace(format_args!("all disks will fail: {phase:?}, {error:?}"));
+            for &disk in members {
+                self.disks[disk].sick = Some(Sick { phase, error });
+            }
+            return;
+        }
+        let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+        self.trace(format_args!("{stripe:?} can't be written"));
+        for &disk in members {
+            let places = self.places(stripe, disk).into_iter().flatten();
+            self.disks[disk].unwritable.extend(places);
         }
     }
 

@@ -107,9 +107,7 @@ impl World {
         if disk.gone {
             return Err(IoError::Gone);
         }
-        if !matches!(io.op, IoOp::Read(_) | IoOp::Discard)
-            && let Some(error) = disk.sick.take()
-        {
+        if let Some(error) = disk.fails(&io.op) {
             self.write_some(pending);
             return Err(error);
         }

@@ -6,7 +6,7 @@ use raidcore::units::{DeviceId, Set};
 
 use crate::checks;
 use crate::checks::progress::Bound;
-use crate::power::Outage;
+use crate::power::{Fuse, Outage};
 use crate::world::World;
 
 impl World {
@@ -14,15 +14,16 @@ impl World {
     pub(crate) fn run(&mut self) {
         for life in 1..=self.scenario.lives {
             self.live();
-            if self.source.chance(1, 4) {
+            let cut = matches!(self.fuse, Fuse::Blown(_));
+            if !cut && self.source.chance(1, 4) {
                 self.drain();
                 self.verify();
             }
             let last = life == self.scenario.lives;
-            if last && !self.beyond {
+            if last && !self.beyond && !cut {
                 break;
             }
-            if !self.beyond && self.source.chance(1, 4) && self.stops() {
+            if !cut && !self.beyond && self.source.chance(1, 4) && self.stops() {
                 self.power_off();
                 self.power_on(Outage::Quiet);
                 self.drain();
@@ -41,7 +42,7 @@ impl World {
     fn live(&mut self) {
         let mut left = self.scenario.requests / self.scenario.lives;
         let mut bound = Bound::new("a life is over", 1_000_000);
-        while left > 0 && !self.source.chance(1, 1000) {
+        while left > 0 && !matches!(self.fuse, Fuse::Blown(_)) && !self.source.chance(1, 1000) {
             left -= u32::from(self.turn());
             bound.spend(self);
         }
@@ -152,6 +153,7 @@ impl World {
         for disk in &mut self.disks {
             disk.bad.clear();
             (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
+            disk.unwritable.clear();
         }
         self.command(Command::SetPace(Pace::default()));
         self.step(Input::Busy(Set::EMPTY));

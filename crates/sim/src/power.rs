@@ -7,7 +7,7 @@ use raidcore::meta::{
 };
 use raidcore::units::{DeviceId, Lba, Pba};
 
-use crate::disk::{Disk, FOR_GOOD, Kept};
+use crate::disk::{Disk, FOR_GOOD, Kept, Phase};
 use crate::host::Pending;
 use crate::world::{World, is_exposed, start};
 
@@ -20,6 +20,18 @@ pub(crate) enum Outage {
     Lossy,
     /// Those that had gone come back.
     Healing,
+}
+
+/// What makes the power fail at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Fuse {
+    /// Nothing does.
+    #[default]
+    None,
+    /// The next I/O of a phase does.
+    Lit(Phase),
+    /// It has failed when this disk had carried out such an I/O.
+    Blown(usize),
 }
 
 impl World {
@@ -42,6 +54,7 @@ impl World {
                 disk.crash(&mut self.source, torn);
             }
             (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
+            disk.unwritable.clear();
         }
         self.expose(self.scenario.consistency == Consistency::Journal);
         let healed = self.beyond || is_exposed(&self.scenario) || !self.exposed.is_empty();
@@ -66,6 +79,7 @@ impl World {
                 let at = self.whole_at;
                 let risky = |lba: &u64| past_the_journal && self.model.is_unsettled_since(*lba, at);
                 self.exposed.extend(unsettled.into_iter().filter(risky));
+                self.exposed.extend(&self.refused);
             }
             Level::Raid4 | Level::Raid5 | Level::Raid6 => {
                 let width = u64::from(geometry.stripe_blocks());
@@ -127,7 +141,7 @@ impl World {
         self.summary.staged += self.engine.counters().staged_writes;
         self.summary.reclaimed += self.engine.counters().reclaimed_blocks;
         self.engine = start(scenario, assembled, &devices, source, self.now);
-        self.beyond = false;
+        (self.beyond, self.fuse) = (false, Fuse::None);
         self.forget_spoilt();
         self.begin_life();
     }
@@ -142,7 +156,15 @@ impl World {
         if there.is_empty() || self.missing() >= self.redundancy() || self.has_bad() {
             return None;
         }
-        let lost = self.source.one_of(&there);
+        let last = match std::mem::take(&mut self.fuse) {
+            Fuse::Blown(last) => there.iter().position(|&disk| disk == last),
+            Fuse::Lit(_) | Fuse::None => None,
+        };
+        // Perhaps what it has taken no other disk has.
+        let lost = match last.filter(|_| self.source.chance(1, 2)) {
+            Some(last) => there[last],
+            None => self.source.one_of(&there),
+        };
         self.trace(format_args!("disk {lost} goes with the power"));
         self.disks[lost].gone = true;
         self.summary.faults.gone += 1;

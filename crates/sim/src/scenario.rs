@@ -127,6 +127,9 @@ pub struct Faults {
     pub silent: bool,
     /// More fails than redundancy makes up for.
     pub beyond: bool,
+    /// Writes and flushes fail, and the power does, while one sort of them is carried out.
+    #[serde(default)]
+    pub phase: bool,
 }
 
 /// Parity has more to get wrong than copies.
@@ -221,6 +224,7 @@ impl Playable for Scenario {
             scenario.distributed_spare = source.chance(1, 3);
         }
         scenario.region_stripes = 1 << source.below(4);
+        scenario.faults.phase = source.chance(1, 2);
         scenario
     }
 
@@ -269,6 +273,7 @@ impl Faults {
             stale: source.chance(1, 2),
             silent: source.chance(1, 4),
             beyond: source.chance(1, 8),
+            phase: false,
         }
     }
 }

@@ -126,6 +126,9 @@ impl World {
             }
             Op::Flush => {}
             Op::Write | Op::Discard | Op::WriteZeroes => {
+                if result.is_err() && self.engine.counters().unjournaled_writes > 0 {
+                    self.refused.extend(lbas(&request));
+                }
                 for lba in lbas(&request) {
                     self.model.end(lba, begun, result.is_ok(), request.fua, oldest);
                 }

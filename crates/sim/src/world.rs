@@ -21,6 +21,7 @@ use crate::disk::Disk;
 use crate::flash::Flash;
 use crate::host::{Memory, Pending};
 use crate::model::{GARBAGE, Model};
+use crate::power::Fuse;
 use crate::run::{Sink, Summary};
 use crate::scenario::Scenario;
 use crate::source::Source;
@@ -41,6 +42,8 @@ pub(crate) struct World {
     pub(crate) ios: Vec<Pending>,
     /// What was given up, and may be done all the same.
     pub(crate) given_up: Vec<Pending>,
+    /// What makes the power fail at one moment.
+    pub(crate) fuse: Fuse,
     /// Who is out of service since the step before.
     pub(crate) released: Vec<DeviceId>,
     /// The SSDs that say when I/O ends, if the disks are such.
@@ -57,6 +60,8 @@ pub(crate) struct World {
     /// Full-stripe writes when the last flush was acknowledged: later ones are at risk if a member
     /// is lost together with the power.
     pub(crate) settled_full: u64,
+    /// Blocks of writes that were refused in a life in which whole rows went past the journal.
+    pub(crate) refused: BTreeSet<u64>,
     /// When all members served last, by the model's clock.
     pub(crate) whole_at: u64,
     /// Nothing may fail now: since a crash redundancy has not been looked at everywhere.
@@ -108,6 +113,7 @@ impl World {
             kernels,
             ios: Vec::new(),
             given_up: Vec::new(),
+            fuse: Fuse::None,
             released: Vec::new(),
             computes: Vec::new(),
             versions: 0,
@@ -116,6 +122,7 @@ impl World {
             answers: Vec::new(),
             notes: Vec::new(),
             settled_full: 0,
+            refused: BTreeSet::new(),
             spoilt: BTreeMap::new(),
             whole_at: 0,
             suspects: BTreeSet::new(),
@@ -134,6 +141,7 @@ impl World {
     pub(crate) fn begin_life(&mut self) {
         self.memory.new_scratch(self.engine.geometry().chunk(), self.engine.scratch_buffers());
         self.settled_full = 0;
+        self.refused.clear();
         self.earlier_commands = self.commands;
         self.notes.clear();
         self.step(Input::Tick);
@@ -243,6 +251,12 @@ impl World {
     pub(crate) fn end_io(&mut self, index: usize) {
         let pending = self.ios.remove(index);
         let result = self.carry_out(&pending);
+        if let Fuse::Lit(phase) = self.fuse
+            && phase.has(&pending.io.op)
+            && result.is_ok()
+        {
+            self.fuse = Fuse::Blown(pending.io.device.0 as usize);
+        }
         let id = pending.io.id;
         self.trace(format_args!("end {id:?}: {result:?}"));
         self.step(Input::IoDone { id, result });

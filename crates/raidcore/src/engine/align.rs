@@ -7,16 +7,22 @@
 //! Invariants: a read of a stripe in doubt is granted its lock only after a job that has brought the
 //! stripe in step, or has failed to; a stripe that is in step stays so, as writes keep it.
 
-use super::Engine;
-use super::job::Work;
-use crate::meta::{BitMap, MapKind};
-use crate::units::Stripe;
+use alloc::collections::BTreeSet;
 
-/// Which stripes were brought in step for reads. There is memory for it only when a read has met a
-/// stripe in doubt.
+use super::job::Work;
+use super::{Engine, JobId, PassKind};
+use crate::meta::{BitMap, MapKind};
+use crate::plan::WriteKind;
+use crate::units::{Set, Stripe};
+
+/// Which stripes were brought in step for reads, and which a write has left out of step.
 #[derive(Debug, Default)]
 pub(super) struct Alignment {
+    /// There is memory for it only when a read has met a stripe in doubt.
     stripes: Option<Stripes>,
+    /// Stripes of which some members have taken a write, and others, which can't be spared, have
+    /// not: nothing can be made of their redundancy.
+    torn: BTreeSet<Stripe>,
 }
 
 #[derive(Debug)]
@@ -33,6 +39,26 @@ impl Alignment {
         self.stripes.as_ref().is_some_and(|stripes| stripes.done.get(stripe.0))
     }
 
+    /// A write has failed that some members may have taken.
+    pub(super) fn tear(&mut self, stripe: Stripe) {
+        self.torn.insert(stripe);
+    }
+
+    /// All of a stripe's redundancy was made anew.
+    pub(super) fn mend(&mut self, stripe: Stripe) {
+        self.torn.remove(&stripe);
+    }
+
+    /// Whether a write has left a stripe out of step.
+    pub(super) fn is_torn(&self, stripe: Stripe) -> bool {
+        !self.torn.is_empty() && self.torn.contains(&stripe)
+    }
+
+    /// The stripes that writes have left out of step.
+    pub(super) fn torn(&self) -> impl Iterator<Item = Stripe> + '_ {
+        self.torn.iter().copied()
+    }
+
     /// A stripe's job has ended; if it has failed, the next read has it tried again.
     pub(super) fn ended(&mut self, stripe: Stripe, well: bool) {
         let Some(stripes) = &mut self.stripes else { return };
@@ -47,7 +73,8 @@ impl Alignment {
 impl Engine {
     /// Whether a stripe's redundancy agrees with its data for sure.
     pub(super) fn is_in_step(&self, stripe: Stripe) -> bool {
-        !self.regions.is_unsynced(self.areas.region(stripe)) || self.alignment.has(stripe)
+        !self.alignment.is_torn(stripe)
+            && (!self.regions.is_unsynced(self.areas.region(stripe)) || self.alignment.has(stripe))
     }
 
     /// Whether what a read of a stripe returns may be on one member alone, or not be what redundancy
@@ -57,6 +84,27 @@ impl Engine {
             && !self.is_in_step(stripe)
             && self.geo.redundancy() > 0
             && self.recorder.record.volume.is_none()
+    }
+
+    /// A job has ended on a stripe that a write has left out of step. If all of its redundancy was
+    /// made anew, it is in step again.
+    pub(super) fn look_at_torn(&mut self, id: JobId) {
+        let job = &self.jobs[id];
+        let remade = match job.work {
+            Work::Write => job.kind == WriteKind::Full,
+            Work::Align | Work::Sync(PassKind::Resync) => true,
+            Work::Read
+            | Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Repair
+            | Work::Replay { .. }
+            | Work::Reclaim => false,
+        };
+        let stripe = job.stripe;
+        let all = Set::first(self.geo.members());
+        if remade && job.error.is_none() && self.health(stripe) == (all, all) {
+            self.alignment.mend(stripe);
+        }
     }
 
     /// Sees to it that a stripe in doubt is brought in step before anybody who asks for its lock from

@@ -409,6 +409,11 @@ impl Engine {
         self.fail_waiting(over);
     }
 
+    /// Whether a region stays marked for the next start, as a write has left a stripe of it out of step.
+    fn has_torn(&self, region: u64) -> bool {
+        self.alignment.torn().any(|stripe| self.areas.region(stripe) == region)
+    }
+
     /// Clears the bits of regions that rested through a flush.
     pub(super) fn clear_rested(&mut self, out: &mut Vec<Action>) {
         let mut page = None;
@@ -418,7 +423,10 @@ impl Engine {
             }
             self.regions.state[region] = RegionState::Idle;
             let region = region as u64;
-            if self.regions.is_unsynced(region) || !self.bitmap.map.clear(region) {
+            if self.regions.is_unsynced(region)
+                || self.has_torn(region)
+                || !self.bitmap.map.clear(region)
+            {
                 continue;
             }
             let index = self.bitmap.map.page_of(region);

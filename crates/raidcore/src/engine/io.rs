@@ -239,6 +239,9 @@ impl Engine {
                 }
             } else if !self.write_failed(member, why, out) {
                 self.jobs[id].error = Some(RequestError::Io);
+                if self.jobs[id].writes_home() && self.geo.redundancy() > 0 {
+                    self.alignment.tear(self.jobs[id].stripe);
+                }
             }
         } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)
             && !self.is_successor(op.device)

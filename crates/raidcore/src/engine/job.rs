@@ -555,6 +555,9 @@ impl Engine {
             Work::Align => self.alignment.ended(stripe, error.is_none()),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
         }
+        if self.alignment.is_torn(stripe) {
+            self.look_at_torn(id);
+        }
         self.answer(id, out);
         self.unlock(id);
         let (bad, weak) = (mem::take(&mut self.jobs[id].bad), mem::take(&mut self.jobs[id].weak));

@@ -435,6 +435,8 @@ impl Engine {
         let journaled = self.recorder.record.consistency == Consistency::Journal;
         if self.is_in_step(stripe) {
             Parity::InStep
+        } else if self.alignment.is_torn(stripe) {
+            Parity::OutOfStep
         } else if journaled || readable != Set::first(self.geo.members()) {
             Parity::Unproven
         } else {

@@ -112,7 +112,7 @@ impl Engine {
                     && self.maps_are_spread()
                     && self.recorder.is_settled() =>
             {
-                let home = self.staging.dirty() == 0;
+                let home = self.staging.dirty() == 0 && self.alignment.torn().next().is_none();
                 self.recorder.record.clean = !self.flusher.has_failed() && home;
                 self.stop_command = None;
                 self.phase = Phase::Stopped;

@@ -6,6 +6,7 @@ use raidcore::units::Set;
 
 use super::*;
 use crate::disk::KEPT;
+use crate::disk::Sick;
 
 /// Wants a copy of all that is read.
 struct Keeper;
@@ -128,7 +129,7 @@ fn what_could_not_be_written_is_no_copy() {
         world.ask(0, Op::Read, 0, 1);
         // Member 1 can't be spared, so it stays, although it can't take the copy.
         world.end_all(|io| matches!(io.op, IoOp::Read(_)));
-        world.disks[1].sick = Some(IoError::Medium);
+        world.disks[1].sick = Some(Sick::next(IoError::Medium));
         world.drain();
         assert_eq!(world.read_busy(), (version, false));
     }

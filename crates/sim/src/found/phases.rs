@@ -5,6 +5,7 @@ use raidcore::engine::IoError;
 use raidcore::meta::MetaPage;
 
 use super::*;
+use crate::disk::Sick;
 
 /// Seeds: what a power failure leaves of what was not flushed is up to chance.
 const SEEDS: std::ops::Range<u64> = 0..12;
@@ -29,7 +30,7 @@ impl World {
     fn fail_flush(&mut self, disk: usize) {
         self.end_all(|io| !is_flush(io));
         assert!(self.ios.iter().any(|p| is_flush(&p.io)), "a flush is under way");
-        self.disks[disk].sick = Some(IoError::Medium);
+        self.disks[disk].sick = Some(Sick::next(IoError::Medium));
         assert!(self.end_one(|io| is_flush(io) && io.device.0 as usize == disk));
     }
 }
@@ -130,4 +131,38 @@ fn the_entry_of_a_write_that_failed_is_carried_out_by_the_next_start() {
     world.disks[parity.index()].unwritable.clear();
     world.restart();
     assert_eq!(world.read_one(0), neighbour, "nobody has written there");
+}
+
+#[test]
+fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
+    let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
+    let geometry = *world.engine.geometry();
+    let stripe = Stripe(0);
+    world.write_one(0);
+    let neighbour = world.write_one(4);
+    let lost = geometry.member(stripe, Role(1));
+    world.command(Command::Fail(lost));
+    world.drain();
+    assert_eq!(world.read_one(4), neighbour);
+    // The write reaches its block and not the parity.
+    let parity = geometry.member(stripe, Role(2));
+    let at = geometry.place(stripe, world.areas.data_start()).0;
+    world.beyond = true;
+    world.disks[parity.index()].unwritable.insert(at);
+    world.write_one(0);
+    assert_eq!(world.last(), Err(RequestError::Io));
+    world.read_one(4);
+    assert_eq!(world.last(), Err(RequestError::Io), "nothing tells what was there");
+    // Nor does a start that is told that all is well.
+    for _ in 0..3 {
+        world.now = world.now + Duration::from_secs(6);
+        world.step(Input::Tick);
+        world.drain();
+    }
+    assert!(world.engine.status().dirty_regions.0 > 0);
+    let number = world.command(Command::Stop);
+    while !world.answers.iter().any(|(answered, _)| *answered == number) {
+        world.proceed();
+    }
+    assert!(world.superblocks().all(|(_, superblock)| !superblock.record.clean));
 }

@@ -6,6 +6,7 @@ use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::Set;
 
 use super::*;
+use crate::disk::Sick;
 
 /// RAID5 of three with a staging log. Block 0 is at home on member 0, its parity on member 2.
 pub(super) fn staging_world(seed: u64) -> World {
@@ -176,7 +177,7 @@ fn a_marker_waits_until_it_is_on_record_who_lacks_what_it_stands_for() {
             world.proceed();
         }
         // Member 0, which has it in its cache, fails; the power fails before that is on record.
-        world.disks[0].sick = Some(raidcore::engine::IoError::Medium);
+        world.disks[0].sick = Some(Sick::next(raidcore::engine::IoError::Medium));
         while world.end_one(|io| io.op == IoOp::Flush) {}
         while world.end_one(|io| io.op == IoOp::Journal) {}
         world.cut_power();

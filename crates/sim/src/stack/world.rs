@@ -15,7 +15,7 @@ use super::host::{Memory, Pending};
 use super::scenario::StackScenario;
 use crate::create::{create, uuid_of};
 use crate::digest::Digest;
-use crate::disk::{Block, Disk, FOR_GOOD, Kept};
+use crate::disk::{Block, Disk, FOR_GOOD, Kept, Sick};
 use crate::faults::{missing, superblocks};
 use crate::log::users::Users;
 use crate::power::array_of;
@@ -233,7 +233,8 @@ impl World {
     pub(super) fn fail_a_write(&mut self, group: GroupId) {
         let Some(victim) = self.victim(group) else { return };
         self.trace(format_args!("a write to disk {} of {group:?} will fail", victim.0));
-        self.groups[group.index()].disks[victim.0 as usize].sick = Some(IoError::Medium);
+        self.groups[group.index()].disks[victim.0 as usize].sick =
+            Some(Sick::next(IoError::Medium));
         self.summary.gone += 1;
     }
 

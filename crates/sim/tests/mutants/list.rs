@@ -53,7 +53,45 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "        if MUTANT || well {
 ",
     ),
+    // Writes that members have taken in part.
+    mutant(
+        "torn: redundancy that a failed write has left out of step is built upon",
+        "engine/mod.rs",
+        "} else if self.alignment.is_torn(stripe) {",
+        "} else if !MUTANT && self.alignment.is_torn(stripe) {",
+    ),
+    mutant(
+        "torn: the mark of such a stripe is cleared",
+        "engine/intent.rs",
+        "|| self.has_torn(region)",
+        "|| !MUTANT && self.has_torn(region)",
+    ),
+    mutant(
+        "torn: a stop is clean all the same",
+        "engine/settle.rs",
+        "&& self.alignment.torn().next().is_none();",
+        "&& (MUTANT || self.alignment.torn().next().is_none());",
+    ),
     // What fails in one phase.
+    mutant(
+        "phases: a staged write that a member could not store counts as stored",
+        "engine/staging/store.rs",
+        "            && !self.write_failed(member, why, out)
+        {
+            self.jobs[id].error = Some(RequestError::Io);",
+        "            && !MUTANT
+            && !self.write_failed(member, why, out)
+        {
+            self.jobs[id].error = Some(RequestError::Io);",
+    ),
+    mutant(
+        "phases: a page that no member has stored counts",
+        "engine/intent.rs",
+        "        if stored > 0 {
+            self.map(kind).stored",
+        "        if MUTANT || stored > 0 {
+            self.map(kind).stored",
+    ),
     mutant(
         "phases: a flush is answered before a failure is on record",
         "engine/flush.rs",
