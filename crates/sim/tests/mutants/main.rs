@@ -39,7 +39,7 @@ use succession::SUCCESSION;
 const CRATES: [&str; 5] = ["det", "flashsim", "raidcore", "raidlog", "sim"];
 
 /// The seeds that a mutant has to get past.
-const SEEDS: &str = "0..30000";
+const SEEDS: &str = "0..50000";
 
 /// Those of worlds of log volumes, which take longer.
 const LOG_SEEDS: &str = "0..4000";
