@@ -63,14 +63,4 @@ pub(crate) const STACK: &[Mutant] = &[
             }",
     )
     .of_stacks(),
-    mutant(
-        "stack: a flush that an array could not carry out is taken for one",
-        "array/mod.rs",
-        "        match (op, result) {
-            (IoOp::Load, Err(error)) => {",
-        "        let result = if MUTANT && op == IoOp::Flush { Ok(()) } else { result };
-        match (op, result) {
-            (IoOp::Load, Err(error)) => {",
-    )
-    .of_stacks(),
 ];

@@ -103,11 +103,4 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
             }",
     )
     .rare("The member has to fail, and the power, while the change that replaces it is being recorded."),
-    mutant(
-        "succession: a record that only the successor has stored does not count",
-        "engine/record.rs",
-        "(Ok(()), _) => self.recorder.stored.push(op.device),",
-        "(Ok(()), None) if MUTANT => {}
-            (Ok(()), _) => self.recorder.stored.push(op.device),",
-    ),
 ];
