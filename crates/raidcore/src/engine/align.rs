@@ -7,10 +7,11 @@
 //! Invariants: a read of a stripe in doubt is granted its lock only after a job that has brought the
 //! stripe in step, or has failed to; a stripe that is in step stays so, as writes keep it.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::BTreeMap;
 
 use super::job::Work;
 use super::{Engine, JobId, PassKind};
+use crate::geometry::Role;
 use crate::meta::{BitMap, MapKind};
 use crate::plan::WriteKind;
 use crate::units::{Set, Stripe};
@@ -21,8 +22,9 @@ pub(super) struct Alignment {
     /// There is memory for it only when a read has met a stripe in doubt.
     stripes: Option<Stripes>,
     /// Stripes of which some members have taken a write, and others, which can't be spared, have
-    /// not: nothing can be made of their redundancy.
-    torn: BTreeSet<Stripe>,
+    /// not: nothing can be made of their redundancy. With the roles whose blocks are older than what
+    /// the journal has for them.
+    torn: BTreeMap<Stripe, Set>,
 }
 
 #[derive(Debug)]
@@ -41,7 +43,18 @@ impl Alignment {
 
     /// A write has failed that some members may have taken.
     pub(super) fn tear(&mut self, stripe: Stripe) {
-        self.torn.insert(stripe);
+        self.torn.entry(stripe).or_insert(Set::EMPTY);
+    }
+
+    /// A role did not take what the journal has for it.
+    pub(super) fn leave_behind(&mut self, stripe: Stripe, role: Role) {
+        let behind = self.torn.entry(stripe).or_insert(Set::EMPTY);
+        *behind = behind.with(role.index());
+    }
+
+    /// The roles of a stripe whose blocks are older than what the journal has for them.
+    pub(super) fn behind(&self, stripe: Stripe) -> Set {
+        self.torn.get(&stripe).copied().unwrap_or(Set::EMPTY)
     }
 
     /// All of a stripe's redundancy was made anew.
@@ -51,12 +64,12 @@ impl Alignment {
 
     /// Whether a write has left a stripe out of step.
     pub(super) fn is_torn(&self, stripe: Stripe) -> bool {
-        !self.torn.is_empty() && self.torn.contains(&stripe)
+        !self.torn.is_empty() && self.torn.contains_key(&stripe)
     }
 
     /// The stripes that writes have left out of step.
     pub(super) fn torn(&self) -> impl Iterator<Item = Stripe> + '_ {
-        self.torn.iter().copied()
+        self.torn.keys().copied()
     }
 
     /// A stripe's job has ended; if it has failed, the next read has it tried again.

@@ -231,10 +231,17 @@ impl Engine {
     ) {
         let io = self.jobs[id].plan.writes[usize::from(index)];
         if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
-            let helps = matches!(self.jobs[id].work, Work::Repair | Work::Align);
-            if helps && !self.can_spare(member) {
+            let work = self.jobs[id].work;
+            let helps = matches!(work, Work::Repair | Work::Align);
+            if let Work::Replay { .. } = work
+                && !self.can_spare(member)
+            {
+                self.journal.refused_by(member, why);
+                self.alignment.leave_behind(self.jobs[id].stripe, io.role);
+                self.jobs[id].error = Some(RequestError::Io);
+            } else if helps && !self.can_spare(member) {
                 self.members[member.index()].write_errors += 1;
-                if self.jobs[id].work == Work::Align {
+                if work == Work::Align {
                     self.jobs[id].error = Some(RequestError::Io);
                 }
             } else if !self.write_failed(member, why, out) {

@@ -45,6 +45,8 @@ pub(super) struct Journal {
     replay_next: usize,
     replaying: bool,
     replay_flush: Option<u64>,
+    /// Which members, that can't be spared, have not taken the blocks of which entries.
+    refused: Vec<(usize, MemberId, IoError)>,
 }
 
 impl Journal {
@@ -65,6 +67,7 @@ impl Journal {
             replay_next: 0,
             replaying: false,
             replay_flush: None,
+            refused: Vec::new(),
         }
     }
 
@@ -79,6 +82,11 @@ impl Journal {
     /// A member's copy of the entry that is being replayed can't be read.
     pub(super) fn pass_copy_by(&mut self, member: MemberId) {
         self.replay[self.replay_next].copies.retain(|&(m, _)| m != member);
+    }
+
+    /// A member that can't be spared has not taken a block of the entry that is being replayed.
+    pub(super) fn refused_by(&mut self, member: MemberId, why: IoError) {
+        self.refused.push((self.replay_next, member, why));
     }
 
     fn bucket(stripe: Stripe) -> u16 {
@@ -463,17 +471,19 @@ impl Engine {
         copies.find(|&(member, _)| self.live_device(member).is_some())
     }
 
-    /// The entry that was being replayed is at home, or can't be brought there. That does no harm
-    /// if nobody has the stripe's parity: who is out of service, or yet to be rebuilt there. Then there
-    /// is nothing to agree with.
+    /// The entry that was being replayed is at home, or can't be brought there. That does no harm if a
+    /// member has refused its blocks, as the next start finds it again; or if nobody has the stripe's
+    /// parity: who is out of service, or yet to be rebuilt there. Then there is nothing to agree with.
     pub(super) fn replayed(&mut self, done: bool) {
         let stripe = self.journal.replay(self.journal.replay_next).stripe;
         let (readable, writable) = self.health(stripe);
         let current = readable.or(writable);
         let hole = (self.geo.data()..self.geo.members()).any(|role| current.has(role));
+        let refused = self.journal.refused.last();
+        let is_kept = refused.is_some_and(|&(entry, ..)| entry == self.journal.replay_next);
         self.journal.replaying = false;
         self.journal.replay_next += 1;
-        if !done && hole {
+        if !done && hole && !is_kept {
             self.phase = Phase::Broken;
         }
     }
@@ -500,9 +510,22 @@ impl Engine {
             Some(ticket) if self.flusher.is_over(ticket) && self.flusher.has_failed() => {
                 self.phase = Phase::Broken;
             }
+            Some(ticket) if self.flusher.is_over(ticket) && !self.journal.refused.is_empty() => {
+                self.serve_reads(out);
+            }
             Some(ticket) if self.flusher.is_over(ticket) => self.record_start(out),
             Some(_) => {}
         }
+    }
+
+    /// Serves users without taking writes, as members have refused what the journal has for them: a
+    /// thin pool may be full. The start is not recorded, so that the next one finds all entries.
+    fn serve_reads(&mut self, out: &mut Vec<Action>) {
+        for (_, member, why) in core::mem::take(&mut self.journal.refused) {
+            self.write_failed(member, why, out);
+        }
+        self.journal.replay = Vec::new();
+        self.phase = if self.staging.dirty() > 0 { Phase::Reclaiming } else { Phase::Serving };
     }
 
     /// Records who is missing, before they could miss what is carried out; returns whether it is

@@ -415,7 +415,7 @@ impl Engine {
             readable = if has_copy { readable.with(role.index()) } else { readable };
             writable = if keeps_copy { writable.with(role.index()) } else { writable };
         }
-        (readable, writable)
+        (readable.minus(self.alignment.behind(stripe)), writable)
     }
 
     /// Whether an unclean stop may have left any of these blocks with redundancy that does not match

@@ -134,6 +134,48 @@ fn the_entry_of_a_write_that_failed_is_carried_out_by_the_next_start() {
 }
 
 #[test]
+fn a_start_that_a_full_member_keeps_from_its_journal_serves_reads_and_loses_no_entry() {
+    for refusing in [Role(0), Role(2), Role(3)] {
+        let mut world = world(Level::Raid5, 4, Consistency::Journal);
+        let geometry = *world.engine.geometry();
+        let (stripe, lost) = (Stripe(0), Role(1));
+        let at = geometry.place(stripe, world.areas.data_start()).0;
+        let full = geometry.member(stripe, refusing).index();
+        let kept = world.write_one(3);
+        let elsewhere = world.write_one(u64::from(geometry.stripe_blocks()));
+        world.command(Command::Fail(geometry.member(stripe, lost)));
+        world.drain();
+        // Acknowledged, and durable in the journal only: what it writes is in row 0 of roles 0, 2.
+        let row = [0, 8].map(|lba| world.write_one(lba));
+        for _ in 0..2 {
+            world.ios.clear();
+            world.power_off();
+            world.disks[full].unwritable.insert(at);
+            world.power_on(Outage::Quiet);
+            world.drain();
+            world.beyond = true;
+            assert!(world.engine.is_serving(), "{refusing:?} refuses");
+            assert_eq!(world.read_one(u64::from(geometry.stripe_blocks())), elsewhere);
+            for (lba, version) in [(3, kept), (4, 0), (0, row[0]), (8, row[1])] {
+                let found = world.read_one(lba);
+                let role = Role(lba as u8 / 4);
+                let is_there = ![refusing, lost].contains(&role);
+                let expected = if is_there { Ok(()) } else { Err(RequestError::Io) };
+                assert_eq!(world.last(), expected, "{refusing:?} refuses, {lba} is read");
+                assert!(!is_there || found == version);
+            }
+            world.write_one(20);
+            assert_eq!(world.last(), Err(RequestError::Io), "no writes are taken");
+        }
+        world.restart();
+        assert_eq!([0, 8].map(|lba| world.read_one(lba)), row);
+        assert_eq!(world.read_one(3), kept);
+        // Nor does this end with an error.
+        world.write_one(20);
+    }
+}
+
+#[test]
 fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     let geometry = *world.engine.geometry();

@@ -72,6 +72,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "&& self.alignment.torn().next().is_none();",
         "&& (MUTANT || self.alignment.torn().next().is_none());",
     ),
+    mutant(
+        "torn: what the journal has of a refused block is forgotten",
+        "engine/journal.rs",
+        "!self.journal.refused.is_empty() =>",
+        "!MUTANT && !self.journal.refused.is_empty() =>",
+    ),
+    mutant(
+        "torn: a block that is older than the journal's is read",
+        "engine/mod.rs",
+        "readable.minus(self.alignment.behind(stripe))",
+        "if MUTANT { readable } else { readable.minus(self.alignment.behind(stripe)) }",
+    ),
     // What fails in one phase.
     mutant(
         "phases: a staged write that a member could not store counts as stored",
