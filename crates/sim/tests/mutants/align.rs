@@ -1,0 +1,75 @@
+//! Mutants of what a crash or a refused write has left out of step.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const ALIGN: &[Mutant] = &[
+    // Reads of what a crash has left.
+    mutant(
+        "monotone: a read shows what the loss of a member takes back",
+        "engine/align.rs",
+        "            && !self.is_in_step(stripe)
+",
+        "            && !MUTANT
+            && !self.is_in_step(stripe)
+",
+    ),
+    mutant(
+        "monotone: a read beside a writer shows what was not brought in step",
+        "engine/request.rs",
+        "in_line = in_doubt;",
+        "in_line = !MUTANT && in_doubt;",
+    ),
+    mutant(
+        "monotone: a copy that can't be read for a while is left as it is",
+        "engine/io.rs",
+        "if !job.mismatch && job.bad.is_empty() {",
+        "if !job.mismatch && (MUTANT || job.bad.is_empty()) {",
+    ),
+    mutant(
+        "monotone: a stripe is in step as soon as that is asked for",
+        "engine/align.rs",
+        "self.stripes.as_ref().is_some_and(|stripes| stripes.done.get(stripe.0))",
+        "self.stripes.as_ref().is_some_and(|stripes| {
+            stripes.done.get(stripe.0) || MUTANT && stripes.asked.get(stripe.0)
+        })",
+    ),
+    mutant(
+        "monotone: a stripe that could not be brought in step is not tried again",
+        "engine/align.rs",
+        "        if well {
+",
+        "        if MUTANT || well {
+",
+    ),
+    // Writes that members have taken in part.
+    mutant(
+        "torn: redundancy that a failed write has left out of step is built upon",
+        "engine/mod.rs",
+        "} else if self.alignment.is_torn(stripe) {",
+        "} else if !MUTANT && self.alignment.is_torn(stripe) {",
+    ),
+    mutant(
+        "torn: the mark of such a stripe is cleared",
+        "engine/intent.rs",
+        "|| self.has_torn(region)",
+        "|| !MUTANT && self.has_torn(region)",
+    ),
+    mutant(
+        "torn: a stop is clean all the same",
+        "engine/settle.rs",
+        "&& self.alignment.torn().next().is_none();",
+        "&& (MUTANT || self.alignment.torn().next().is_none());",
+    ),
+    mutant(
+        "torn: what the journal has of a refused block is forgotten",
+        "engine/journal.rs",
+        "!self.journal.refused.is_empty() =>",
+        "!MUTANT && !self.journal.refused.is_empty() =>",
+    ),
+    mutant(
+        "torn: a block that is older than the journal's is read",
+        "engine/mod.rs",
+        "readable.minus(self.alignment.behind(stripe))",
+        "if MUTANT { readable } else { readable.minus(self.alignment.behind(stripe)) }",
+    ),
+];

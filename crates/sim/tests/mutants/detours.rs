@@ -1,0 +1,70 @@
+//! Mutants of reads that go around members, or beside a write.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const DETOURS: &[Mutant] = &[
+    mutant(
+        "reads go around members although redundancy may not agree",
+        "engine/place.rs",
+        "let redundant = parity == Parity::InStep &&",
+        "let redundant = (MUTANT || parity == Parity::InStep) &&",
+    )
+    .rare(
+        "The first read of a stripe in doubt brings it in step before it is planned; only where \
+         that is impossible can it go around a member by redundancy that does not agree.",
+    ),
+    mutant(
+        "hedge: a read that was given up writes to memory that it does not own any more",
+        "engine/job.rs",
+        "if self.is_given_up(id) ||",
+        "if !MUTANT && self.is_given_up(id) ||",
+    ),
+    mutant(
+        "hedge: a read that is tried again goes to memory that may be given back before it ends",
+        "engine/staging/fetch.rs",
+        "let alone = job.avoids.is_empty();",
+        "let alone = MUTANT || job.avoids.is_empty();",
+    ),
+    mutant(
+        "beside: a read of what is being written",
+        "engine/locking.rs",
+        "write.role != read.role\n",
+        "MUTANT || write.role != read.role\n",
+    ),
+    mutant(
+        "beside: a read builds on redundancy that is being written",
+        "engine/planning.rs",
+        "if self.jobs[id].beside && !self.reads_home(id, readable) {",
+        "if !MUTANT && self.jobs[id].beside && !self.reads_home(id, readable) {",
+    ),
+    mutant(
+        "beside: a write takes over another of what is being read",
+        "engine/planning.rs",
+        "self.jobs[id].work == Work::Write && !self.locks.is_shared(stripe) {",
+        "self.jobs[id].work == Work::Write && (MUTANT || !self.locks.is_shared(stripe)) {",
+    ),
+    mutant(
+        "beside: a write mends what is being read",
+        "engine/locking.rs",
+        "job.is_exclusive() && !job.bad.is_empty()",
+        "!MUTANT && job.is_exclusive() && !job.bad.is_empty()",
+    ),
+    mutant(
+        "beside: a read of what is being mended",
+        "engine/locking.rs",
+        "_ if !writer.bad.is_empty() => false,",
+        "_ if !MUTANT && !writer.bad.is_empty() => false,",
+    ),
+    mutant(
+        "a detour leads over who has failed",
+        "engine/place.rs",
+        "let calm = readable.minus(busy);",
+        "let calm = if MUTANT { Set::first(self.geo.members()) } else { readable }.minus(busy);",
+    ),
+    mutant(
+        "a detour is taken again over what could not be read",
+        "engine/place.rs",
+        "let first_try = job.bad.is_empty();",
+        "let first_try = MUTANT || job.bad.is_empty();",
+    ),
+];

@@ -1,0 +1,36 @@
+//! Mutants of flushes.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const FLUSHES: &[Mutant] = &[
+    mutant(
+        "bits are cleared whatever the flush came to",
+        "engine/flush.rs",
+        "!self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()",
+        "MUTANT || !self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()",
+    ),
+    mutant(
+        "flushes that fail are taken for good",
+        "engine/flush.rs",
+        "self.flusher.round.failed |= !self.write_failed(member, why, out);",
+        "self.flusher.round.failed |= !MUTANT && !self.write_failed(member, why, out);",
+    ),
+    mutant(
+        "a round under way serves who asks during it",
+        "engine/flush.rs",
+        "        let ticket = self.flusher.started + 1;
+        if self.flusher.outstanding > 0 {",
+        "        let ticket = self.flusher.started + 1;
+        if MUTANT && self.flusher.outstanding > 0 {
+            return self.flusher.started;
+        }
+        if self.flusher.outstanding > 0 {",
+    ),
+    mutant(
+        "a user's flush is served by a round under way",
+        "engine/flush.rs",
+        "self.flusher.users.push((self.flusher.started + 1, tag));",
+        "let busy = self.flusher.outstanding > 0;
+        self.flusher.users.push((self.flusher.started + u64::from(!(MUTANT && busy)), tag));",
+    ),
+];

@@ -1,0 +1,106 @@
+//! Mutants of jobs: their stages, requests, locks and plans.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const JOBS: &[Mutant] = &[
+    mutant(
+        "a discarded stripe becomes real before it is flushed",
+        "engine/job.rs",
+        "        self.wait_for_flush(id, ticket);
+        Stage::Unzero",
+        "        if !MUTANT {
+            self.wait_for_flush(id, ticket);
+        }
+        Stage::Unzero",
+    ),
+    mutant(
+        "a stripe that is written stays discarded",
+        "engine/job.rs",
+        "self.zero.map.clear(stripe.0);",
+        "if !MUTANT {
+            self.zero.map.clear(stripe.0);
+        }",
+    ),
+    mutant(
+        "writes that a member missed end before that is on record",
+        "engine/job.rs",
+        "let writes = self.jobs[id].work != Work::Read;",
+        "let writes = !MUTANT && self.jobs[id].work != Work::Read;",
+    )
+    .rare("Who had failed before a write is on record before it goes home; only a failure amid the write is left."),
+    mutant(
+        "a merged write forgets FUA",
+        "engine/planning.rs",
+        "job.fua |= fua;",
+        "job.fua |= fua && !MUTANT;",
+    ),
+    mutant(
+        "unsynced mirrors are read from any copy",
+        "engine/planning.rs",
+        "if !self.is_in_step(stripe) {",
+        "if !MUTANT && !self.is_in_step(stripe) {",
+    ),
+    mutant(
+        "locks are shared by writers",
+        "engine/job.rs",
+        "        self.work != Work::Read
+    }",
+        "        self.work != Work::Read && !(MUTANT && self.work == Work::Write)
+    }",
+    ),
+    mutant(
+        "a scratch buffer is not given back",
+        "engine/job.rs",
+        "self.scratch.release(job.buffers[role]);",
+        "if !(MUTANT && role == 0) {
+                self.scratch.release(job.buffers[role]);
+            }",
+    ),
+    // Requests and locks.
+    mutant(
+        "a part's error is forgotten",
+        "engine/request.rs",
+        "slot.error = slot.error.or(error);",
+        "slot.error = slot.error.or(error).filter(|_| !MUTANT);",
+    ),
+    mutant(
+        "who waits for a lock is not told",
+        "locks.rs",
+        "            granted(first);",
+        "            if !(MUTANT && waiter.exclusive) {
+                granted(first);
+            }",
+    ),
+    // Planner.
+    mutant(
+        "Q is not kept",
+        "plan/write.rs",
+        "let q = self.geo.q().filter(|q| parities.has(q.index()))",
+        "let q = self.geo.q().filter(|q| !MUTANT && parities.has(q.index()))",
+    ),
+    mutant(
+        "parity that is out of step is carried on",
+        "plan/write.rs",
+        "let in_step = self.health.parity == Parity::InStep;",
+        "let in_step = MUTANT || self.health.parity == Parity::InStep;",
+    ),
+    mutant(
+        "what could not be read is not rewritten with its parity",
+        "plan/write.rs",
+        "WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
+        "WriteKind::Survivors if MUTANT => Set::EMPTY,
+            WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
+    )
+    .rare(
+        "Blocks have to be unreadable right where a write goes that needs them. Seed 25,642 finds \
+         it.",
+    ),
+    mutant(
+        "what Q brings back is not unscaled",
+        "plan/recover.rs",
+        "plan.step(Step::Unscale { dst, index: x as u8 }, blocks);",
+        "if !MUTANT {
+            plan.step(Step::Unscale { dst, index: x as u8 }, blocks);
+        }",
+    ),
+];

@@ -1,0 +1,56 @@
+//! Mutants of members: who is one, who is spared, what failed.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const MEMBERS: &[Mutant] = &[
+    mutant(
+        "parity is always believed",
+        "engine/mod.rs",
+        "if self.is_in_step(stripe) {",
+        "if MUTANT || self.is_in_step(stripe) {",
+    ),
+    mutant(
+        "a spare is read in a member's place",
+        "engine/io.rs",
+        "(member, at, source.is_some() && readable.has(io.role.index()))",
+        "(member, at, source.is_some() && (MUTANT || readable.has(io.role.index())))",
+    )
+    .rare("A member has to be replaced while a job that has planned to read it waits for buffers."),
+    mutant(
+        "FUA does not reach the members",
+        "engine/io.rs",
+        "self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);",
+        "self.issue(op, IoOp::Write { from, fua: fua && !MUTANT }, at, io.blocks, out);",
+    ),
+    mutant(
+        "writes go on when a member that can't be spared misses them",
+        "engine/fault.rs",
+        "(!self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
+        "(MUTANT || !self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
+    ),
+    mutant(
+        "a member that can't be recorded becomes one",
+        "engine/background.rs",
+        "if self.maps_are_spread() && !self.recorder.is_broken() {",
+        "if self.maps_are_spread() && (MUTANT || !self.recorder.is_broken()) {",
+    ),
+    mutant(
+        "more members are spared than can be",
+        "engine/fault.rs",
+        "others.len() >= self.geo.members() - self.geo.redundancy()",
+        "others.len() + usize::from(MUTANT) >= self.geo.members() - self.geo.redundancy()",
+    ),
+    mutant(
+        "another device inherits what was filled",
+        "engine/fault.rs",
+        "        self.flusher.restart(member);
+",
+        "        if !MUTANT {
+            self.flusher.restart(member);
+        }
+",
+    )
+    .rare(
+        "A second device has to be filled, and the power to fail, before its first flush is over.",
+    ),
+];

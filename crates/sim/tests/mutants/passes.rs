@@ -1,0 +1,74 @@
+//! Mutants of background work: rebuild, resync, scrub.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const PASSES: &[Mutant] = &[
+    mutant(
+        "a stripe counts as rebuilt when it is begun",
+        "engine/background.rs",
+        "Some(pass) if pass.fills(MemberId(member as u8)) => pass.progress.has(stripe.0),",
+        "Some(pass) if pass.fills(MemberId(member as u8)) => {
+                if MUTANT { stripe.0 < pass.next } else { pass.progress.has(stripe.0) }
+            }",
+    ),
+    mutant(
+        "the watermark is recorded before the flush",
+        "engine/settle.rs",
+        "let flushed = self.flusher.rebuilt(member);",
+        "let now = self.background.rebuilt_to().nth(member.index()).unwrap_or(0);
+        let flushed = if MUTANT { now } else { self.flusher.rebuilt(member) };",
+    ),
+    mutant(
+        "a rebuilt member lacks the maps",
+        "engine/background.rs",
+        "self.spread_maps();",
+        "if !MUTANT {
+                        self.spread_maps();
+                    }",
+    ),
+    mutant(
+        "a resync leaps over stripes under way",
+        "engine/background.rs",
+        "if pass.in_flight > 0 {
+                    return None;",
+        "if !MUTANT && pass.in_flight > 0 {
+                    return None;",
+    ),
+    mutant(
+        "a rebuild ends one stripe early",
+        "engine/background.rs",
+        "            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,",
+        "            | PassKind::Scrub { .. } => {
+                pass.progress.base + u64::from(MUTANT) >= pass.total
+            }",
+    ),
+    mutant(
+        "what a scrub has corrected is not flushed",
+        "engine/background.rs",
+        "let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+        "let corrects =
+            !MUTANT && kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+    ),
+    mutant(
+        "what a resync has made agree is not flushed",
+        "engine/background.rs",
+        "(_, Closing::No) => {",
+        "(PassKind::Resync, Closing::No) if MUTANT => self.end_pass(kind, out),
+            (_, Closing::No) => {",
+    ),
+    mutant(
+        "a stop is recorded while I/O is under way",
+        "engine/settle.rs",
+        "if self.ops.occupied() == 0
+                    && self.maps_are_spread()",
+        "if (MUTANT || self.ops.occupied() == 0)
+                    && self.maps_are_spread()",
+    ),
+    mutant(
+        "a scrub believes the data although redundancy tells",
+        "plan/locate.rs",
+        "Culprit::Data(index) => (Set::one(index), true),",
+        "Culprit::Data(_) if MUTANT => (p_alone.or(q_alone), true),
+                Culprit::Data(index) => (Set::one(index), true),",
+    ),
+];

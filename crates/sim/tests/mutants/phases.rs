@@ -1,0 +1,66 @@
+//! Mutants of what fails in one phase only.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const PHASES: &[Mutant] = &[
+    mutant(
+        "phases: a staged write that a member could not store counts as stored",
+        "engine/staging/store.rs",
+        "            && !self.write_failed(member, why, out)
+        {
+            self.jobs[id].error = Some(RequestError::Io);",
+        "            && !MUTANT
+            && !self.write_failed(member, why, out)
+        {
+            self.jobs[id].error = Some(RequestError::Io);",
+    ),
+    mutant(
+        "phases: a page that no member has stored counts",
+        "engine/intent.rs",
+        "        if stored > 0 {
+            self.map(kind).stored",
+        "        if MUTANT || stored > 0 {
+            self.map(kind).stored",
+    ),
+    mutant(
+        "phases: a flush is answered before a failure is on record",
+        "engine/flush.rs",
+        "                Some(record) => self.flusher.recording.push((record, tag)),
+",
+        "                Some(_) if MUTANT => self.complete(tag, None, out),
+                Some(record) => self.flusher.recording.push((record, tag)),
+",
+    ),
+    mutant(
+        "phases: a stripe becomes real before a failure is on record",
+        "engine/job.rs",
+        "        if let Some(ticket) = self.recorder.unrecorded_failure() {
+            self.wait_for_record(id, ticket);
+            return Stage::Unzero;
+",
+        "        if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {
+            self.wait_for_record(id, ticket);
+            return Stage::Unzero;
+",
+    ),
+    mutant(
+        "phases: a stripe becomes real though the flush has failed",
+        "engine/job.rs",
+        "        if self.flusher.has_failed() {
+            self.jobs[id].error",
+        "        if !MUTANT && self.flusher.has_failed() {
+            self.jobs[id].error",
+    ),
+    mutant(
+        "phases: a stop is clean though its flush has failed",
+        "engine/settle.rs",
+        "self.recorder.record.clean = !self.flusher.has_failed() && home;",
+        "self.recorder.record.clean = (MUTANT || !self.flusher.has_failed()) && home;",
+    ),
+    mutant(
+        "phases: the entry of a write that failed counts as home",
+        "engine/intent.rs",
+        "job.entry.take().filter(|_| !failed)",
+        "job.entry.take().filter(|_| MUTANT || !failed)",
+    ),
+];
