@@ -1,8 +1,9 @@
 //! New members.
 
+use std::iter;
 use std::rc::Rc;
 
-use raidcore::meta::{ArrayId, ArrayRecord, DeviceUuid, NewArray, VolumePart};
+use raidcore::meta::{ArrayId, ArrayRecord, BITS_PER_PAGE, DeviceUuid, NewArray, VolumePart};
 use raidcore::units::MemberId;
 
 use crate::disk::{Disk, Kept};
@@ -45,9 +46,11 @@ pub(crate) fn create<D: Kept>(
         .find_map(|record| record.ok().filter(|r| r.geometry.stripes() >= stripes))
         .expect("some size is enough");
     if scenario.region_stripes > 0 {
-        let stripes = record.geometry.stripes();
-        let areas = record.areas.with_regions_of(scenario.region_stripes, stripes);
-        record.areas = areas.expect("a region's possible size");
+        let page_bits = if scenario.page_bits > 0 { scenario.page_bits } else { BITS_PER_PAGE };
+        // There can be more stripes than were asked for, and only so many pages.
+        let mut sizes = iter::successors(Some(page_bits), |bits| Some(2 * bits)).take(8);
+        let maps = |bits| record.clone().with_maps_of(scenario.region_stripes, bits).ok();
+        record = sizes.find_map(maps).expect("possible maps");
     }
     let record = match part {
         Some(part) => record.in_volume(part),

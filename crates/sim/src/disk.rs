@@ -231,12 +231,14 @@ impl Phase {
 pub(crate) struct Sick {
     pub(crate) phase: Phase,
     pub(crate) error: IoError,
+    /// It was no member in service yet, so redundancy does not make up for it as one.
+    pub(crate) early: bool,
 }
 
 impl Sick {
     /// The very next one fails.
     pub(crate) fn next(error: IoError) -> Self {
-        Self { phase: Phase::Any, error }
+        Self { phase: Phase::Any, error, early: false }
     }
 }
 

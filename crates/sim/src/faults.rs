@@ -200,18 +200,28 @@ impl World {
         let Some(disk) = self.victim() else { return };
         let phase = self.phase();
         let error = self.source.one_of(&[IoError::Medium, IoError::NoSpace]);
-        // One that is being filled fails as such, not when it is a member.
-        let serves = self
-            .engine
-            .members()
-            .any(|m| m.device == Some(DeviceId(disk as u32)) && m.state == SlotState::Up);
+        let early = !self.is_in_service(DeviceId(disk as u32));
         let fails = |p: &Pending| p.io.device.0 as usize == disk && phase.has(&p.io.op);
-        if !serves && !self.ios.iter().any(fails) {
+        if early && !self.ios.iter().any(fails) {
             return;
         }
         self.summary.faults.write += 1;
         self.trace(format_args!("disk {disk} will fail: {phase:?}, {error:?}"));
-        self.disks[disk].sick = Some(Sick { phase, error });
+        self.disks[disk].sick = Some(Sick { phase, error, early });
+    }
+
+    /// Whether a device is a member in service.
+    fn is_in_service(&self, device: DeviceId) -> bool {
+        self.engine.members().any(|m| m.device == Some(device) && m.state == SlotState::Up)
+    }
+
+    /// What was to fail as a spare, or while it was being filled, does not as the member that it has become:
+    /// others may have been lost since that redundancy makes up for only with it.
+    pub(crate) fn spare_the_grown_up(&mut self, device: DeviceId) {
+        let grown = self.disks[device.0 as usize].sick.is_some_and(|sick| sick.early);
+        if grown && self.is_in_service(device) {
+            self.disks[device.0 as usize].sick = None;
+        }
     }
 
     /// Which writes and flushes fail.
@@ -315,7 +325,7 @@ impl World {
             let error = self.source.one_of(&[IoError::Medium, IoError::NoSpace]);
             self.trace(format_args!("all disks will fail: {phase:?}, {error:?}"));
             for &disk in members {
-                self.disks[disk].sick = Some(Sick { phase, error });
+                self.disks[disk].sick = Some(Sick { phase, error, early: false });
             }
             return;
         }

@@ -37,6 +37,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         chunk: 4,
         stripes: 40,
         region_stripes: 0,
+        page_bits: 0,
         consistency,
         journal: 512,
         flash: false,

@@ -103,6 +103,7 @@ impl World {
 
     pub(crate) fn carry_out(&mut self, pending: &Pending) -> Result<(), IoError> {
         let io = &pending.io;
+        self.spare_the_grown_up(io.device);
         let disk = &mut self.disks[io.device.0 as usize];
         if disk.gone {
             return Err(IoError::Gone);

@@ -26,6 +26,10 @@ pub struct Scenario {
     /// regions have.
     #[serde(default)]
     pub region_stripes: u64,
+    /// Bits of a page of a map: a power of two, or a multiple of 64; 0 is as many as a new array's pages
+    /// have.
+    #[serde(default)]
+    pub page_bits: u64,
     /// What survives an unclean stop.
     #[serde(with = "ConsistencyName")]
     pub consistency: Consistency,
@@ -177,6 +181,7 @@ impl Playable for Scenario {
             chunk,
             stripes: 1 + source.below(stripes),
             region_stripes: 0,
+            page_bits: 0,
             flash: false,
             busy: 0,
             staging: 0,
@@ -225,6 +230,8 @@ impl Playable for Scenario {
         }
         scenario.region_stripes = 1 << source.below(4);
         scenario.faults.phase = source.chance(1, 2);
+        // Mostly maps of several pages.
+        scenario.page_bits = source.one_of(&[0, 2, 4, 16]);
         scenario
     }
 

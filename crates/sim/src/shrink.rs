@@ -60,6 +60,7 @@ pub(crate) fn array(of: &Scenario) -> Vec<Scenario> {
     s.with(|s| s.members = least);
     s.with(|s| s.members = (s.members - 1).max(least));
     s.with(|s| s.stripes = s.stripes.div_ceil(2));
+    s.with(|s| s.page_bits = 0);
     s.with(|s| s.region_stripes /= 2);
     s.with(|s| s.chunk = (s.chunk / 2).max(1));
     s.with(|s| s.used_disks = false);

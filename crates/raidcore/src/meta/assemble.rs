@@ -479,12 +479,7 @@ fn load_map<I: Image>(
     members: &[Option<&I>],
     kind: MapKind,
 ) -> (BitMap, Vec<u64>, Vec<u32>) {
-    let stripes = record.geometry.stripes();
-    let bits = match kind {
-        MapKind::Bitmap => record.areas.regions(stripes),
-        MapKind::ZeroMap => stripes,
-    };
-    let mut map = BitMap::new(kind, bits);
+    let mut map = record.areas.map(kind, record.geometry.stripes());
     let (mut versions, mut lost) = (Vec::new(), Vec::new());
     for index in 0..map.pages() {
         let copies = members.iter().flatten().flat_map(|image| {

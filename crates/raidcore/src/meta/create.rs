@@ -160,11 +160,11 @@ impl Assembled {
 /// The write-intent bitmap and the zero map of a new array.
 fn maps(record: &ArrayRecord, resync: bool) -> [BitMap; 2] {
     let stripes = record.geometry.stripes();
-    let mut bitmap = BitMap::new(MapKind::Bitmap, record.areas.regions(stripes));
+    let mut bitmap = record.areas.map(MapKind::Bitmap, stripes);
     if resync {
         bitmap.set_all();
     }
-    [bitmap, BitMap::new(MapKind::ZeroMap, stripes)]
+    [bitmap, record.areas.map(MapKind::ZeroMap, stripes)]
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! - [`Areas`] that came from a disk have passed [`Areas::check`].
 
 use super::journal::{PAYLOAD_MAX, header_blocks};
-use super::page::{BITS_PER_PAGE, MapKind};
+use super::page::{BITS_PER_PAGE, BitMap, MapKind, is_page_size};
 use super::record::Consistency;
 use crate::geometry::{Geometry, GeometryError};
 use crate::units::{MemberId, Pba, Stripe};
@@ -30,6 +30,10 @@ const ALIGNMENT: u64 = 256;
 
 /// The most bits of the write-intent bitmap.
 const REGIONS_MAX: u64 = 1 << 16;
+
+/// The most pages of the write-intent bitmap: both places of each fit between two copies of the
+/// superblock.
+const BITMAP_PAGES_MAX: u32 = 31;
 
 /// The journal's size by default (8 MiB).
 pub const JOURNAL_BLOCKS: u64 = 2048;
@@ -80,6 +84,8 @@ pub enum LayoutError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Areas {
     pub(super) region_stripes: u64,
+    /// Bits of a page of a map.
+    pub(super) page_bits: u64,
     pub(super) bitmap_start: u64,
     pub(super) bitmap_pages: u32,
     pub(super) zero_map_start: u64,
@@ -125,7 +131,8 @@ impl Areas {
         };
         let areas = |stripes| {
             let spare = if distributed_spare { spare_blocks(shape, stripes) } else { 0 };
-            Self::of(shape.chunk(), journal, staging_blocks, stripes, spare)
+            let maps = MapShape::of(stripes);
+            Self::of(shape.chunk(), journal, staging_blocks, stripes, spare, maps)
         };
         // The parts of what is behind the metadata that are for data, of all.
         let others = shape.members() as u128 - 1;
@@ -160,42 +167,51 @@ impl Areas {
         }
     }
 
-    /// The same for an array of `stripes` stripes, with a bit of the write-intent bitmap for every
-    /// `region_stripes` of them instead of for as few as there is room for bits.
+    /// The same for an array of that geometry, with maps of another shape than they have by default:
+    /// a bit of the write-intent bitmap for every `region_stripes` stripes, and `page_bits` bits in a
+    /// page. What a member must have can be more then.
     ///
     /// # Errors
-    /// If `region_stripes` is no power of two, or there would be too many regions.
-    pub fn with_regions_of(self, region_stripes: u64, stripes: u64) -> Result<Self, LayoutError> {
-        if !region_stripes.is_power_of_two() || stripes.div_ceil(region_stripes) > REGIONS_MAX {
-            return Err(LayoutError::Area("region"));
-        }
-        let bitmap_pages = pages(stripes.div_ceil(region_stripes));
-        if bitmap_pages > self.bitmap_pages {
-            return Err(LayoutError::Area("write-intent bitmap"));
-        }
-        Ok(Self { region_stripes, bitmap_pages, ..self })
+    /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor
+    /// a power of two or more than [`BITS_PER_PAGE`], or there would be too many regions or pages.
+    pub(super) fn with_maps_of(
+        self,
+        geometry: &Geometry,
+        region_stripes: u64,
+        page_bits: u64,
+    ) -> Result<Self, LayoutError> {
+        let (stripes, maps) = (geometry.stripes(), MapShape { region_stripes, page_bits });
+        maps.check(stripes)?;
+        let areas = Self::of(
+            geometry.chunk(),
+            self.journal_blocks,
+            self.staging_blocks,
+            stripes,
+            self.spare_blocks,
+            maps,
+        );
+        Ok(Self { device_ring: self.device_ring, ..areas })
     }
 
-    /// The layout for a given number of stripes, and blocks of a distributed spare.
+    /// The layout for a given number of stripes, blocks of a distributed spare, and shape of the maps.
     fn of(
         chunk: u32,
         journal_blocks: u64,
         staging_blocks: u64,
         stripes: u64,
         spare_blocks: u64,
+        maps: MapShape,
     ) -> Self {
-        let mut region_stripes = 1;
-        while stripes.div_ceil(region_stripes) > REGIONS_MAX {
-            region_stripes *= 2;
-        }
-        let bitmap_pages = pages(stripes.div_ceil(region_stripes));
-        let zero_map_pages = pages(stripes);
+        let MapShape { region_stripes, page_bits } = maps;
+        let bitmap_pages = maps.pages(stripes.div_ceil(region_stripes));
+        let zero_map_pages = maps.pages(stripes);
         let zero_map_start = MAPS_START + 2 * u64::from(bitmap_pages);
         let journal_start = zero_map_start + 2 * u64::from(zero_map_pages);
         let staging_start = journal_start + journal_blocks;
         let data_start = (staging_start + staging_blocks).next_multiple_of(ALIGNMENT);
         Self {
             region_stripes,
+            page_bits,
             bitmap_start: MAPS_START,
             bitmap_pages,
             zero_map_start,
@@ -224,14 +240,14 @@ impl Areas {
         let end = |start: u64, blocks: u64| start.checked_add(blocks);
         let fits = |end: Option<u64>, next: u64| end.is_some_and(|end| end <= next);
 
-        ensure(self.region_stripes.is_power_of_two(), "region")?;
+        let maps = MapShape { region_stripes: self.region_stripes, page_bits: self.page_bits };
+        maps.check(stripes)?;
         let regions = stripes.div_ceil(self.region_stripes);
-        ensure(regions <= REGIONS_MAX, "region")?;
         ensure(self.bitmap_start >= MAPS_START, "write-intent bitmap")?;
-        ensure(self.bitmap_pages == pages(regions), "write-intent bitmap")?;
+        ensure(self.bitmap_pages == maps.pages(regions), "write-intent bitmap")?;
         let bitmap_end = end(self.bitmap_start, 2 * u64::from(self.bitmap_pages));
         ensure(fits(bitmap_end, self.zero_map_start), "zero map")?;
-        ensure(self.zero_map_pages == pages(stripes), "zero map")?;
+        ensure(self.zero_map_pages == maps.pages(stripes), "zero map")?;
         let zero_map_end = end(self.zero_map_start, 2 * u64::from(self.zero_map_pages));
         ensure(fits(zero_map_end, self.journal_start), "journal")?;
         let least = journal_least(geometry, consistency);
@@ -264,6 +280,16 @@ impl Areas {
     #[must_use]
     pub fn superblock(&self, copy: u8) -> Pba {
         SUPERBLOCKS[usize::from(copy)]
+    }
+
+    /// A map of an array of `stripes` stripes, with all bits clear.
+    #[must_use]
+    pub fn map(&self, kind: MapKind, stripes: u64) -> BitMap {
+        let bits = match kind {
+            MapKind::Bitmap => self.regions(stripes),
+            MapKind::ZeroMap => stripes,
+        };
+        BitMap::with_pages_of(self.page_bits, kind, bits)
     }
 
     /// Where a version of a map's page goes.
@@ -423,9 +449,48 @@ fn check_staging(geometry: &Geometry, blocks: u64) -> Result<(), LayoutError> {
     }
 }
 
-/// The pages that so many bits need.
-fn pages(bits: u64) -> u32 {
-    bits.div_ceil(BITS_PER_PAGE) as u32
+/// How maps are divided.
+#[derive(Clone, Copy)]
+struct MapShape {
+    /// Stripes that a bit of the write-intent bitmap stands for.
+    region_stripes: u64,
+    /// Bits of a page.
+    page_bits: u64,
+}
+
+impl MapShape {
+    /// What is usual for so many stripes.
+    fn of(stripes: u64) -> Self {
+        let mut region_stripes = 1;
+        while stripes.div_ceil(region_stripes) > REGIONS_MAX {
+            region_stripes *= 2;
+        }
+        Self { region_stripes, page_bits: BITS_PER_PAGE }
+    }
+
+    fn check(self, stripes: u64) -> Result<(), LayoutError> {
+        if !is_page_size(self.page_bits) {
+            return Err(LayoutError::Area("page of a map"));
+        }
+        let regions = self.region_stripes.is_power_of_two();
+        if !regions || stripes.div_ceil(self.region_stripes) > REGIONS_MAX {
+            return Err(LayoutError::Area("region"));
+        }
+        if stripes.div_ceil(self.region_stripes).div_ceil(self.page_bits) > BITMAP_PAGES_MAX.into()
+        {
+            return Err(LayoutError::Area("write-intent bitmap"));
+        }
+        // Numbers of pages have 32 bits.
+        if stripes.div_ceil(self.page_bits) > u32::MAX.into() {
+            return Err(LayoutError::Area("zero map"));
+        }
+        Ok(())
+    }
+
+    /// The pages that so many bits need.
+    fn pages(self, bits: u64) -> u32 {
+        bits.div_ceil(self.page_bits) as u32
+    }
 }
 
 /// The least blocks that the journal needs. An entry can be a whole stripe, at worst with a run for

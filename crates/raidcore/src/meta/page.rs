@@ -6,6 +6,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::codec::{CodecError, Field, PREFIX_BYTES, open, seal};
 use super::record::ArrayId;
@@ -20,13 +21,16 @@ const LENGTH: Field<8> = VERSION.then();
 const RESERVED: Field<8> = LENGTH.then();
 const HEADER_BYTES: usize = RESERVED.end();
 
-/// Bits in a map's page.
+/// The most bits of a map's page; as many as it has where an array's record says nothing else.
 pub const BITS_PER_PAGE: u64 = (BLOCK_BYTES - HEADER_BYTES) as u64 * 8;
 
-const WORDS_PER_PAGE: usize = BITS_PER_PAGE as usize / 64;
-
 const _: () = assert!(HEADER_BYTES == 64 && BITS_PER_PAGE == 32256);
-const _: () = assert!(WORDS_PER_PAGE * 64 == BITS_PER_PAGE as usize);
+const _: () = assert!(is_page_size(BITS_PER_PAGE));
+
+/// Whether pages can have so many bits: whole words of 64, or a part of one that divides it.
+pub(super) const fn is_page_size(bits: u64) -> bool {
+    bits <= BITS_PER_PAGE && (bits > 0 && bits.is_multiple_of(64) || bits.is_power_of_two())
+}
 
 /// Which map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +57,8 @@ pub struct BitMap {
     len: u64,
     count: u64,
     words: Vec<u64>,
+    /// Of a page.
+    page_bits: u64,
 }
 
 /// A page that came from a disk and is valid.
@@ -63,10 +69,17 @@ pub(super) struct Page<'a> {
 }
 
 impl BitMap {
-    /// A bitmap of `bits` clear bits.
+    /// A bitmap of `bits` clear bits, in pages of [`BITS_PER_PAGE`].
     #[must_use]
     pub fn new(kind: MapKind, bits: u64) -> Self {
-        Self { kind, len: bits, count: 0, words: vec![0; bits.div_ceil(64) as usize] }
+        Self::with_pages_of(BITS_PER_PAGE, kind, bits)
+    }
+
+    /// A bitmap of `bits` clear bits, in pages of `page_bits`.
+    pub(super) fn with_pages_of(page_bits: u64, kind: MapKind, bits: u64) -> Self {
+        debug_assert!(is_page_size(page_bits));
+        let words = vec![0; bits.div_ceil(64) as usize];
+        Self { kind, len: bits, count: 0, words, page_bits }
     }
 
     /// Which map it is.
@@ -96,13 +109,13 @@ impl BitMap {
     /// How many pages it has.
     #[must_use]
     pub fn pages(&self) -> u32 {
-        self.len.div_ceil(BITS_PER_PAGE) as u32
+        self.len.div_ceil(self.page_bits) as u32
     }
 
     /// The page that a bit is in.
     #[must_use]
     pub fn page_of(&self, bit: u64) -> u32 {
-        (bit / BITS_PER_PAGE) as u32
+        (bit / self.page_bits) as u32
     }
 
     /// Whether a bit is set.
@@ -173,9 +186,9 @@ impl BitMap {
         INDEX.put(into, index.to_le_bytes());
         VERSION.put(into, version.to_le_bytes());
         LENGTH.put(into, self.len.to_le_bytes());
-        let words = &self.words[self.words_of(index)];
-        for (to, word) in into[HEADER_BYTES..].chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
+        let Span { words, shift, mask } = self.span(index);
+        for (to, word) in into[HEADER_BYTES..].chunks_exact_mut(8).zip(&self.words[words]) {
+            to.copy_from_slice(&(word >> shift & mask).to_le_bytes());
         }
         seal(into, MAGIC, array);
     }
@@ -219,25 +232,39 @@ impl BitMap {
     }
 
     fn replace_page(&mut self, index: u32, mut next: impl FnMut() -> u64) {
-        for word in self.words_of(index) {
-            let valid = self.len - word as u64 * 64;
-            let mask = if valid < 64 { (1 << valid) - 1 } else { u64::MAX };
-            let bits = next() & mask;
-            self.count -= u64::from(self.words[word].count_ones());
+        let Span { words, shift, mask } = self.span(index);
+        for word in words {
+            let mask = mask << shift & low_bits(self.len - word as u64 * 64);
+            let bits = next() << shift & mask;
+            self.count -= u64::from((self.words[word] & mask).count_ones());
             self.count += u64::from(bits.count_ones());
-            self.words[word] = bits;
+            self.words[word] = self.words[word] & !mask | bits;
         }
     }
 
-    fn words_of(&self, index: u32) -> core::ops::Range<usize> {
-        let start = index as usize * WORDS_PER_PAGE;
-        start..self.words.len().min(start + WORDS_PER_PAGE)
+    fn span(&self, index: u32) -> Span {
+        let start = u64::from(index) * self.page_bits;
+        let end = self.len.min(start + self.page_bits);
+        let words = (start / 64) as usize..end.div_ceil(64) as usize;
+        Span { words, shift: start % 64, mask: low_bits(self.page_bits) }
     }
 
     fn find(&self, bit: u64) -> (usize, u64) {
         assert!(bit < self.len, "bit {bit} of {}", self.len);
         ((bit / 64) as usize, 1 << (bit % 64))
     }
+}
+
+/// Where a page's bits are: those of `mask` in each of the words, shifted up.
+struct Span {
+    words: Range<usize>,
+    shift: u64,
+    mask: u64,
+}
+
+/// A word with so many bits set, if it has as many.
+fn low_bits(count: u64) -> u64 {
+    if count < 64 { (1 << count) - 1 } else { u64::MAX }
 }
 
 #[cfg(test)]
@@ -264,6 +291,33 @@ mod tests {
         assert_eq!(other.decode_page(array, 0, &block).err(), Some(CodecError::Misplaced));
         let zero = BitMap::new(MapKind::ZeroMap, BITS_PER_PAGE + 100);
         assert_eq!(zero.decode_page(array, 1, &block).err(), Some(CodecError::Misplaced));
+    }
+
+    /// Pages that share a word come back alone, whatever the others of the word have.
+    #[test]
+    fn small_pages_come_back_alone() {
+        let array = ArrayId([3; 16]);
+        for (page_bits, bits) in [(1, 70), (2, 7), (4, 70), (32, 100), (64, 130), (128, 300)] {
+            let mut map = BitMap::with_pages_of(page_bits, MapKind::Bitmap, bits);
+            (0..bits).filter(|bit| bit % 3 == 0).for_each(|bit| drop(map.set(bit)));
+            assert_eq!(u64::from(map.pages()), bits.div_ceil(page_bits));
+            for index in 0..map.pages() {
+                let mut block = [0; BLOCK_BYTES];
+                map.encode_page(array, index, 9, &mut block);
+                for start in [false, true] {
+                    let mut other = BitMap::with_pages_of(page_bits, MapKind::Bitmap, bits);
+                    if start {
+                        other.set_all();
+                    }
+                    let page = other.decode_page(array, index, &block).expect("it is valid");
+                    other.load_page(index, &page);
+                    let is = |bit| if map.page_of(bit) == index { bit % 3 == 0 } else { start };
+                    let set: Vec<_> = (0..bits).filter(|&bit| other.get(bit)).collect();
+                    assert_eq!(set, (0..bits).filter(|&bit| is(bit)).collect::<Vec<_>>());
+                    assert_eq!(other.count(), set.len() as u64);
+                }
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::geometry::Geometry;
-use crate::meta::{Areas, DeviceLabel, Policy, ScrubRecord};
+use crate::meta::{Areas, BITS_PER_PAGE, DeviceLabel, LayoutError, Policy, ScrubRecord};
 use crate::units::{MemberId, Pba, Set};
 
 /// The most spares that a superblock can record.
@@ -118,6 +118,10 @@ impl Features {
 
     /// The incompatible bit of an array with a distributed spare: a failed member's data may be there.
     pub const DISTRIBUTED_SPARE: u64 = 8;
+
+    /// The incompatible bit of an array whose maps have pages of fewer bits than
+    /// [`BITS_PER_PAGE`], which the record tells.
+    pub const PAGE_BITS: u64 = 16;
 }
 
 /// What is on the distributed spare.
@@ -255,6 +259,22 @@ impl ArrayRecord {
     /// If there is no such place.
     pub fn set_label(&mut self, place: MemberId, label: DeviceLabel) {
         self.labels[place.index()] = label.of_slots(self.slots.len());
+    }
+
+    /// The same with maps of another shape than they have by default: a bit of the write-intent bitmap
+    /// for every `region_stripes` stripes, and `page_bits` bits in a page. What a member must have can
+    /// be more then.
+    ///
+    /// # Errors
+    /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor
+    /// a power of two or more than [`BITS_PER_PAGE`], or there would be too many regions or pages.
+    pub fn with_maps_of(self, region_stripes: u64, page_bits: u64) -> Result<Self, LayoutError> {
+        let areas = self.areas.with_maps_of(&self.geometry, region_stripes, page_bits)?;
+        let mut features = self.features;
+        if page_bits != BITS_PER_PAGE {
+            features.incompatible |= Features::PAGE_BITS;
+        }
+        Ok(Self { areas, features, ..self })
     }
 
     /// Makes it a group of a log volume.

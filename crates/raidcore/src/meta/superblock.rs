@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
 use super::label::{decode_labels, encode_labels};
 use super::layout::{Areas, SUPERBLOCK_COPIES, spare_blocks};
+use super::page::BITS_PER_PAGE;
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
@@ -49,6 +50,7 @@ const MEMBER_BLOCKS: Field<8> = DATA_START.then();
 const NAME_LENGTH: Field<1> = MEMBER_BLOCKS.then();
 const NAME: Field<63> = NAME_LENGTH.then();
 const SPARES: Field<8> = NAME.then();
+const PAGE_BITS: Field<8> = SPARES.then();
 
 const SLOT_DEVICE: Field<16> = Field { at: 0 };
 const SLOT_STATE: Field<8> = SLOT_DEVICE.then();
@@ -73,7 +75,7 @@ const VOLUME_SEGMENT: Field<4> = VOLUME_BLOCKS.then();
 const VOLUME_GROUP: Field<1> = VOLUME_SEGMENT.then();
 const VOLUME_GROUPS: Field<1> = VOLUME_GROUP.then();
 
-const _: () = assert!(SPARES.end() == 248 && SPARES.end() <= SLOT_TABLE.at && SLOT_BYTES == 40);
+const _: () = assert!(PAGE_BITS.end() == SLOT_TABLE.at && SLOT_BYTES == 40);
 const _: () = assert!(
     SPARE_TABLE.end() == 1792
         && POLICY_SINCE.end() == 1856
@@ -91,7 +93,8 @@ const KNOWN: Features = Features {
     incompatible: Features::STAGING
         | Features::STAGING_DEVICES
         | Features::VOLUME
-        | Features::DISTRIBUTED_SPARE,
+        | Features::DISTRIBUTED_SPARE
+        | Features::PAGE_BITS,
 };
 
 /// Why a device's superblock can't be had.
@@ -138,6 +141,9 @@ impl ArrayRecord {
         CHUNK.put(into, self.geometry.chunk().to_le_bytes());
         STRIPES.put(into, self.geometry.stripes().to_le_bytes());
         encode_areas(&self.areas, into);
+        if self.features.incompatible & Features::PAGE_BITS != 0 {
+            PAGE_BITS.put(into, self.areas.page_bits.to_le_bytes());
+        }
         if self.features.incompatible & Features::STAGING != 0 {
             STAGING_START.put(into, self.areas.staging_start.to_le_bytes());
             STAGING_BLOCKS.put(into, self.areas.staging_blocks.to_le_bytes());
@@ -299,8 +305,10 @@ fn decode_areas(block: &[u8], features: &Features, geometry: &Geometry) -> Areas
     };
     let has_devices = features.incompatible & Features::STAGING_DEVICES != 0;
     let has_spare = features.incompatible & Features::DISTRIBUTED_SPARE != 0;
+    let tells_page_bits = features.incompatible & Features::PAGE_BITS != 0;
     Areas {
         region_stripes: REGION_STRIPES.u64(block),
+        page_bits: if tells_page_bits { PAGE_BITS.u64(block) } else { BITS_PER_PAGE },
         bitmap_start: BITMAP_START.u64(block),
         bitmap_pages: BITMAP_PAGES.u32(block),
         zero_map_start: ZERO_MAP_START.u64(block),

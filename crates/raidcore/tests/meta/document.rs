@@ -122,6 +122,7 @@ fn a_superblock_by_the_book() {
     let volume = VolumeUuid([90; 16]);
     let record =
         record.in_volume(VolumePart { volume, group: 1, groups: 3, segment: 256, blocks: 1000 });
+    let record = record.with_maps_of(1, 1 << 12).expect("it is possible");
 
     let (table, slot_table) = (Table::of("Superblock"), Table::of("Slot"));
     let label_table = Table::of("Label");
@@ -137,7 +138,7 @@ fn a_superblock_by_the_book() {
         ("succeeds", 1),
         ("succeeded", 1),
         ("read-only", 0),
-        ("incompatible", 7),
+        ("incompatible", 23),
         ("events", EVENTS),
         ("epoch", EPOCH),
         ("created", 40),
@@ -158,6 +159,7 @@ fn a_superblock_by_the_book() {
         ("member blocks", areas.meta_blocks() + 4 * stripes),
         ("name length", 4),
         ("spares", 2),
+        ("page bits", 1 << 12),
         ("staging start", journal_start.0 + journal_blocks),
         ("staging blocks", 128),
         ("staging epoch", 5),

@@ -2,11 +2,11 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    AssembleError, BITS_PER_PAGE, BitMap, Consistency, MapKind, SlotState, Warning,
+    AssembleError, BITS_PER_PAGE, BitMap, Consistency, MapKind, SlotState, Superblock, Warning,
 };
 use raidcore::units::{BLOCK_BYTES, Set, Stripe};
 
-use crate::world::{DEGRADED, FORCE, STRICT, World, flip, record, reseal};
+use crate::world::{DEGRADED, FORCE, STRICT, World, flip, of_slot, record, reseal, superblock};
 
 fn bits(map: &BitMap) -> Vec<u64> {
     let next = |&bit: &u64| map.next_set(bit + 1);
@@ -66,7 +66,7 @@ fn no_bit_flip_of_a_page_gets_through() {
 fn regions_have_the_size_that_the_record_tells() {
     let mut record = record(Level::Raid5, 3, Consistency::Bitmap);
     let stripes = record.geometry.stripes();
-    record.areas = record.areas.with_regions_of(8, stripes).expect("it is possible");
+    record = record.with_maps_of(8, BITS_PER_PAGE).expect("it is possible");
     let mut world = World::of(record);
     let last = (stripes - 1) / 8;
     let map = world.map(MapKind::Bitmap, &[0, last]);
@@ -75,8 +75,66 @@ fn regions_have_the_size_that_the_record_tells() {
     let areas = &array.record.areas;
     assert_eq!((array.bitmap.len(), bits(&array.bitmap)), (stripes.div_ceil(8), vec![0, last]));
     assert_eq!([0, 7, 8].map(|stripe| areas.region(Stripe(stripe))), [0, 0, 1]);
-    for (region_stripes, stripes) in [(0, stripes), (3, stripes), (1, 1 << 17)] {
-        assert!(areas.clone().with_regions_of(region_stripes, stripes).is_err());
+    for region_stripes in [0, 3] {
+        assert!(array.record.clone().with_maps_of(region_stripes, BITS_PER_PAGE).is_err());
+    }
+}
+
+/// Pages may have fewer bits than there is room for; each is stored and found alone.
+#[test]
+fn pages_have_the_size_that_the_record_tells() {
+    for page_bits in [32, 64, 128] {
+        let record = record(Level::Raid5, 3, Consistency::Bitmap);
+        let mut world = World::of(record.with_maps_of(1, page_bits).expect("it is possible"));
+        let stripes = world.record.geometry.stripes();
+        assert!(stripes > 2 * page_bits, "there are more than two pages");
+        let kinds = [MapKind::Bitmap, MapKind::ZeroMap];
+        for kind in kinds {
+            let old = world.map(kind, &[0, page_bits, page_bits + 1, stripes - 1]);
+            (0..old.pages()).for_each(|page| world.store_page(.., kind, page, 3, &old));
+        }
+        for kind in kinds {
+            let new = world.map(kind, &[1, page_bits + 2, stripes - 2]);
+            world.store_page(0..1, kind, 1, 4, &new);
+            let array = world.assemble(STRICT).expect("it is whole");
+            let (map, versions) = if kind == MapKind::Bitmap {
+                (array.bitmap, array.bitmap_versions)
+            } else {
+                (array.zero_map, array.zero_versions)
+            };
+            assert_eq!(bits(&map), [0, page_bits + 2, stripes - 1]);
+            assert_eq!(versions[..3], [3, 4, 3]);
+        }
+        // A page that is lost says nothing of the others' bits.
+        for version in [3, 4] {
+            let at = world.record.areas.map_page(MapKind::Bitmap, 1, version).0 as usize;
+            for image in &mut world.images {
+                image.meta[at * BLOCK_BYTES] ^= 1;
+            }
+        }
+        let found = bits(&world.assemble(STRICT).expect("it is whole").bitmap);
+        let page = page_bits..2 * page_bits;
+        assert_eq!(found, [0].into_iter().chain(page).chain([stripes - 1]).collect::<Vec<_>>());
+    }
+}
+
+/// Sizes of pages that can't be are refused, by whoever makes an array and by whoever reads one.
+#[test]
+fn impossible_pages_are_refused() {
+    let wide = record(Level::Raid5, 3, Consistency::Bitmap);
+    for page_bits in [0, 3, 96 + 1, BITS_PER_PAGE + 64, u64::MAX] {
+        assert!(wide.clone().with_maps_of(1, page_bits).is_err(), "{page_bits}");
+    }
+    // More pages of the bitmap than there may be.
+    assert!(wide.clone().with_maps_of(1, 4).is_err());
+    let record = wide.with_maps_of(1, 64).expect("it is possible");
+    let stored = superblock(&record, of_slot(0));
+    assert_eq!(Superblock::decode(&stored).expect("it is valid").record, record);
+    for page_bits in [0, 3, 32, 97, 128, BITS_PER_PAGE, u64::MAX] {
+        let mut block = stored;
+        block[248..256].copy_from_slice(&page_bits.to_le_bytes());
+        reseal(&mut block);
+        assert!(Superblock::decode(&block).is_err(), "{page_bits}");
     }
 }
 

@@ -290,8 +290,8 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(decode(&record), None);
     record.features.read_only = 4;
     assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 16;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 16 }));
+    record.features.incompatible = 32;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 32 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;

@@ -171,12 +171,7 @@ impl World {
     }
 
     pub(crate) fn map(&self, kind: MapKind, bits: &[u64]) -> BitMap {
-        let stripes = self.record.geometry.stripes();
-        let len = match kind {
-            MapKind::Bitmap => self.record.areas.regions(stripes),
-            MapKind::ZeroMap => stripes,
-        };
-        let mut map = BitMap::new(kind, len);
+        let mut map = self.record.areas.map(kind, self.record.geometry.stripes());
         for &bit in bits {
             map.set(bit);
         }
@@ -191,9 +186,21 @@ impl World {
         version: u64,
         map: &BitMap,
     ) {
-        let at = self.record.areas.map_page(kind, 0, version);
+        self.store_page(images, kind, 0, version, map);
+    }
+
+    /// Stores a page of a map on some members.
+    pub(crate) fn store_page(
+        &mut self,
+        images: impl std::slice::SliceIndex<[MemberImage], Output = [MemberImage]>,
+        kind: MapKind,
+        index: u32,
+        version: u64,
+        map: &BitMap,
+    ) {
+        let at = self.record.areas.map_page(kind, index, version);
         let mut block = [0; BLOCK_BYTES];
-        map.encode_page(self.record.array, 0, version, &mut block);
+        map.encode_page(self.record.array, index, version, &mut block);
         for image in &mut self.images[images] {
             put(image, at, &block);
         }

@@ -46,6 +46,8 @@ impl Playable for StackScenario {
         let segment = source.one_of(&[8, 16, 24]);
         log.wish = wish(log.wish.groups, stripe, segment, spare, source.below(10));
         array.stripes = log.wish.group_blocks.div_ceil(stripe.into());
+        // There are many more stripes.
+        array.page_bits *= 32;
         // What goes around members is simulated elsewhere.
         (array.staging, array.staging_devices, array.busy) = (0, 0, 0);
         // What fails here fails below the groups.

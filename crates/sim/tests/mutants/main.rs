@@ -18,6 +18,7 @@ mod journal;
 mod log;
 mod members;
 mod mutant;
+mod pages;
 mod passes;
 mod phases;
 mod record;
@@ -43,6 +44,7 @@ use journal::JOURNAL;
 use log::LOG;
 use members::MEMBERS;
 use mutant::Mutant;
+use pages::PAGES;
 use passes::PASSES;
 use phases::PHASES;
 use record::RECORD;
@@ -154,6 +156,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         PASSES,
         JOURNAL,
         REGIONS,
+        PAGES,
         STAGING,
         DISTRIBUTED,
         SUCCESSION,

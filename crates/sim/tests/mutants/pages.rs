@@ -1,0 +1,57 @@
+//! Mutants of the pages of maps, which only maps of several pages show.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const PAGES: &[Mutant] = &[
+    mutant(
+        "pages: only the first is spread",
+        "engine/intent.rs",
+        "(next + 1 < total).then_some(next + 1)",
+        "(next + 1 < total && !MUTANT).then_some(next + 1)",
+    ),
+    mutant(
+        "pages: all go to the place of the first",
+        "engine/intent.rs",
+        "let at = self.areas.map_page(kind, index, version);",
+        "let at = self.areas.map_page(kind, if MUTANT { 0 } else { index }, version);",
+    ),
+    mutant(
+        "pages: a bit is durable as soon as another page is",
+        "engine/intent.rs",
+        "&& i == index && v <= version)",
+        "&& (MUTANT || i == index) && v <= version)",
+    ),
+    mutant(
+        "pages: a bit is durable as soon as a page of another map is",
+        "engine/intent.rs",
+        "if k == kind ",
+        "if (MUTANT || k == kind) ",
+    ),
+    mutant(
+        "pages: only the last one of those with cleared bits is stored",
+        "engine/intent.rs",
+        "if let Some(before) = page.replace(index).filter(|&before| before != index) {",
+        "if let Some(before) = page.replace(index).filter(|&before| !MUTANT && before != index) {",
+    ),
+    mutant(
+        "pages: another one makes sure of a doubted bit",
+        "engine/intent.rs",
+        "self.doubted.retain(|&bit| map.page_of(bit) != index);",
+        "self.doubted.retain(|&bit| !MUTANT && map.page_of(bit) != index);",
+    ),
+    mutant(
+        "pages: all have the first one's version at a start",
+        "meta/assemble.rs",
+        "versions.push(page.version);",
+        "let first = versions.first().copied().filter(|_| MUTANT);
+                versions.push(first.unwrap_or(page.version));",
+    ),
+    mutant(
+        "pages: the first one's bits are set when another is lost",
+        "meta/assemble.rs",
+        "    for page in lost {
+        bitmap.set_page(page);",
+        "    for page in lost {
+        bitmap.set_page(if MUTANT { 0 } else { page });",
+    ),
+];
