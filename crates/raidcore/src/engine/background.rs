@@ -124,6 +124,11 @@ impl Background {
         }
     }
 
+    /// How far the end of the pass under way has come.
+    fn closing(&self) -> Option<Closing> {
+        self.pass.as_ref().map(|pass| pass.closing)
+    }
+
     /// Whether no pass is under way.
     pub(super) fn is_idle(&self) -> bool {
         self.pass.is_none()
@@ -227,8 +232,10 @@ impl Background {
 }
 
 impl Engine {
-    /// Sets passes and their stripes going, as far as room and pace allow.
-    pub(super) fn background(&mut self, out: &mut Vec<Action>) {
+    /// Sets passes and their stripes going, as far as room and pace allow. Returns whether the pass
+    /// under way has come closer to its end, for which something else may have to be done at once.
+    pub(super) fn background(&mut self, out: &mut Vec<Action>) -> bool {
+        let mut moved = false;
         loop {
             if self.background.look && self.phase == Phase::Serving {
                 self.background.look = false;
@@ -238,12 +245,14 @@ impl Engine {
                     self.background.cancel();
                 }
             }
-            if self.background.pass.is_none() {
-                return;
-            }
+            let Some(closing) = self.background.closing() else {
+                return moved;
+            };
             self.begin_stripes();
-            if !self.close_pass(out) {
-                return;
+            let ended = self.close_pass(out);
+            moved |= self.background.closing() != Some(closing);
+            if !ended {
+                return moved;
             }
             self.background.look = true;
         }

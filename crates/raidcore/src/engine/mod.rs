@@ -339,10 +339,10 @@ impl Engine {
             }
             // A stop waits for what is being settled, so that comes first.
             self.settle(out);
-            let moved = self.proceed(out);
+            let mut moved = self.proceed(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
-            self.background(out);
+            moved |= self.background(out);
             self.vacate(out);
             self.reclaim(out);
             self.note_thickness(out);

@@ -136,6 +136,8 @@ impl Array {
                 IoOp::Write { from, .. } => {
                     let bytes = (&*self.memory.of(from.plus(i), 1)).try_into().expect("a block");
                     if self.kept.contains(&self.written.len()) {
+                        let blocks = self.disks[disk].len().max(at + 1);
+                        self.disks[disk].resize(blocks, [0; BLOCK_BYTES]);
                         self.disks[disk][at] = bytes;
                     }
                     self.written.push((disk, at));

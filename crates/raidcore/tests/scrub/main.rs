@@ -1,7 +1,8 @@
-//! Silent corruption and scrubs, through the whole engine. What is right is computed here, by the
-//! definition.
+//! Silent corruption, scrubs and other passes, through the whole engine. What is right is computed
+//! here, by the definition.
 
 mod array;
+mod ends;
 
 use array::{Array, Block, CHUNK, Image, STRIPES, parities};
 use det::Prng;
