@@ -51,6 +51,11 @@ impl Flusher {
         self.completed >= ticket
     }
 
+    /// The round that serves whoever asks now.
+    pub(super) fn next_round(&self) -> u64 {
+        self.started + 1
+    }
+
     /// Up to which stripe a member being rebuilt is durably filled since the last round.
     pub(super) fn rebuilt(&self, member: MemberId) -> u64 {
         self.last.rebuilt.get(member.index()).copied().unwrap_or(0)
@@ -89,7 +94,7 @@ impl Flusher {
 impl Engine {
     /// Asks for a flush of all members; returns the round that will have done it.
     pub(super) fn flush(&mut self, out: &mut Vec<Action>) -> u64 {
-        let ticket = self.flusher.started + 1;
+        let ticket = self.flusher.next_round();
         if self.flusher.outstanding > 0 {
             self.flusher.again = true;
         } else {
@@ -156,6 +161,9 @@ impl Engine {
         let completed = self.flusher.started;
         self.flusher.completed = completed;
         core::mem::swap(&mut self.flusher.round, &mut self.flusher.last);
+        if !self.flusher.last.failed {
+            self.missed.flushed(completed);
+        }
         let good = self.flushed_for_good();
         self.staging.flushed(self.flusher.last.staging_mark, good);
         if good {

@@ -35,6 +35,9 @@ pub enum MapKind {
     Bitmap,
     /// The zero map: a bit for a stripe that was discarded and reads as zeros.
     ZeroMap,
+    /// The map of what is missed: a bit for a region that has changed, or may have, since a member is
+    /// away.
+    Missed,
 }
 
 impl MapKind {
@@ -42,6 +45,7 @@ impl MapKind {
         match self {
             Self::Bitmap => 1,
             Self::ZeroMap => 2,
+            Self::Missed => 3,
         }
     }
 }
@@ -144,6 +148,20 @@ impl BitMap {
         for page in 0..self.pages() {
             self.set_page(page);
         }
+    }
+
+    /// Sets every bit that is set in another map of as many bits.
+    pub(crate) fn set_those_of(&mut self, other: &Self) {
+        for (word, bits) in self.words.iter_mut().zip(&other.words) {
+            self.count += u64::from((bits & !*word).count_ones());
+            *word |= bits;
+        }
+    }
+
+    /// Clears every bit.
+    pub(crate) fn clear_all(&mut self) {
+        self.words.fill(0);
+        self.count = 0;
     }
 
     /// The first set bit from `from` on.
