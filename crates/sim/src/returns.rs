@@ -60,8 +60,10 @@ impl World {
         self.disks.push(back);
         self.uuids.push(uuid_of(new));
         let (device, uuid) = (DeviceId(new as u32), uuid_of(new));
-        self.summary.faults.returned += 1;
-        self.command(Command::Return { returning, device, uuid, blocks })
+        let before = self.engine.counters().returned_members;
+        let number = self.command(Command::Return { returning, device, uuid, blocks });
+        self.summary.faults.returned += self.engine.counters().returned_members - before;
+        number
     }
 
     /// What was given up of a disk's I/O is done or not, and of what was not durable some is kept.

@@ -405,8 +405,8 @@ impl Engine {
             let PassKind::Rebuild(member) = pass.kind else { break };
             // What a member that has returned does not lack need not be filled.
             let per_region = self.areas.region_stripes();
-            let region = pass.next / per_region;
-            let to_fill = self.missed.next_to_fill(member, region);
+            let first = pass.next / per_region;
+            let to_fill = self.missed.next_to_fill(member, first);
             let Some(to_fill) = to_fill.filter(|_| pass.next < pass.total) else { break };
             let next = to_fill.map_or(pass.total, |r| (r * per_region).max(pass.next));
             if next == pass.next {

@@ -94,7 +94,7 @@ impl Flusher {
 impl Engine {
     /// Asks for a flush of all members; returns the round that will have done it.
     pub(super) fn flush(&mut self, out: &mut Vec<Action>) -> u64 {
-        let ticket = self.flusher.next_round();
+        let ticket = self.flusher.started + 1;
         if self.flusher.outstanding > 0 {
             self.flusher.again = true;
         } else {

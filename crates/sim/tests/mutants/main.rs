@@ -12,6 +12,7 @@ mod list;
 mod log;
 mod mutant;
 mod regions;
+mod returns;
 mod scrub;
 mod stack;
 mod staging;
@@ -30,6 +31,7 @@ use list::MUTANTS;
 use log::LOG;
 use mutant::Mutant;
 use regions::REGIONS;
+use returns::RETURNS;
 use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
@@ -99,7 +101,7 @@ fn every_mutant_is_found() {
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let arrays = MUTANTS.iter().chain(JOURNAL).chain(REGIONS).chain(STAGING).chain(DISTRIBUTED);
-    arrays.chain(SUCCESSION).chain(SCRUB).chain(HEDGE).chain(LOG).chain(STACK)
+    arrays.chain(SUCCESSION).chain(RETURNS).chain(SCRUB).chain(HEDGE).chain(LOG).chain(STACK)
 }
 
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test
