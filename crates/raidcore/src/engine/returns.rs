@@ -13,6 +13,10 @@ impl Engine {
     /// # Errors
     /// Why it can't.
     pub fn may_return(&self, superblock: &Superblock, blocks: u64) -> Result<Returning, NoReturn> {
+        // What it has of metadata is zeroed next. Should the power fail, it must not be needed.
+        if !self.recorder.is_durable() {
+            return Err(NoReturn::NotRecorded);
+        }
         may_return(superblock, &self.recorder.record, blocks)
     }
 

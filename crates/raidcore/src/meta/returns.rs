@@ -53,6 +53,9 @@ pub enum NoReturn {
     /// It was used without the others, and may have what they don't.
     #[error("it was used without the other members since, so it may hold what they do not")]
     WentOn,
+    /// A change of the record is under way, so the next start may still take it for a member in service.
+    #[error("that it has left is being recorded; try again")]
+    NotRecorded,
     /// Things are elsewhere on it.
     #[error("its layout is not the array's")]
     OtherLayout,

@@ -1,7 +1,9 @@
 //! Devices that were away: which may return, and what counts of the map of what is missed.
 
 use raidcore::geometry::Level;
-use raidcore::meta::{Consistency, MapKind, NoReturn, Returning, SlotState, Superblock, may_return};
+use raidcore::meta::{
+    Consistency, MapKind, NoReturn, Returning, SlotState, Superblock, may_return,
+};
 use raidcore::units::MemberId;
 
 use crate::world::{EVENTS, STRICT, World, device, of_slot};
