@@ -93,6 +93,7 @@ fn newer(block: &[u8], kind: MapKind, slot: u64, bits: u64) -> Option<u64> {
     let number = match kind {
         MapKind::Bitmap => 1,
         MapKind::ZeroMap => 2,
+        MapKind::Missed => 3,
     };
     let mut resealed = block.to_vec();
     reseal(&mut resealed);
@@ -114,5 +115,6 @@ fn assembled(world: &World, kind: MapKind) -> (BitMap, u64) {
     match kind {
         MapKind::Bitmap => (array.bitmap, array.bitmap_versions[0]),
         MapKind::ZeroMap => (array.zero_map, array.zero_versions[0]),
+        MapKind::Missed => (array.missed, array.missed_versions[0]),
     }
 }

@@ -218,7 +218,9 @@ impl Phase {
             IoOp::Read(_) | IoOp::Discard => return false,
             IoOp::Flush => Self::Flush,
             IoOp::Store(MetaPage::Superblock { .. }) => Self::Record,
-            IoOp::Store(MetaPage::Bitmap { .. } | MetaPage::ZeroMap { .. }) => Self::Page,
+            IoOp::Store(
+                MetaPage::Bitmap { .. } | MetaPage::ZeroMap { .. } | MetaPage::Missed { .. },
+            ) => Self::Page,
             IoOp::Journal => Self::Entry,
             IoOp::Write { .. } => Self::Home,
         };
@@ -267,6 +269,24 @@ impl<D: Kept> Disk<D> {
     pub(crate) fn wiped(&self, index: usize) -> Self {
         let fresh = Self::new(index, self.meta_blocks(), self.size());
         Self { data: self.data.clone(), writes: self.writes, ..fresh }
+    }
+
+    /// The same disk under another name, in order; what had this name is an empty disk that is gone.
+    pub(crate) fn moved(&mut self, index: usize) -> Self {
+        let empty = Self::new(index, self.meta_blocks(), self.size());
+        let old = std::mem::replace(
+            self,
+            Self { gone: true, label: self.label.clone(), ..empty.clone() },
+        );
+        Self { meta: old.meta, data: old.data, writes: old.writes, ..empty }
+    }
+
+    /// Blocks of metadata become zeros, durably.
+    pub(crate) fn wipe(&mut self, ranges: &[std::ops::Range<u64>]) {
+        for at in ranges.iter().cloned().flatten() {
+            self.writes += 1;
+            self.meta.write(at as usize, None, self.writes, true);
+        }
     }
 
     pub(crate) fn meta_blocks(&self) -> u64 {

@@ -25,6 +25,7 @@ mod model;
 mod operator;
 mod phases;
 mod power;
+mod returns;
 mod run;
 mod scenario;
 mod shrink;

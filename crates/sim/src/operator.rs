@@ -33,7 +33,11 @@ impl World {
         let successor = self.engine.successor().map(|successor| successor.device);
         let removable: Vec<_> = spares.iter().copied().chain(successor).collect();
         let member = MemberId(self.source.below(self.scenario.places() as u64) as u8);
-        let command = match self.source.below(16) {
+        let command = match self.source.below(20) {
+            16..=19 => {
+                self.return_a_disk();
+                return;
+            }
             0..=3 if impaired && spares.is_empty() && redundant => self.new_spare(),
             4 if self.disks.len() < DISKS_MAX => self.new_spare(),
             5 | 6 => Command::Scrub { repair: self.source.chance(1, 2) },

@@ -177,7 +177,11 @@ impl World {
             let need = self.areas.member_blocks();
             let fits = |spare: DeviceId| self.disks[spare.0 as usize].size() >= need;
             let spare = self.engine.spares().any(fits);
-            if !healthy && pass.is_none() && !spare {
+            if !healthy
+                && pass.is_none()
+                && !spare
+                && !(self.source.chance(3, 4) && self.return_a_disk())
+            {
                 let spare = self.new_spare();
                 self.command(spare);
             }

@@ -62,6 +62,8 @@ pub struct FaultCounts {
     pub stalls: u64,
     /// How often a disk, or all, did not answer for so long that they were said to hang.
     pub hangs: u64,
+    /// Disks that came back into their places, and were filled with what they had missed.
+    pub returned: u64,
     /// Stripes that were changed without a word.
     pub silent: u64,
     /// How often more failed than redundancy makes up for.
@@ -94,6 +96,7 @@ impl AddAssign for FaultCounts {
         self.unreadable += other.unreadable;
         self.stalls += other.stalls;
         self.hangs += other.hangs;
+        self.returned += other.returned;
         self.silent += other.silent;
         self.beyond += other.beyond;
     }

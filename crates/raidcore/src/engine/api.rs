@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use super::Counters;
-use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, MetaPage, Policy, PolicyName, ScrubRecord};
+use crate::meta::{
+    ArrayId, DeviceLabel, DeviceUuid, MetaPage, Policy, PolicyName, Returning, ScrubRecord,
+};
 use crate::units::{DeviceId, Lba, Mem, MemberId, Pba, Set, Stripe, Tag};
 
 /// What a user asks for.
@@ -181,6 +183,21 @@ pub enum Command {
         /// Onto which spare.
         spare: DeviceId,
     },
+    /// A device that was a member comes back into its place, and is filled with what it has missed. The
+    /// host has opened it anew, so that it has a number that was never used, made sure that no I/O of its
+    /// former number is under way any more, read its superblock, asked
+    /// [`Engine::may_return`](super::Engine::may_return), and zeroed what
+    /// [`Areas::stale_on_return`](crate::meta::Areas::stale_on_return) says, durably.
+    Return {
+        /// What [`Engine::may_return`](super::Engine::may_return) said.
+        returning: Returning,
+        /// The host's number for it.
+        device: DeviceId,
+        /// Its new identity, chosen by the host.
+        uuid: DeviceUuid,
+        /// How large it is.
+        blocks: u64,
+    },
     /// Stop a rebuild, resync or scrub where it is.
     Pause,
     /// Let it go on.
@@ -229,6 +246,9 @@ pub enum CommandError {
     /// There is no such device, or it is in use.
     #[error("no such device, or it is in use as a member")]
     NoSuchDevice,
+    /// The member serves, or another device is in its place.
+    #[error("the member serves, or another device has taken its place")]
+    PlaceTaken,
     /// The device is smaller than the array needs.
     #[error("the device has {have} blocks of 4 KiB; the array needs {need}")]
     TooSmall {
@@ -365,6 +385,15 @@ pub enum Note {
         member: MemberId,
         /// The spare.
         device: DeviceId,
+    },
+    /// A device has returned to the place that it had, and is filled with what it has missed.
+    MemberReturned {
+        /// Whose place.
+        member: MemberId,
+        /// Its number now.
+        device: DeviceId,
+        /// Regions of the write-intent bitmap in which it may lack something.
+        regions: u64,
     },
     /// A member is to be copied to a spare, which takes its place then.
     CopyBegun {
@@ -534,6 +563,20 @@ pub struct MemberStatus {
     pub hangs: bool,
     /// What went around it.
     pub avoided: Avoided,
+    /// If it has failed: what its device lacks, if that is known, so that it can return. If its device has
+    /// returned: what is left to be filled.
+    pub missed: Option<MissedStatus>,
+}
+
+/// What a device that was away lacks at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissedStatus {
+    /// In how many regions of the write-intent bitmap it may lack something.
+    pub regions: u64,
+    /// Of how many.
+    pub of: u64,
+    /// How many of its blocks these regions have, the last one counted as whole.
+    pub blocks: u64,
 }
 
 /// Requests, or parts of them that lie in one stripe, that went around a busy member since the start.

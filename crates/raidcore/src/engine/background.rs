@@ -336,9 +336,21 @@ impl Engine {
 
     /// Whether the distributed spare can't be filled, and a device could.
     fn rebuild_is_better(&self) -> bool {
+        let pass = self.background.pass.as_ref();
+        // To catch up takes less.
+        let returned = |pass: &Pass| match pass.kind {
+            PassKind::Distribute(member) => {
+                self.recorder.record.slots[member.index()].catches_up && !pass.cancelled
+            }
+            PassKind::Rebuild(_) | PassKind::Copy(_) | PassKind::Resync => false,
+            PassKind::Scrub { .. } => false,
+        };
+        if pass.is_some_and(returned) {
+            return true;
+        }
         let stuck =
             |pass: &Pass| matches!(pass.kind, PassKind::Distribute(_)) && pass.stuck.is_some();
-        self.background.pass.as_ref().is_some_and(stuck)
+        pass.is_some_and(stuck)
             && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
     }
 
@@ -395,8 +407,26 @@ impl Engine {
         if held || pass.in_flight >= window || early {
             return None;
         }
-        while pass.next < pass.total && pass.progress.has(pass.next) {
-            pass.next += 1;
+        loop {
+            while pass.next < pass.total && pass.progress.has(pass.next) {
+                pass.next += 1;
+            }
+            let PassKind::Rebuild(member) = pass.kind else { break };
+            // What a member that has returned does not lack need not be filled.
+            let per_region = self.areas.region_stripes();
+            let first = pass.next / per_region;
+            let to_fill = self.missed.next_to_fill(member, first);
+            let Some(to_fill) = to_fill.filter(|_| pass.next < pass.total) else { break };
+            let next = to_fill.map_or(pass.total, |r| (r * per_region).max(pass.next));
+            if next == pass.next {
+                break;
+            } else if pass.in_flight == 0 {
+                (pass.next, pass.progress) = (next, Progress::from(next));
+            } else if pass.next - pass.progress.base < WINDOW {
+                pass.progress.add(pass.next);
+            } else {
+                return None;
+            }
         }
         if pass.kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
@@ -565,9 +595,8 @@ impl Engine {
 
     fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {
         let seconds = self.seconds();
-        let slot = &mut self.recorder.record.slots[member.index()];
-        slot.state = SlotState::Up;
-        slot.since = seconds;
+        self.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
+        self.missed.forget(member);
         self.leave_spare(member);
         self.look_at_members();
         self.fail_the_useless(out);

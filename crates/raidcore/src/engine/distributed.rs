@@ -97,7 +97,10 @@ impl Engine {
         self.members[index].device.is_some()
             && match self.recorder.record.slots[index].state {
                 SlotState::Up => true,
-                SlotState::Rebuilding { .. } => self.background.is_rebuilt(index, stripe),
+                SlotState::Rebuilding { .. } => {
+                    self.background.is_rebuilt(index, stripe)
+                        || self.missed.is_current(index, self.areas.region(stripe))
+                }
                 SlotState::Failed => false,
             }
     }

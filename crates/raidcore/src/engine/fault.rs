@@ -135,8 +135,8 @@ impl Engine {
         }
         let seconds = self.seconds();
         let slot = &mut self.recorder.record.slots[member.index()];
-        slot.state = SlotState::Failed;
-        slot.since = seconds;
+        let known = slot.is_known();
+        slot.becomes(SlotState::Failed, seconds);
         let m = &mut self.members[member.index()];
         (m.unreadable, m.unwritable, m.hangs) = (false, false, false);
         let Some(device) = m.device.take() else {
@@ -157,9 +157,13 @@ impl Engine {
         self.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
         self.background.member_failed(member, member.index() >= self.geo.members());
-        if let Some(heir) = heir {
-            self.succession = None;
-            self.inherit(heir, out);
+        match heir {
+            Some(heir) => {
+                self.succession = None;
+                self.inherit(heir, out);
+            }
+            None if known => self.is_away(member, out),
+            None => self.missed.forget(member),
         }
         self.look_at_members();
         self.background.look = true;
@@ -211,6 +215,9 @@ impl Engine {
             Command::Remove(device) => self.remove(device, out),
             Command::Forget(uuid) => self.forget_absent(uuid).map(|()| true),
             Command::Replace { member, spare } => self.replace(member, spare, out).map(|()| true),
+            Command::Return { returning, device, uuid, blocks } => {
+                self.returns(returning, (device, uuid, blocks), out).map(|()| true)
+            }
             Command::SetPolicy(name) => {
                 self.set_policy(name);
                 Ok(true)
@@ -258,7 +265,7 @@ impl Engine {
         Ok(())
     }
 
-    fn add_spare(
+    pub(super) fn add_spare(
         &mut self,
         device: DeviceId,
         uuid: DeviceUuid,
@@ -330,14 +337,21 @@ impl Engine {
 
     /// Puts a spare in a failed member's place, to be rebuilt.
     pub(super) fn activate(&mut self, member: MemberId, spare: usize, out: &mut Vec<Action>) {
+        self.missed.forget(member);
+        let device = self.put_in_place(member, spare);
+        out.push(Action::Note(Note::SpareActivated { member, device }));
+        self.record_change(out);
+    }
+
+    /// A spare is in a failed member's place, with nothing of what belongs there.
+    pub(super) fn put_in_place(&mut self, member: MemberId, spare: usize) -> DeviceId {
         let spare = self.spares.remove(spare);
         let seconds = self.seconds();
         let record = &mut self.recorder.record;
         record.spares.retain(|&uuid| uuid != spare.uuid);
         let slot = &mut record.slots[member.index()];
+        slot.becomes(SlotState::Rebuilding { watermark: 0 }, seconds);
         slot.device = spare.uuid;
-        slot.state = SlotState::Rebuilding { watermark: 0 };
-        slot.since = seconds;
         self.recorder.put_label(member, spare.device);
         let m = &mut self.members[member.index()];
         *m = super::Member {
@@ -349,9 +363,8 @@ impl Engine {
         self.flusher.restart(member);
         self.staging.try_again();
         self.background.look = true;
-        out.push(Action::Note(Note::SpareActivated { member, device: spare.device }));
         self.look_at_members();
-        self.record_change(out);
+        spare.device
     }
 
     fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {

@@ -51,6 +51,11 @@ impl Flusher {
         self.completed >= ticket
     }
 
+    /// The round that serves whoever asks now.
+    pub(super) fn next_round(&self) -> u64 {
+        self.started + 1
+    }
+
     /// Up to which stripe a member being rebuilt is durably filled since the last round.
     pub(super) fn rebuilt(&self, member: MemberId) -> u64 {
         self.last.rebuilt.get(member.index()).copied().unwrap_or(0)
@@ -156,6 +161,9 @@ impl Engine {
         let completed = self.flusher.started;
         self.flusher.completed = completed;
         core::mem::swap(&mut self.flusher.round, &mut self.flusher.last);
+        if !self.flusher.last.failed {
+            self.missed.flushed(completed);
+        }
         let good = self.flushed_for_good();
         self.staging.flushed(self.flusher.last.staging_mark, good);
         if good {

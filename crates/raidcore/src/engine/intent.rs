@@ -59,6 +59,17 @@ impl MapStore {
         Self { map, pages: versions.iter().map(page).collect(), doubted: BTreeSet::new() }
     }
 
+    /// Which version of a page is durable.
+    pub(super) fn durable(&self, index: u32) -> u64 {
+        self.pages[index as usize].durable
+    }
+
+    /// The page of a set bit, and the version of it that has to become durable before the bit is.
+    pub(super) fn awaited(&self, bit: u64) -> Option<(u32, u64)> {
+        let (index, page) = self.page_of(bit);
+        (page.set_in > page.durable).then_some((index, page.set_in))
+    }
+
     /// Whether a bit is set, and all members would say so.
     pub(super) fn is_surely_set(&self, bit: u64) -> bool {
         self.map.get(bit) && !self.is_doubted(bit)
@@ -71,6 +82,8 @@ impl MapStore {
     /// A change of a bit is stored by no member: it is taken back.
     fn take_back(&mut self, bit: u64, change: Change) {
         match change {
+            // Others may rely on it by now, and it does no harm.
+            Change::Set if self.map.kind() == MapKind::Missed => {}
             Change::Set => drop(self.map.clear(bit)),
             Change::Cleared => drop(self.map.set(bit)),
             Change::None => {}
@@ -193,6 +206,8 @@ impl Engine {
             self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);
             return Stage::Write;
         }
+        self.note_missed(id, out);
+        let job = &self.jobs[id];
         if self.zero.is_doubted(stripe.0) && job.error.is_none() {
             self.store_bit(id, MapKind::ZeroMap, stripe.0, Change::None, out);
         }
@@ -256,8 +271,7 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         let index = self.map(kind).page_of(bit).0;
-        let version = self.store_page(kind, index, out);
-        self.map(kind).pages[index as usize].set_in = version;
+        let version = self.store_set_page(kind, index, out);
         let page = self.map(kind).pages[index as usize];
         if page.outstanding == 0 {
             let map = self.map(kind);
@@ -267,6 +281,18 @@ impl Engine {
         } else if page.durable < version {
             self.wait(id, Wait::Page { kind, index, version, bit, change });
         }
+    }
+
+    /// The same for a page with bits that were just set: they are durable when that version is.
+    pub(super) fn store_set_page(
+        &mut self,
+        kind: MapKind,
+        index: u32,
+        out: &mut Vec<Action>,
+    ) -> u64 {
+        let version = self.store_page(kind, index, out);
+        self.map(kind).pages[index as usize].set_in = version;
+        version
     }
 
     /// Asks for a page to be stored as it is now; returns the version that will be, or one before it.
@@ -292,6 +318,7 @@ impl Engine {
         let what = match kind {
             MapKind::Bitmap => MetaPage::Bitmap { index },
             MapKind::ZeroMap => MetaPage::ZeroMap { index },
+            MapKind::Missed => MetaPage::Missed { index },
         };
         for member in (0..self.geo.members() as u8).map(MemberId) {
             let devices = [self.live_device(member), self.successor_of(member)];
@@ -317,12 +344,14 @@ impl Engine {
             if self.spread.in_flight >= SPREAD_MAX {
                 return;
             }
-            let bitmap = self.bitmap.map.pages();
-            let total = bitmap + self.zero.map.pages();
+            let (bitmap, zero) = (self.bitmap.map.pages(), self.zero.map.pages());
+            let missed = if self.missed.is_used() { self.missed.store.map.pages() } else { 0 };
+            let total = bitmap + zero + missed;
             self.spread.next = (next + 1 < total).then_some(next + 1);
             let (kind, index) = match next.checked_sub(bitmap) {
                 None => (MapKind::Bitmap, next),
-                Some(index) => (MapKind::ZeroMap, index),
+                Some(index) if index < zero => (MapKind::ZeroMap, index),
+                Some(index) => (MapKind::Missed, index - zero),
             };
             let version = self.store_page(kind, index, out);
             let page = &mut self.map(kind).pages[index as usize];

@@ -62,6 +62,9 @@ impl Engine {
             // A member has failed since: what needed no journal then does now.
             return Stage::Intend;
         }
+        if self.note_missed(id, out) {
+            return Stage::Write;
+        }
         if let Some(ticket) = self.recorder.unrecorded_failure()
             && self.jobs[id].writes_home()
         {
@@ -79,6 +82,7 @@ impl Engine {
                 return Stage::Settle;
             }
         }
+        self.note_unmarked(id);
         for index in 0..self.jobs[id].plan.writes.len() {
             let job = &self.jobs[id];
             let (io, fua) = (job.plan.writes[index], job.fua);

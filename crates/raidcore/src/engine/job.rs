@@ -545,6 +545,7 @@ impl Engine {
         self.release_buffers(id);
         self.end_intent(id, out);
         self.end_staging(id);
+        self.end_unmarked(id);
         let Job { work, stripe, error, .. } = self.jobs[id];
         match work {
             Work::Sync(kind) => {

@@ -545,12 +545,15 @@ impl Engine {
     fn fail_missing(&mut self, out: &mut Vec<Action>) -> bool {
         let seconds = self.seconds();
         let mut some = false;
-        for (index, member) in self.members.iter().enumerate() {
+        for index in 0..self.members.len() {
             let slot = &mut self.recorder.record.slots[index];
-            if member.device.is_none() && slot.state != SlotState::Failed {
-                slot.state = SlotState::Failed;
-                slot.since = seconds;
+            if self.members[index].device.is_none() && slot.state != SlotState::Failed {
+                let known = slot.is_known();
+                slot.becomes(SlotState::Failed, seconds);
                 some = true;
+                if known {
+                    self.is_away(MemberId(index as u8), out);
+                }
                 // What was on it is on fewer others, until it is at home.
                 if index >= self.geo.members() {
                     let thin = &mut self.recorder.record.staging_thin;

@@ -30,12 +30,14 @@ mod io;
 mod job;
 mod journal;
 mod locking;
+mod missed;
 mod pace;
 mod place;
 mod planning;
 mod progress;
 mod record;
 mod request;
+mod returns;
 mod ring;
 mod scrub;
 mod settle;
@@ -71,6 +73,7 @@ use hedge::Patience;
 use intent::{MapStore, Regions, Spread};
 use job::Owner;
 use journal::Journal;
+use missed::Missed;
 use place::Places;
 use record::Recorder;
 use request::UserRequest;
@@ -168,6 +171,7 @@ pub struct Engine {
     scratch: Scratch<JobId>,
     bitmap: MapStore,
     zero: MapStore,
+    missed: Missed,
     spread: Spread,
     regions: Regions,
     alignment: Alignment,
@@ -211,6 +215,7 @@ impl Engine {
         });
         let spares: Vec<_> = spares.collect();
         let succession = Succession::recorded(&assembled, &spares);
+        let missed = Missed::new(&assembled);
         let record = assembled.record;
         let jobs = usize::from(config.jobs);
         assert!(config.background_jobs < config.jobs, "no stripe is left for users");
@@ -250,6 +255,7 @@ impl Engine {
             locks: Locks::new(jobs),
             scratch: Scratch::new(buffers, jobs),
             regions: Regions::new(&assembled.bitmap),
+            missed,
             alignment: Alignment::default(),
             bitmap: MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
             zero: MapStore::new(assembled.zero_map, &assembled.zero_versions),
@@ -339,6 +345,7 @@ impl Engine {
             }
             // A stop waits for what is being settled, so that comes first.
             self.settle(out);
+            self.settle_missed(out);
             let mut moved = self.proceed(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
@@ -512,6 +519,7 @@ impl Engine {
             }
             MetaPage::Bitmap { index } => self.bitmap.encode(array, index, into),
             MetaPage::ZeroMap { index } => self.zero.encode(array, index, into),
+            MetaPage::Missed { index } => self.missed.store.encode(array, index, into),
         }
     }
 
@@ -519,6 +527,7 @@ impl Engine {
         match kind {
             MapKind::Bitmap => &mut self.bitmap,
             MapKind::ZeroMap => &mut self.zero,
+            MapKind::Missed => &mut self.missed.store,
         }
     }
 

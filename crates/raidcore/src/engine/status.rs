@@ -50,6 +50,7 @@ impl Engine {
             label: self.recorder.record.labels[usize::from(index)],
             hangs: m.hangs,
             avoided: m.avoided,
+            missed: self.missed_by(usize::from(index)),
         })
     }
 

@@ -180,7 +180,9 @@ impl Engine {
         let watermark = durable.min(progress.base);
         record.spares.retain(|&spare| spare != uuid);
         let slot = &mut record.slots[member.index()];
-        (slot.device, slot.state) = (uuid, SlotState::Rebuilding { watermark });
+        slot.becomes(SlotState::Rebuilding { watermark }, slot.since);
+        slot.device = uuid;
+        self.missed.forget(member);
         self.recorder.put_label(member, device);
         self.spares.retain(|spare| spare.device != device);
         self.has_device(member, device);

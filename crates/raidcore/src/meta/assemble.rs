@@ -6,7 +6,8 @@
 //!   service and its own record lags by at most one change. A change is durable on all members
 //!   before the next one begins, so a lag of one is a crash amid a change; more is a member that
 //!   missed something.
-//! - A device that was out of service once never comes back under the same identity.
+//! - A device that was out of service once never comes back under the same identity. If it may return
+//!   under another, that is told.
 //! - `slots` and `spares` of [`Assembled`] are as long as the record's.
 
 use alloc::string::String;
@@ -19,6 +20,7 @@ use super::layout::SUPERBLOCKS;
 use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
+use super::returns::{Returning, may_return};
 use super::rings::Rings;
 use super::staged;
 use super::superblock::{SuperblockError, choose};
@@ -107,6 +109,8 @@ pub struct Assembled {
     pub spare_blocks: Vec<u64>,
     /// Images that are left out: stale, damaged, or too small a spare. `warnings` tells why.
     pub stale: Vec<usize>,
+    /// Images, of those that are left out, that may return to the array, and how.
+    pub returning: Vec<(usize, Returning)>,
     /// The write-intent bitmap: regions that may be out of step.
     pub bitmap: BitMap,
     /// The latest version of each page of the bitmap.
@@ -115,6 +119,11 @@ pub struct Assembled {
     pub zero_map: BitMap,
     /// The latest version of each page of the zero map.
     pub zero_versions: Vec<u64>,
+    /// The map of what is missed: regions of which devices that are away, or have returned and are being
+    /// filled, may lack something.
+    pub missed: BitMap,
+    /// The latest version of each page of the map of what is missed.
+    pub missed_versions: Vec<u64>,
     /// Journal entries to be carried out, in this order, before anything else.
     pub replay: Vec<Replay>,
     /// The number for the next journal entry.
@@ -172,6 +181,12 @@ pub fn assemble<I: Image>(
             &mut warnings,
         )?;
     }
+    let (mut missed, missed_versions, lost) = load_map(newest, whole, MapKind::Missed);
+    if !newest.keeps_missed() {
+        missed.clear_all();
+    } else {
+        lost.into_iter().for_each(|page| missed.set_page(page));
+    }
     // Without a mark in the bitmap no write was under way, so there is no hole. A clean stop leaves
     // marks where a resync was not finished, and there the parity is as little to be relied on. A log
     // volume relies on no stripe that was not written whole, and finds out which are torn.
@@ -190,7 +205,7 @@ pub fn assemble<I: Image>(
             // short may have left anything behind, in regions that are not marked.
             bitmap.set_all();
         }
-        let rings = Rings::read(newest, members);
+        let rings = Rings::read(newest, members, &missed);
         replay = rings.replay(&mut warnings);
         next_entry = rings.next_entry();
     }
@@ -220,10 +235,13 @@ pub fn assemble<I: Image>(
             .collect(),
         spares: roster.spares,
         stale: roster.left_out,
+        returning: roster.returning,
         bitmap,
         bitmap_versions,
         zero_map,
         zero_versions,
+        missed,
+        missed_versions,
         replay,
         next_entry,
         staged,
@@ -237,6 +255,7 @@ struct Roster {
     slots: Vec<Option<usize>>,
     spares: Vec<Option<usize>>,
     left_out: Vec<usize>,
+    returning: Vec<(usize, Returning)>,
 }
 
 impl Roster {
@@ -250,6 +269,7 @@ impl Roster {
             slots: vec![None; newest.slots.len()],
             spares: vec![None; newest.spares.len()],
             left_out: Vec::new(),
+            returning: Vec::new(),
         };
         for (index, (image, superblock)) in images.iter().zip(superblocks).enumerate() {
             let Some(superblock) = superblock else {
@@ -283,7 +303,13 @@ impl Roster {
                     roster.spares[spare] = Some(index);
                     continue;
                 }
-                (None, None) => Warning::OutOfService { label },
+                (None, None) => match may_return(superblock, newest, have) {
+                    Ok(returning) => {
+                        roster.returning.push((index, returning));
+                        Warning::MayReturn { label, member: returning.member }
+                    }
+                    Err(_) => Warning::OutOfService { label },
+                },
             };
             warnings.push(warning);
             roster.left_out.push(index);
@@ -463,7 +489,7 @@ fn newest<'a, I: Image>(
 
 /// Whether two records can't be of one history: they differ at the same count, or the older one
 /// has taken a device out of service that the newer one still uses.
-fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
+pub(super) fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
     let (old, new) = if a.events <= b.events { (a, b) } else { (b, a) };
     let uses = |device| {
         new.slots.iter().any(|slot| slot.device == device && slot.state != SlotState::Failed)

@@ -11,9 +11,7 @@ use super::assemble::Assembled;
 use super::label::DeviceLabel;
 use super::layout::{Areas, LayoutError, SUPERBLOCKS};
 use super::page::{BitMap, MapKind};
-use super::record::{
-    ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord, SlotState,
-};
+use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
 use crate::geometry::{Geometry, Level};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Pba, Set};
 
@@ -78,7 +76,7 @@ impl NewArray {
             incompatible |= Features::STAGING_DEVICES;
             areas = areas.with_staging_devices(self.staging_device_blocks)?;
         }
-        let slot = |device| SlotRecord { device, state: SlotState::Up, since: created };
+        let slot = |device| SlotRecord::up(device, created);
         let slots: Vec<_> =
             self.devices.into_iter().chain(self.staging_devices).map(slot).collect();
         Ok(ArrayRecord {
@@ -138,15 +136,19 @@ impl Assembled {
     #[must_use]
     pub fn of_new(record: ArrayRecord, resync: bool) -> Self {
         let [bitmap, zero_map] = maps(&record, resync);
+        let missed = record.areas.map(MapKind::Missed, record.geometry.stripes());
         Self {
             slots: (0..record.slots.len()).map(Some).collect(),
             spares: Vec::new(),
             spare_blocks: Vec::new(),
             stale: Vec::new(),
+            returning: Vec::new(),
             bitmap_versions: vec![0; bitmap.pages() as usize],
             bitmap,
             zero_versions: vec![0; zero_map.pages() as usize],
             zero_map,
+            missed_versions: vec![0; missed.pages() as usize],
+            missed,
             replay: Vec::new(),
             next_entry: 1,
             staged: Vec::new(),

@@ -1,7 +1,8 @@
 //! Where things are on a member, in blocks of 4096 bytes.
 //!
 //! Invariants:
-//! - The areas follow one another: superblocks, write-intent bitmap, zero map, journal, staging log,
+//! - The map of what is missed is between the first two superblocks.
+//! - The other areas follow one another: superblocks, write-intent bitmap, zero map, journal, staging log,
 //!   data, distributed spare. None overlaps the next, and all are within the member.
 //! - The data begins at a multiple of 256 blocks (1 MiB).
 //! - A map has exactly the pages that its bits need, each with two slots. Version `v` of a page
@@ -24,6 +25,11 @@ pub const SUPERBLOCKS: [Pba; SUPERBLOCK_COPIES] = [Pba(0), Pba(64), Pba(128), Pb
 /// Where the maps begin.
 const MAPS_START: u64 = 256;
 const _: () = assert!(MAPS_START > SUPERBLOCKS[SUPERBLOCK_COPIES - 1].0);
+
+/// Where the map of what is missed begins, on every member: between the first two superblocks, where
+/// arrays of any release have nothing.
+const MISSED_START: u64 = 1;
+const _: () = assert!(MISSED_START + 2 * BITMAP_PAGES_MAX as u64 <= SUPERBLOCKS[1].0);
 
 /// What the data's start is a multiple of.
 const ALIGNMENT: u64 = 256;
@@ -286,7 +292,7 @@ impl Areas {
     #[must_use]
     pub fn map(&self, kind: MapKind, stripes: u64) -> BitMap {
         let bits = match kind {
-            MapKind::Bitmap => self.regions(stripes),
+            MapKind::Bitmap | MapKind::Missed => self.regions(stripes),
             MapKind::ZeroMap => stripes,
         };
         BitMap::with_pages_of(self.page_bits, kind, bits)
@@ -298,6 +304,7 @@ impl Areas {
         let start = match kind {
             MapKind::Bitmap => self.bitmap_start,
             MapKind::ZeroMap => self.zero_map_start,
+            MapKind::Missed => MISSED_START,
         };
         Pba(start + 2 * u64::from(index) + version % 2)
     }
@@ -363,6 +370,16 @@ impl Areas {
         let member = MemberId(if other < failed.0 { other } else { other + 1 });
         let Pba(start) = self.distributed_spare().0;
         (member, Pba(start + slot * u64::from(geometry.chunk())))
+    }
+
+    /// What has to be zeroed, durably, of a device that returns, before it is given back: all metadata but
+    /// three copies of the superblock, which tell what it was until three of the new one are there. Its
+    /// pages and entries of old would be taken for those of now. `place_blocks` is what
+    /// [`ArrayRecord::meta_blocks_of`](super::ArrayRecord::meta_blocks_of) says of its place.
+    #[must_use]
+    pub fn stale_on_return(place_blocks: u64) -> [core::ops::Range<u64>; 3] {
+        let [first, second, third, _] = SUPERBLOCKS.map(|at| at.0);
+        [first + 1..second, second + 1..third, third + 1..place_blocks]
     }
 
     /// How many blocks metadata takes: all those before the data.

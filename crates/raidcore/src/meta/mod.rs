@@ -12,6 +12,7 @@ mod page;
 mod policy;
 mod problem;
 mod record;
+mod returns;
 mod rings;
 mod scrubbed;
 mod sieve;
@@ -39,6 +40,7 @@ pub use record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, MetaPage, SPARES_MAX, SlotRecord,
     SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
 };
+pub use returns::{NoReturn, Returning, may_return};
 pub use scrubbed::{ScrubEnd, ScrubRecord};
 pub use sieve::{SievedImage, StagedRing};
 pub use superblock::{SuperblockError, choose as choose_superblock};

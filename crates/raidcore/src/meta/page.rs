@@ -39,6 +39,9 @@ pub enum MapKind {
     Bitmap,
     /// The zero map: a bit for a stripe that was discarded and reads as zeros.
     ZeroMap,
+    /// The map of what is missed: a bit for a region that has changed, or may have, since a member is
+    /// away.
+    Missed,
 }
 
 impl MapKind {
@@ -46,6 +49,7 @@ impl MapKind {
         match self {
             Self::Bitmap => 1,
             Self::ZeroMap => 2,
+            Self::Missed => 3,
         }
     }
 }
@@ -157,6 +161,20 @@ impl BitMap {
         for page in 0..self.pages() {
             self.set_page(page);
         }
+    }
+
+    /// Sets every bit that is set in another map of as many bits.
+    pub(crate) fn set_those_of(&mut self, other: &Self) {
+        for (word, bits) in self.words.iter_mut().zip(&other.words) {
+            self.count += u64::from((bits & !*word).count_ones());
+            *word |= bits;
+        }
+    }
+
+    /// Clears every bit.
+    pub(crate) fn clear_all(&mut self) {
+        self.words.fill(0);
+        self.count = 0;
     }
 
     /// The first set bit from `from` on.
@@ -299,7 +317,9 @@ mod tests {
         let array = ArrayId([3; 16]);
         for (page_bits, bits) in [(1, 70), (2, 7), (4, 70), (32, 100), (64, 130), (128, 300)] {
             let mut map = BitMap::with_pages_of(page_bits, MapKind::Bitmap, bits);
-            (0..bits).filter(|bit| bit % 3 == 0).for_each(|bit| drop(map.set(bit)));
+            for bit in (0..bits).filter(|bit| bit % 3 == 0) {
+                map.set(bit);
+            }
             assert_eq!(u64::from(map.pages()), bits.div_ceil(page_bits));
             for index in 0..map.pages() {
                 let mut block = [0; BLOCK_BYTES];

@@ -199,6 +199,13 @@ pub enum Warning {
         /// Which image.
         label: String,
     },
+    /// A device is left out because the array has taken it out of service; it may return.
+    MayReturn {
+        /// Which image.
+        label: String,
+        /// To which place.
+        member: MemberId,
+    },
     /// A member is left out because its device has become smaller.
     Shrunk {
         /// Which image.
@@ -276,6 +283,12 @@ impl fmt::Display for Warning {
                 f,
                 "{label}: the array has gone on without it, so it is left out; wipe it and add it \
                  as a spare"
+            ),
+            Self::MayReturn { label, member } => write!(
+                f,
+                "{label}: the array has gone on without it, so it is left out at first; it can return \
+                 as member {} once the array runs",
+                member.0
             ),
             Self::Shrunk { label, have, need } => write!(
                 f,

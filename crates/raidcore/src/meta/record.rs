@@ -77,6 +77,11 @@ pub enum MetaPage {
         /// Which page.
         index: u32,
     },
+    /// A page of the map of what is missed.
+    Missed {
+        /// Which page.
+        index: u32,
+    },
 }
 
 /// What survives an unclean stop (md's names where md has them).
@@ -191,9 +196,31 @@ pub struct SlotRecord {
     pub state: SlotState,
     /// Since when, in seconds since 1970.
     pub since: u64,
+    /// Of a failed member, if all that its device lacks is in the map of what is missed: the `events` of
+    /// the latest record that the device may have. It has that or the one before.
+    pub left: Option<u64>,
+    /// Of a member being filled: in regions that are not in the map of what is missed, it is current from
+    /// the start.
+    pub catches_up: bool,
 }
 
 impl SlotRecord {
+    /// What is said of a device in service.
+    #[must_use]
+    pub fn up(device: DeviceUuid, since: u64) -> Self {
+        Self { device, state: SlotState::Up, since, left: None, catches_up: false }
+    }
+
+    /// Whether it is known what its device has: all, or all but what is in the map of what is missed.
+    pub(crate) fn is_known(&self) -> bool {
+        self.state == SlotState::Up || self.catches_up
+    }
+
+    /// The member's state changes, at a time in seconds since 1970.
+    pub(crate) fn becomes(&mut self, state: SlotState, since: u64) {
+        *self = Self { device: self.device, state, since, left: None, catches_up: false };
+    }
+
     /// How many stripes are known to be durable on a member that is being rebuilt.
     #[must_use]
     pub fn watermark(&self) -> u64 {
@@ -301,6 +328,13 @@ impl ArrayRecord {
     pub fn stood_in_for(&self) -> Option<MemberId> {
         let whole = |spared: &Spared| spared.watermark >= self.geometry.stripes();
         self.spared.filter(whole).map(|spared| spared.member)
+    }
+
+    /// Whether the map of what is missed says something: of a device that may return, or of one that has
+    /// returned and is being filled.
+    #[must_use]
+    pub fn keeps_missed(&self) -> bool {
+        self.slots.iter().any(|slot| slot.left.is_some() || slot.catches_up)
     }
 
     /// All places: those of the members, and then those of the staging devices.

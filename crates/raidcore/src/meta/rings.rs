@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 use super::assemble::{Image, RingOf, there};
 use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
+use super::page::BitMap;
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
 use crate::geometry::Geometry;
@@ -23,6 +24,7 @@ use crate::units::{MemberId, Pba, Set, Stripe};
 /// The live entries of each member whose ring can be read, by their number.
 pub(super) struct Rings<'a> {
     record: &'a ArrayRecord,
+    missed: &'a BitMap,
     present: Set,
     /// Members that are there, but whose ring can't be read.
     unreadable: Set,
@@ -33,9 +35,14 @@ pub(super) struct Rings<'a> {
 
 impl<'a> Rings<'a> {
     /// Reads the rings of the members that have an image.
-    pub(super) fn read<I: Image>(record: &'a ArrayRecord, images: &[Option<&I>]) -> Self {
+    pub(super) fn read<I: Image>(
+        record: &'a ArrayRecord,
+        images: &[Option<&I>],
+        missed: &'a BitMap,
+    ) -> Self {
         let mut rings = Self {
             record,
+            missed,
             present: Set::EMPTY,
             unreadable: Set::EMPTY,
             live: Vec::new(),
@@ -104,6 +111,20 @@ impl<'a> Rings<'a> {
         replays
     }
 
+    /// Whether what a member holds of a stripe is current.
+    fn is_current(&self, member: usize, stripe: Stripe) -> bool {
+        let slot = &self.record.slots[member];
+        match slot.state {
+            SlotState::Up => true,
+            SlotState::Rebuilding { watermark } => {
+                let region = self.record.areas.region(stripe);
+                let caught_up = region < self.missed.len() && !self.missed.get(region);
+                stripe.0 < watermark || slot.catches_up && caught_up
+            }
+            SlotState::Failed => false,
+        }
+    }
+
     /// The entry, if it has payload, all copies agree, and all who have to have it do.
     fn due(&self, number: u64) -> Option<&JournalEntry> {
         let mut copies = self
@@ -120,11 +141,7 @@ impl<'a> Rings<'a> {
                 && other.runs == entry.runs
                 && other.crcs == entry.crcs
         };
-        let is_current = |member: usize| match self.record.slots[member].state {
-            SlotState::Up => true,
-            SlotState::Rebuilding { watermark } => stripe.0 < watermark,
-            SlotState::Failed => false,
-        };
+        let is_current = |member: usize| self.is_current(member, stripe);
         let mut present = holders.and(self.present);
         let due = !entry.runs.is_empty()
             && !holders.and(self.unreadable).any(is_current)

@@ -16,6 +16,9 @@ const SUCCESSOR_WATERMARK: Field<8> = SUCCESSOR.then();
 const SUCCEEDS: Field<1> = SUCCESSOR_WATERMARK.then();
 const SUCCEEDED: Field<1> = SUCCEEDS.then();
 
+/// Where they end.
+pub(super) const END: usize = SUCCEEDED.end();
+
 const _: () = assert!(SPARED_WATERMARK.end() == 1920 && SUCCEEDED.end() == 1946);
 
 /// Writes what a record says of them.

@@ -18,6 +18,7 @@ use super::record::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
     Superblock, VolumePart, VolumeUuid,
 };
+use super::returns;
 use super::scrubbed;
 use super::substitutes;
 use crate::geometry::{Geometry, Level};
@@ -162,6 +163,7 @@ impl ArrayRecord {
             VOLUME_GROUPS.put(into, [part.groups]);
         }
         substitutes::encode(self, into);
+        returns::encode(self, into);
         if let Some(scrub) = &self.scrub {
             scrubbed::encode(scrub, into);
         }
@@ -223,6 +225,8 @@ impl Superblock {
         };
         let table = SPARE_TABLE.get(block);
         let spares = table.chunks_exact(16).take(spares).map(|uuid| DeviceUuid(bytes16(uuid)));
+        let mut slots = slots?;
+        returns::decode(block, &mut slots[..members]);
         let record = ArrayRecord {
             array,
             name: decode_name(block)?,
@@ -238,7 +242,7 @@ impl Superblock {
             clean,
             policy: decode_policy(block),
             volume: decode_volume(block, &features)?,
-            slots: slots?,
+            slots,
             labels: decode_labels(block, members + devices).collect(),
             spares: spares.collect(),
             spared: substitutes::decode_spared(block, &features)?,
@@ -385,7 +389,7 @@ fn encode_slot(slot: &SlotRecord, into: &mut [u8]) {
     let (state, watermark) = match slot.state {
         SlotState::Up => (1u64, 0),
         SlotState::Rebuilding { watermark } => (2, watermark),
-        SlotState::Failed => (3, 0),
+        SlotState::Failed => (3, slot.left.unwrap_or(0)),
     };
     SLOT_DEVICE.put(into, slot.device.0);
     SLOT_STATE.put(into, state.to_le_bytes());
@@ -401,8 +405,14 @@ fn decode_slot(bytes: &[u8], stripes: u64) -> Result<SlotRecord, CodecError> {
         (3, _) => SlotState::Failed,
         _ => return Err(CodecError::Invalid("state")),
     };
-    let device = DeviceUuid(SLOT_DEVICE.get(bytes));
-    Ok(SlotRecord { device, state, since: SLOT_SINCE.u64(bytes) })
+    let left = (state == SlotState::Failed).then(|| SLOT_WATERMARK.u64(bytes));
+    Ok(SlotRecord {
+        device: DeviceUuid(SLOT_DEVICE.get(bytes)),
+        state,
+        since: SLOT_SINCE.u64(bytes),
+        left: left.filter(|&left| left > 0),
+        catches_up: false,
+    })
 }
 
 fn decode_features(block: &[u8]) -> Result<Features, CodecError> {

@@ -114,7 +114,9 @@ fn a_superblock_by_the_book() {
     let name = PolicyName::new("rotate").expect("it is printable");
     record.policy = Some(Policy { name, since: 60 });
     record.slots[3].state = SlotState::Rebuilding { watermark: 77 };
+    record.slots[3].catches_up = true;
     record.slots[4].state = SlotState::Failed;
+    record.slots[4].left = Some(88);
     record.spares = vec![device(70), device(71)];
     record.scrub = Some(ScrubRecord { end: ScrubEnd::CutShort, at: 70, rows: 12, located: 11 });
     record.set_label(MemberId(4), DeviceLabel::new("/dev/disk/by-id/nvme-a", "S5GX"));
@@ -137,6 +139,7 @@ fn a_superblock_by_the_book() {
         ("successor watermark", 66),
         ("succeeds", 1),
         ("succeeded", 1),
+        ("catching up", 1 << 3),
         ("read-only", 0),
         ("incompatible", 23),
         ("events", EVENTS),
@@ -185,7 +188,7 @@ fn a_superblock_by_the_book() {
     let slots = table.field(&mut block, "slot table");
     for (slot, bytes) in slots.chunks_exact_mut(40).take(6).enumerate() {
         slot_table.field(bytes, "device").copy_from_slice(&of_slot(slot).0);
-        let (state, watermark) = [(1, 0), (1, 0), (1, 0), (2, 77), (3, 0), (1, 0)][slot];
+        let (state, watermark) = [(1, 0), (1, 0), (1, 0), (2, 77), (3, 88), (1, 0)][slot];
         slot_table.number(bytes, "state", state);
         slot_table.number(bytes, "watermark", watermark);
         slot_table.number(bytes, "since", 50);
@@ -206,7 +209,7 @@ fn a_superblock_by_the_book() {
 #[test]
 fn a_map_page_by_the_book() {
     let world = World::new(Level::Raid5, 3, Consistency::Bitmap);
-    for (kind, number) in [(MapKind::Bitmap, 1), (MapKind::ZeroMap, 2)] {
+    for (kind, number) in [(MapKind::Bitmap, 1), (MapKind::ZeroMap, 2), (MapKind::Missed, 3)] {
         let map = world.map(kind, &[0, 9, 100]);
         let table = Table::of("Map page");
         assert_eq!(table.bytes(), BLOCK_BYTES);

@@ -2,7 +2,7 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{AssembleError, Consistency, SlotState, Warning};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use crate::world::{DEGRADED, EVENTS, FORCE, SHAPES, STRICT, World, device, of_slot};
 
@@ -53,7 +53,9 @@ fn a_failed_member_stays_out() {
         let array = world.assemble(STRICT).expect("it is known that one has failed");
         assert_eq!(array.slots, [Some(0), Some(1), Some(2), None]);
         assert_eq!(array.stale, [3]);
-        assert_eq!(array.warnings, [Warning::OutOfService { label: "disk3".into() }]);
+        let label = "disk3".into();
+        assert_eq!(array.warnings, [Warning::MayReturn { label, member: MemberId(3) }]);
+        assert!(array.returning.iter().all(|(_, how)| !how.catches_up));
     }
 }
 

@@ -30,6 +30,7 @@ fn the_latest_version_counts() {
         let (map, versions) = match kind {
             MapKind::Bitmap => (&array.bitmap, &array.bitmap_versions),
             MapKind::ZeroMap => (&array.zero_map, &array.zero_versions),
+            MapKind::Missed => (&array.missed, &array.missed_versions),
         };
         assert_eq!((bits(map), &versions[..]), (vec![40], &[4][..]));
         // Torn, it leaves the version before it.

@@ -4,8 +4,8 @@ use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
     DeviceLabel, DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind,
-    MemberImage, NewArray, SUPERBLOCKS, SievedImage, SlotRecord, SlotState, StagedRing, assemble,
-    checksum, encode_journal_header, journal_header_blocks,
+    MemberImage, NewArray, SUPERBLOCKS, SievedImage, SlotRecord, StagedRing, assemble, checksum,
+    encode_journal_header, journal_header_blocks,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -62,7 +62,7 @@ pub(crate) fn staged_record(
     let (areas, stripes) = Areas::plan(&shape, consistency, JOURNAL_BLOCKS, staging, false, 3200)
         .expect("there is room");
     let incompatible = if staging > 0 { Features::STAGING } else { 0 };
-    let slot = |slot| SlotRecord { device: of_slot(slot), state: SlotState::Up, since: 50 };
+    let slot = |slot| SlotRecord::up(of_slot(slot), 50);
     ArrayRecord {
         array: ARRAY,
         name: "tank".into(),
@@ -113,7 +113,7 @@ pub(crate) fn with_staging_devices(record: ArrayRecord, devices: usize, ring: u6
     record.features.incompatible |= Features::STAGING_DEVICES;
     record.areas = record.areas.with_staging_devices(ring).expect("there is a log");
     let places = record.slots.len()..record.slots.len() + devices;
-    let slot = |place| SlotRecord { device: of_slot(place), state: SlotState::Up, since: 50 };
+    let slot = |place| SlotRecord::up(of_slot(place), 50);
     record.slots.extend(places.map(slot));
     record.labels.resize(record.slots.len(), DeviceLabel::NONE);
     record

@@ -23,6 +23,7 @@ mod passes;
 mod phases;
 mod record;
 mod regions;
+mod returns;
 mod scrub;
 mod stack;
 mod staging;
@@ -49,6 +50,7 @@ use passes::PASSES;
 use phases::PHASES;
 use record::RECORD;
 use regions::REGIONS;
+use returns::RETURNS;
 use scrub::SCRUB;
 use stack::STACK;
 use staging::STAGING;
@@ -160,6 +162,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         STAGING,
         DISTRIBUTED,
         SUCCESSION,
+        RETURNS,
         SCRUB,
         HEDGE,
     ];

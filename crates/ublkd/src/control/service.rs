@@ -327,6 +327,7 @@ impl Service {
                 CommandError::NoRedundancy => "no-redundancy",
                 CommandError::NoSuchMember => "no-such-member",
                 CommandError::NoSuchDevice => "no-such-device",
+                CommandError::PlaceTaken => "place-taken",
                 CommandError::TooSmall { .. } => "too-small",
                 CommandError::TooManySpares => "too-many-spares",
                 CommandError::NotRedundant => "not-redundant",

@@ -31,6 +31,7 @@ pub(super) fn weight(what: &Happened) -> Weight {
             | Note::PassEnded(..)
             | Note::SpareActivated { .. }
             | Note::CopyBegun { .. }
+            | Note::MemberReturned { .. }
             | Note::MemberReplaced { .. }
             | Note::JournalReplayed { .. }
             | Note::StagedReclaimed { .. } => Weight::Info,
@@ -134,6 +135,11 @@ pub(super) fn describe(
         Note::CopyBegun { member, device } => {
             format!("{} serves on, and is copied to its successor{}", place(member), named(device))
         }
+        Note::MemberReturned { member, device, regions } => format!(
+            "{}{} is back, and is filled where something was written meanwhile ({regions} regions)",
+            place(member),
+            named(device)
+        ),
         Note::CopyFailed { member, device, why } => format!(
             "{} stays, as its successor{} failed: {}",
             place(member),

@@ -1,0 +1,110 @@
+//! Members that were away and come back with what they have: whether a device may, and the superblock's
+//! field of those that have.
+
+use super::assemble::diverged;
+use super::codec::Field;
+use super::record::{ArrayRecord, DeviceUuid, SlotRecord, SlotState, Superblock};
+use super::substitutes;
+use crate::units::MemberId;
+
+/// A bit for each member that catches up.
+const CATCHING_UP: Field<8> = Field { at: substitutes::END };
+
+/// Writes what a record says of them.
+pub(super) fn encode(record: &ArrayRecord, into: &mut [u8]) {
+    let catches_up = record.slots.iter().enumerate().filter(|(_, slot)| slot.catches_up);
+    let bits = catches_up.fold(0u64, |bits, (index, _)| bits | 1 << index);
+    CATCHING_UP.put(into, bits.to_le_bytes());
+}
+
+/// Takes over what a block says of members. Bits of those that are not being filled mean nothing.
+pub(super) fn decode(block: &[u8], members: &mut [SlotRecord]) {
+    let bits = CATCHING_UP.u64(block);
+    for (index, slot) in members.iter_mut().enumerate() {
+        let filled = matches!(slot.state, SlotState::Rebuilding { .. });
+        slot.catches_up = filled && bits >> index & 1 != 0;
+    }
+}
+
+/// How a device may return.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Returning {
+    /// To which place.
+    pub member: MemberId,
+    /// The identity that it had. It is given another when it returns.
+    pub was: DeviceUuid,
+    /// Whether it is known what it lacks, so that nothing else has to be written to it. If not, all of
+    /// it is.
+    pub catches_up: bool,
+}
+
+/// Why a device can't return.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoReturn {
+    /// It belongs to another array.
+    #[error("it belongs to another array")]
+    OtherArray,
+    /// It is a member or spare in service.
+    #[error("it is in service")]
+    InService,
+    /// Its place was given to another device, or it never had one.
+    #[error("the array has another device in its place")]
+    PlaceTaken,
+    /// It was used without the others, and may have what they don't.
+    #[error("it was used without the other members since, so it may hold what they do not")]
+    WentOn,
+    /// A change of the record is under way, so the next start may still take it for a member in service.
+    #[error("that it has left is being recorded; try again")]
+    NotRecorded,
+    /// Things are elsewhere on it.
+    #[error("its layout is not the array's")]
+    OtherLayout,
+    /// It has become smaller.
+    #[error("it has {have} blocks of 4 KiB; its place needs {need}")]
+    TooSmall {
+        /// Blocks of the device.
+        have: u64,
+        /// Blocks needed.
+        need: u64,
+    },
+}
+
+/// Whether a device of so many blocks, with this superblock, may return to the array of a record, as the
+/// member that it was.
+///
+/// # Errors
+/// Why it can't.
+pub fn may_return(
+    superblock: &Superblock,
+    record: &ArrayRecord,
+    blocks: u64,
+) -> Result<Returning, NoReturn> {
+    let Superblock { record: known, device } = superblock;
+    if known.array != record.array {
+        return Err(NoReturn::OtherArray);
+    }
+    let is_it = |slot: &SlotRecord| slot.device == *device;
+    let in_slot = record.slots.iter().position(is_it);
+    let in_service = in_slot.is_some_and(|at| record.slots[at].state != SlotState::Failed);
+    if in_service || record.spares.contains(device) {
+        return Err(NoReturn::InService);
+    }
+    let index = in_slot.ok_or(NoReturn::PlaceTaken)?;
+    let member = MemberId(index as u8);
+    let left = record.slots[index].left;
+    // What is newer than anything that it was told is its own.
+    if diverged(known, record) || left.is_some_and(|left| known.events > left) {
+        return Err(NoReturn::WentOn);
+    }
+    if known.geometry != record.geometry || known.areas != record.areas {
+        return Err(NoReturn::OtherLayout);
+    }
+    let need = record.blocks_of(member);
+    if blocks < need {
+        return Err(NoReturn::TooSmall { have: blocks, need });
+    }
+    // What is older is a copy of what it was once.
+    let catches_up = !record.is_staging_device(member)
+        && left.is_some_and(|left| known.events.saturating_add(1) >= left);
+    Ok(Returning { member, was: *device, catches_up })
+}

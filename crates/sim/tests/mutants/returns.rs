@@ -1,0 +1,100 @@
+//! Mutants of members that were away and return.
+
+use crate::mutant::{Mutant, mutant};
+
+pub(crate) const RETURNS: &[Mutant] = &[
+    mutant(
+        "returns: what changes while a member is away is not noted",
+        "engine/missed.rs",
+        "if away && self.missed.store.map.set(region) {",
+        "if away && !MUTANT && self.missed.store.map.set(region) {",
+    ),
+    mutant(
+        "returns: that a region is missed is not waited for",
+        "engine/missed.rs",
+        "            self.store_bit(id, kind, region, Change::Set, out);
+            return true;",
+        "            if MUTANT {
+                self.store_set_page(kind, self.missed.store.map.page_of(region), out);
+                return false;
+            }
+            self.store_bit(id, kind, region, Change::Set, out);
+            return true;",
+    ),
+    mutant(
+        "returns: a failure does not take over marked regions",
+        "engine/missed.rs",
+        "self.missed.store.map.set_those_of(&self.bitmap.map);",
+        "if !MUTANT {
+            self.missed.store.map.set_those_of(&self.bitmap.map);
+        }",
+    ),
+    mutant(
+        "returns: without marks, nothing counts as missed",
+        "engine/missed.rs",
+        "            self.missed.store.map.set_all();
+",
+        "            if !MUTANT {
+                self.missed.store.map.set_all();
+            }
+",
+    ),
+    mutant(
+        "returns: a device that was used alone, or is an old copy, catches up",
+        "meta/returns.rs",
+        "&& left.is_some_and(|left| known.events.saturating_add(1) >= left);",
+        "&& (MUTANT || left.is_some_and(|left| known.events.saturating_add(1) >= left));",
+    )
+    .rare("The engine does not believe it: what has not left on record never catches up."),
+    mutant(
+        "returns: jobs that were planned without it are not looked at",
+        "engine/missed.rs",
+        "        self.missed.forget(member);
+        self.add_those_under_way();
+        self.store_missed(out);",
+        "        self.missed.forget(member);
+        if !MUTANT {
+            self.add_those_under_way();
+        }
+        self.store_missed(out);",
+    ),
+    mutant(
+        "returns: the map is emptied while somebody is away",
+        "engine/missed.rs",
+        "let unused = self.missed.away.is_empty() && !self.recorder.record.keeps_missed();",
+        "let unused = MUTANT && self.missed.unrecorded.is_empty()
+            || self.missed.away.is_empty() && !self.recorder.record.keeps_missed();",
+    ),
+    mutant(
+        "returns: a region counts as filled one stripe early",
+        "engine/background.rs",
+        "let first = pass.next / per_region;
+            let to_fill",
+        "let first = (pass.next + u64::from(MUTANT)) / per_region;
+            let to_fill",
+    ),
+    mutant(
+        "returns: another device in its place catches up as well",
+        "engine/fault.rs",
+        "        self.missed.forget(member);
+        let device = self.put_in_place(member, spare);",
+        "        if !MUTANT {
+            self.missed.forget(member);
+        }
+        let device = self.put_in_place(member, spare);
+        self.recorder.record.slots[member.index()].catches_up |= MUTANT;",
+    ),
+    mutant(
+        "returns: what the device has of old metadata stays",
+        "meta/layout.rs",
+        "[first + 1..second, second + 1..third, third + 1..place_blocks]",
+        "let end = if MUTANT { third + 1 } else { place_blocks };
+        [first + 1..second, second + 1..third, third + 1..end]",
+    ),
+    mutant(
+        "returns: the copies on the distributed spare count as there",
+        "engine/returns.rs",
+        "if !catches_up || lacks_copies {",
+        "if !catches_up || lacks_copies && !MUTANT {",
+    ),
+];
