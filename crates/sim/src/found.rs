@@ -28,6 +28,7 @@ mod monotone;
 mod passes;
 mod phases;
 mod replace;
+mod space;
 mod staging;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {

@@ -154,6 +154,7 @@ impl World {
             disk.bad.clear();
             (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
             disk.unwritable.clear();
+            disk.full.clear();
         }
         self.command(Command::SetPace(Pace::default()));
         self.step(Input::Busy(Set::EMPTY));

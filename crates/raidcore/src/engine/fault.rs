@@ -64,6 +64,7 @@ impl Engine {
             self.fail(member, Some(why), out);
             return true;
         }
+        self.healing.refused(why);
         let m = &mut self.members[member.index()];
         m.unreadable |= why.is_final();
         let broken = self.geo.redundancy() > 0 || why.is_final();

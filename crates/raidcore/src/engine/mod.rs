@@ -24,6 +24,7 @@ mod distributed;
 mod fault;
 mod flush;
 mod goal;
+mod heal;
 mod hedge;
 mod intent;
 mod io;
@@ -69,6 +70,7 @@ use align::Alignment;
 use background::Background;
 use distributed::Distributed;
 use flush::Flusher;
+use heal::Healing;
 use hedge::Patience;
 use intent::{MapStore, Regions, Spread};
 use job::Owner;
@@ -88,7 +90,8 @@ pub type JobId = Id<Job>;
 pub enum Why {
     /// Background work may go on.
     Pace,
-    /// Regions that were left alone can be cleared, a watermark made durable.
+    /// Regions that were left alone can be cleared, a watermark made durable, what was refused written
+    /// once more.
     Settle,
     /// A read has taken long.
     Patience,
@@ -179,6 +182,7 @@ pub struct Engine {
     staging: Staging,
     copies: Copies,
     flusher: Flusher,
+    healing: Healing,
     distributed: Distributed,
     succession: Option<Succession>,
     background: Background,
@@ -264,6 +268,7 @@ impl Engine {
             copies: Copies::new(&record),
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
             flusher: Flusher::default(),
+            healing: Healing::default(),
             distributed: Distributed::new(&record),
             succession,
             background: Background::new(
@@ -302,7 +307,9 @@ impl Engine {
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
         let patience = self.patience_deadline().map(|at| (at, Why::Patience));
         let vacate = self.vacate_deadline().map(|at| (at, Why::Pace));
-        settle.into_iter().chain(pace).chain(vacate).chain(patience).min_by_key(|&(at, _)| at)
+        let heal = self.heal_deadline().map(|at| (at, Why::Settle));
+        let all = settle.into_iter().chain(pace).chain(vacate).chain(patience).chain(heal);
+        all.min_by_key(|&(at, _)| at)
     }
 
     /// The arithmetic of a job, in order, each with the blocks it goes over.
@@ -346,7 +353,8 @@ impl Engine {
             // A stop waits for what is being settled, so that comes first.
             self.settle(out);
             self.settle_missed(out);
-            let moved = self.proceed(out);
+            let mut moved = self.proceed(out);
+            moved |= self.heal(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
             self.background(out);

@@ -6,6 +6,7 @@
 //! very few seeds find them; `EVENKEEL_SEEDS=0..500000` gives them more.
 
 mod distributed;
+mod healing;
 mod hedge;
 mod journal;
 mod list;
@@ -25,6 +26,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use distributed::DISTRIBUTED;
+use healing::HEALING;
 use hedge::HEDGE;
 use journal::JOURNAL;
 use list::MUTANTS;
@@ -101,7 +103,8 @@ fn every_mutant_is_found() {
 
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let arrays = MUTANTS.iter().chain(JOURNAL).chain(REGIONS).chain(STAGING).chain(DISTRIBUTED);
-    arrays.chain(SUCCESSION).chain(RETURNS).chain(SCRUB).chain(HEDGE).chain(LOG).chain(STACK)
+    let arrays = arrays.chain(SUCCESSION).chain(RETURNS).chain(HEALING);
+    arrays.chain(SCRUB).chain(HEDGE).chain(LOG).chain(STACK)
 }
 
 /// A copy of the sources with all mutants in it, built; returns its player of seeds and the test

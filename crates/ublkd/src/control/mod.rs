@@ -35,7 +35,7 @@ pub use problem::Problem;
 pub(crate) use report::group_of;
 pub use report::{
     ArrayReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport, MemberState,
-    PaceReport, PassReport, SpareUseReport, Task, disk_name, level_name,
+    PaceReport, PassReport, RemedyReport, SpareUseReport, Task, disk_name, level_name,
 };
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};

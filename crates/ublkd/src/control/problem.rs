@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::report::{
-    ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, SpareUseReport, Task,
+    ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, RemedyReport,
+    SpareUseReport, Task,
 };
 use super::spares::absent;
 
@@ -24,6 +25,7 @@ impl ArrayReport {
         let mut problems: Vec<Problem> = self.failure().into_iter().collect();
         let members = self.members.iter();
         problems.extend(members.filter_map(|member| self.problem_of(member)));
+        problems.extend(self.torn());
         problems.extend(absent(&self.absent_spares, name));
         problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
         if let Some(pass) = &self.pass {
@@ -49,16 +51,35 @@ impl ArrayReport {
                 format!("stop it (`evenkeel stop {name}`), bring the members back, start it again"),
             )
         } else {
-            (
-                format!(
-                    "no space was left behind {}, which can't be spared: writes are refused, and \
-                     were not acknowledged, until the array is started again",
-                    full.join(" and ")
-                ),
-                format!("{MAKE_ROOM}, then start the array again: `evenkeel restart {name}`"),
-            )
+            let by_itself = self.remedy == Some(RemedyReport::Room);
+            let until = if by_itself { "there is room" } else { "the array is started again" };
+            let what = format!(
+                "no space was left behind {}, which can't be spared: writes are refused, and were not \
+                 acknowledged, until {until}",
+                full.join(" and ")
+            );
+            let then = match by_itself {
+                true => "the array takes writes again by itself then".to_owned(),
+                false => format!("then start the array again: `evenkeel restart {name}`"),
+            };
+            (what, format!("{MAKE_ROOM}; {then}"))
         };
         Some(Problem { what, since: None, action })
+    }
+
+    /// That refused writes have left stripes out of step, though writes are taken.
+    fn torn(&self) -> Option<Problem> {
+        let what = format!(
+            "{} stripes are out of step, as writes to them were refused: what is on no other member \
+             can't be read there",
+            self.torn_stripes
+        );
+        let action = format!(
+            "start the array again (`evenkeel restart {}`), or write these stripes as a whole",
+            self.facts.name
+        );
+        let tells = self.torn_stripes > 0 && self.remedy.is_none();
+        tells.then_some(Problem { what, since: None, action })
     }
 
     /// What is in a place, and which device that is or was.

@@ -27,6 +27,7 @@ pub(super) fn weight(what: &Happened) -> Weight {
             | Note::Mismatch { .. } => Weight::Warning,
             Note::BlocksRepaired { .. }
             | Note::MemberAnswers { .. }
+            | Note::ArrayHealed
             | Note::PassStarted(_)
             | Note::PassEnded(..)
             | Note::SpareActivated { .. }
@@ -105,6 +106,10 @@ pub(super) fn describe(
         }
         Note::ArrayFailed => {
             "more failed than the redundancy makes up for: no more writes are taken".to_owned()
+        }
+        Note::ArrayHealed => {
+            "there is room for what was refused, and it is in its place: writes are taken again"
+                .to_owned()
         }
         Note::BlocksRepaired { member, at, blocks } => format!(
             "{}: {blocks} unreadable blocks from block {} on were rewritten from redundancy",
