@@ -28,6 +28,7 @@ mod monotone;
 mod passes;
 mod phases;
 mod replace;
+mod shrunk;
 mod space;
 mod staging;
 

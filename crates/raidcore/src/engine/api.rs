@@ -108,6 +108,8 @@ pub enum IoError {
     NoSpace,
     /// The device is gone.
     Gone,
+    /// The device is smaller than it was: some of what it held is lost, whatever it is again later.
+    Shrunk,
     /// The device has not answered in time, and is given up.
     TimedOut,
 }
@@ -116,7 +118,7 @@ impl IoError {
     /// Whether there is nothing to be hoped for from the device.
     #[must_use]
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Gone | Self::TimedOut)
+        matches!(self, Self::Gone | Self::Shrunk | Self::TimedOut)
     }
 }
 
@@ -137,6 +139,8 @@ pub enum Input {
     Computed(super::JobId),
     /// A device has gone without an I/O telling (hot-unplug).
     DeviceGone(DeviceId),
+    /// A device is smaller than it was, without an I/O telling.
+    DeviceShrunk(DeviceId),
     /// These members and no others have not answered for too long. If the others make up for all of
     /// them, they are taken out of service; their I/O has to end, by [`IoError::TimedOut`], after
     /// [`Action::Release`]. If not, they are waited for.

@@ -220,8 +220,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     mutant(
         "flushes that fail are taken for good",
         "engine/flush.rs",
-        "self.flusher.round.failed |= !self.write_failed(member, why, out);",
-        "self.flusher.round.failed |= !MUTANT && !self.write_failed(member, why, out);",
+        "self.flusher.round.failed |= !kept;",
+        "self.flusher.round.failed |= !MUTANT && !kept;",
     ),
     mutant(
         "a round under way serves who asks during it",
@@ -517,5 +517,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "            if !(MUTANT && waiter.exclusive) {
                 granted(first);
             }",
+    ),
+    mutant(
+        "a device that has lost what nobody knows of catches up",
+        "engine/fault.rs",
+        "None if known && why != Some(IoError::Shrunk) =>",
+        "None if known && (MUTANT || why != Some(IoError::Shrunk)) =>",
     ),
 ];

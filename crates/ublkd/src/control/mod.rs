@@ -16,6 +16,7 @@ mod log;
 mod newcomer;
 mod problem;
 mod report;
+mod returns;
 mod scrub;
 mod server;
 mod service;
@@ -37,6 +38,7 @@ pub use report::{
     ArrayReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport, MemberState,
     PaceReport, PassReport, RemedyReport, SpareUseReport, Task, disk_name, level_name,
 };
+pub use returns::WayBack;
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;

@@ -6,6 +6,7 @@ use super::report::{
     ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, RemedyReport,
     SpareUseReport, Task,
 };
+use super::returns::WayBack;
 use super::spares::absent;
 
 /// Something that is wrong.
@@ -110,7 +111,12 @@ impl ArrayReport {
                     .into(),
             ),
             MemberState::Rebuilding => (
-                format!("{named} is being rebuilt"),
+                match member.missed_bytes {
+                    None => format!("{named} is being rebuilt"),
+                    Some(bytes) => {
+                        format!("{named} has come back, and catches up: {} left", mebibytes(bytes))
+                    }
+                },
                 Some(member.since),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
@@ -124,7 +130,12 @@ impl ArrayReport {
                 None,
                 match member.last_error {
                     Some(ErrorReport::NoSpace) => format!("{MAKE_ROOM}: nothing is broken"),
-                    Some(ErrorReport::Medium | ErrorReport::Gone | ErrorReport::TimedOut)
+                    Some(
+                        ErrorReport::Medium
+                        | ErrorReport::Gone
+                        | ErrorReport::Shrunk
+                        | ErrorReport::TimedOut,
+                    )
                     | None => format!(
                         "check the device (smartctl, cables, the kernel's log), or replace it: \
                          `evenkeel disk replace {name} {number} PATH`"
@@ -134,6 +145,14 @@ impl ArrayReport {
             MemberState::Up => return None,
         };
         Some(Problem { what, since, action })
+    }
+
+    /// Whether a member's device may come back, and what is to be copied then.
+    fn may_come_back(&self, member: &MemberReport) -> Option<String> {
+        let known = member.missed_bytes.map(|bytes| {
+            format!("and {} at most are copied, which it has missed", mebibytes(bytes))
+        });
+        known.filter(|_| self.facts.redundancy > 0)
     }
 
     fn out_of_service(&self, member: &MemberReport) -> (String, Option<u64>, String) {
@@ -147,6 +166,10 @@ impl ArrayReport {
             member.last_error.map_or("", ErrorReport::told),
             if spared { "; the distributed spare stands in for it" } else { "" }
         );
+        let what = match &member.why_away {
+            None => what,
+            Some(why) => format!("{what}; it does not come back: {why}"),
+        };
         let replace = format!("`evenkeel disk replace {name} {number} PATH`");
         let action = match self.next_to_replace() {
             _ if self.facts.redundancy == 0 => {
@@ -159,6 +182,15 @@ impl ArrayReport {
                 format!("{MAKE_ROOM}, or take another device: {replace}")
             }
             Some(_) | None => format!("give the array a new device: {replace}"),
+        };
+        let action = match (self.may_come_back(member), member.comes_back) {
+            (None, _) | (_, None) => action,
+            (Some(how), Some(WayBack::ByItself)) => {
+                format!("bring the device back: it is taken in by itself, {how}; or {action}")
+            }
+            (Some(how), Some(WayBack::ByCommand)) => {
+                format!("`evenkeel disk add {name} PATH` takes its device back, {how}; or {action}")
+            }
         };
         (what, Some(member.since), action)
     }
@@ -177,6 +209,11 @@ impl MemberReport {
     }
 }
 
+/// So many bytes, for people.
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
 /// What is to be done about a device that has run out of space.
 const MAKE_ROOM: &str =
     "make room where it lies (its file system, or the pool behind a thin device)";
@@ -187,7 +224,8 @@ impl ErrorReport {
         match self {
             Self::Medium => ": it failed to read or write",
             Self::NoSpace => ": no space was left behind it",
-            Self::Gone => ": it was gone, or smaller than before",
+            Self::Gone => ": it was gone",
+            Self::Shrunk => ": it was smaller than before, and has lost what was behind its end",
             Self::TimedOut => ": it did not answer",
         }
     }

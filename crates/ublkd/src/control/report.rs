@@ -5,12 +5,13 @@ mod member;
 
 use raidcore::engine::{ArrayHealth, PassKind, Remedy, SpareUse, Status};
 use raidcore::geometry::Level;
-use raidcore::meta::{ArrayRecord, Consistency};
-use raidcore::units::{BLOCK_BYTES, DeviceId};
+use raidcore::meta::{ArrayRecord, Consistency, SlotState};
+use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
 use raidlog::Layout;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
+use super::returns::WayBack;
 use super::scrub::ScrubReport;
 use super::spares::SpareReport;
 use super::{LogReport, StagingReport};
@@ -322,12 +323,14 @@ impl ArrayReport {
         status: &Status,
         (flash, policy): (&[(DeviceId, FlashReport)], &str),
         opened: impl Fn(DeviceId) -> Option<Opened>,
+        way_back: impl Fn(MemberId) -> (WayBack, Option<String>),
     ) -> Self {
         let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
         let group = facts.group;
         let members = status.members.iter().map(|m| {
             let (device, flash) = (m.device.and_then(&opened), m.device.and_then(flash));
-            MemberReport::new(m, group, device, flash)
+            let report = MemberReport::new(m, group, device, flash);
+            if m.state == SlotState::Failed { report.away(way_back(m.member)) } else { report }
         });
         let path = |device| opened(device).map(|opened| opened.path);
         let mut report = Self {

@@ -88,7 +88,8 @@ pub(super) fn describe(
     let reason = |why| match why {
         IoError::Medium => "it failed to read or write",
         IoError::NoSpace => "no space is left behind it",
-        IoError::Gone => "it is gone, or smaller than it was",
+        IoError::Gone => "it is gone",
+        IoError::Shrunk => "it is smaller than it was",
         IoError::TimedOut => "it does not answer",
     };
     match *note {
