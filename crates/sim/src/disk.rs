@@ -183,6 +183,8 @@ pub(crate) struct Disk<D = Data> {
     pub(crate) unreadable: bool,
     /// Blocks that can't be written.
     pub(crate) unwritable: BTreeSet<u64>,
+    /// Blocks that there is no room for.
+    pub(crate) full: BTreeSet<u64>,
     /// How a write or flush to come fails.
     pub(crate) sick: Option<Sick>,
     /// It has not answered for so long that it was said to hang.
@@ -258,6 +260,7 @@ impl<D: Kept> Disk<D> {
             gone: false,
             unreadable: false,
             unwritable: BTreeSet::new(),
+            full: BTreeSet::new(),
             sick: None,
             hangs: false,
             stalled_until: 0,

@@ -330,10 +330,13 @@ impl World {
             return;
         }
         let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
-        self.trace(format_args!("{stripe:?} can't be written"));
+        let full = self.source.chance(1, 2);
+        let why = if full { "finds no room" } else { "can't be written" };
+        self.trace(format_args!("{stripe:?} {why}"));
         for &disk in members {
             let places = self.places(stripe, disk).into_iter().flatten();
-            self.disks[disk].unwritable.extend(places);
+            let disk = &mut self.disks[disk];
+            if full { disk.full.extend(places) } else { disk.unwritable.extend(places) }
         }
     }
 

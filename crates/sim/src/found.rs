@@ -28,6 +28,8 @@ mod monotone;
 mod passes;
 mod phases;
 mod replace;
+mod shrunk;
+mod space;
 mod staging;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {

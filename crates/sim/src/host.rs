@@ -119,6 +119,10 @@ impl World {
         {
             return Err(IoError::Medium);
         }
+        if !reads && disk.full.range(range.clone()).next().is_some() {
+            self.write_some(pending);
+            return Err(IoError::NoSpace);
+        }
         match io.op {
             IoOp::Read(into) => {
                 if let Some((&at, left)) = disk.bad.range_mut(range.clone()).next() {

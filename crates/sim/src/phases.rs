@@ -154,6 +154,7 @@ impl World {
             disk.bad.clear();
             (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
             disk.unwritable.clear();
+            disk.full.clear();
         }
         self.command(Command::SetPace(Pace::default()));
         self.step(Input::Busy(Set::EMPTY));
@@ -177,13 +178,12 @@ impl World {
             let need = self.areas.member_blocks();
             let fits = |spare: DeviceId| self.disks[spare.0 as usize].size() >= need;
             let spare = self.engine.spares().any(fits);
-            if !healthy
-                && pass.is_none()
-                && !spare
-                && !(self.source.chance(3, 4) && self.return_a_disk())
-            {
-                let spare = self.new_spare();
-                self.command(spare);
+            if !healthy && pass.is_none() && !spare {
+                let returns = self.source.chance(3, 4) && self.return_a_disk();
+                if !returns {
+                    let spare = self.new_spare();
+                    self.command(spare);
+                }
             }
             self.pass_time();
             self.sweep();

@@ -55,6 +55,7 @@ impl World {
             }
             (disk.sick, disk.stalled_until, disk.hangs) = (None, 0, false);
             disk.unwritable.clear();
+            disk.full.clear();
         }
         self.expose(self.scenario.consistency == Consistency::Journal);
         let healed = self.beyond || is_exposed(&self.scenario) || !self.exposed.is_empty();

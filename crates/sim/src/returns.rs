@@ -22,7 +22,7 @@ impl<D: Kept> Disk<D> {
 
 impl World {
     /// The disks that may return, and how.
-    fn returnable(&self) -> Vec<(usize, Returning)> {
+    pub(crate) fn returnable(&self) -> Vec<(usize, Returning)> {
         let all = 0..self.disks.len();
         all.filter_map(|disk| {
             let device = DeviceId(disk as u32);

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use raidcore::meta::{
-    ArrayId, ArrayRecord, AssembleError, AssembleOptions, DeviceUuid, SievedImage, Superblock,
-    SuperblockError, VolumePart, assemble, choose_superblock,
+    ArrayId, ArrayRecord, AssembleError, AssembleOptions, SievedImage, Superblock, SuperblockError,
+    VolumePart, assemble, choose_superblock,
 };
 
 use crate::flash::Named;
@@ -45,6 +45,8 @@ pub struct Attached {
     pub groups: Vec<Group>,
     /// Devices that were given or found and not taken.
     pub left_out: Vec<LeftOut>,
+    /// Members' devices that may come back when the array serves: they are out of service.
+    pub returning: Vec<PathBuf>,
 }
 
 impl Attached {
@@ -220,7 +222,9 @@ fn gather(
         Ok(Group { assembled, devices })
     });
     let groups = groups.collect::<Result<_, AttachError>>()?;
-    let attached = Attached { groups, left_out };
+    let rest = opened.iter().flatten();
+    let returning = rest.map(|device| device.path().to_path_buf()).collect();
+    let attached = Attached { groups, left_out, returning };
     attached.check_parts()?;
     Ok(attached)
 }
@@ -319,10 +323,10 @@ pub fn examine(path: &Path) -> Result<Examined, OpenError> {
     })
 }
 
-/// What an opened device is known by, if it is one of an array's.
-pub(crate) fn device_uuid(device: &Device) -> Option<DeviceUuid> {
+/// What an opened device says that it is, if it is one of an array's.
+pub(crate) fn superblock(device: &Device) -> Option<Superblock> {
     let (head, unreadable) = read_head(device);
-    Some(choose_superblock(&copies(&head, &unreadable)).ok()?.device)
+    choose_superblock(&copies(&head, &unreadable)).ok()
 }
 
 /// What an array is known by; of a log volume's groups, all of which are one thing, the volume.

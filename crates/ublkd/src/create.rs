@@ -36,8 +36,8 @@ pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
 pub use problem::{CreateError, CreateNote};
 pub use staging::{StagingError, StagingSize};
 use staging::{check_places, device_ring};
-pub(crate) use write::prepare_spare;
 use write::{needs_resync, write};
+pub(crate) use write::{prepare_return, prepare_spare};
 
 /// The longest name of an array, in bytes: what the superblock has room for.
 const NAME_MAX: usize = 63;

@@ -18,6 +18,7 @@ mod metrics;
 mod notes;
 mod partial;
 mod residents;
+mod returns;
 mod steer;
 mod why;
 

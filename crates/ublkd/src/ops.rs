@@ -139,7 +139,7 @@ impl Op {
         }
         if bytes == 0 {
             // A read at the end of what was large enough when it was opened: the file has shrunk.
-            return Next::Done(Err(IoError::Gone));
+            return Next::Done(Err(IoError::Shrunk));
         }
         self.done = (self.done + bytes).min(self.bytes);
         if self.done == self.bytes {
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(op.progress(4096), Next::Again);
         assert_eq!(op.progress(-libc::EINTR), Next::Again);
         assert_eq!(op.done, 4096);
-        assert_eq!(op.progress(0), Next::Done(Err(IoError::Gone)));
+        assert_eq!(op.progress(0), Next::Done(Err(IoError::Shrunk)));
         assert_eq!(op.progress(4096), Next::Done(Ok(())));
     }
 

@@ -398,6 +398,11 @@ impl Ring {
         self.entries.submit_and_sleep(limit)
     }
 
+    /// Whether the kernel has not let go of a device yet, be it closed or not.
+    pub(crate) fn is_open(&self, id: DeviceId) -> bool {
+        self.members.iter().flatten().any(|member| member.id == id)
+    }
+
     fn find(&self, id: DeviceId) -> Option<MemberIndex> {
         let here = |m: &Option<Member>| m.as_ref().is_some_and(|m| m.id == id && !m.released);
         self.members.iter().position(here).map(|index| MemberIndex(index as u16))
@@ -428,7 +433,7 @@ impl Ring {
                 // Afterwards it could not be seen any more.
                 self.turn += 1;
                 if self.has_shrunk(index) {
-                    self.done.push_back((io, Err(IoError::Gone)));
+                    self.done.push_back((io, Err(IoError::Shrunk)));
                     return None;
                 }
             }

@@ -1,4 +1,4 @@
-# a member is unplugged under load: the array goes on, and takes it back, stale as it is
+# a member is unplugged under load: the array goes on, takes it back by itself, and copies what it has missed
 modprobe sd_mod
 modprobe scsi_debug add_host=4 per_host_store=1 dev_size_mb=64 sector_size=4096 physblk_exp=0 \
     delay=0 lbpu=1
@@ -14,8 +14,14 @@ plugged() {
     done
     echo "/dev/${block##*/}"
 }
+# What udev does: a name that tells which disk it is, wherever it is plugged in.
+named() {
+    mkdir -p /dev/disk/by-id
+    ln -sfn "${members[$1]}" "/dev/disk/by-id/scsi-debug-$1"
+}
 for index in 0 1 2 3; do
     members+=("$(plugged "$index")")
+    named "$index"
 done
 create --level raid5 >/dev/null
 start
@@ -32,13 +38,15 @@ for ((round = 1; round <= rounds; round++)); do
     unload
 
     # Back in its place, perhaps by another name.
-    echo "- - -" >"${hosts[member]}/scan"
-    members[member]=$(plugged "$member")
-    refused "--force" evenkeel disk replace tank "$member" "${members[member]}"
     load verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32
     under_load 20
-    evenkeel disk replace tank "$member" "${members[member]}" --force --wait >/dev/null
+    echo "- - -" >"${hosts[member]}/scan"
+    members[member]=$(plugged "$member")
+    named "$member"
+    until_status "member $member .*is back, and is filled where something was written"
+    under_load 20
     unload
+    evenkeel rebuild status tank --wait >/dev/null || true
     whole
 done
 stop

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
-use ublkd::control::{ArrayReport, Client, Health, Request};
+use ublkd::control::{ArrayReport, Client, Health, Request, disk_name};
 use ublkd::flash::Named;
 use ublkd::paths::to_text;
 
@@ -23,9 +23,12 @@ pub(crate) fn stop(name: &str, force: bool, run_dir: &Path, output: Output) -> R
 pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
     match action {
         DiskAction::Add { name, path, group, force } => {
-            let done = format!("{} was added to {name}", path.display());
-            let path = absolute(path)?;
-            ask(&name, run_dir, &Request::DiskAdd { path, group, force }, output, &done)
+            let request = Request::DiskAdd { path: absolute(path.clone())?, group, force };
+            let mut client = Client::connect(run_dir, &name)?;
+            let answer = client.call(&request)?;
+            let added = || format!("{} was added to {name}", path.display());
+            let done = returned(&answer, &name, &path).unwrap_or_else(added);
+            told(&mut client, &answer, output, &done, false)
         }
         DiskAction::Fail { name, disk } => {
             let done = format!("member {disk} of {name} is out of service");
@@ -47,10 +50,25 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
                 Some(true) => "serves on, and is being copied to",
                 Some(false) | None => "is being rebuilt onto",
             };
-            let done = format!("member {disk} of {name} {how} {}", with.display());
+            let done = returned(&answer, &name, &with);
+            let done =
+                done.unwrap_or_else(|| format!("member {disk} of {name} {how} {}", with.display()));
             told(&mut client, &answer, output, &done, wait)
         }
     }
+}
+
+/// That a device has come back as the member that it was, if it has.
+fn returned(answer: &Value, name: &str, path: &Path) -> Option<String> {
+    answer.get("returned")?;
+    let group = answer["group"].as_u64().and_then(|group| u8::try_from(group).ok());
+    let number = answer["member"].as_u64().and_then(|member| u8::try_from(member).ok())?;
+    let member = disk_name(group, number);
+    let filled = match answer["missed_bytes"].as_u64() {
+        Some(bytes) => format!("{} at most are copied, which it has missed", Size(bytes)),
+        None => "all of it is filled, as it is not known what it has missed".to_owned(),
+    };
+    Some(format!("{} is back as member {member} of {name}: {filled}", path.display()))
 }
 
 pub(crate) fn policy(action: &PolicyAction, run_dir: &Path, output: Output) -> Result<ExitCode> {

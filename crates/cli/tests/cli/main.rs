@@ -6,6 +6,7 @@ mod lab;
 mod life;
 mod programs;
 mod refusals;
+mod returns;
 mod searches;
 mod simulate;
 mod world;

@@ -244,19 +244,6 @@ fn features_of_later_releases_are_refused() {
 }
 
 #[test]
-fn a_stale_member_is_left_out_and_untouched() {
-    let world = tank();
-    world.run("start --background --degraded m0 m1").done();
-    world.run("stop tank").done();
-    let before = world.contents(&["m2"]);
-    let said = world.run("start --background m0 m1 m2").done();
-    assert!(said.contains("/m2: the array has gone on without it"), "{said}");
-    assert_eq!(world.status("tank")["members"][2]["state"], "failed");
-    world.run("stop tank").done();
-    assert!(world.contents(&["m2"]) == before);
-}
-
-#[test]
 fn missing_members_are_told_by_number_device_and_time() {
     let world = tank();
     let device = |name: &str| {

@@ -8,13 +8,16 @@
 //! stripe in step, or has failed to; a stripe that is in step stays so, as writes keep it.
 
 use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use super::job::Work;
+use super::journal::IN_PLACE;
 use super::{Engine, JobId, PassKind};
-use crate::geometry::Role;
-use crate::meta::{BitMap, MapKind};
-use crate::plan::WriteKind;
-use crate::units::{Set, Stripe};
+use crate::geometry::{Geometry, Role};
+use crate::meta::{Areas, BitMap, JournalRun, MapKind, Replay, ReplayRun};
+use crate::plan::{SubIo, WriteKind};
+use crate::units::{MemberId, Set, Stripe};
 
 /// Which stripes were brought in step for reads, and which a write has left out of step.
 #[derive(Debug, Default)]
@@ -22,9 +25,21 @@ pub(super) struct Alignment {
     /// There is memory for it only when a read has met a stripe in doubt.
     stripes: Option<Stripes>,
     /// Stripes of which some members have taken a write, and others, which can't be spared, have
-    /// not: nothing can be made of their redundancy. With the roles whose blocks are older than what
-    /// the journal has for them.
-    torn: BTreeMap<Stripe, Set>,
+    /// not: nothing can be made of their redundancy.
+    torn: BTreeMap<Stripe, Torn>,
+}
+
+/// What is known of a stripe that a write has left out of step.
+#[derive(Debug, Default)]
+struct Torn {
+    /// The roles whose blocks are older than what the journal has for them.
+    behind: Set,
+    /// What brings it in step, if the journal has that.
+    entry: Option<Replay>,
+    /// What members have refused.
+    refused: Vec<JournalRun>,
+    /// A write that has left it out of step is not in the journal.
+    stays: bool,
 }
 
 #[derive(Debug)]
@@ -41,20 +56,15 @@ impl Alignment {
         self.stripes.as_ref().is_some_and(|stripes| stripes.done.get(stripe.0))
     }
 
-    /// A write has failed that some members may have taken.
-    pub(super) fn tear(&mut self, stripe: Stripe) {
-        self.torn.entry(stripe).or_insert(Set::EMPTY);
-    }
-
     /// A role did not take what the journal has for it.
     pub(super) fn leave_behind(&mut self, stripe: Stripe, role: Role) {
-        let behind = self.torn.entry(stripe).or_insert(Set::EMPTY);
-        *behind = behind.with(role.index());
+        let torn = self.torn.entry(stripe).or_default();
+        torn.behind = torn.behind.with(role.index());
     }
 
     /// The roles of a stripe whose blocks are older than what the journal has for them.
     pub(super) fn behind(&self, stripe: Stripe) -> Set {
-        self.torn.get(&stripe).copied().unwrap_or(Set::EMPTY)
+        self.torn.get(&stripe).map_or(Set::EMPTY, |torn| torn.behind)
     }
 
     /// All of a stripe's redundancy was made anew.
@@ -70,6 +80,35 @@ impl Alignment {
     /// The stripes that writes have left out of step.
     pub(super) fn torn(&self) -> impl Iterator<Item = Stripe> + '_ {
         self.torn.keys().copied()
+    }
+
+    /// What has to be written for members to have what they have refused: what the journal has of it, in
+    /// the order in which that was written; of other stripes what is there, to see whether it is taken.
+    pub(super) fn refused(&self, geo: &Geometry, areas: &Areas) -> Vec<Replay> {
+        let mut replays = Vec::new();
+        for (&stripe, torn) in &self.torn {
+            if let Some(entry) = &torn.entry {
+                replays.push(entry.clone());
+                continue;
+            }
+            let home = geo.place(stripe, areas.data_start());
+            replays.extend(torn.refused.iter().map(|&to| Replay {
+                entry: IN_PLACE,
+                stripe,
+                copies: vec![(to.member, home)],
+                runs: vec![ReplayRun { to, from: to.row }],
+            }));
+        }
+        replays.sort_by_key(|replay| replay.entry);
+        replays
+    }
+
+    /// All that was refused is in its place.
+    pub(super) fn made_good(&mut self) {
+        self.torn.retain(|_, torn| {
+            (torn.entry, torn.refused) = (None, Vec::new());
+            torn.stays
+        });
     }
 
     /// A stripe's job has ended; if it has failed, the next read has it tried again.
@@ -99,23 +138,32 @@ impl Engine {
             && self.recorder.record.volume.is_none()
     }
 
+    /// A job's write is refused by a member that can't be spared, and others may have taken it.
+    pub(super) fn tear(&mut self, id: JobId, member: MemberId, io: &SubIo) {
+        let entry = self.replay_of(id);
+        let torn = self.alignment.torn.entry(self.jobs[id].stripe).or_default();
+        torn.stays |= entry.is_none() && self.geo.parities() > 0;
+        torn.entry = entry.or(torn.entry.take());
+        torn.refused.push(JournalRun { member, row: io.row, blocks: io.blocks });
+    }
+
     /// A job has ended on a stripe that a write has left out of step. If all of its redundancy was
     /// made anew, it is in step again.
     pub(super) fn look_at_torn(&mut self, id: JobId) {
         let job = &self.jobs[id];
-        let remade = match job.work {
-            Work::Write => job.kind == WriteKind::Full,
-            Work::Align | Work::Sync(PassKind::Resync) => true,
-            Work::Read
-            | Work::Zero { .. }
-            | Work::Sync(_)
-            | Work::Repair
-            | Work::Replay { .. }
-            | Work::Reclaim => false,
-        };
         let stripe = job.stripe;
         let all = Set::first(self.geo.members());
-        if remade && job.error.is_none() && self.health(stripe) == (all, all) {
+        let rows = |io: &SubIo| io.blocks == self.geo.chunk();
+        let remade = match job.work {
+            Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),
+            // It reads as zeros, whatever members hold.
+            Work::Zero { .. } => true,
+            Work::Align | Work::Sync(PassKind::Resync) => self.health(stripe) == (all, all),
+            Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } | Work::Reclaim => {
+                false
+            }
+        };
+        if remade && job.error.is_none() {
             self.alignment.mend(stripe);
         }
     }

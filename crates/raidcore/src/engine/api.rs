@@ -108,6 +108,8 @@ pub enum IoError {
     NoSpace,
     /// The device is gone.
     Gone,
+    /// The device is smaller than it was: some of what it held is lost, whatever it is again later.
+    Shrunk,
     /// The device has not answered in time, and is given up.
     TimedOut,
 }
@@ -116,7 +118,7 @@ impl IoError {
     /// Whether there is nothing to be hoped for from the device.
     #[must_use]
     pub fn is_final(self) -> bool {
-        matches!(self, Self::Gone | Self::TimedOut)
+        matches!(self, Self::Gone | Self::Shrunk | Self::TimedOut)
     }
 }
 
@@ -137,6 +139,8 @@ pub enum Input {
     Computed(super::JobId),
     /// A device has gone without an I/O telling (hot-unplug).
     DeviceGone(DeviceId),
+    /// A device is smaller than it was, without an I/O telling.
+    DeviceShrunk(DeviceId),
     /// These members and no others have not answered for too long. If the others make up for all of
     /// them, they are taken out of service; their I/O has to end, by [`IoError::TimedOut`], after
     /// [`Action::Release`]. If not, they are waited for.
@@ -331,6 +335,8 @@ pub enum Note {
     },
     /// A write met an error that redundancy can't make up for; the array takes no more writes.
     ArrayFailed,
+    /// What members refused for want of room is in its place; the array takes writes again.
+    ArrayHealed,
     /// A member does not answer, and can't be spared: whoever needs it waits.
     MemberHangs {
         /// Which.
@@ -494,11 +500,26 @@ pub struct Status {
     pub staging: Option<StagingStatus>,
     /// The distributed spare, if there is one.
     pub distributed_spare: Option<SpareUse>,
+    /// What has to happen before writes are taken again, if members that can't be spared have refused
+    /// some.
+    pub remedy: Option<Remedy>,
+    /// How many stripes are out of step, as a write was refused: what missing members had there can't be
+    /// read before the stripe is written as a whole or discarded, or the array started again.
+    pub torn_stripes: u64,
     /// Blocks whose latest content was staged, and can't be read from any member that held it: reads
     /// fail until they are written or discarded. Where each range of them begins, and how many.
     pub lost: alloc::vec::Vec<(Lba, u64)>,
     /// Counters since the start.
     pub counters: Counters,
+}
+
+/// What makes an array take writes again that refuses them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Remedy {
+    /// Room behind the members: what they have refused is tried again by and by.
+    Room,
+    /// A start.
+    Start,
 }
 
 /// A spare to which a member that serves is being copied, for people.

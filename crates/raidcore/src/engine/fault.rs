@@ -64,6 +64,7 @@ impl Engine {
             self.fail(member, Some(why), out);
             return true;
         }
+        self.healing.refused(why);
         let m = &mut self.members[member.index()];
         m.unreadable |= why.is_final();
         let broken = self.geo.redundancy() > 0 || why.is_final();
@@ -162,7 +163,8 @@ impl Engine {
                 self.succession = None;
                 self.inherit(heir, out);
             }
-            None if known => self.is_away(member, out),
+            // What it has lost besides is known to nobody.
+            None if known && why != Some(IoError::Shrunk) => self.is_away(member, out),
             None => self.missed.forget(member),
         }
         self.look_at_members();
@@ -176,12 +178,12 @@ impl Engine {
         Some(MemberId(index as u8))
     }
 
-    pub(super) fn device_gone(&mut self, device: DeviceId, out: &mut Vec<Action>) {
+    pub(super) fn device_gone(&mut self, device: DeviceId, why: IoError, out: &mut Vec<Action>) {
         match self.member_with(device) {
             Some(member) => {
-                self.write_failed(member, IoError::Gone, out);
+                self.write_failed(member, why, out);
             }
-            None => self.spare_failed(device, IoError::Gone, out),
+            None => self.spare_failed(device, why, out),
         }
     }
 

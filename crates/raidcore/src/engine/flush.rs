@@ -149,7 +149,11 @@ impl Engine {
     ) {
         if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
             // What the device had taken and not kept may be lost: it is no longer current.
-            self.flusher.round.failed |= !self.write_failed(member, why, out);
+            let kept = self.write_failed(member, why, out);
+            self.flusher.round.failed |= !kept;
+            if !kept {
+                self.healing.leave_to_a_start();
+            }
         }
         self.flusher.outstanding -= 1;
         if self.flusher.outstanding == 0 {

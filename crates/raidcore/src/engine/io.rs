@@ -238,6 +238,7 @@ impl Engine {
             let work = self.jobs[id].work;
             let helps = matches!(work, Work::Repair | Work::Align);
             if let Work::Replay { .. } = work
+                && !self.healing.is_under_way()
                 && !self.can_spare(member)
             {
                 self.journal.refused_by(member, why);
@@ -251,7 +252,7 @@ impl Engine {
             } else if !self.write_failed(member, why, out) {
                 self.jobs[id].error = Some(RequestError::Io);
                 if self.jobs[id].writes_home() && self.geo.redundancy() > 0 {
-                    self.alignment.tear(self.jobs[id].stripe);
+                    self.tear(id, member, &io);
                 }
             }
         } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use super::job::{Op, Owner, Wait, Work};
 use super::ring::{Entry, Ring};
 use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
-use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, SlotState};
+use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, ReplayRun, SlotState};
 use crate::plan::WriteKind;
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
 use det::Id;
@@ -27,6 +27,9 @@ use det::Id;
 const RESERVE: u64 = 2;
 
 const BUCKETS: usize = 4096;
+
+/// The number of what is no entry, but is to be written where it is.
+pub(super) const IN_PLACE: u64 = u64::MAX;
 
 /// The rings, and what is left to be replayed.
 #[derive(Debug)]
@@ -82,6 +85,44 @@ impl Journal {
     /// A member's copy of the entry that is being replayed can't be read.
     pub(super) fn pass_copy_by(&mut self, member: MemberId) {
         self.replay[self.replay_next].copies.retain(|&(m, _)| m != member);
+    }
+
+    /// What members have refused is to be carried out now.
+    pub(super) fn replay_anew(&mut self, refused: Vec<Replay>) {
+        (self.replay, self.replay_next) = (refused, 0);
+    }
+
+    /// What is to be carried out next, and of which stripe.
+    pub(super) fn next_to_replay(&self) -> Option<(usize, Stripe)> {
+        Some((self.replay_next, self.replay.get(self.replay_next)?.stripe))
+    }
+
+    pub(super) fn is_replaying(&self) -> bool {
+        self.replaying
+    }
+
+    pub(super) fn set_replaying(&mut self) {
+        self.replaying = true;
+    }
+
+    pub(super) fn replayed_one(&mut self) {
+        self.replaying = false;
+        self.replay_next += 1;
+    }
+
+    /// Whether a member's ring has an entry; what is none, but is written where it is, anybody has.
+    fn holds(&self, member: MemberId, entry: u64) -> bool {
+        let ring = self.rings.get(member.index());
+        entry == IN_PLACE || ring.is_some_and(|ring| ring.entries.iter().any(|e| e.id == entry))
+    }
+
+    /// What entries hold is at home, or was not begun to be brought there: once that is durable, none
+    /// has to be carried out.
+    pub(super) fn all_at_home(&mut self) {
+        self.homes_done += 1;
+        for entry in self.rings.iter_mut().flat_map(|ring| &mut ring.entries) {
+            entry.home = entry.home.or(Some(self.homes_done));
+        }
     }
 
     /// A member that can't be spared has not taken a block of the entry that is being replayed.
@@ -262,6 +303,9 @@ impl Engine {
                 if self.is_current(&op) && !self.write_failed(member, why, out) =>
             {
                 self.jobs[id].error = Some(RequestError::Io);
+                if let Some((entry, _)) = self.jobs[id].entry {
+                    self.journal.rings[member.index()].refuse(entry);
+                }
             }
             (_, Some(member)) => {
                 if let Some((entry, _)) = self.jobs[id].entry {
@@ -307,7 +351,8 @@ impl Engine {
             return false;
         };
         entry.stores -= 1;
-        let everywhere = entry.stores == 0;
+        let everywhere = entry.stores == 0 && !entry.refused;
+        entry.on_disk |= entry.stores == 0;
         if everywhere {
             self.ring_moved(member, id);
         }
@@ -321,6 +366,31 @@ impl Engine {
             self.journal.starved = false;
             self.wake(|wait| *wait == Wait::Space);
         }
+    }
+
+    /// What a replay would carry out of a job's entry, if it has one.
+    pub(super) fn replay_of(&self, id: JobId) -> Option<Replay> {
+        let job = &self.jobs[id];
+        let (number, holders) = job.entry?;
+        let header = u64::from(self.entry_blocks(id).0);
+        let copy = |member: usize| {
+            let mut entries = self.journal.rings[member].entries.iter();
+            let at = entries.find(|e| e.id == number)?.at;
+            Some((MemberId(member as u8), Pba(self.journal.start.0 + at + header)))
+        };
+        let runs = job.plan.writes.iter().scan(0, |from, io| {
+            let member = self.geo.member(job.stripe, io.role);
+            let to = JournalRun { member, row: io.row, blocks: io.blocks };
+            let run = ReplayRun { to, from: *from };
+            *from += io.blocks;
+            Some(run)
+        });
+        Some(Replay {
+            entry: number,
+            stripe: job.stripe,
+            copies: holders.into_iter().filter_map(copy).collect(),
+            runs: runs.collect(),
+        })
     }
 
     /// The blocks of an entry are written to where they belong (but may not be durable there).
@@ -386,6 +456,9 @@ impl Engine {
             Err(why) => self.is_current(&op) && !self.write_failed(member, why, out),
             Ok(()) => false,
         };
+        if failed {
+            self.journal.rings[member.index()].refuse(entry);
+        }
         if failed || self.stored_in_ring(member, entry) {
             self.journal.rings[member.index()].tail_in_flight = false;
         }
@@ -467,14 +540,20 @@ impl Engine {
 
     /// Where an entry can be read from.
     pub(super) fn replay_copy(&self, index: usize) -> Option<(MemberId, Pba)> {
-        let mut copies = self.journal.replay(index).copies.iter().copied();
-        copies.find(|&(member, _)| self.live_device(member).is_some())
+        let Replay { entry, copies, .. } = self.journal.replay(index);
+        // When users are served, another device may have taken a member's place.
+        let holds = |member| !self.healing.is_under_way() || self.journal.holds(member, *entry);
+        let is_there = |&(member, _): &_| self.live_device(member).is_some() && holds(member);
+        copies.iter().copied().find(is_there)
     }
 
     /// The entry that was being replayed is at home, or can't be brought there. That does no harm if a
     /// member has refused its blocks, as the next start finds it again; or if nobody has the stripe's
     /// parity: who is out of service, or yet to be rebuilt there. Then there is nothing to agree with.
     pub(super) fn replayed(&mut self, done: bool) {
+        if self.healing.is_under_way() {
+            return self.wrote_refused(done);
+        }
         let stripe = self.journal.replay(self.journal.replay_next).stripe;
         let (readable, writable) = self.health(stripe);
         let current = readable.or(writable);
@@ -524,6 +603,7 @@ impl Engine {
         for (_, member, why) in core::mem::take(&mut self.journal.refused) {
             self.write_failed(member, why, out);
         }
+        self.healing.leave_to_a_start();
         self.journal.replay = Vec::new();
         self.phase = if self.staging.dirty() > 0 { Phase::Reclaiming } else { Phase::Serving };
     }

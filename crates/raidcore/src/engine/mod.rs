@@ -24,6 +24,7 @@ mod distributed;
 mod fault;
 mod flush;
 mod goal;
+mod heal;
 mod hedge;
 mod intent;
 mod io;
@@ -69,6 +70,7 @@ use align::Alignment;
 use background::Background;
 use distributed::Distributed;
 use flush::Flusher;
+use heal::Healing;
 use hedge::Patience;
 use intent::{MapStore, Regions, Spread};
 use job::Owner;
@@ -88,7 +90,8 @@ pub type JobId = Id<Job>;
 pub enum Why {
     /// Background work may go on.
     Pace,
-    /// Regions that were left alone can be cleared, a watermark made durable.
+    /// Regions that were left alone can be cleared, a watermark made durable, what was refused written
+    /// once more.
     Settle,
     /// A read has taken long.
     Patience,
@@ -179,6 +182,7 @@ pub struct Engine {
     staging: Staging,
     copies: Copies,
     flusher: Flusher,
+    healing: Healing,
     distributed: Distributed,
     succession: Option<Succession>,
     background: Background,
@@ -264,6 +268,7 @@ impl Engine {
             copies: Copies::new(&record),
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
             flusher: Flusher::default(),
+            healing: Healing::default(),
             distributed: Distributed::new(&record),
             succession,
             background: Background::new(
@@ -286,7 +291,8 @@ impl Engine {
             Input::Request(request) => self.request(request, out),
             Input::IoDone { id, result } => self.io_done(id, result, out),
             Input::Computed(job) => self.computed(job),
-            Input::DeviceGone(device) => self.device_gone(device, out),
+            Input::DeviceGone(device) => self.device_gone(device, IoError::Gone, out),
+            Input::DeviceShrunk(device) => self.device_gone(device, IoError::Shrunk, out),
             Input::Hung(members) => self.set_hung(members, out),
             Input::Busy(members) => self.set_busy(members),
             Input::Command { number, command } => self.command(number, command, out),
@@ -302,7 +308,9 @@ impl Engine {
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
         let patience = self.patience_deadline().map(|at| (at, Why::Patience));
         let vacate = self.vacate_deadline().map(|at| (at, Why::Pace));
-        settle.into_iter().chain(pace).chain(vacate).chain(patience).min_by_key(|&(at, _)| at)
+        let heal = self.heal_deadline().map(|at| (at, Why::Settle));
+        let all = settle.into_iter().chain(pace).chain(vacate).chain(patience).chain(heal);
+        all.min_by_key(|&(at, _)| at)
     }
 
     /// The arithmetic of a job, in order, each with the blocks it goes over.
@@ -347,6 +355,7 @@ impl Engine {
             self.settle(out);
             self.settle_missed(out);
             let mut moved = self.proceed(out);
+            moved |= self.heal(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
             moved |= self.background(out);

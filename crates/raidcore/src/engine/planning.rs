@@ -56,6 +56,9 @@ impl Engine {
             | Work::Repair
             | Work::Reclaim => None,
         };
+        // Now those that have refused it are to take it.
+        let heals = copy.is_some() && self.healing.is_under_way();
+        let writable = if heals { self.kept(stripe) } else { writable };
         let also = self.also_written(id);
         self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
         if self.jobs[id].work == Work::Read && !self.jobs[id].beside {

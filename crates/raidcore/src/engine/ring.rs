@@ -26,6 +26,8 @@ pub(super) struct Entry {
     /// Stores of it under way.
     pub(super) stores: u8,
     pub(super) on_disk: bool,
+    /// Its member has not taken it: nothing of it counts.
+    pub(super) refused: bool,
     /// Its number in the order in which entries came home.
     pub(super) home: Option<u64>,
     pub(super) retired: bool,
@@ -73,7 +75,22 @@ impl Ring {
         let tail = self.tail_now(id);
         let retired = stripe.is_none();
         self.head = at + blocks;
-        let (stores, on_disk, home) = (0, false, None);
-        self.entries.push_back(Entry { id, at, stripe, tail, stores, on_disk, home, retired });
+        let (stores, on_disk, refused, home) = (0, false, false, None);
+        let entry = Entry { id, at, stripe, tail, stores, on_disk, refused, home, retired };
+        self.entries.push_back(entry);
+    }
+
+    /// The member has not taken an entry or a record of the tail. The latter's place is free if nothing
+    /// lies behind it: others are tried, and each would take a block.
+    pub(super) fn refuse(&mut self, id: u64) {
+        let Some(entry) = self.find(id) else { return };
+        entry.refused = true;
+        entry.stores -= 1;
+        entry.on_disk |= entry.stores == 0;
+        let (at, is_tail, is_over) = (entry.at, entry.stripe.is_none(), entry.stores == 0);
+        if is_tail && is_over && self.entries.back().is_some_and(|last| last.id == id) {
+            self.entries.pop_back();
+            self.head = at;
+        }
     }
 }

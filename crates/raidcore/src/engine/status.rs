@@ -29,6 +29,8 @@ impl Engine {
             policy: self.policy(),
             staging: self.staging_status(),
             distributed_spare: self.distributed_spare(),
+            remedy: self.remedy(),
+            torn_stripes: self.alignment.torn().count() as u64,
             lost: self.staging.lost(&self.geo),
             counters: self.counters,
         }

@@ -12,6 +12,7 @@ mod align;
 mod detours;
 mod distributed;
 mod flushes;
+mod healing;
 mod hedge;
 mod jobs;
 mod journal;
@@ -39,6 +40,7 @@ use align::ALIGN;
 use detours::DETOURS;
 use distributed::DISTRIBUTED;
 use flushes::FLUSHES;
+use healing::HEALING;
 use hedge::HEDGE;
 use jobs::JOBS;
 use journal::JOURNAL;
@@ -163,6 +165,7 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
         DISTRIBUTED,
         SUCCESSION,
         RETURNS,
+        HEALING,
         SCRUB,
         HEDGE,
     ];

@@ -97,4 +97,10 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "if !catches_up || lacks_copies {",
         "if !catches_up || lacks_copies && !MUTANT {",
     ),
+    mutant(
+        "a device that has lost what nobody knows of catches up",
+        "engine/fault.rs",
+        "None if known && why != Some(IoError::Shrunk) =>",
+        "None if known && (MUTANT || why != Some(IoError::Shrunk)) =>",
+    ),
 ];

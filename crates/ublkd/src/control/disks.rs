@@ -26,6 +26,12 @@ impl Service {
         if self.facts.redundancy == 0 {
             return Err(self.refusal(CommandError::NotRedundant.into()));
         }
+        if !force {
+            self.failures_on_record().await?;
+            if let Some(back) = self.bring_back(path, None, self.host.io_timeout()).await? {
+                return Ok(back);
+            }
+        }
         let need = array.record.least_blocks();
         let mut absent = Vec::new();
         for array in &self.arrays {
@@ -73,6 +79,14 @@ impl Service {
         force: bool,
     ) -> Result<Value, Refusal> {
         let (array, member) = self.member(disk).await?;
+        let index = self.arrays.iter().position(|other| std::ptr::eq(other, array));
+        if let (false, Some(index), true) = (force, index, self.facts.redundancy > 0) {
+            self.failures_on_record().await?;
+            let only = Some((index, member));
+            if let Some(back) = self.bring_back(with, only, self.host.io_timeout()).await? {
+                return Ok(back);
+            }
+        }
         self.next_missing(array, member).await?;
         self.may_be_copied(array, member).await?;
         let need = array.record.blocks_of(member);

@@ -148,6 +148,8 @@ impl ArrayReport {
         let members = groups.iter().flat_map(|report| report.members.clone()).collect();
         let spares = groups.iter().flat_map(|report| report.spares.clone()).collect();
         let absent_spares = groups.iter().flat_map(|report| report.absent_spares.clone()).collect();
+        let remedy = groups.iter().find_map(|report| report.remedy);
+        let torn_stripes = groups.iter().map(|report| report.torn_stripes).sum();
         let first = groups.into_iter().next();
         let first = first.expect("a log volume has a group");
         Self {
@@ -157,6 +159,8 @@ impl ArrayReport {
             members,
             spares,
             absent_spares,
+            remedy,
+            torn_stripes,
             pass,
             last_scrub,
             dirty_regions,

@@ -16,6 +16,7 @@ mod log;
 mod newcomer;
 mod problem;
 mod report;
+mod returns;
 mod scrub;
 mod server;
 mod service;
@@ -35,8 +36,9 @@ pub use problem::Problem;
 pub(crate) use report::group_of;
 pub use report::{
     ArrayReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport, MemberState,
-    PaceReport, PassReport, SpareUseReport, Task, disk_name, level_name,
+    PaceReport, PassReport, RemedyReport, SpareUseReport, Task, disk_name, level_name,
 };
+pub use returns::WayBack;
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;

@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::Refusal;
-use crate::attach::{RELEASE_MAX, device_uuid, open};
+use crate::attach::{RELEASE_MAX, open, superblock};
 use crate::create::{prepare_spare, random_uuid};
 use crate::flash::Named;
 use crate::members::{Device, OpenError};
@@ -56,35 +56,13 @@ impl Newcomer {
     /// Opens and locks it; nothing of what it carried is left to be taken for metadata. Gives it up
     /// if a step of that takes longer than `patience`.
     pub(super) async fn take_in(self, patience: Duration) -> Result<Taken, Refusal> {
-        // Whoever has it may be about to end.
-        let patience = patience.max(2 * RELEASE_MAX);
-        let silent = no_answer(&self.path, patience);
-        let internal = |error: &dyn std::error::Error| Refusal::new("internal", error.to_string());
-        let (steps, mut step) = watch::channel(());
-        let (taken, mut answer) = oneshot::channel();
-        let work = move || {
-            // Nobody listens any more when it was given up.
-            let goes_on = || steps.send(()).map_err(|_| io::ErrorKind::TimedOut.into());
-            drop(taken.send(self.prepare(goes_on)));
-        };
-        thread::Builder::new().name("newcomer".to_owned()).spawn(work).map_err(|e| internal(&e))?;
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut answer => return answer.map_err(|e| internal(&e))?,
-                // It errs when there are no more steps: then there is an answer.
-                waited = timeout(patience, step.changed()) => match waited {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) => return answer.await.map_err(|e| internal(&e))?,
-                    Err(_) => return Err(silent),
-                },
-            }
-        }
+        let path = self.path.clone();
+        patiently(&path, patience, |goes_on| self.prepare(goes_on)).await
     }
 
     /// All of it, on a thread that waits for the device. Goes on to the next step only if that is
     /// still wanted.
-    fn prepare(self, goes_on: impl Fn() -> io::Result<()>) -> Result<Taken, Refusal> {
+    fn prepare(self, goes_on: &dyn Fn() -> io::Result<()>) -> Result<Taken, Refusal> {
         let Named { path, flash } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
         tracing::info!("{} is opened, to be a spare", path.display());
         let mut device = open(&path).map_err(refused)?;
@@ -98,11 +76,13 @@ impl Newcomer {
         goes_on().map_err(io)?;
         let was = match self.absent.is_empty() {
             true => None,
-            false => device_uuid(&device).filter(|uuid| self.absent.contains(uuid)),
+            false => {
+                superblock(&device).map(|s| s.device).filter(|uuid| self.absent.contains(uuid))
+            }
         };
         let found = match self.force || was.is_some() {
             true => None,
-            false => Signature::find_any(&device, &goes_on).map_err(io)?,
+            false => Signature::find_any(&device, goes_on).map_err(io)?,
         };
         if let Some(signature) = found {
             let message = format!("{shown} carries {signature}");
@@ -118,7 +98,39 @@ impl Newcomer {
     }
 }
 
-fn refused(error: OpenError) -> Refusal {
+/// Does what has to be waited for on a thread of its own, step by step; before each of them, the work
+/// asks whether it is to go on. Gives the device at `path` up if a step takes longer than `patience`.
+pub(super) async fn patiently<T: Send + 'static>(
+    path: &Path,
+    patience: Duration,
+    work: impl FnOnce(&dyn Fn() -> io::Result<()>) -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    // Whoever has it may be about to end.
+    let patience = patience.max(2 * RELEASE_MAX);
+    let internal = |error: &dyn std::error::Error| Refusal::new("internal", error.to_string());
+    let (steps, mut step) = watch::channel(());
+    let (done, mut answer) = oneshot::channel();
+    let work = move || {
+        // Nobody listens any more when it was given up.
+        let goes_on = || steps.send(()).map_err(|_| io::ErrorKind::TimedOut.into());
+        drop(done.send(work(&goes_on)));
+    };
+    thread::Builder::new().name("newcomer".to_owned()).spawn(work).map_err(|e| internal(&e))?;
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer.map_err(|e| internal(&e))?,
+            // It errs when there are no more steps: then there is an answer.
+            waited = timeout(patience, step.changed()) => match waited {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return answer.await.map_err(|e| internal(&e))?,
+                Err(_) => return Err(no_answer(path, patience)),
+            },
+        }
+    }
+}
+
+pub(super) fn refused(error: OpenError) -> Refusal {
     let code = match &error {
         OpenError::InUse { .. } => "in-use",
         OpenError::Flash(_) => "flash",

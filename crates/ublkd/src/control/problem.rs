@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::report::{
-    ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, SpareUseReport, Task,
+    ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, RemedyReport,
+    SpareUseReport, Task,
 };
+use super::returns::WayBack;
 use super::spares::absent;
 
 /// Something that is wrong.
@@ -24,6 +26,7 @@ impl ArrayReport {
         let mut problems: Vec<Problem> = self.failure().into_iter().collect();
         let members = self.members.iter();
         problems.extend(members.filter_map(|member| self.problem_of(member)));
+        problems.extend(self.torn());
         problems.extend(absent(&self.absent_spares, name));
         problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
         if let Some(pass) = &self.pass {
@@ -49,16 +52,35 @@ impl ArrayReport {
                 format!("stop it (`evenkeel stop {name}`), bring the members back, start it again"),
             )
         } else {
-            (
-                format!(
-                    "no space was left behind {}, which can't be spared: writes are refused, and \
-                     were not acknowledged, until the array is started again",
-                    full.join(" and ")
-                ),
-                format!("{MAKE_ROOM}, then start the array again: `evenkeel restart {name}`"),
-            )
+            let by_itself = self.remedy == Some(RemedyReport::Room);
+            let until = if by_itself { "there is room" } else { "the array is started again" };
+            let what = format!(
+                "no space was left behind {}, which can't be spared: writes are refused, and were not \
+                 acknowledged, until {until}",
+                full.join(" and ")
+            );
+            let then = match by_itself {
+                true => "the array takes writes again by itself then".to_owned(),
+                false => format!("then start the array again: `evenkeel restart {name}`"),
+            };
+            (what, format!("{MAKE_ROOM}; {then}"))
         };
         Some(Problem { what, since: None, action })
+    }
+
+    /// That refused writes have left stripes out of step, though writes are taken.
+    fn torn(&self) -> Option<Problem> {
+        let what = format!(
+            "{} stripes are out of step, as writes to them were refused: what is on no other member \
+             can't be read there",
+            self.torn_stripes
+        );
+        let action = format!(
+            "start the array again (`evenkeel restart {}`), or write these stripes as a whole",
+            self.facts.name
+        );
+        let tells = self.torn_stripes > 0 && self.remedy.is_none();
+        tells.then_some(Problem { what, since: None, action })
     }
 
     /// What is in a place, and which device that is or was.
@@ -89,7 +111,12 @@ impl ArrayReport {
                     .into(),
             ),
             MemberState::Rebuilding => (
-                format!("{named} is being rebuilt"),
+                match member.missed_bytes {
+                    None => format!("{named} is being rebuilt"),
+                    Some(bytes) => {
+                        format!("{named} has come back, and catches up: {} left", mebibytes(bytes))
+                    }
+                },
                 Some(member.since),
                 format!("wait (`evenkeel rebuild status {name} --wait`)"),
             ),
@@ -103,7 +130,12 @@ impl ArrayReport {
                 None,
                 match member.last_error {
                     Some(ErrorReport::NoSpace) => format!("{MAKE_ROOM}: nothing is broken"),
-                    Some(ErrorReport::Medium | ErrorReport::Gone | ErrorReport::TimedOut)
+                    Some(
+                        ErrorReport::Medium
+                        | ErrorReport::Gone
+                        | ErrorReport::Shrunk
+                        | ErrorReport::TimedOut,
+                    )
                     | None => format!(
                         "check the device (smartctl, cables, the kernel's log), or replace it: \
                          `evenkeel disk replace {name} {number} PATH`"
@@ -113,6 +145,14 @@ impl ArrayReport {
             MemberState::Up => return None,
         };
         Some(Problem { what, since, action })
+    }
+
+    /// Whether a member's device may come back, and what is to be copied then.
+    fn may_come_back(&self, member: &MemberReport) -> Option<String> {
+        let known = member.missed_bytes.map(|bytes| {
+            format!("and {} at most are copied, which it has missed", mebibytes(bytes))
+        });
+        known.filter(|_| self.facts.redundancy > 0)
     }
 
     fn out_of_service(&self, member: &MemberReport) -> (String, Option<u64>, String) {
@@ -126,6 +166,10 @@ impl ArrayReport {
             member.last_error.map_or("", ErrorReport::told),
             if spared { "; the distributed spare stands in for it" } else { "" }
         );
+        let what = match &member.why_away {
+            None => what,
+            Some(why) => format!("{what}; it does not come back: {why}"),
+        };
         let replace = format!("`evenkeel disk replace {name} {number} PATH`");
         let action = match self.next_to_replace() {
             _ if self.facts.redundancy == 0 => {
@@ -138,6 +182,15 @@ impl ArrayReport {
                 format!("{MAKE_ROOM}, or take another device: {replace}")
             }
             Some(_) | None => format!("give the array a new device: {replace}"),
+        };
+        let action = match (self.may_come_back(member), member.comes_back) {
+            (None, _) | (_, None) => action,
+            (Some(how), Some(WayBack::ByItself)) => {
+                format!("bring the device back: it is taken in by itself, {how}; or {action}")
+            }
+            (Some(how), Some(WayBack::ByCommand)) => {
+                format!("`evenkeel disk add {name} PATH` takes its device back, {how}; or {action}")
+            }
         };
         (what, Some(member.since), action)
     }
@@ -156,6 +209,11 @@ impl MemberReport {
     }
 }
 
+/// So many bytes, for people.
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
 /// What is to be done about a device that has run out of space.
 const MAKE_ROOM: &str =
     "make room where it lies (its file system, or the pool behind a thin device)";
@@ -166,7 +224,8 @@ impl ErrorReport {
         match self {
             Self::Medium => ": it failed to read or write",
             Self::NoSpace => ": no space was left behind it",
-            Self::Gone => ": it was gone, or smaller than before",
+            Self::Gone => ": it was gone",
+            Self::Shrunk => ": it was smaller than before, and has lost what was behind its end",
             Self::TimedOut => ": it did not answer",
         }
     }

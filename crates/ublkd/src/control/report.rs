@@ -3,14 +3,15 @@
 
 mod member;
 
-use raidcore::engine::{ArrayHealth, PassKind, SpareUse, Status};
+use raidcore::engine::{ArrayHealth, PassKind, Remedy, SpareUse, Status};
 use raidcore::geometry::Level;
-use raidcore::meta::{ArrayRecord, Consistency};
-use raidcore::units::{BLOCK_BYTES, DeviceId};
+use raidcore::meta::{ArrayRecord, Consistency, SlotState};
+use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
 use raidlog::Layout;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
+use super::returns::WayBack;
 use super::scrub::ScrubReport;
 use super::spares::SpareReport;
 use super::{LogReport, StagingReport};
@@ -166,6 +167,12 @@ pub struct ArrayReport {
     /// The identities of spares that are on record and not there.
     #[serde(default)]
     pub absent_spares: Vec<String>,
+    /// If members that can't be spared have refused writes, what makes the array take writes again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<RemedyReport>,
+    /// Stripes that a refused write has left out of step: what missing members had there can't be read.
+    #[serde(default)]
+    pub torn_stripes: u64,
     /// The work under way in the background.
     pub pass: Option<PassReport>,
     /// How the last scrub ended, be it before this start.
@@ -221,6 +228,16 @@ pub enum Health {
     Degraded,
     /// More is missing than the redundancy makes up for.
     Failed,
+}
+
+/// What makes an array take writes again that refuses them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RemedyReport {
+    /// Room behind its members.
+    Room,
+    /// A start.
+    Start,
 }
 
 /// What a distributed spare is used for.
@@ -306,12 +323,14 @@ impl ArrayReport {
         status: &Status,
         (flash, policy): (&[(DeviceId, FlashReport)], &str),
         opened: impl Fn(DeviceId) -> Option<Opened>,
+        way_back: impl Fn(MemberId) -> (WayBack, Option<String>),
     ) -> Self {
         let flash = |device| Some(flash.iter().find(|(id, _)| *id == device)?.1.clone());
         let group = facts.group;
         let members = status.members.iter().map(|m| {
             let (device, flash) = (m.device.and_then(&opened), m.device.and_then(flash));
-            MemberReport::new(m, group, device, flash)
+            let report = MemberReport::new(m, group, device, flash);
+            if m.state == SlotState::Failed { report.away(way_back(m.member)) } else { report }
         });
         let path = |device| opened(device).map(|opened| opened.path);
         let mut report = Self {
@@ -325,6 +344,11 @@ impl ArrayReport {
             members: members.collect(),
             spares: SpareReport::all_of(status, facts, path),
             absent_spares: status.absent_spares.iter().map(ToString::to_string).collect(),
+            remedy: status.remedy.map(|remedy| match remedy {
+                Remedy::Room => RemedyReport::Room,
+                Remedy::Start => RemedyReport::Start,
+            }),
+            torn_stripes: status.torn_stripes,
             pass: PassReport::of(status, facts),
             last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),
             dirty_regions: status.dirty_regions.into(),

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::report::{ArrayReport, EventReport, Facts, Front};
+use super::returns::Away;
 use super::stopper::{Manner, StopError, Stopper};
 use super::words::{Weight, describe, describe_volume, is_news, weight};
 use super::{Launch, Refusal, Request, StagingReport};
@@ -35,6 +36,8 @@ pub struct Service {
     stopper: Stopper,
     launch: Option<Launch>,
     run_dir: Option<PathBuf>,
+    /// Members that are away.
+    pub(super) away: Mutex<Away>,
     /// Adding and replacing look at the state before they change it, so one at a time. Nobody waits for
     /// a device meanwhile.
     pub(super) membership: tokio::sync::Mutex<()>,
@@ -75,6 +78,7 @@ impl Service {
             stopper,
             launch: None,
             run_dir: None,
+            away: Mutex::default(),
             membership: tokio::sync::Mutex::new(()),
         }
     }
@@ -110,8 +114,11 @@ impl Service {
                     describe(note, place, |device| self.host.device_path(device))
                 }
             };
-            if let Happened::Array { note: Note::MemberReplaced { .. }, .. } = event.what {
-                self.remember().await;
+            if let Happened::Array { group, note } = &event.what {
+                self.follow_members(group.index(), note);
+                if matches!(note, Note::MemberReplaced { .. }) {
+                    self.remember().await;
+                }
             }
             match weight(&event.what) {
                 Weight::Error => tracing::error!("{text}"),
@@ -252,9 +259,11 @@ impl Service {
         let scheme = self.host.scheme().await.map_err(|error| self.refusal(error))?;
         let opened = |device| self.host.opened(device);
         let mut reports = Vec::with_capacity(self.arrays.len());
-        for array in &self.arrays {
+        for (index, array) in self.arrays.iter().enumerate() {
             let status = self.status(array).await?;
-            reports.push(ArrayReport::new(&array.facts, &status, (&flash, scheme.name), opened));
+            let way_back = |member| self.way_back(index, member);
+            let (facts, policy) = (&array.facts, (&*flash, scheme.name));
+            reports.push(ArrayReport::new(facts, &status, policy, opened, way_back));
         }
         let mut report = if self.facts.groups > 0 {
             let log = self.host.log().await.map_err(|error| self.refusal(error))?;
@@ -341,6 +350,8 @@ impl Service {
                 CommandError::NothingToCompare => "nothing-to-compare",
             },
             HostError::Device(_) => "device",
+            HostError::NoReturn(_) => "no-return",
+            HostError::Lingers => "in-use",
             HostError::NoPolicy => "log-volume",
             HostError::Ended => "stopping",
             HostError::Died => "died",

@@ -27,6 +27,7 @@ pub(super) fn weight(what: &Happened) -> Weight {
             | Note::Mismatch { .. } => Weight::Warning,
             Note::BlocksRepaired { .. }
             | Note::MemberAnswers { .. }
+            | Note::ArrayHealed
             | Note::PassStarted(_)
             | Note::PassEnded(..)
             | Note::SpareActivated { .. }
@@ -87,7 +88,8 @@ pub(super) fn describe(
     let reason = |why| match why {
         IoError::Medium => "it failed to read or write",
         IoError::NoSpace => "no space is left behind it",
-        IoError::Gone => "it is gone, or smaller than it was",
+        IoError::Gone => "it is gone",
+        IoError::Shrunk => "it is smaller than it was",
         IoError::TimedOut => "it does not answer",
     };
     match *note {
@@ -105,6 +107,10 @@ pub(super) fn describe(
         }
         Note::ArrayFailed => {
             "more failed than the redundancy makes up for: no more writes are taken".to_owned()
+        }
+        Note::ArrayHealed => {
+            "there is room for what was refused, and it is in its place: writes are taken again"
+                .to_owned()
         }
         Note::BlocksRepaired { member, at, blocks } => format!(
             "{}: {blocks} unreadable blocks from block {} on were rewritten from redundancy",

@@ -144,6 +144,23 @@ fn write_blocks(
     Ok(())
 }
 
+/// Makes a device ready to come back to a place whose metadata has so many blocks: of what it held, it
+/// keeps its data, and what tells which member it was.
+///
+/// # Errors
+/// If it can't be written, and what it was told.
+pub(crate) fn prepare_return(
+    device: &Device,
+    meta_blocks: u64,
+    goes_on: impl Fn() -> io::Result<()>,
+) -> io::Result<()> {
+    for stale in Areas::stale_on_return(meta_blocks) {
+        write_zeros(device, Pba(stale.start), stale.end - stale.start, &goes_on)?;
+    }
+    goes_on()?;
+    device.sync()
+}
+
 /// Makes a device ready to become a spare: nothing on it can be taken for metadata, of whatever
 /// array. Not even of the same one: maps of an earlier life could be newer than those of this one.
 /// Asks before each step whether to `go on`, which it is to be told by an error if not.

@@ -23,7 +23,10 @@ impl Data {
             Action::Compute(job) => self.compute(group, job),
             Action::Complete { tag, result } => self.complete(tag, result),
             Action::Answer { number, result } => self.answer(number, result),
-            Action::Note(note) => self.note(Happened::Array { group, note }),
+            Action::Note(note) => {
+                self.remember_former(group, &note);
+                self.note(Happened::Array { group, note });
+            }
             Action::Release(device) => self.ring.close(&mut self.arena, device),
         }
     }

@@ -20,7 +20,6 @@ use det::Instant;
 use raidcore::engine::{
     Action, Command, CommandError, Engine, Input, JobId, Request, RequestError,
 };
-use raidcore::meta::{DeviceLabel, DeviceUuid};
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem, Set, Tag};
@@ -33,11 +32,11 @@ use super::machine::{Machine, ONLY};
 use super::metrics::Metrics;
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
+use super::returns::Former;
 use super::steer::Steering;
-use super::{Group, HostConfig, Opened};
+use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
-use crate::members::Device;
 use crate::resident::Resident;
 use crate::ring::{Place, Ring, RingConfig};
 use crate::thread::{become_io_flusher, mask_signals};
@@ -121,7 +120,7 @@ impl Table for Vec<Option<InFlight>> {
 }
 
 /// Who waits for the engine's answer to a command.
-enum Asker {
+pub(super) enum Asker {
     Command(Reply<()>),
     Add(DeviceId, Reply<DeviceId>),
     Stop,
@@ -153,6 +152,7 @@ pub(super) struct Data {
     askers: BTreeMap<u64, Asker>,
     next_number: u64,
     next_device: u32,
+    pub(super) former: Former,
     pub(super) steering: Steering,
     stopping: bool,
     /// The machine has stopped.
@@ -221,6 +221,7 @@ impl Data {
             askers: BTreeMap::new(),
             next_number: 0,
             next_device,
+            former: Former::new(),
             steering,
             stopping: false,
             stopped: None,
@@ -257,7 +258,7 @@ impl Data {
             self.hung(&devices);
         }
         while let Some(device) = self.ring.next_gone() {
-            self.gone(device);
+            self.device_lost(Input::DeviceShrunk(device));
         }
         while let Some((name, result)) = self.ring.next_done() {
             self.steering.ended(self.now, name.id, result.is_ok());
@@ -303,9 +304,10 @@ impl Data {
         result
     }
 
-    fn gone(&mut self, device: DeviceId) {
+    /// Tells of a device that is lost, whoever has it.
+    fn device_lost(&mut self, input: Input) {
         for group in self.machine.groups() {
-            self.feed(group, Input::DeviceGone(device));
+            self.feed(group, input);
         }
     }
 
@@ -396,10 +398,11 @@ impl Data {
                 let metrics = Metrics::new(self.now, engine, &self.steering, &mut self.ring);
                 reply(answer, Ok(metrics));
             }
-            Order::Add { group, device, uuid, label, answer } => {
-                self.add(group, device, (uuid, label), answer);
+            Order::Add { group, coming, answer } => self.add(group, *coming, answer),
+            Order::MayReturn { group, superblock, blocks, answer } => {
+                self.may_return(group, &superblock, blocks, answer);
             }
-            Order::Gone(device) => self.gone(device),
+            Order::Gone(device) => self.device_lost(Input::DeviceGone(device)),
             Order::Admit(resident, answer) => self.admit(resident, answer),
             Order::Join(answer) => self.waiting.push(answer),
             Order::Stop(answer) => {
@@ -414,31 +417,18 @@ impl Data {
         }
     }
 
-    fn command(&mut self, group: GroupId, command: Command, asker: Asker) {
+    pub(super) fn command(&mut self, group: GroupId, command: Command, asker: Asker) {
         let number = self.next_number;
         self.next_number += 1;
         self.askers.insert(number, asker);
         self.feed(group, Input::Command { number, command });
     }
 
-    fn add(
-        &mut self,
-        group: GroupId,
-        opened: Device,
-        (uuid, label): (DeviceUuid, DeviceLabel),
-        answer: Reply<DeviceId>,
-    ) {
+    /// The number of a device that is new.
+    pub(super) fn new_device(&mut self) -> DeviceId {
         let device = DeviceId(self.next_device);
         self.next_device += 1;
-        let (blocks, named) = (opened.blocks(), Opened::of(&opened));
-        if let Err(error) = self.ring.open(self.now, device, opened) {
-            reply(answer, Err(HostError::Device(error)));
-            return;
-        }
-        self.shared.name_device(device, named);
-        self.machine.label(group, device, label);
-        let command = Command::AddSpare { device, uuid, blocks };
-        self.command(group, command, Asker::Add(device, answer));
+        device
     }
 
     pub(super) fn answer(&mut self, number: u64, result: Result<(), CommandError>) {

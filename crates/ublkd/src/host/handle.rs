@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Command, CommandError, Status};
-use raidcore::meta::{DeviceLabel, DeviceUuid};
+use raidcore::meta::{DeviceLabel, DeviceUuid, NoReturn, Returning, Superblock};
 use raidcore::units::DeviceId;
 use raidlog::{GroupId, RecoveryError};
 use steering::scheme::Scheme;
@@ -40,6 +40,12 @@ pub enum HostError {
     /// The device could not be taken in.
     #[error("the device can't be used: {0}")]
     Device(#[source] io::Error),
+    /// The device can't come back as the member that it was.
+    #[error("it can't come back as the member that it was: {0}")]
+    NoReturn(NoReturn),
+    /// The kernel has not ended what a member's device was asked before it left.
+    #[error("the kernel has not ended all that it was asked before it left, and may still do it")]
+    Lingers,
     /// It is stopped.
     #[error("the array is stopped")]
     Ended,
@@ -164,9 +170,38 @@ impl HostHandle {
     /// member is missing, a rebuild onto it starts. Answered with the device's number when the
     /// spare is recorded. A device that is refused is closed.
     pub fn add_device(&self, device: Device, uuid: DeviceUuid) -> Answer<DeviceId> {
+        self.give(device, uuid, None)
+    }
+
+    /// Gives the array back an opened device that was a member, under an identity that no device has had.
+    /// What [`Areas::stale_on_return`](raidcore::meta::Areas::stale_on_return) says is zeroed by then. It
+    /// is filled with what it has missed. Answered with its number when that is on record.
+    pub fn return_device(
+        &self,
+        device: Device,
+        uuid: DeviceUuid,
+        returning: Returning,
+    ) -> Answer<DeviceId> {
+        self.give(device, uuid, Some(returning))
+    }
+
+    fn give(
+        &self,
+        device: Device,
+        uuid: DeviceUuid,
+        returning: Option<Returning>,
+    ) -> Answer<DeviceId> {
         // Here, as looking it up takes a while.
         let label = label(device.path());
-        self.order(|answer| Order::Add { group: self.group, device, uuid, label, answer })
+        let coming = Box::new(Coming { device, uuid, label, returning });
+        self.order(|answer| Order::Add { group: self.group, coming, answer })
+    }
+
+    /// Whether a device of so many blocks, with this superblock, may come back as the member that it was,
+    /// and nothing that it was asked before it left can be carried out any more.
+    pub fn may_return(&self, superblock: Superblock, blocks: u64) -> Answer<Returning> {
+        let superblock = Box::new(superblock);
+        self.order(|answer| Order::MayReturn { group: self.group, superblock, blocks, answer })
     }
 
     /// Lets a front end live on the array's thread. Answered when the kernel has its first commands.
@@ -246,26 +281,26 @@ pub(super) enum Order {
     Status(GroupId, Reply<Status>),
     Log(Reply<Option<LogStatus>>),
     Flash(Reply<Vec<(DeviceId, FlashReport)>>),
-    FlashLog {
-        device: DeviceId,
-        since: Instant,
-        answer: Reply<Option<FlashLog>>,
-    },
+    FlashLog { device: DeviceId, since: Instant, answer: Reply<Option<FlashLog>> },
     SetScheme(Scheme, Reply<()>),
     Scheme(Reply<Scheme>),
     Why(Reply<WhyReport>),
     Metrics(GroupId, Reply<Metrics>),
-    Add {
-        group: GroupId,
-        device: Device,
-        uuid: DeviceUuid,
-        label: DeviceLabel,
-        answer: Reply<DeviceId>,
-    },
+    Add { group: GroupId, coming: Box<Coming>, answer: Reply<DeviceId> },
+    MayReturn { group: GroupId, superblock: Box<Superblock>, blocks: u64, answer: Reply<Returning> },
     Gone(DeviceId),
     Admit(Box<dyn Resident>, Reply<()>),
     Stop(Option<Reply<()>>),
     Join(Reply<()>),
+}
+
+/// A device that comes.
+pub(super) struct Coming {
+    pub(super) device: Device,
+    pub(super) uuid: DeviceUuid,
+    pub(super) label: DeviceLabel,
+    /// As the member that it was; as a spare if not.
+    pub(super) returning: Option<Returning>,
 }
 
 /// How the data thread has ended.
@@ -368,6 +403,7 @@ impl Shared {
             Order::Why(answer) => reply(answer, Err(why())),
             Order::Metrics(_, answer) => reply(answer, Err(why())),
             Order::Add { answer, .. } => reply(answer, Err(why())),
+            Order::MayReturn { answer, .. } => reply(answer, Err(why())),
             Order::Stop(Some(answer)) | Order::Join(answer) => reply(answer, end.answer()),
             Order::Gone(_) | Order::Stop(None) => {}
         }

@@ -1,6 +1,6 @@
 //! Metrics of arrays and log volumes: which there are, what they are called, and what they mean.
 
-use raidcore::engine::{ArrayHealth, MemberStatus, PassKind, SpareUse};
+use raidcore::engine::{ArrayHealth, MemberStatus, MissedStatus, PassKind, SpareUse};
 use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 
@@ -86,6 +86,16 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     if let Some(used) = used {
         spare.states(&[name], "state", &["free", "filling", "used"], used);
     }
+    let mut missed = text.gauge(
+        "evenkeel_member_missed_bytes",
+        "What the device of a member that is away, or has come back, lacks at most.",
+    );
+    for member in &status.members {
+        if let Some(MissedStatus { blocks, .. }) = member.missed {
+            let number = member.member.0.to_string();
+            missed.sample(&[name, ("member", &number)], blocks * BLOCK_BYTES as u64);
+        }
+    }
     let lost: u64 = status.lost.iter().map(|&(_, blocks)| blocks).sum();
     text.gauge("evenkeel_lost_bytes", "Staged, and can't be read from any member that held it.")
         .sample(&[name], lost * BLOCK_BYTES as u64);
@@ -132,6 +142,11 @@ fn counters(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         "evenkeel_detour_extra_bytes_total",
         "What detours and hedged reads have read beyond what was asked for.",
         c.detour_blocks * BLOCK_BYTES as u64,
+    );
+    counter(
+        "evenkeel_members_returned_total",
+        "Members' devices that were away and came back, to be filled with what they had missed.",
+        c.returned_members,
     );
     counter("evenkeel_journal_entries_total", "Journal entries written.", c.journal_entries);
     counter("evenkeel_metadata_writes_total", "Metadata blocks written.", c.meta_stores);

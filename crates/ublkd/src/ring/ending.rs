@@ -6,6 +6,7 @@ use raidcore::engine::IoError;
 
 use super::{BELL, CANCELLED, COMMAND, Completed, Place, Ring};
 use crate::arena::Arena;
+use crate::members::Kind;
 use crate::ops::{Model, Next, OpId, OpKind};
 
 impl Ring {
@@ -61,6 +62,12 @@ impl Ring {
         };
         let member = op.member;
         if result.is_ok() && self.has_shrunk(member) {
+            result = Err(IoError::Shrunk);
+        }
+        // A block device that was pulled has no blocks any more, and keeps what it holds.
+        let member = self.members[usize::from(member.0)].as_ref();
+        let is_block = member.is_some_and(|member| member.device.kind() == Kind::Block);
+        if result == Err(IoError::Shrunk) && is_block {
             result = Err(IoError::Gone);
         }
         let op = self.ops.get(id);

@@ -377,11 +377,11 @@ fn a_file_that_was_cut_off_is_gone_although_writes_make_it_longer() {
         assert_eq!(world.done(), (io_name(1), Ok(())));
         file.set_len(8 * BLOCK_BYTES as u64).unwrap();
         write_at(&mut world, &buffer, 2, at);
-        assert_eq!(world.done(), (io_name(2), Err(IoError::Gone)), "block {at}");
+        assert_eq!(world.done(), (io_name(2), Err(IoError::Shrunk)), "block {at}");
         // A read of the hole.
         let (arena, to) = (&mut world.arena, mem(buffer.tag()));
         world.ring.read(Instant::ORIGIN, arena, (io_name(3), DEVICE), to, (Pba(20), 1));
-        assert_eq!(world.done(), (io_name(3), Err(IoError::Gone)), "block {at}");
+        assert_eq!(world.done(), (io_name(3), Err(IoError::Shrunk)), "block {at}");
         assert_eq!(world.ring.next_gone(), Some(DEVICE));
         assert_eq!(world.ring.next_gone(), None, "it is told once");
     }

@@ -16,8 +16,17 @@ pub(super) trait Happened {
 
 impl Happened for Summary {
     fn json(&self) -> Value {
-        let FaultCounts { crashes, gone, write, unreadable, stalls, hangs, silent, beyond } =
-            self.faults;
+        let FaultCounts {
+            crashes,
+            gone,
+            returned,
+            write,
+            unreadable,
+            stalls,
+            hangs,
+            silent,
+            beyond,
+        } = self.faults;
         json!({
             "simulated_seconds": self.simulated.as_secs(),
             "requests": self.requests,
@@ -31,6 +40,7 @@ impl Happened for Summary {
             "faults": {
                 "power_failures": crashes,
                 "disks_gone": gone,
+                "disks_returned": returned,
                 "failed_writes": write,
                 "unreadable_blocks": unreadable,
                 "stalls": stalls,
@@ -42,11 +52,20 @@ impl Happened for Summary {
     }
 
     fn text(&self) -> String {
-        let FaultCounts { crashes, gone, write, unreadable, stalls, hangs, silent, beyond } =
-            self.faults;
+        let FaultCounts {
+            crashes,
+            gone,
+            returned,
+            write,
+            unreadable,
+            stalls,
+            hangs,
+            silent,
+            beyond,
+        } = self.faults;
         format!(
             "{} requests, {} events, {} simulated hours\n  the power failed {crashes} times, {gone} \
-             disks went, {write} writes failed, {unreadable} blocks could not be read,\n  {stalls} \
+             disks went, {returned} returned, {write} writes failed, {unreadable} blocks could not be read,\n  {stalls} \
              disks stalled, {hangs} times one or all hung, {silent} stripes changed without a \
              word, {beyond} times more failed than can be borne,\n  {} commands were given, {} \
              requests ended with an error as they had to,\n  SSDs collected garbage {} times, {} \

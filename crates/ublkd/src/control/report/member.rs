@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use raidcore::engine::{IoError, MemberStatus};
 use raidcore::meta::SlotState;
+use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
+use crate::control::returns::WayBack;
 use crate::host::{FlashReport, Opened};
 use crate::members::DurableBy;
 
@@ -46,6 +48,16 @@ pub struct MemberReport {
     /// It does not answer, and is waited for.
     #[serde(default)]
     pub hangs: bool,
+    /// If it is out of service or has come back: how much its device lacks at most, if that is known. Else
+    /// all of it is filled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_bytes: Option<u64>,
+    /// If it is out of service, how its device comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comes_back: Option<WayBack>,
+    /// Why its device, which was found, has not come back by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_away: Option<String>,
     /// If it is a modelled SSD, how that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashReport>,
@@ -59,8 +71,10 @@ pub enum ErrorReport {
     Medium,
     /// There was no space behind it.
     NoSpace,
-    /// It was not there any more, or smaller than before.
+    /// It was not there any more.
     Gone,
+    /// It was smaller than before.
+    Shrunk,
     /// It did not answer.
     TimedOut,
 }
@@ -71,6 +85,7 @@ impl ErrorReport {
             IoError::Medium => Self::Medium,
             IoError::NoSpace => Self::NoSpace,
             IoError::Gone => Self::Gone,
+            IoError::Shrunk => Self::Shrunk,
             IoError::TimedOut => Self::TimedOut,
         }
     }
@@ -115,7 +130,15 @@ impl MemberReport {
             write_errors: status.write_errors,
             last_error: status.last_error.map(ErrorReport::of),
             hangs: status.hangs,
+            missed_bytes: status.missed.map(|missed| missed.blocks * BLOCK_BYTES as u64),
+            comes_back: None,
+            why_away: None,
             flash,
         }
+    }
+
+    /// The same of one that is out of service.
+    pub(super) fn away(self, (way, why): (WayBack, Option<String>)) -> Self {
+        Self { comes_back: Some(way), why_away: why, ..self }
     }
 }

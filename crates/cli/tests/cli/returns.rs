@@ -1,0 +1,136 @@
+//! Members that were away and come back, on command or by themselves.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::world::{MIB, World};
+
+fn tank() -> World {
+    let world = World::with_members(&[40; 3]);
+    world.run("create tank --level raid5 m0 m1 m2").done();
+    // From now on it is on record where they are.
+    world.run("start --background m0 m1 m2").done();
+    world.run("stop tank").done();
+    world
+}
+
+/// The member is up, for as long as it is allowed to take.
+fn until_up(world: &World, member: usize) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let status = world.status("tank");
+        if status["members"][member]["state"] == "up" {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "{status:#}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn events(status: &Value) -> String {
+    status["events"].to_string()
+}
+
+fn moved(world: &World, from: &str, to: &str) {
+    fs::rename(world.path(from), world.path(to)).expect("it is moved");
+}
+
+#[test]
+fn a_member_that_was_failed_comes_back_on_command_and_catches_up() {
+    let world = tank();
+    world.run("start --background m0 m1 m2").done();
+    world.run("disk fail tank 1").done();
+    let said = world.run("disk add tank m1").done();
+    assert!(said.contains("m1 is back as member 1 of tank: "), "{said}");
+    assert!(said.contains("which it has missed"), "{said}");
+    let status = until_up(&world, 1);
+    assert!(events(&status).contains("is back, and is filled where"), "{status:#}");
+    let said = world.run("scrub start tank --wait").done();
+    assert!(said.contains("found 0 mismatches"), "{said}");
+
+    // Into its own place, and no other.
+    world.run("disk fail tank 2").done();
+    world.run("disk replace tank 1 m2").failed(&["m2 was member 2", "disk add tank"]);
+    let json = world.run("disk replace tank 2 m2 --json").json();
+    assert_eq!(json["done"]["member"], 2, "{json:#}");
+    assert!(json["done"]["missed_bytes"].is_u64(), "{json:#}");
+    until_up(&world, 2);
+
+    // What went on without the others is not taken for what it was.
+    world.run("disk fail tank 0").done();
+    let said = world.run("status").stdout;
+    assert!(said.contains("`evenkeel disk add tank PATH` takes its device back"), "{said}");
+    let said = world.run("disk add tank m0 --force").done();
+    assert!(said.contains("m0 was added to tank"), "--force makes it a new device: {said}");
+    until_up(&world, 0);
+    world.run("stop tank").done();
+}
+
+#[test]
+fn a_member_that_is_not_there_at_the_start_comes_back_by_itself() {
+    let world = tank();
+    moved(&world, "m1", "shelf");
+    world.run("start --background --degraded m0 m2").done();
+    let status = world.status("tank");
+    assert_eq!(status["members"][1]["comes_back"], "by-itself", "{status:#}");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !world.status("tank")["members"][1]["missed_bytes"].is_u64() {
+        assert!(Instant::now() < deadline, "it is on record what it misses");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let action = world.status("tank")["problems"][0]["action"].to_string();
+    assert!(action.contains("it is taken in by itself"), "{action}");
+    // Something else in its place is not taken for it.
+    world.file("m1", 40 * MIB);
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(world.status("tank")["members"][1]["state"], "failed");
+    moved(&world, "shelf", "m1");
+    let status = until_up(&world, 1);
+    assert!(events(&status).contains("is back, and is filled where"), "{status:#}");
+    world.run("stop tank").done();
+    world.run("start --background m0 m1 m2").done();
+    assert_eq!(world.status("tank")["health"], "online");
+    world.run("stop tank").done();
+}
+
+#[test]
+fn a_member_that_is_left_out_on_purpose_stays_out_until_it_is_told_to_come_back() {
+    let world = tank();
+    world.run("start --background --degraded m0 m2").done();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while world.status("tank")["members"][1]["comes_back"] != "by-command" {
+        assert!(Instant::now() < deadline, "{:#}", world.status("tank"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(world.status("tank")["members"][1]["state"], "failed");
+    world.run("stop tank").done();
+
+    // A start that is given it takes it back when it serves.
+    let said = world.run("start --background m0 m1 m2").done();
+    let told = said.contains("/m1: ") && said.contains("the array has gone on without it");
+    assert!(told, "it is stale, and that is told: {said}");
+    until_up(&world, 1);
+    world.run("stop tank").done();
+}
+
+#[test]
+fn a_member_that_another_start_has_used_does_not_come_back() {
+    let world = World::with_members(&[40; 2]);
+    world.run("create tank --level raid1 m0 m1").done();
+    world.run("start --background --degraded m0").done();
+    world.run("stop tank").done();
+    moved(&world, "m0", "shelf");
+    world.run("start --background --degraded m1").done();
+    world.run("stop tank").done();
+    moved(&world, "shelf", "m0");
+    moved(&world, "m1", "other");
+    world.run("start --background --degraded m0").done();
+    let refused = world.run("disk add tank other");
+    refused.failed(&["other was a member, and can't come back", "--force"]);
+    world.run("disk add tank other --force").done();
+    until_up(&world, 1);
+    world.run("stop tank").done();
+}

@@ -1,0 +1,392 @@
+//! Devices that were members and come back: on command, and by themselves.
+//!
+//! Invariants:
+//! - What tells which member a device was stays on it until the array has it back, and a device that can't
+//!   come back is not written to.
+//! - By itself, only what had vanished comes back, or was not there at the start: not what an operator has
+//!   left out or taken out of service, nor what failed in another way, nor what was back lately and has
+//!   failed again.
+//! - A path that never answers keeps one thread busy, and nobody waiting.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use raidcore::engine::{IoError, MemberStatus, Note, Status};
+use raidcore::meta::{ArrayRecord, DeviceUuid, NoReturn, Returning, SlotState};
+use raidcore::units::{BLOCK_BYTES, MemberId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::Refusal;
+use super::newcomer::{patiently, refused};
+use super::service::{Array, Service};
+use crate::attach::{examine, open, superblock};
+use crate::create::{prepare_return, random_uuid};
+use crate::flash::Named;
+use crate::host::{HostError, HostHandle};
+use crate::members::{Device, OpenError};
+use crate::paths::to_text;
+
+/// How often it is looked for members that are away.
+const EVERY: Duration = Duration::from_secs(3);
+
+/// How long it takes at most that it is on record what a member misses that has just failed.
+const RECORDED_MAX: Duration = Duration::from_secs(5);
+
+/// What has come back by itself and fails again within this time is left alone.
+const FLAPS: Duration = Duration::from_secs(600);
+
+/// For how long a way back that has failed is not tried again, at most.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// How a member that is away comes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WayBack {
+    /// It is taken back as soon as its device is there.
+    ByItself,
+    /// `disk add` takes it back.
+    ByCommand,
+}
+
+/// An array, by its number, and a member of it.
+type Which = (usize, MemberId);
+
+/// What is known of members that are away and come back by themselves.
+#[derive(Debug, Default)]
+pub(super) struct Away {
+    awaited: BTreeMap<(usize, u8), Awaited>,
+    /// Devices that were given to the start, and may come back.
+    given: Vec<PathBuf>,
+    /// When who came back by itself.
+    back: BTreeMap<(usize, u8), Instant>,
+}
+
+/// A member that is waited for.
+#[derive(Debug)]
+struct Awaited {
+    /// Where its device was.
+    path: Option<PathBuf>,
+    /// It was not there at the start; if it turns out to be, it was left out on purpose.
+    since_start: bool,
+    /// Somebody looks for it.
+    busy: bool,
+    /// Not to be tried before.
+    not_before: Option<Instant>,
+    /// How long it is left alone when it fails to come back once more.
+    pause: Duration,
+    /// Why it did not come back.
+    why_not: Option<String>,
+}
+
+impl Awaited {
+    fn at(path: Option<PathBuf>, since_start: bool) -> Self {
+        let (busy, not_before, why_not) = (false, None, None);
+        Self { path, since_start, busy, not_before, pause: EVERY, why_not }
+    }
+}
+
+/// What a device is that was asked to come back.
+enum Came {
+    /// It may, and is ready to.
+    Back { array: usize, device: Device, uuid: DeviceUuid, returning: Returning },
+    /// It was another member.
+    Another(Which),
+    /// It can't.
+    Not(NoReturn),
+    /// It is none of the array's.
+    Stranger,
+}
+
+/// A device that is to come back.
+struct Comer {
+    path: PathBuf,
+    arrays: Vec<(HostHandle, ArrayRecord)>,
+    /// As this member and no other.
+    only: Option<Which>,
+}
+
+impl Comer {
+    /// Opens it, and asks whether it may come back; if so, makes it ready. On a thread that waits for it.
+    fn look(self, goes_on: &dyn Fn() -> io::Result<()>) -> Result<Came, Refusal> {
+        let Named { path, .. } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
+        let device = open(&path).map_err(|error| lingering(error, &path))?;
+        let shown = path.display();
+        let io = |error| Refusal::new("device", format!("{shown}: {error}"));
+        goes_on().map_err(io)?;
+        let Some(superblock) = superblock(&device) else { return Ok(Came::Stranger) };
+        for (array, (host, record)) in self.arrays.iter().enumerate() {
+            let returning = match host.may_return(superblock.clone(), device.blocks()).wait() {
+                Ok(returning) => returning,
+                Err(HostError::NoReturn(NoReturn::OtherArray)) => continue,
+                Err(HostError::NoReturn(why)) => return Ok(Came::Not(why)),
+                Err(HostError::Lingers) => return Err(lingers(&path)),
+                Err(error) => return Err(Refusal::new("stopping", error.to_string())),
+            };
+            let which = (array, returning.member);
+            if self.only.is_some_and(|only| only != which) {
+                return Ok(Came::Another(which));
+            }
+            tracing::info!("{shown} was {:?}, and comes back", returning.member);
+            goes_on().map_err(io)?;
+            let meta_blocks = record.meta_blocks_of(returning.member);
+            prepare_return(&device, meta_blocks, goes_on).map_err(io)?;
+            let uuid = DeviceUuid(random_uuid().map_err(io)?);
+            return Ok(Came::Back { array, device, uuid, returning });
+        }
+        Ok(Came::Stranger)
+    }
+}
+
+/// Why a device can't be opened: if this very process has it, it has not let go of it yet.
+fn lingering(error: OpenError, path: &Path) -> Refusal {
+    let own = std::process::id();
+    if matches!(error, OpenError::InUse { holder: Some(holder), .. } if holder == own) {
+        return lingers(path);
+    }
+    refused(error)
+}
+
+fn lingers(path: &Path) -> Refusal {
+    let message = format!(
+        "{} is a member or spare, or was: then the kernel has not ended all that it was asked before it \
+         left, and may still do it",
+        path.display()
+    );
+    Refusal::new("in-use", message).hint("it can come back when that has ended")
+}
+
+impl Service {
+    /// Takes a device back into its place, if it was a member that is away: as `only` and no other.
+    /// Nothing if it is none.
+    pub(super) async fn bring_back(
+        &self,
+        path: &Path,
+        only: Option<Which>,
+        patience: Duration,
+    ) -> Result<Option<Value>, Refusal> {
+        let arrays = self.arrays.iter().map(|array| (array.host.clone(), array.record.clone()));
+        let comer = Comer { path: path.to_path_buf(), arrays: arrays.collect(), only };
+        match patiently(path, patience, |goes_on| comer.look(goes_on)).await? {
+            Came::Back { array, device, uuid, returning } => {
+                let array = &self.arrays[array];
+                let _alone = self.membership.lock().await;
+                let member = returning.member;
+                let missed = missed_bytes(&self.status(array).await?, member);
+                let returned = array.host.return_device(device, uuid, returning).await;
+                returned.map_err(|error| self.refusal(error))?;
+                self.remember().await;
+                let missed = missed.filter(|_| returning.catches_up);
+                Ok(Some(json!({
+                    "returned": to_text(path),
+                    "member": member.0,
+                    "group": array.facts.group,
+                    "missed_bytes": missed,
+                })))
+            }
+            Came::Another((array, member)) => {
+                let was = self.arrays[array].facts.place(member.0);
+                let message = format!("{} was {was}, and can come back as that", path.display());
+                Err(Refusal::new("occupied", message).hint(format!(
+                    "`evenkeel disk add {} PATH`; --force makes it a new device, and what it holds is lost",
+                    self.facts.name
+                )))
+            }
+            // Spares that are missed, and copies of what is there, are told apart elsewhere.
+            Came::Not(NoReturn::InService) | Came::Stranger => Ok(None),
+            Came::Not(why) => {
+                let message =
+                    format!("{} was a member, and can't come back: {why}", path.display());
+                let hint = "--force makes it a new device, which is filled as a whole: what it holds is lost";
+                Err(Refusal::new("no-return", message).hint(hint))
+            }
+        }
+    }
+
+    /// Waits until it is on record what a member has missed that has just failed: until then, it would be
+    /// filled as a whole.
+    pub(super) async fn failures_on_record(&self) -> Result<(), Refusal> {
+        let deadline = Instant::now() + RECORDED_MAX;
+        loop {
+            let mut recorded = true;
+            for array in &self.arrays {
+                let status = self.status(array).await?;
+                recorded &= !status.members.iter().any(has_just_failed);
+            }
+            if recorded || Instant::now() >= deadline {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Members are out of service from the start on; these devices were given to it and may come back.
+    pub(crate) async fn await_members(&self, given: Vec<PathBuf>) {
+        for (index, array) in self.arrays.iter().enumerate() {
+            let Ok(status) = self.status(array).await else { return };
+            let failed = status.members.iter().filter(|m| m.state == SlotState::Failed);
+            for member in failed {
+                self.away().awaited.insert((index, member.member.0), Awaited::at(None, true));
+            }
+        }
+        self.away().given = given;
+    }
+
+    /// Something has happened: a member that vanished is waited for, if it had not just come back.
+    pub(super) fn follow_members(&self, index: usize, note: &Note) {
+        let (member, awaited) = if let Note::MemberFailed { member, device, why } = *note {
+            let vanished = matches!(why, Some(IoError::Gone | IoError::TimedOut));
+            let back = self.away().back.get(&(index, member.0)).copied();
+            let flaps = back.is_some_and(|at| at.elapsed() < FLAPS);
+            if flaps && vanished {
+                tracing::warn!("it came back lately, so it does not come back by itself again");
+            }
+            let path = self.host.device_path(device);
+            (member, (vanished && !flaps).then(|| Awaited::at(path, false)))
+        } else if let Note::MemberReturned { member, .. } | Note::SpareActivated { member, .. } =
+            *note
+        {
+            (member, None)
+        } else {
+            return;
+        };
+        let mut away = self.away();
+        match awaited {
+            Some(awaited) => drop(away.awaited.insert((index, member.0), awaited)),
+            None => drop(away.awaited.remove(&(index, member.0))),
+        }
+    }
+
+    /// How a member that is away comes back, and why it has not.
+    pub(super) fn way_back(&self, index: usize, member: MemberId) -> (WayBack, Option<String>) {
+        match self.away().awaited.get(&(index, member.0)) {
+            Some(awaited) => (WayBack::ByItself, awaited.why_not.clone()),
+            None => (WayBack::ByCommand, None),
+        }
+    }
+
+    /// Takes members back that were away, as soon as they are there again, for as long as the array runs.
+    pub(crate) async fn take_back(self: Arc<Self>) {
+        let given = std::mem::take(&mut self.away().given);
+        for path in given {
+            match self.bring_back(&path, None, self.host.io_timeout()).await {
+                Ok(None) => {}
+                Ok(Some(how)) => self.came_back(&how),
+                Err(Refusal { message, .. }) => tracing::warn!("{message}"),
+            }
+        }
+        loop {
+            for (index, array) in self.arrays.iter().enumerate() {
+                let Ok(status) = self.status(array).await else { return };
+                for member in status.members {
+                    self.look_for(index, &member);
+                }
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    /// Looks for a member's device, unless somebody does already, or it is not waited for.
+    fn look_for(self: &Arc<Self>, index: usize, member: &MemberStatus) {
+        let which = (index, member.member);
+        let mut away = self.away();
+        let Some(awaited) = away.awaited.get_mut(&(index, member.member.0)) else { return };
+        let too_early = awaited.not_before.is_some_and(|at| Instant::now() < at);
+        // What it has missed has to be on record: a device that has to be filled as a whole may as well be
+        // a new one.
+        let lacks_all = member.missed.is_none() && !awaited.since_start;
+        if member.state != SlotState::Failed || awaited.busy || too_early || lacks_all {
+            return;
+        }
+        let label = Some(member.label.path()).filter(|path| path.starts_with('/'));
+        let places: Vec<PathBuf> =
+            label.map(PathBuf::from).into_iter().chain(awaited.path.clone()).collect();
+        if places.is_empty() {
+            // Nobody knows where it was.
+            away.awaited.remove(&(index, member.member.0));
+            return;
+        }
+        awaited.busy = true;
+        drop(away);
+        let (service, uuid, known) = (Arc::clone(self), member.uuid, member.missed.is_some());
+        tokio::spawn(async move { service.look_at(which, places, uuid, known).await });
+    }
+
+    /// Looks at the places where a member's device was, however long that takes.
+    async fn look_at(&self, which: Which, places: Vec<PathBuf>, uuid: DeviceUuid, known: bool) {
+        let key = (which.0, which.1.0);
+        let is_it = move |path: &PathBuf| {
+            let found = examine(path).ok().and_then(|found| found.superblock.ok());
+            found.is_some_and(|superblock| superblock.device == uuid)
+        };
+        // On a thread that nobody waits for when the array ends.
+        let (found, answer) = oneshot::channel();
+        let find = move || drop(found.send(places.into_iter().find(is_it)));
+        if let Err(error) = thread::Builder::new().name("lookout".to_owned()).spawn(find) {
+            tracing::warn!(%error, "it can't be looked for members that are away");
+        }
+        let found = answer.await.ok().flatten();
+        let left_out = {
+            let mut away = self.away();
+            let Some(awaited) = away.awaited.get_mut(&key) else { return };
+            std::mem::take(&mut awaited.since_start) && found.is_some()
+        };
+        if left_out {
+            // It was there when the array was started without it.
+            self.away().awaited.remove(&key);
+            return;
+        }
+        let mut why_not = None;
+        if let Some(path) = found.filter(|_| known) {
+            match self.bring_back(&path, Some(which), self.host.io_timeout()).await {
+                Ok(Some(how)) => return self.came_back(&how),
+                Ok(None) => {}
+                Err(Refusal { message, .. }) => why_not = Some(message),
+            }
+        }
+        let mut away = self.away();
+        let Some(awaited) = away.awaited.get_mut(&key) else { return };
+        awaited.busy = false;
+        if let Some(why) = &why_not {
+            if awaited.why_not.as_ref() != Some(why) {
+                tracing::warn!("{why}");
+            }
+            awaited.not_before = Some(Instant::now() + awaited.pause);
+            awaited.pause = (awaited.pause * 2).min(RETRY_MAX);
+        }
+        awaited.why_not = why_not;
+    }
+
+    /// A member has come back by itself.
+    fn came_back(&self, how: &Value) {
+        let number = how["member"].as_u64().unwrap_or_default() as u8;
+        let of_group = |array: &Array| json!(array.facts.group) == how["group"];
+        let index = self.arrays.iter().position(of_group).unwrap_or_default();
+        let mut away = self.away();
+        away.awaited.remove(&(index, number));
+        away.back.insert((index, number), Instant::now());
+    }
+
+    fn away(&self) -> MutexGuard<'_, Away> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether it is not on record yet what a member misses, and may be soon.
+fn has_just_failed(member: &MemberStatus) -> bool {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_secs());
+    let lately = now.saturating_sub(member.since) <= RECORDED_MAX.as_secs();
+    member.state == SlotState::Failed && member.missed.is_none() && lately
+}
+
+/// How much a member's device lacks at most.
+pub(super) fn missed_bytes(status: &Status, member: MemberId) -> Option<u64> {
+    let member = status.members.iter().find(|m| m.member == member)?;
+    Some(member.missed?.blocks * BLOCK_BYTES as u64)
+}
