@@ -30,6 +30,12 @@ impl<J: Copy> Scratch<J> {
         self.total as u16
     }
 
+    /// Those that are free: what they hold means nothing.
+    #[must_use]
+    pub fn free(&self) -> &[u16] {
+        &self.free
+    }
+
     /// Takes `count` buffers through `take`, or joins the queue; returns whether they were taken.
     ///
     /// # Panics

@@ -3,13 +3,19 @@
 //! It is cut into *pieces*: one for each tag and each scratch buffer, one of zeros, and pages for
 //! metadata. Scratch buffers are of one size or another: also those of a log volume's segments are.
 //!
+//! A piece takes memory when it is first touched, and is registered with the kernel when its first I/O
+//! begins; both are given back when nobody has used it for a while (`idle`).
+//!
 //! Invariants:
 //! - A piece that an I/O in flight touches keeps its place and is not given to anyone else until
 //!   that I/O has really ended: a piece whose I/O was given up (an *orphan*) is replaced at once in
 //!   its tag or scratch buffer, and set aside until the kernel lets go of it.
 //! - Memory that I/O in flight may touch is never unmapped, not even in a panic: it is leaked.
+//! - Memory that the kernel knows as a registered buffer is what the piece has: it is given back only
+//!   when it is registered no more.
 #![allow(unsafe_code)]
 
+mod idle;
 mod region;
 
 use std::io;
@@ -18,10 +24,9 @@ use std::ops::Range;
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
 
 use crate::volume::PayloadMemory;
+use idle::KEEP;
+pub(crate) use idle::{LOOK, LOOK_LATER, Look};
 pub(crate) use region::Region;
-
-/// How much one registered buffer can span, by the kernel's rules.
-const REGISTERED_BYTES_MAX: usize = 1 << 30;
 
 /// Metadata pages that are mapped at once.
 const PAGES_AT_ONCE: usize = 64;
@@ -33,8 +38,11 @@ pub(crate) const ENTRY_BLOCKS: u32 = 4;
 /// The most blocks of such entries that go together.
 pub(crate) const RUN_BLOCKS: u32 = 32;
 
-/// Pieces for these that are registered.
+/// Pieces for these that are mapped at once.
 const RUNS: usize = 64;
+
+/// The front of a piece, which is registered by itself: all that small requests touch.
+pub(crate) const HEAD_BYTES: usize = 16 * BLOCK_BYTES;
 
 /// Scratch buffers of one size, which are numbered on from those before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,15 +81,18 @@ struct Piece {
     base: *mut u8,
     bytes: usize,
     class: Class,
-    /// The registered buffer that it lies in.
-    registered: Option<u16>,
+    /// The registered buffer that is its front, and the one that is all of it.
+    head: Option<u16>,
+    whole: Option<u16>,
     /// I/Os that the kernel has not let go of.
     busy: u32,
     /// Set aside until then.
     orphan: bool,
+    /// For how many more looks it keeps its memory if nobody uses it; none if it has no memory.
+    keep: u8,
 }
 
-/// An address range to register with the kernel.
+/// A part of a piece that can be registered with the kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) base: *mut u8,
@@ -100,8 +111,13 @@ pub(crate) struct Arena {
     /// Free metadata pages, by order.
     pages: Vec<Vec<PieceId>>,
     regions: Vec<Region>,
-    spans: Vec<Span>,
+    /// Those of them that scratch buffers were cut from at first.
+    scratch_regions: Range<usize>,
     busy: u32,
+    /// Bytes that are registered.
+    registered: u64,
+    /// I/O was begun since somebody asked.
+    stirred: bool,
 }
 
 impl Arena {
@@ -123,36 +139,33 @@ impl Arena {
             spare_scratch: Vec::new(),
             pages: Vec::new(),
             regions: Vec::new(),
-            spans: Vec::new(),
+            scratch_regions: 0..0,
             busy: 0,
+            registered: 0,
+            stirred: false,
             payload,
         };
         let zero = Region::new(zero_bytes)?;
-        arena.cut(zero.at(0), zero_bytes, 1, Class::Zero, true);
+        arena.cut(zero.at(0), zero_bytes, 1, Class::Zero);
         arena.regions.push(zero);
-        arena.tags = arena.cut(base, arena.payload.slot_bytes(), tags, Class::Payload, true);
+        arena.tags = arena.cut(base, arena.payload.slot_bytes(), tags, Class::Payload);
         for of in scratch.iter().filter(|of| of.count > 0) {
             let (count, bytes) = (usize::from(of.count), bytes_of(of.blocks));
             let region = Region::new(bytes * count)?;
-            let pieces = arena.cut(region.at(0), bytes, count, Class::Scratch, true);
+            let pieces = arena.cut(region.at(0), bytes, count, Class::Scratch);
             arena.scratch.extend(pieces);
             arena.regions.push(region);
         }
-        arena.add_pages(0, PAGES_AT_ONCE, false)?;
-        arena.add_pages(order(RUN_BLOCKS), RUNS, true)?;
+        arena.scratch_regions = 1..arena.regions.len();
+        arena.add_pages(0, PAGES_AT_ONCE)?;
+        arena.add_pages(order(RUN_BLOCKS), RUNS)?;
         Ok(arena)
     }
 
-    /// What to register with the kernel, in this order.
-    pub(crate) fn spans(&self) -> &[Span] {
-        &self.spans
-    }
-
-    /// Nothing could be registered.
-    pub(crate) fn forget_registration(&mut self) {
-        for piece in &mut self.pieces {
-            piece.registered = None;
-        }
+    /// How many buffers can be registered of all that it has from the start.
+    pub(crate) fn registrable(&self) -> usize {
+        let buffers = |piece: &Piece| if piece.bytes > HEAD_BYTES { 2 } else { 1 };
+        self.pieces.iter().map(buffers).sum()
     }
 
     /// Where `blocks` blocks at `mem` are now, and in which piece.
@@ -209,8 +222,7 @@ impl Arena {
         if let Some(piece) = free(self) {
             return piece;
         }
-        self.add_pages(order, (PAGES_AT_ONCE >> order).max(1), false)
-            .expect("memory for metadata pages");
+        self.add_pages(order, (PAGES_AT_ONCE >> order).max(1)).expect("memory for metadata pages");
         free(self).expect("pages were just added")
     }
 
@@ -244,15 +256,22 @@ impl Arena {
         self.pieces[id.index()].base
     }
 
-    /// The registered buffer that a piece lies in.
-    pub(crate) fn registered(&self, id: PieceId) -> Option<u16> {
-        self.pieces[id.index()].registered
+    /// The registered buffer that `bytes` bytes at `base` of a piece lie in, if there is one.
+    pub(crate) fn registered(&self, id: PieceId, base: *mut u8, bytes: usize) -> Option<u16> {
+        let piece = &self.pieces[id.index()];
+        if piece.whole.is_some() {
+            return piece.whole;
+        }
+        piece.head.filter(|_| base.addr() - piece.base.addr() + bytes <= HEAD_BYTES)
     }
 
     /// An I/O that touches the piece begins.
     pub(crate) fn begin(&mut self, id: PieceId) {
-        self.pieces[id.index()].busy += 1;
+        let piece = &mut self.pieces[id.index()];
+        piece.busy += 1;
+        piece.keep = KEEP;
         self.busy += 1;
+        self.stirred = true;
     }
 
     /// The kernel has let go of an I/O.
@@ -290,6 +309,7 @@ impl Arena {
         let fresh =
             self.spare(class, bytes).expect("memory to replace what a device may still touch");
         self.pieces[id.index()].orphan = true;
+        self.pieces[fresh.index()].keep = KEEP;
         let (old, new) = (self.pieces[id.index()], self.pieces[fresh.index()]);
         // SAFETY: both are pieces of one class, hence of one size, and don't overlap. The kernel may
         // be writing to the old one: what it writes there is settled when that I/O ends, or void.
@@ -321,7 +341,7 @@ impl Arena {
             return Ok(spares.swap_remove(at));
         }
         let region = Region::new(bytes)?;
-        let piece = self.cut(region.at(0), bytes, 1, class, false)[0];
+        let piece = self.cut(region.at(0), bytes, 1, class)[0];
         if payload {
             self.payload.keep(region);
         } else {
@@ -330,10 +350,10 @@ impl Arena {
         Ok(piece)
     }
 
-    fn add_pages(&mut self, order: u8, count: usize, register: bool) -> io::Result<()> {
+    fn add_pages(&mut self, order: u8, count: usize) -> io::Result<()> {
         let bytes = BLOCK_BYTES << order;
         let region = Region::new(bytes * count)?;
-        let pieces = self.cut(region.at(0), bytes, count, Class::Pages { order }, register);
+        let pieces = self.cut(region.at(0), bytes, count, Class::Pages { order });
         self.regions.push(region);
         let lists = self.pages.len().max(usize::from(order) + 1);
         self.pages.resize_with(lists, Vec::new);
@@ -342,25 +362,14 @@ impl Arena {
     }
 
     /// Cuts `count` pieces of `bytes` bytes from memory at `base`.
-    fn cut(
-        &mut self,
-        base: *mut u8,
-        bytes: usize,
-        count: usize,
-        class: Class,
-        register: bool,
-    ) -> Vec<PieceId> {
-        let in_a_span = (REGISTERED_BYTES_MAX / bytes).max(1);
+    fn cut(&mut self, base: *mut u8, bytes: usize, count: usize, class: Class) -> Vec<PieceId> {
         let mut ids = Vec::with_capacity(count);
         for i in 0..count {
             // SAFETY: the caller's memory holds `count` pieces.
             let base = unsafe { base.add(i * bytes) };
-            if register && i % in_a_span == 0 {
-                self.spans.push(Span { base, bytes: bytes * in_a_span.min(count - i) });
-            }
-            let registered = register.then(|| (self.spans.len() - 1) as u16);
             ids.push(PieceId(self.pieces.len() as u32));
-            self.pieces.push(Piece { base, bytes, class, registered, busy: 0, orphan: false });
+            let (head, whole, busy, orphan, keep) = (None, None, 0, false, 0);
+            self.pieces.push(Piece { base, bytes, class, head, whole, busy, orphan, keep });
         }
         ids
     }
@@ -381,101 +390,4 @@ impl Drop for Arena {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::volume::{Submissions, Volume, VolumeConfig};
-
-    fn arena() -> (Arena, Volume, Submissions) {
-        let (volume, submissions) = Volume::channel(VolumeConfig {
-            name: "test".into(),
-            blocks: 1000,
-            chunk_blocks: 2,
-            stripe_blocks: 4,
-            discard_blocks: 4,
-            max_request_blocks: 4,
-            tags: 3,
-        });
-        let arena =
-            Arena::new(submissions.payload_memory(), &[Pieces { count: 2, blocks: 2 }]).unwrap();
-        (arena, volume, submissions)
-    }
-
-    fn fill(arena: &Arena, mem: Mem, byte: u8) {
-        let (base, _) = arena.resolve(mem, 1);
-        // SAFETY: the memory is the arena's and nobody else has it in this test.
-        unsafe { base.write_bytes(byte, BLOCK_BYTES) };
-    }
-
-    #[test]
-    fn an_orphans_content_moves_and_its_memory_waits_for_the_kernel() {
-        let (mut arena, volume, _submissions) = arena();
-        let mut buffer = volume.try_buffer().unwrap();
-        buffer[BLOCK_BYTES] = 7;
-        let mem = Mem::Payload { tag: buffer.tag(), at: 1 };
-        let (before, piece) = arena.resolve(mem, 1);
-        arena.begin(piece);
-        arena.orphan(piece);
-        let (after, fresh) = arena.resolve(mem, 1);
-        assert!(before != after && piece != fresh);
-        assert_eq!(arena.blocks(mem, 1)[0], 7, "the content follows");
-        assert_eq!(buffer[BLOCK_BYTES], 7, "the front end sees the same memory");
-        // SAFETY: what a late device would do.
-        unsafe { before.write(9) };
-        assert_eq!(buffer[BLOCK_BYTES], 7, "a late write goes nowhere");
-
-        // While the kernel has it nobody else gets it; afterwards it is a spare.
-        let (_, other) = arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1);
-        arena.begin(other);
-        arena.orphan(other);
-        assert_ne!(arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1).1, piece);
-        arena.end(piece);
-        arena.begin(fresh);
-        arena.orphan(fresh);
-        assert_eq!(arena.resolve(mem, 1).1, piece);
-        arena.end(other);
-        arena.end(fresh);
-    }
-
-    #[test]
-    fn a_read_that_was_under_way_follows_the_exchange() {
-        let (mut arena, _volume, _submissions) = arena();
-        let mem = Mem::Scratch { buffer: 1, at: 1 };
-        let (base, piece) = arena.resolve(mem, 1);
-        arena.begin(piece);
-        arena.begin(piece);
-        arena.orphan(piece);
-        // SAFETY: what the device of the second read does.
-        unsafe { base.write_bytes(3, BLOCK_BYTES) };
-        arena.settle(mem, base, BLOCK_BYTES);
-        assert_eq!(arena.blocks(mem, 1), [3; BLOCK_BYTES]);
-        arena.end(piece);
-        arena.end(piece);
-    }
-
-    #[test]
-    fn pages_come_back_when_their_io_ends() {
-        let (mut arena, _volume, _submissions) = arena();
-        let pages = arena.take_pages(3);
-        arena.fill_pages(pages, 0..3, |_, bytes| bytes.fill(1));
-        assert_ne!(arena.take_pages(4), pages);
-        arena.begin(pages);
-        arena.orphan(pages);
-        arena.end(pages);
-        assert_eq!(arena.take_pages(4), pages);
-    }
-
-    #[test]
-    fn everything_lies_apart() {
-        let (arena, _volume, _submissions) = arena();
-        let payload = (0..3).flat_map(|t| (0..4).map(move |at| Mem::Payload { tag: Tag(t), at }));
-        let scratch = (0..2).flat_map(|b| (0..2).map(move |at| Mem::Scratch { buffer: b, at }));
-        let all: Vec<Mem> = payload.chain(scratch).collect();
-        for (i, &mem) in (0u8..).zip(&all) {
-            fill(&arena, mem, i + 1);
-        }
-        for (i, &mem) in (0u8..).zip(&all) {
-            assert_eq!(arena.blocks(mem, 1), [i + 1; BLOCK_BYTES]);
-        }
-        assert_eq!(arena.blocks(Mem::Zero, 1), [0; BLOCK_BYTES]);
-    }
-}
+mod tests;

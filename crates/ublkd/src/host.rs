@@ -12,6 +12,7 @@ mod clock;
 mod counts;
 mod data;
 mod handle;
+mod idle;
 mod log;
 mod machine;
 mod metrics;
@@ -55,8 +56,8 @@ pub use crate::ring::{
 pub struct HostConfig {
     /// The engine's tables and pace. Its `tags` is the most requests in flight.
     pub engine: Config,
-    /// The most blocks that a read or write moves. Memory of this size is set aside for every tag,
-    /// but taken from the system only when it is first used.
+    /// The most blocks that a read or write moves. Memory of this size is set aside for every tag, but
+    /// taken from the system only when it is used, and given back when it has not been for a while.
     pub max_request_blocks: u32,
     /// What is done about garbage collection.
     pub scheme: Scheme,
@@ -68,8 +69,8 @@ pub struct HostConfig {
     pub io_timeout: Duration,
     /// I/Os that are handed to the kernel at once; more are handed over in several turns.
     pub ring_entries: u32,
-    /// Whether to register the memory of I/O with the kernel, which saves time on every I/O and
-    /// keeps all of that memory in RAM.
+    /// Whether to register the memory of I/O with the kernel when it is used, which saves time on every
+    /// I/O and keeps that memory in RAM until it has not been used for a while.
     pub register_memory: bool,
 }
 

@@ -121,6 +121,12 @@ impl Op {
         iter::once(self.io).chain(self.others.iter().copied())
     }
 
+    /// The piece of a read or write, which is all that can be a registered buffer.
+    pub(crate) fn piece(&self) -> Option<PieceId> {
+        let in_one = matches!(self.kind, OpKind::Read(_) | OpKind::Write { .. });
+        self.pieces.first().copied().filter(|_| in_one)
+    }
+
     /// Takes the kernel's result: bytes done, or a negative errno.
     pub(crate) fn progress(&mut self, result: i32) -> Next {
         let Ok(bytes) = usize::try_from(result) else {

@@ -9,6 +9,7 @@
 //!   memory of I/O is the arena's, which knows what is in flight.
 #![allow(unsafe_code)]
 
+mod buffers;
 mod ending;
 mod flash;
 mod kernel;
@@ -32,10 +33,11 @@ use crate::arena::{Arena, PieceId};
 use crate::members::{Device, DurableBy};
 use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
 use crate::resident::Command;
+use buffers::Buffers;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
 pub(crate) use kernel::probe;
-use kernel::{Entries, entry, register_memory};
+use kernel::{Entries, entry};
 use run::Run;
 pub(crate) use silence::Members;
 use silence::Silence;
@@ -77,7 +79,7 @@ pub(crate) struct RingConfig {
     pub(crate) entries: u32,
     /// How long an I/O may take before the device is told to hang.
     pub(crate) io_timeout: Duration,
-    /// Whether to register the memory of I/O with the kernel.
+    /// Whether to register the memory of I/O with the kernel when it is used.
     pub(crate) register_memory: bool,
 }
 
@@ -111,6 +113,7 @@ pub(crate) struct Ring {
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
     registered_files: bool,
+    buffers: Buffers,
     drives: Drives,
     /// Scratch space.
     modelled: Vec<Ended>,
@@ -134,14 +137,14 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// A ring for the calling thread, which is woken when `bell`, an eventfd, is written.
-    pub(crate) fn new(config: RingConfig, arena: &mut Arena, bell: RawFd) -> io::Result<Self> {
+    pub(crate) fn new(config: RingConfig, arena: &Arena, bell: RawFd) -> io::Result<Self> {
         let entries = Entries::new(config.entries)?;
         let registered_files = entries.uring.submitter().register_files_sparse(MEMBERS).is_ok();
-        if config.register_memory {
-            register_memory(&entries.uring, arena);
+        let buffers = if config.register_memory {
+            Buffers::new(&entries.uring, arena.registrable())
         } else {
-            arena.forget_registration();
-        }
+            Buffers::without()
+        };
         let room = config.entries as usize * 2;
         let mut ring = Self {
             entries,
@@ -149,6 +152,7 @@ impl Ring {
             runs: Vec::new(),
             members: (0..MEMBERS).map(|_| None).collect(),
             registered_files,
+            buffers,
             drives: Drives::default(),
             modelled: Vec::new(),
             done: VecDeque::with_capacity(room),
@@ -296,7 +300,7 @@ impl Ring {
     }
 
     /// Begins a flush.
-    pub(crate) fn flush(&mut self, now: Instant, arena: &Arena, io: (IoName, DeviceId)) {
+    pub(crate) fn flush(&mut self, now: Instant, arena: &mut Arena, io: (IoName, DeviceId)) {
         let Some(id) = self.begin(now, io, OpKind::Flush, (Pba(0), 0)) else {
             return;
         };
@@ -307,7 +311,7 @@ impl Ring {
     pub(crate) fn discard(
         &mut self,
         now: Instant,
-        arena: &Arena,
+        arena: &mut Arena,
         io: (IoName, DeviceId),
         range: (Pba, u32),
     ) {
@@ -457,7 +461,7 @@ impl Ring {
     }
 
     /// Asks for a new op: the kernel, and the model if there is one.
-    fn start(&mut self, now: Instant, id: OpId, arena: &Arena) {
+    fn start(&mut self, now: Instant, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
         if self.members[usize::from(op.member.0)].as_ref().is_some_and(|member| member.flash) {
             op.model = Model::Busy;
@@ -467,14 +471,17 @@ impl Ring {
     }
 
     /// Asks the kernel for what is left of an op.
-    fn go(&mut self, id: OpId, arena: &Arena) {
+    fn go(&mut self, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
         let index = op.member;
         let Some(member) = &self.members[usize::from(index.0)] else {
             unreachable!("a member stays while there is I/O on it");
         };
         let target = if self.registered_files { i32::from(index.0) } else { member.device.fd() };
-        let mut entry = entry(op, types::Fd(target), arena).user_data(id.to_bits());
+        let registered = op.piece().and_then(|piece| {
+            self.buffers.of(&self.entries.uring, arena, (piece, op.base, op.bytes))
+        });
+        let mut entry = entry(op, types::Fd(target), registered).user_data(id.to_bits());
         if self.registered_files {
             entry = entry.flags(squeue::Flags::FIXED_FILE);
         }

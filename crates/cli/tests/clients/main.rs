@@ -10,6 +10,7 @@ mod flash;
 mod kills;
 mod layout;
 mod log;
+mod memory;
 mod nbd;
 mod pace;
 mod packaging;

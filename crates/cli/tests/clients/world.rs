@@ -145,6 +145,16 @@ impl World {
         kill_process(Pid::from_child(process), signal).expect("it is there");
     }
 
+    /// What the kernel tells of the process's memory by this name, in KiB.
+    pub(crate) fn memory(&self, name: &str) -> u64 {
+        let process = self.process.as_ref().expect("it runs");
+        let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
+        let status = status.expect("the state of a process");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let words = line.and_then(|line| line.split_whitespace().next());
+        words.and_then(|kib| kib.parse().ok()).expect("a size")
+    }
+
     /// Ends the process at once.
     pub(crate) fn kill(&mut self) {
         let mut process = self.process.take().expect("it runs");

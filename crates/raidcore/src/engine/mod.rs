@@ -340,6 +340,12 @@ impl Engine {
         self.scratch.total()
     }
 
+    /// The scratch buffers that are in no use: what they hold means nothing until the next step.
+    #[must_use]
+    pub fn free_scratch(&self) -> &[u16] {
+        self.scratch.free()
+    }
+
     /// Does all that can be done now.
     fn run(&mut self, out: &mut Vec<Action>) {
         self.hedge();

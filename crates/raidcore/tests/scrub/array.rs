@@ -121,7 +121,8 @@ impl Array {
     fn carry_out(&mut self, io: Io) -> Result<(), IoError> {
         let disk = io.device.0 as usize;
         self.meta_stores += usize::from(match io.op {
-            IoOp::Store(MetaPage::Superblock { .. }) => false,
+            // What a correction may need besides: a note for a member that is away.
+            IoOp::Store(MetaPage::Superblock { .. } | MetaPage::Missed { .. }) => false,
             IoOp::Store(_) | IoOp::Journal => true,
             IoOp::Read(_) | IoOp::Write { .. } | IoOp::Flush | IoOp::Discard => false,
         });

@@ -243,6 +243,12 @@ impl LogArray {
         self.slots
     }
 
+    /// The slots that are in no use: what they hold means nothing until the next step.
+    #[must_use]
+    pub fn free_slots(&self) -> &[u16] {
+        &self.free_slots
+    }
+
     /// Where the memory of an array's action is.
     ///
     /// # Panics

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use raidcore::units::Lba;
 
+use super::stream::Stream;
 use super::{Counters, Status, Volume};
 use crate::codec::VolumeId;
 use crate::segments::SegmentState;
@@ -27,6 +28,11 @@ impl Volume {
     #[must_use]
     pub fn buffers(&self) -> u16 {
         self.buffers.len() as u16
+    }
+
+    /// Those of them that are in no use: what they hold means nothing until the next step.
+    pub fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.streams.iter().flat_map(Stream::free_buffers)
     }
 
     /// Whether requests are served: not before the start is on record.

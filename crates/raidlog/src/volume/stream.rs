@@ -88,6 +88,11 @@ impl Stream {
         }
     }
 
+    /// The buffers that are in no use.
+    pub(super) fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.free_buffers.iter().copied()
+    }
+
     /// All batches up to this one are written.
     pub(super) fn written(&self) -> u64 {
         self.sequence - self.in_flight.len() as u64

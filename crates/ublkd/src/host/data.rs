@@ -153,6 +153,8 @@ pub(super) struct Data {
     next_number: u64,
     next_device: u32,
     pub(super) former: Former,
+    /// When memory is looked at next.
+    pub(super) look_at: Option<Instant>,
     pub(super) steering: Steering,
     stopping: bool,
     /// The machine has stopped.
@@ -191,13 +193,13 @@ impl Data {
             _ => Machine::Array(Box::new(engines.swap_remove(0))),
         };
         let next_device = devices.len() as u32;
-        let mut arena = Arena::new(submissions.payload_memory(), &machine.scratch())?;
+        let arena = Arena::new(submissions.payload_memory(), &machine.scratch())?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,
             register_memory: config.register_memory,
         };
-        let mut ring = Ring::new(ring_config, &mut arena, submissions.bell().fd())?;
+        let mut ring = Ring::new(ring_config, &arena, submissions.bell().fd())?;
         for (id, device) in devices.into_iter().flatten() {
             ring.open(now, id, device)?;
         }
@@ -222,6 +224,7 @@ impl Data {
             next_number: 0,
             next_device,
             former: Former::new(),
+            look_at: None,
             steering,
             stopping: false,
             stopped: None,
@@ -277,6 +280,7 @@ impl Data {
             self.order(order);
         }
         self.orders = orders;
+        self.look_at_memory();
         if self.machine.deadline().is_some_and(|at| at <= self.now) {
             self.tick();
         }
@@ -290,7 +294,8 @@ impl Data {
     /// Hands over what was begun, and sleeps if there is nothing else to do.
     fn rest(&mut self) -> io::Result<()> {
         let wake = self.machine.deadline();
-        let wake = wake.into_iter().chain(self.ring.deadline()).chain(self.steering.next()).min();
+        let wake = wake.into_iter().chain(self.ring.deadline()).chain(self.steering.next());
+        let wake = wake.chain(self.next_look()).min();
         let limit = wake.map(|at| at.since(self.now));
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
             return self.ring.submit(self.now, &mut self.arena);
@@ -334,6 +339,7 @@ impl Data {
     pub(super) fn request(&mut self, tag: Tag, asked: Submit, asker: InFlight) {
         let before = self.in_flight[usize::from(tag.0)].replace(asker);
         assert!(before.is_none(), "{tag:?} is in flight twice");
+        self.arena.stir();
         if self.partials.lets_pass(asked) {
             self.ask(tag, asked);
         } else {
@@ -395,7 +401,9 @@ impl Data {
             }
             Order::Metrics(group, answer) => {
                 let engine = self.machine.engine(group);
-                let metrics = Metrics::new(self.now, engine, &self.steering, &mut self.ring);
+                let registered = self.arena.registered_bytes();
+                let (steering, ring) = (&self.steering, &mut self.ring);
+                let metrics = Metrics::new(self.now, engine, steering, ring, registered);
                 reply(answer, Ok(metrics));
             }
             Order::Add { group, coming, answer } => self.add(group, *coming, answer),

@@ -11,7 +11,7 @@ use raidcore::meta::DeviceLabel;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem};
 use raidlog::array::{Place, SLOT_BLOCKS};
-use raidlog::{GroupId, LogArray};
+use raidlog::{GroupId, LogArray, Volume};
 
 use super::log::Log;
 use crate::arena::Pieces;
@@ -79,6 +79,14 @@ impl Machine {
         all
     }
 
+    /// The scratch buffers that are in no use, by their numbers in the arena.
+    pub(super) fn free_scratch(&self) -> Box<dyn Iterator<Item = u16> + '_> {
+        match self {
+            Self::Array(engine) => Box::new(engine.free_scratch().iter().copied()),
+            Self::Log(log) => Box::new(log.places.free(&log.array)),
+        }
+    }
+
     /// Where in the arena is what a group's engine names.
     pub(super) fn place(&self, group: GroupId, mem: Mem) -> Mem {
         match self {
@@ -108,6 +116,19 @@ impl Places {
             first
         });
         Self { first: first.collect() }
+    }
+
+    /// The scratch buffers that are in no use.
+    fn free<'a>(&'a self, array: &'a LogArray) -> impl Iterator<Item = u16> + 'a {
+        let engines = (0..array.groups()).map(|group| array.array(GroupId(group as u8)));
+        let segments = array.volume().into_iter().flat_map(Volume::free_buffers);
+        let engines = engines.zip(&self.first).flat_map(|(engine, &first)| {
+            engine.free_scratch().iter().map(move |&buffer| first + buffer)
+        });
+        let [.., segment, slot] = self.first[..] else { unreachable!("segments, and slots") };
+        let segments = segments.map(move |buffer| segment + buffer);
+        let slots = array.free_slots().iter().map(move |&free| slot + free);
+        engines.chain(segments).chain(slots)
     }
 
     pub(super) fn of(&self, place: Place) -> Mem {

@@ -16,6 +16,9 @@ pub struct Metrics {
     pub status: Status,
     /// What is done about garbage collection.
     pub scheme: Scheme,
+    /// Memory of I/O that is registered with the kernel, which keeps it in RAM, in bytes; of a log volume
+    /// that of all its groups.
+    pub registered_bytes: u64,
     /// The members, in order.
     pub members: Vec<MemberMetrics>,
 }
@@ -38,7 +41,13 @@ pub struct MemberMetrics {
 }
 
 impl Metrics {
-    pub(super) fn new(now: Instant, engine: &Engine, steering: &Steering, ring: &mut Ring) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        engine: &Engine,
+        steering: &Steering,
+        ring: &mut Ring,
+        registered_bytes: u64,
+    ) -> Self {
         let status = engine.status();
         let members = status.members.iter().map(|member| {
             let number = member.member.index();
@@ -54,6 +63,6 @@ impl Metrics {
             }
         });
         let members = members.collect();
-        Self { status, scheme: steering.scheme(), members }
+        Self { status, scheme: steering.scheme(), registered_bytes, members }
     }
 }

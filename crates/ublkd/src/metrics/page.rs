@@ -50,6 +50,11 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
     text.gauge("evenkeel_health", "1 for how well the array is: online, degraded or failed.")
         .states(&[name], "state", &["online", "degraded", "failed"], health);
     text.gauge("evenkeel_capacity_bytes", "What users see.").sample(&[name], facts.capacity_bytes);
+    text.gauge(
+        "evenkeel_registered_bytes",
+        "Memory of I/O that the kernel keeps in RAM; of a log volume that of all its groups.",
+    )
+    .sample(&[name], metrics.registered_bytes);
     text.gauge("evenkeel_spares", "Devices that wait to take a member's place.")
         .sample(&[name], status.spares.len());
     text.gauge("evenkeel_dirty_regions", "Regions marked in the write-intent bitmap.")

@@ -1,4 +1,4 @@
-//! What the kernel is asked: a ring, the registration of memory, and entries.
+//! What the kernel is asked: a ring, and entries.
 //!
 //! Invariant: entries reach the kernel in the order in which they were made; none is dropped when
 //! the queue is full.
@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use crate::arena::Arena;
 use crate::ops::{Op, OpKind, Sync};
 
 /// The entries of a ring, on their way to the kernel and back.
@@ -108,31 +107,11 @@ fn build(entries: u32) -> io::Result<IoUring> {
     best.build(entries).or_else(|_| common.setup_coop_taskrun().build(entries))
 }
 
-/// Registers the arena's memory, or goes without.
-pub(super) fn register_memory(uring: &IoUring, arena: &mut Arena) {
-    let iovecs: Vec<_> = arena
-        .spans()
-        .iter()
-        .map(|span| libc::iovec { iov_base: span.base.cast(), iov_len: span.bytes })
-        .collect();
-    // SAFETY: the spans are mapped; unmapping them while they are registered leaves the kernel with
-    // pages of its own, not with ours.
-    if let Err(error) = unsafe { uring.submitter().register_buffers(&iovecs) } {
-        tracing::warn!(
-            %error,
-            "I/O memory can't be registered with the kernel and is a little slower; raise the \
-             limit of locked memory (LimitMEMLOCK) to change that"
-        );
-        arena.forget_registration();
-    }
-}
-
-/// The submission entry for what is left of an op.
-pub(super) fn entry(op: &Op, fd: types::Fd, arena: &Arena) -> squeue::Entry {
+/// The submission entry for what is left of an op, whose memory is a registered buffer or not.
+pub(super) fn entry(op: &Op, fd: types::Fd, registered: Option<u16>) -> squeue::Entry {
     let base = op.base.wrapping_add(op.done);
     let left = (op.bytes - op.done) as u32;
     let at = op.offset + op.done as u64;
-    let registered = op.pieces.first().and_then(|&piece| arena.registered(piece));
     if op.sync == Sync::Busy {
         return flush(fd);
     }

@@ -5,7 +5,7 @@ use raidcore::units::Tag;
 use raidlog::GroupId;
 
 use super::*;
-use crate::arena::{Pieces, RUN_BLOCKS};
+use crate::arena::{Look, Pieces, RUN_BLOCKS};
 use crate::flash;
 use crate::volume::{Buffer, Submissions, Volume, VolumeConfig};
 
@@ -29,6 +29,11 @@ fn world(file: File) -> World {
 }
 
 fn world_of(device: Device) -> World {
+    world_with(device, false)
+}
+
+/// Whether the memory of I/O is registered is up to the caller.
+fn world_with(device: Device, register_memory: bool) -> World {
     let (volume, submissions) = Volume::channel(VolumeConfig {
         name: "test".into(),
         blocks: 64,
@@ -38,10 +43,10 @@ fn world_of(device: Device) -> World {
         max_request_blocks: 1,
         tags: 40,
     });
-    let mut arena =
+    let arena =
         Arena::new(submissions.payload_memory(), &[Pieces { count: 1, blocks: 1 }]).unwrap();
-    let config = RingConfig { entries: 2, io_timeout: LIMIT, register_memory: false };
-    let mut ring = Ring::new(config, &mut arena, submissions.bell().fd()).unwrap();
+    let config = RingConfig { entries: 2, io_timeout: LIMIT, register_memory };
+    let mut ring = Ring::new(config, &arena, submissions.bell().fd()).unwrap();
     ring.open(Instant::ORIGIN, DEVICE, device).unwrap();
     World { ring, arena, volume, _submissions: submissions }
 }
@@ -264,7 +269,7 @@ fn a_device_that_hangs_when_nobody_needs_it_is_given_up() {
 fn io_on_a_device_that_is_closed_fails_at_once() {
     let mut world = world(tempfile::tempfile().unwrap());
     world.ring.close(&mut world.arena, DEVICE);
-    world.ring.flush(Instant::ORIGIN, &world.arena, (io_name(1), DEVICE));
+    world.ring.flush(Instant::ORIGIN, &mut world.arena, (io_name(1), DEVICE));
     assert!(world.ring.has_done());
     assert_eq!(world.ring.next_done(), Some((io_name(1), Err(IoError::Gone))));
 }
@@ -399,4 +404,70 @@ fn a_file_that_is_cut_off_while_nobody_uses_it_is_found() {
     world.ring.reap(next, &mut world.arena);
     assert_eq!(world.ring.next_gone(), Some(DEVICE));
     assert_eq!(world.ring.deadline(), None);
+}
+
+/// Looks at memory until all is given back that nobody has.
+fn wait_long(world: &mut World) {
+    while world.ring.look_at_memory(&mut world.arena, [0].into_iter()) == Look::Soon {}
+}
+
+#[test]
+fn io_goes_into_the_memory_that_is_there_whatever_was_given_back() {
+    let mut world = world_with(Device::from_file(tempfile::tempfile().unwrap(), 64), true);
+    for turn in 1..=3 {
+        let mut buffers = world.buffers(2);
+        buffers[0].fill(turn);
+        write_at(&mut world, &buffers[0], 1, 7);
+        assert_eq!(world.done(), (io_name(1), Ok(())));
+        let (arena, to) = (&mut world.arena, mem(buffers[1].tag()));
+        world.ring.read(Instant::ORIGIN, arena, (io_name(2), DEVICE), to, (Pba(7), 1));
+        assert_eq!(world.done(), (io_name(2), Ok(())));
+        assert!(buffers[1].iter().all(|&byte| byte == turn), "turn {turn}");
+        assert_eq!(world.arena.registered_bytes(), 2 * BLOCK_BYTES as u64);
+        drop(buffers);
+        wait_long(&mut world);
+        assert_eq!(world.arena.registered_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_late_read_that_was_given_up_meets_nobody() {
+    let (reader, _writer) = io::pipe().unwrap();
+    let file = File::from(std::os::fd::OwnedFd::from(reader));
+    let mut world = world_with(Device::from_file(file, 64), true);
+    let buffer = world.buffers(1).remove(0);
+    let (arena, to) = (&mut world.arena, mem(buffer.tag()));
+    let (late, piece) = arena.resolve(to, 1);
+    world.ring.read(Instant::ORIGIN, arena, (io_name(1), DEVICE), to, (Pba(0), 1));
+    // The kernel lets a read of a pipe go at once; a device may take its time.
+    world.arena.begin(piece);
+    world.ring.give_up(&mut world.arena, DEVICE);
+    assert_eq!(world.done(), (io_name(1), Err(IoError::TimedOut)));
+    drop(buffer);
+    wait_long(&mut world);
+    let registered = world.arena.registered_bytes();
+    assert!(registered > 0, "the kernel may write there");
+    // SAFETY: it is set aside, as an I/O on it counts as begun; this is what a device does.
+    unsafe { late.write_bytes(9, BLOCK_BYTES) };
+    let all = world.buffers(40);
+    assert!(all.iter().all(|buffer| buffer.iter().all(|&byte| byte == 0)));
+    drop(all);
+    world.arena.end(piece);
+    world.ring.close(&mut world.arena, DEVICE);
+    while world.ring.members[0].is_some() {
+        world.submit_and_sleep(None);
+        world.ring.reap(Instant::ORIGIN, &mut world.arena);
+    }
+    wait_long(&mut world);
+    assert_eq!(world.arena.registered_bytes(), 0);
+}
+
+#[test]
+fn io_goes_on_where_memory_cant_be_registered() {
+    let mut world = world_with(Device::from_file(tempfile::tempfile().unwrap(), 64), true);
+    world.ring.buffers = Buffers::new(&world.ring.entries.uring, 0);
+    let buffer = world.buffers(1).remove(0);
+    write_at(&mut world, &buffer, 1, 7);
+    assert_eq!(world.done(), (io_name(1), Ok(())));
+    assert_eq!(world.arena.registered_bytes(), 0);
 }

@@ -13,6 +13,7 @@
 mod bell;
 mod bytes;
 mod pool;
+mod tags;
 
 use std::future::Future;
 use std::io;
@@ -380,6 +381,16 @@ impl PayloadMemory {
     /// The size of a tag's memory.
     pub(crate) fn slot_bytes(&self) -> usize {
         self.shared.slot_bytes
+    }
+
+    /// The tags whose buffers were taken since this was called last.
+    pub(crate) fn taken(&self, visit: impl FnMut(Tag)) {
+        self.shared.taken(visit);
+    }
+
+    /// The buffer of a tag, if nobody has it: nobody gets it before it is dropped.
+    pub(crate) fn take(&self, tag: Tag) -> Option<Buffer> {
+        self.shared.buffer_of(tag)
     }
 
     /// Gives a tag other memory of the same size, which is kept. Its buffer must be with the data

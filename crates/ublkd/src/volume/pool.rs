@@ -14,10 +14,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_queue::ArrayQueue;
 use raidcore::units::Tag;
 use tokio::sync::oneshot;
 
+use super::tags::Tags;
 use super::{Buffer, Shared};
 
 /// Of so many tags one is kept for shares that hold none.
@@ -28,7 +28,7 @@ pub(super) type Held = Option<Arc<AtomicUsize>>;
 
 /// See the [module](self).
 pub(super) struct Pool {
-    free: ArrayQueue<u16>,
+    tags: Tags,
     reserve: usize,
     /// The length of the line.
     waiting: AtomicUsize,
@@ -42,13 +42,13 @@ struct Waiter {
 
 impl Pool {
     pub(super) fn new(tags: u16) -> Self {
-        let free = ArrayQueue::new(usize::from(tags));
-        for tag in 0..tags {
-            let pushed = free.push(tag);
-            assert!(pushed.is_ok(), "the free list has room for all tags");
-        }
         let reserve = usize::from(tags) / TAGS_PER_RESERVED;
-        Self { free, reserve, waiting: AtomicUsize::new(0), line: Mutex::default() }
+        Self {
+            tags: Tags::new(tags),
+            reserve,
+            waiting: AtomicUsize::new(0),
+            line: Mutex::default(),
+        }
     }
 
     /// A tag for a share that holds so many, if that is not too much.
@@ -56,7 +56,7 @@ impl Pool {
         if !self.may_have(held) {
             return None;
         }
-        let tag = Tag(self.free.pop()?);
+        let tag = self.tags.take()?;
         if let Some(held) = held {
             held.fetch_add(1, Ordering::SeqCst);
         }
@@ -65,7 +65,7 @@ impl Pool {
 
     fn may_have(&self, held: &Held) -> bool {
         let has = count(held);
-        has == 0 || self.free.len() > has.max(self.reserve)
+        has == 0 || self.tags.free() > has.max(self.reserve)
     }
 
     fn line(&self) -> MutexGuard<'_, VecDeque<Waiter>> {
@@ -82,6 +82,17 @@ impl Shared {
     pub(super) fn try_buffer(self: &Arc<Self>, held: &Held) -> Option<Buffer> {
         let tag = self.pool.take(held)?;
         Some(Buffer { shared: Arc::clone(self), tag, held: held.clone() })
+    }
+
+    /// The buffer of a tag that is free, for who looks after its memory.
+    pub(super) fn buffer_of(self: &Arc<Self>, tag: Tag) -> Option<Buffer> {
+        let free = self.pool.tags.take_this(tag);
+        free.then(|| Buffer { shared: Arc::clone(self), tag, held: None })
+    }
+
+    /// The tags that were taken since this was called last.
+    pub(super) fn taken(&self, visit: impl FnMut(Tag)) {
+        self.pool.tags.taken(visit);
     }
 
     /// A buffer, as soon as there is one to be had.
@@ -109,8 +120,7 @@ impl Shared {
         if let Some(held) = held {
             held.fetch_sub(1, Ordering::SeqCst);
         }
-        let pushed = self.pool.free.push(tag.0);
-        assert!(pushed.is_ok(), "a tag was freed twice");
+        self.pool.tags.put(tag);
         fence(Ordering::SeqCst);
         if self.pool.waiting.load(Ordering::Relaxed) > 0 {
             self.serve_line();

@@ -69,7 +69,7 @@ fn serve(
     let served = (|| {
         let mut arena = Arena::new(submissions.payload_memory(), &[])?;
         let config = RingConfig { entries: 256, io_timeout: Duration::MAX, register_memory: false };
-        let mut ring = Ring::new(config, &mut arena, submissions.bell().fd())?;
+        let mut ring = Ring::new(config, &arena, submissions.bell().fd())?;
         let place = Place(0);
         for command in queue.begin() {
             ring.command(place, command);

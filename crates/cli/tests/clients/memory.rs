@@ -1,0 +1,55 @@
+//! What an array takes of memory follows what it is used for.
+
+use std::path::Path;
+
+use crate::tools::{pattern, run, wait_for};
+use crate::world::World;
+
+/// What an array takes at most that does little, or nothing any more, in KiB.
+const MODEST: u64 = 32 << 10;
+
+/// What this client asks for at most before it ends.
+fn fio(world: &World, options: &str) {
+    let line = format!("fio --name=load --ioengine=nbd --uri={} --eta=never", world.uri());
+    run("fio", &format!("{line} --randseed=1 {options}"));
+}
+
+/// Memory that only this process has, in KiB: of that is what the kernel keeps for it in RAM.
+fn own(world: &World) -> u64 {
+    world.memory("RssAnon") + world.memory("RssShmem")
+}
+
+#[test]
+fn an_array_takes_memory_while_it_is_used() {
+    let mut world = World::new("raid5", 3, 192).started();
+    assert!(own(&world) < MODEST, "{} KiB when nobody has used it", own(&world));
+    let file = world.path("content");
+    std::fs::write(&file, pattern(3, 8 << 20)).expect("a file");
+    world.copy_in(&file);
+    wait_for("what copying took is given back", || (own(&world) < MODEST).then_some(()));
+
+    fio(&world, "--rw=randrw --bs=4k --iodepth=4 --offset=64m --size=8m");
+    assert!(own(&world) < MODEST, "{} KiB after small requests", own(&world));
+
+    fio(&world, "--rw=randrw --bs=1m --iodepth=128 --offset=64m --size=256m");
+    let most = world.memory("VmHWM");
+    assert!(most > 2 * MODEST, "{most} KiB at most: the requests were not large");
+    wait_for("what large requests took is given back", || (own(&world) < MODEST).then_some(()));
+
+    // What was given back is there again when it is needed, and holds what it should.
+    let read = world.path("read");
+    let fetch = format!("nbdcopy {} {}", world.uri(), read.display());
+    run("libnbd-bin", &fetch);
+    assert_content(&read, &pattern(3, 8 << 20));
+    fio(
+        &world,
+        "--rw=randwrite --bsrange=4k-1m --iodepth=16 --size=24m --verify=crc32c --verify_state_save=0",
+    );
+    world.assert_sound();
+    world.stop();
+}
+
+fn assert_content(file: &Path, wanted: &[u8]) {
+    let found = std::fs::read(file).expect("a file");
+    crate::tools::assert_same(&found[..wanted.len()], wanted, "what was copied in");
+}

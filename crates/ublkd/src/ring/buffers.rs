@@ -1,0 +1,125 @@
+//! Registered buffers: memory that the kernel knows and keeps in RAM, so that I/O on it takes less.
+//!
+//! They are registered when I/O needs them, and unregistered when the memory is given back: what a
+//! busy array uses stays registered. Where that can't be done, I/O goes without.
+#![allow(unsafe_code)]
+
+use std::io;
+
+use io_uring::IoUring;
+
+use super::Ring;
+use crate::arena::{Arena, Look, PieceId, Span};
+
+/// The most that the kernel allows.
+const COUNT_MAX: usize = 1 << 14;
+
+/// See the [module](self).
+pub(super) struct Buffers {
+    /// Numbers that are not in use; none if nothing is to be registered.
+    free: Vec<u16>,
+    /// The kernel has refused one since memory was given back.
+    refused: bool,
+    /// That was told.
+    told: bool,
+}
+
+impl Buffers {
+    /// None, and a table in the kernel with room for so many.
+    pub(super) fn new(uring: &IoUring, room: usize) -> Self {
+        let room = room.min(COUNT_MAX);
+        let mut buffers = Self { free: Vec::new(), refused: false, told: false };
+        match uring.submitter().register_buffers_sparse(room as u32) {
+            Ok(()) => buffers.free = (0..room as u16).rev().collect(),
+            Err(error) => buffers.tell(&error),
+        }
+        buffers
+    }
+
+    /// None, ever.
+    pub(super) fn without() -> Self {
+        Self { free: Vec::new(), refused: false, told: false }
+    }
+
+    /// The registered buffer of I/O on `bytes` bytes at `base` of a piece, which is made now if there
+    /// is none. It stays until that I/O has ended.
+    pub(super) fn of(
+        &mut self,
+        uring: &IoUring,
+        arena: &mut Arena,
+        (piece, base, bytes): (PieceId, *mut u8, usize),
+    ) -> Option<u16> {
+        let known = arena.registered(piece, base, bytes);
+        if known.is_some() || self.refused || self.free.is_empty() {
+            return known;
+        }
+        self.register(uring, arena, (piece, base, bytes))
+    }
+
+    #[cold]
+    fn register(
+        &mut self,
+        uring: &IoUring,
+        arena: &mut Arena,
+        (piece, base, bytes): (PieceId, *mut u8, usize),
+    ) -> Option<u16> {
+        let span = arena.span(piece, base, bytes)?;
+        let buffer = self.free.pop()?;
+        if let Err(error) = update(uring, buffer, span) {
+            self.free.push(buffer);
+            self.refused = true;
+            self.tell(&error);
+            return None;
+        }
+        arena.set_registered(piece, span, buffer);
+        Some(buffer)
+    }
+
+    /// Unregisters a buffer that no I/O needs; returns whether that was done.
+    pub(super) fn forget(&mut self, uring: &IoUring, buffer: u16) -> bool {
+        let none = Span { base: std::ptr::null_mut(), bytes: 0 };
+        let gone = update(uring, buffer, none);
+        if let Err(error) = &gone {
+            tracing::debug!(%error, buffer, "a registered buffer stays");
+        } else {
+            self.free.push(buffer);
+        }
+        gone.is_ok()
+    }
+
+    /// Tries again what was refused.
+    pub(super) fn retry(&mut self) {
+        self.refused = false;
+    }
+
+    fn tell(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.told, true) {
+            tracing::warn!(
+                %error,
+                "I/O memory can't be registered with the kernel and is a little slower; raise the \
+                 limit of locked memory (LimitMEMLOCK) to change that"
+            );
+        }
+    }
+}
+
+impl Ring {
+    /// Gives back memory that has not been used for a while; `scratch` are the scratch buffers that
+    /// nobody has.
+    pub(crate) fn look_at_memory(
+        &mut self,
+        arena: &mut Arena,
+        scratch: impl Iterator<Item = u16>,
+    ) -> Look {
+        self.buffers.retry();
+        let (uring, buffers) = (&self.entries.uring, &mut self.buffers);
+        arena.look(scratch, |buffer| buffers.forget(uring, buffer))
+    }
+}
+
+fn update(uring: &IoUring, buffer: u16, Span { base, bytes }: Span) -> io::Result<()> {
+    let iovec = libc::iovec { iov_base: base.cast(), iov_len: bytes };
+    // SAFETY: the span is mapped, or empty; unmapping it while it is registered leaves the kernel with
+    // pages of its own, not with ours.
+    unsafe { uring.submitter().register_buffers_update(buffer.into(), &[iovec], None) }
+}
