@@ -144,6 +144,13 @@ impl Journal {
         self.is_live(stripe) && entries.any(|entry| entry.stripe == Some(stripe))
     }
 
+    /// Whether a replay would change a stripe: carry out an entry whose write was refused, so that its
+    /// blocks were not brought home.
+    pub(super) fn would_change(&self, stripe: Stripe) -> bool {
+        let mut entries = self.rings.iter().flat_map(|ring| &ring.entries);
+        self.is_live(stripe) && entries.any(|e| e.stripe == Some(stripe) && e.home.is_none())
+    }
+
     /// Whether a replay would carry out any entry, or a tail lags behind.
     pub(super) fn is_unsettled(&self) -> bool {
         self.entries > 0

@@ -23,6 +23,12 @@ impl Engine {
         if rebuilds && self.wait_for_replay_to_be_void(id, out) {
             return Stage::Plan;
         }
+        if rebuilds && self.journal.would_change(self.jobs[id].stripe) {
+            // Writes are refused, so the entry stays, and a replay of it would leave out what is filled
+            // here from what it replaces.
+            self.jobs[id].error = Some(RequestError::Io);
+            return Stage::Finish;
+        }
         if self.is_given_up(id) {
             return Stage::Finish;
         }
