@@ -340,8 +340,8 @@ impl<D: Kept> Disk<D> {
     /// Whether what is read there would be there after a crash, whatever happens.
     pub(crate) fn is_durable(&self, at: u64) -> bool {
         let index = self.index(at);
-        let versions = self.data.cached.get(&index).into_iter().flatten();
-        versions.fold(true, |same, it| same && it.block == self.data.durable[index])
+        let mut versions = self.data.cached.get(&index).into_iter().flatten();
+        versions.all(|version| version.block == self.data.durable[index])
     }
 
     pub(crate) fn meta(&self, at: u64) -> &[u8; BLOCK_BYTES] {

@@ -108,6 +108,23 @@ fn a_write_after_zeroes_that_failed_is_not_lost_if_a_member_has_their_page() {
 }
 
 #[test]
+fn another_page_says_nothing_of_a_bit_that_a_member_may_have_otherwise() {
+    let mut small = scenario(Level::Raid0, 3, Consistency::Resync);
+    (small.region_stripes, small.page_bits) = (1, 4);
+    let mut world = play(1, small);
+    world.beyond = true;
+    world.write_one(0);
+    world.without_pages(Op::WriteZeroes, true);
+    world.ask(0, Op::Discard, 4 * u64::from(STRIPE), STRIPE);
+    world.drain();
+    assert_eq!(world.last(), Ok(()), "the next page is stored");
+    let version = world.write_one(0);
+    assert_eq!(world.last(), Ok(()));
+    world.restart();
+    assert_eq!(world.read_one(0), version);
+}
+
+#[test]
 fn zeroes_after_a_write_that_failed_are_not_lost_if_a_member_has_its_page() {
     let mut world = striped(true);
     world.without_pages(Op::Write, true);
