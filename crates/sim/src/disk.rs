@@ -123,8 +123,18 @@ static BLANK: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 #[derive(Clone)]
 pub(crate) struct Media<B> {
     durable: Vec<B>,
-    /// Versions that are not durable yet, oldest first, each with the write's number.
-    cached: BTreeMap<usize, Vec<(u64, B)>>,
+    /// Versions that are not durable yet, oldest first.
+    cached: BTreeMap<usize, Vec<Version<B>>>,
+}
+
+/// What was written to a block.
+#[derive(Clone)]
+struct Version<B> {
+    /// The write's number.
+    number: u64,
+    block: B,
+    /// A flush of it has failed, and the next one does not make it durable.
+    lost: bool,
 }
 
 impl<B: Clone> Media<B> {
@@ -134,7 +144,7 @@ impl<B: Clone> Media<B> {
 
     pub(crate) fn read(&self, at: usize) -> &B {
         let cached = self.cached.get(&at).and_then(|versions| versions.last());
-        cached.map_or(&self.durable[at], |(_, block)| block)
+        cached.map_or(&self.durable[at], |version| &version.block)
     }
 
     pub(crate) fn write(&mut self, at: usize, block: B, number: u64, fua: bool) {
@@ -142,27 +152,39 @@ impl<B: Clone> Media<B> {
             self.cached.remove(&at);
             self.durable[at] = block;
         } else {
-            self.cached.entry(at).or_default().push((number, block));
+            self.cached.entry(at).or_default().push(Version { number, block, lost: false });
         }
     }
 
     pub(crate) fn flushed(&mut self, mark: u64) {
         let durable = &mut self.durable;
         self.cached.retain(|&at, versions| {
-            let count = versions.partition_point(|(number, _)| *number <= mark);
-            if let Some((_, block)) = versions.drain(..count).next_back() {
-                durable[at] = block;
+            let count = versions.partition_point(|version| version.number <= mark);
+            let mut flushed: Vec<_> = versions.drain(..count).collect();
+            if let Some(kept) = flushed.iter().rfind(|version| !version.lost) {
+                durable[at] = kept.block.clone();
             }
+            // It is read until the power fails.
+            let read = flushed.pop().filter(|last| last.lost && versions.is_empty());
+            versions.extend(read);
             !versions.is_empty()
         });
     }
 
+    /// A flush fails: some of what it was to make durable never will be.
+    pub(crate) fn flush_failed(&mut self, source: &mut Source, mark: u64) {
+        for version in self.cached.values_mut().flatten() {
+            version.lost |= version.number <= mark && source.chance(1, 2);
+        }
+    }
+
     /// Each block that is not durable survives in any of its versions; `mix` may mix two.
     pub(crate) fn crash(&mut self, source: &mut Source, mix: impl Fn(&mut Source, &B, &B) -> B) {
-        for (at, versions) in std::mem::take(&mut self.cached) {
+        for (at, mut versions) in std::mem::take(&mut self.cached) {
+            versions.retain(|version| !version.lost);
             let choice = source.below(versions.len() as u64 + 1) as usize;
             if choice > 0 {
-                let new = mix(source, &self.durable[at], &versions[choice - 1].1);
+                let new = mix(source, &self.durable[at], &versions[choice - 1].block);
                 self.durable[at] = new;
             }
         }
@@ -318,8 +340,8 @@ impl<D: Kept> Disk<D> {
     /// Whether what is read there would be there after a crash, whatever happens.
     pub(crate) fn is_durable(&self, at: u64) -> bool {
         let index = self.index(at);
-        let versions = self.data.cached.get(&index).into_iter().flatten();
-        versions.fold(true, |same, (_, block)| same && *block == self.data.durable[index])
+        let mut versions = self.data.cached.get(&index).into_iter().flatten();
+        versions.all(|version| version.block == self.data.durable[index])
     }
 
     pub(crate) fn meta(&self, at: u64) -> &[u8; BLOCK_BYTES] {
@@ -352,6 +374,11 @@ impl<D: Kept> Disk<D> {
     pub(crate) fn flushed(&mut self, mark: u64) {
         self.data.flushed(mark);
         self.meta.flushed(mark);
+    }
+
+    pub(crate) fn flush_failed(&mut self, source: &mut Source, mark: u64) {
+        self.data.flush_failed(source, mark);
+        self.meta.flush_failed(source, mark);
     }
 
     /// What a discard leaves behind: noise.

@@ -170,7 +170,10 @@ impl World {
         let members: Vec<_> = self.engine.members().collect();
         let mut victims: Vec<_> = self.engine.spares().collect();
         if self.may_fail() && !self.something_hangs() {
-            let filled = members.iter().filter(|m| m.state != SlotState::Up);
+            // A staging device that is being filled may hold something already, for all that a start knows
+            // after a power failure: if more are missing than may be, it is refused.
+            let many = self.missing() > self.redundancy();
+            let filled = members.iter().filter(|m| m.state != SlotState::Up && !(m.stages && many));
             victims.extend(filled.filter_map(|m| m.device));
         }
         let successor = self.engine.successor();

@@ -20,6 +20,7 @@ mod beside;
 mod copies;
 mod devices;
 mod distributed;
+mod early;
 mod hang;
 mod hedge;
 mod journal;

@@ -109,6 +109,9 @@ impl World {
             return Err(IoError::Gone);
         }
         if let Some(error) = disk.fails(&io.op) {
+            if io.op == IoOp::Flush {
+                disk.flush_failed(&mut self.source, pending.flush_mark);
+            }
             self.write_some(pending);
             return Err(error);
         }

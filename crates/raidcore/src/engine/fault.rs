@@ -139,7 +139,7 @@ impl Engine {
         let known = slot.is_known();
         slot.becomes(SlotState::Failed, seconds);
         let m = &mut self.members[member.index()];
-        (m.unreadable, m.unwritable, m.hangs) = (false, false, false);
+        (m.unreadable, m.unwritable, m.unkept, m.hangs) = (false, false, false, false);
         let Some(device) = m.device.take() else {
             return;
         };

@@ -1,7 +1,8 @@
 //! Flush rounds: all members are flushed together, for everyone who asked before the round began.
 //!
 //! Invariants: one round at a time; whoever asks during a round is served by the next one, which
-//! begins when this one ends.
+//! begins when this one ends. When a flush has failed on a member that can't be spared, it may have lost
+//! what it had taken before, so every round fails for as long as it serves.
 
 use alloc::vec::Vec;
 
@@ -117,7 +118,8 @@ impl Engine {
 
     fn start_flush(&mut self, out: &mut Vec<Action>) {
         self.flusher.started += 1;
-        self.flusher.round.failed = false;
+        // What a member has lost by a flush that failed is not made up for by one that does not.
+        self.flusher.round.failed = self.members.iter().any(|m| m.unkept);
         self.flusher.round.journal_mark = self.journal.homes_done();
         self.flusher.round.staging_mark = self.staging.mark();
         self.flusher.round.rebuilt.clear();
@@ -152,6 +154,7 @@ impl Engine {
             let kept = self.write_failed(member, why, out);
             self.flusher.round.failed |= !kept;
             if !kept {
+                self.members[member.index()].unkept = true;
                 self.healing.leave_to_a_start();
             }
         }

@@ -106,6 +106,8 @@ struct Member {
     unreadable: bool,
     /// Writes fail although no other member can stand in.
     unwritable: bool,
+    /// A flush has failed although no other member can stand in: what it had taken may be lost.
+    unkept: bool,
     /// It does not answer although no other member can stand in.
     hangs: bool,
     read_errors: u64,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use raidcore::engine::{ArrayHealth, CommandError, SpareUse};
+use raidcore::engine::{ArrayHealth, CommandError, IoError, SpareUse};
 use raidcore::units::{Pba, Set};
 
 use super::*;
 use crate::checks;
+use crate::disk::Sick;
 
 const FAILED: MemberId = MemberId(2);
 
@@ -138,6 +139,29 @@ fn a_crash_while_the_spare_is_filled_loses_nothing_and_the_rest_follows() {
     world.spare_is(SpareUse::StandsInFor(FAILED));
     world.fail(MemberId(3));
     world.holds(&versions);
+}
+
+#[test]
+fn the_spare_does_not_stand_in_if_it_could_not_be_flushed() {
+    let (mut world, _) = written();
+    world.command(Command::Fail(FAILED));
+    let is_flush = |io: &Io| io.op == IoOp::Flush;
+    let all_but_flushes = |world: &mut World| {
+        while world.end_first_compute() || world.end_one(|io| !is_flush(io)) {}
+    };
+    while world.engine.pass().is_none_or(|pass| pass.done < pass.total) {
+        all_but_flushes(&mut world);
+        if !world.end_one(is_flush) {
+            world.pass_time();
+        }
+    }
+    all_but_flushes(&mut world);
+    let flushed = world.ios.iter().find(|p| is_flush(&p.io));
+    let disk = flushed.expect("what was filled is being flushed").io.device.0;
+    world.beyond = true;
+    world.disks[disk as usize].sick = Some(Sick::next(IoError::Medium));
+    world.end_all(|_| true);
+    world.spare_is(SpareUse::Filling(FAILED));
 }
 
 #[test]

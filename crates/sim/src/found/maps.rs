@@ -108,6 +108,23 @@ fn a_write_after_zeroes_that_failed_is_not_lost_if_a_member_has_their_page() {
 }
 
 #[test]
+fn another_page_says_nothing_of_a_bit_that_a_member_may_have_otherwise() {
+    let mut small = scenario(Level::Raid0, 3, Consistency::Resync);
+    (small.region_stripes, small.page_bits) = (1, 4);
+    let mut world = play(1, small);
+    world.beyond = true;
+    world.write_one(0);
+    world.without_pages(Op::WriteZeroes, true);
+    world.ask(0, Op::Discard, 4 * u64::from(STRIPE), STRIPE);
+    world.drain();
+    assert_eq!(world.last(), Ok(()), "the next page is stored");
+    let version = world.write_one(0);
+    assert_eq!(world.last(), Ok(()));
+    world.restart();
+    assert_eq!(world.read_one(0), version);
+}
+
+#[test]
 fn zeroes_after_a_write_that_failed_are_not_lost_if_a_member_has_its_page() {
     let mut world = striped(true);
     world.without_pages(Op::Write, true);
@@ -167,4 +184,30 @@ fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
     assert!(world.requests[0].is_some(), "the write is still under way");
     world.cut_power();
     assert_eq!(world.engine.status().dirty_regions.0, 1, "what may be half written is marked");
+}
+
+/// A write of a stripe is half at home when the power fails; the page with its region's bit can't be read
+/// from any member then.
+#[test]
+fn a_page_that_is_lost_leaves_its_own_regions_in_doubt() {
+    let is_write = |io: &Io| matches!(io.op, IoOp::Write { .. });
+    let mut small = scenario(Level::Raid5, 3, Consistency::Bitmap);
+    (small.region_stripes, small.page_bits) = (1, 2);
+    let mut world = play(1, small);
+    let stripe = u64::from(world.engine.geometry().stripe_blocks());
+    world.ask(0, Op::Write, 3 * stripe, 1);
+    world.end_all(|io| !is_write(io));
+    assert!(world.end_one(is_write) && world.ios.iter().any(|p| is_write(&p.io)));
+    world.ios.clear();
+    world.power_off();
+    for version in 0..2 {
+        let at = world.areas.map_page(MapKind::Bitmap, 1, version).0;
+        for disk in &mut world.disks {
+            disk.bad.insert(at, FOR_GOOD);
+        }
+    }
+    world.power_on(Outage::Quiet);
+    let in_doubt: Vec<_> =
+        (0..6).map(|at| world.engine.is_in_doubt(at * stripe, stripe as u32)).collect();
+    assert_eq!(in_doubt, [false, false, true, true, false, false]);
 }

@@ -56,6 +56,58 @@ fn a_flush_is_answered_when_it_is_on_record_who_has_failed_it() {
     }
 }
 
+/// What a member has lost by a flush that nobody asked for is not there after the next one either.
+#[test]
+fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
+    for seed in SEEDS {
+        let mut world = play(seed, scenario(Level::Raid0, 2, Consistency::Resync));
+        world.beyond = true;
+        world.begin_unflushed(0, 8);
+        world.drain();
+        // Of another user, who is told.
+        world.ask(1, Op::Flush, 0, 0);
+        world.fail_flush(0);
+        world.drain();
+        assert_eq!(world.last(), Err(RequestError::Io), "seed {seed}");
+        world.ask(0, Op::Flush, 0, 0);
+        world.drain();
+        assert_eq!(world.last(), Err(RequestError::Io), "seed {seed}");
+        let number = world.command(Command::Stop);
+        while !world.answers.iter().any(|(answered, _)| *answered == number) {
+            world.proceed();
+        }
+        assert!(world.superblocks().all(|(_, superblock)| !superblock.record.clean));
+    }
+}
+
+/// A degraded stripe is half at home: its journal entry is there until it is at home for good.
+#[test]
+fn an_entry_outlives_a_flush_that_failed() {
+    for seed in SEEDS {
+        let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Journal));
+        let geometry = *world.engine.geometry();
+        world.write_one(0);
+        let neighbour = world.write_one(4);
+        world.command(Command::Fail(geometry.member(Stripe(0), Role(1))));
+        world.drain();
+        world.begin_unflushed(0, 1);
+        world.end_all(|io| !is_flush(io));
+        world.beyond = true;
+        // Nobody has asked for these.
+        for fails in [true, false, false] {
+            world.now = world.now + Duration::from_secs(6);
+            world.step(Input::Tick);
+            if fails {
+                world.fail_flush(geometry.member(Stripe(0), Role(2)).index());
+            }
+            world.drain();
+        }
+        world.cut_power();
+        world.drain();
+        assert_eq!(world.read_one(4), neighbour, "seed {seed}: nobody has written there");
+    }
+}
+
 #[test]
 fn a_stripe_is_real_when_it_is_on_record_who_lacks_it() {
     for seed in SEEDS {
@@ -207,4 +259,29 @@ fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
         world.proceed();
     }
     assert!(world.superblocks().all(|(_, superblock)| !superblock.record.clean));
+}
+
+/// A degraded stripe whose write is in the journal and not at home: the start carries it out, and the
+/// flush after that fails on a member that can't be spared.
+#[test]
+fn what_was_carried_out_and_not_flushed_is_carried_out_by_the_next_start() {
+    for seed in SEEDS {
+        let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Journal));
+        let geometry = *world.engine.geometry();
+        let (stripe, lost) = (Stripe(0), Role(1));
+        world.write_one(0);
+        let neighbour = world.write_one(4);
+        world.command(Command::Fail(geometry.member(stripe, lost)));
+        world.drain();
+        world.ask(0, Op::Write, 0, 1);
+        world.end_all(|io| !matches!(io.op, IoOp::Write { .. }));
+        world.cut_power();
+        world.beyond = true;
+        world.fail_flush(geometry.member(stripe, Role(2)).index());
+        world.drain();
+        assert!(!world.engine.is_serving(), "seed {seed}");
+        world.cut_power();
+        world.drain();
+        assert_eq!(world.read_one(4), neighbour, "seed {seed}: nobody has written there");
+    }
 }

@@ -342,3 +342,24 @@ fn who_is_gone_around_is_counted() {
     world.write_one(2);
     assert_eq!(avoided(&world), [(1, 1), (0, 0), (0, 1)]);
 }
+
+#[test]
+fn what_can_not_come_home_before_a_stop_is_there_after_the_next_start() {
+    let mut world = staging_world(1);
+    world.beyond = true;
+    world.busy(0);
+    let version = world.write_one(0);
+    let (log, _) = world.areas.staging();
+    for disk in 1..3 {
+        // The entry's header is before it.
+        world.disks[disk].bad.insert(log.0 + 1, FOR_GOOD);
+    }
+    let number = world.command(Command::Stop);
+    while !world.answers.iter().any(|(answered, _)| *answered == number) {
+        world.proceed();
+    }
+    assert_eq!(world.dirty(), 1, "it could not be read");
+    world.disks.iter_mut().for_each(|disk| disk.bad.clear());
+    world.restart();
+    assert_eq!(world.read_one(0), version);
+}

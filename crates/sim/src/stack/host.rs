@@ -176,7 +176,8 @@ impl World {
                 let from = &self.memory.payloads[usize::from(tag.0)];
                 let to = &mut self.users.payloads[usize::from(tag.0)];
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = from.user());
-                self.users.completed(tag, result, |_| false);
+                let beyond = self.beyond;
+                self.users.completed(tag, result, |_| beyond);
             }
             Action::Note(note) => self.note(note),
             Action::Lost(error) => self.lost = Some(error),

@@ -6,6 +6,8 @@
 //! volume is built upon has to outlive that, whatever the arrays' policy promises. Invariants are those
 //! of the [crate]: a seed is a run, and a check that fails panics.
 
+#[cfg(test)]
+mod found;
 mod hang;
 mod host;
 mod phases;

@@ -65,6 +65,8 @@ pub(super) struct World {
     pub(super) looks: Vec<Looking>,
     /// Nothing fails any more.
     pub(super) calm: bool,
+    /// More fails than redundancy makes up for: requests may end with errors.
+    pub(super) beyond: bool,
     pub(super) stopped: bool,
     /// Why there is no volume.
     pub(super) lost: Option<RecoveryError>,
@@ -110,6 +112,7 @@ impl World {
             computes: Vec::new(),
             looks: Vec::new(),
             calm: false,
+            beyond: false,
             stopped: false,
             lost: None,
             made: false,
@@ -300,6 +303,7 @@ impl World {
 
     pub(super) fn note(&mut self, note: Note) {
         match note {
+            Note::Failed(..) | Note::Stuck(_) if self.beyond => {}
             Note::Failed(..) | Note::Stuck(_) => {
                 panic!("{note:?}, but redundancy was never exceeded")
             }

@@ -12,8 +12,8 @@ pub(crate) const FLUSHES: &[Mutant] = &[
     mutant(
         "flushes that fail are taken for good",
         "engine/flush.rs",
-        "self.flusher.round.failed |= !kept;",
-        "self.flusher.round.failed |= !MUTANT && !kept;",
+        "let kept = self.write_failed(member, why, out);",
+        "let kept = self.write_failed(member, why, out) || MUTANT;",
     ),
     mutant(
         "a round under way serves who asks during it",
@@ -32,5 +32,11 @@ pub(crate) const FLUSHES: &[Mutant] = &[
         "self.flusher.users.push((self.flusher.started + 1, tag));",
         "let busy = self.flusher.outstanding > 0;
         self.flusher.users.push((self.flusher.started + u64::from(!(MUTANT && busy)), tag));",
+    ),
+    mutant(
+        "a flush makes up for one that failed before it",
+        "engine/flush.rs",
+        "self.flusher.round.failed = self.members.iter().any(|m| m.unkept);",
+        "self.flusher.round.failed = !MUTANT && self.members.iter().any(|m| m.unkept);",
     ),
 ];

@@ -130,4 +130,26 @@ pub(crate) const JOURNAL: &[Mutant] = &[
         let rings",
     )
     .rare("A replay has to be cut short, and its journal be unreadable afterwards: seed 1924 found it, before such a journal was left alone."),
+    mutant(
+        "a retired entry is carried out",
+        "meta/rings.rs",
+        "tail = last.tail;",
+        "tail = if MUTANT { 0 } else { last.tail };",
+    ),
+    mutant(
+        "an entry that a holder could not take counts",
+        "engine/journal.rs",
+        "                if self.is_current(&op) && !self.write_failed(member, why, out) =>",
+        "                if !MUTANT && self.is_current(&op) && !self.write_failed(member, why, out) =>",
+    ),
+    mutant(
+        "a tail that a member could not take counts",
+        "engine/journal.rs",
+        "            Err(why) => self.is_current(&op) && !self.write_failed(member, why, out),
+            Ok(()) => false,",
+        "            Err(why) if !MUTANT => {
+                self.is_current(&op) && !self.write_failed(member, why, out)
+            }
+            Ok(()) | Err(_) => false,",
+    ),
 ];

@@ -141,4 +141,13 @@ pub(crate) const LOG: &[Mutant] = &[
     )
     .of_logs()
     .rare("Only the process has to die, and the power soon after, amid the first checkpoint."),
+    mutant(
+        "log: a group's flush that failed is a success",
+        "volume/flush.rs",
+        "        if let Err(error) = result {
+            self.fail(group, error, out);",
+        "        if let (Err(error), false) = (result, MUTANT) {
+            self.fail(group, error, out);",
+    )
+    .of_logs(),
 ];

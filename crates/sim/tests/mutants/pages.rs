@@ -54,4 +54,14 @@ pub(crate) const PAGES: &[Mutant] = &[
         "    for page in lost {
         bitmap.set_page(if MUTANT { 0 } else { page });",
     ),
+    mutant(
+        "pages: a start leaves the newest one where it is",
+        "engine/journal.rs",
+        "        self.spread_maps();
+        self.record_change(out);",
+        "        if !MUTANT {
+            self.spread_maps();
+        }
+        self.record_change(out);",
+    ),
 ];

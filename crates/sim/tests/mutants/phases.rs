@@ -63,4 +63,22 @@ pub(crate) const PHASES: &[Mutant] = &[
         "job.entry.take().filter(|_| !failed)",
         "job.entry.take().filter(|_| MUTANT || !failed)",
     ),
+    mutant(
+        "phases: a start goes on though what it has carried out could not be flushed",
+        "engine/journal.rs",
+        "self.flusher.is_over(ticket) && self.flusher.has_failed() => {",
+        "self.flusher.is_over(ticket) && !MUTANT && self.flusher.has_failed() => {",
+    ),
+    mutant(
+        "phases: the distributed spare stands in though it could not be flushed",
+        "engine/background.rs",
+        "                if self.flusher.has_failed() =>",
+        "                if !MUTANT && self.flusher.has_failed() =>",
+    ),
+    mutant(
+        "phases: a stop is clean though staged blocks are not at home",
+        "engine/settle.rs",
+        "let home = self.staging.dirty() == 0 ",
+        "let home = (MUTANT || self.staging.dirty() == 0) ",
+    ),
 ];

@@ -63,4 +63,12 @@ pub(crate) const STACK: &[Mutant] = &[
             }",
     )
     .of_stacks(),
+    mutant(
+        "stack: a group's flush that failed is a success",
+        "array/mod.rs",
+        "        let result = result.map_err(|_| match op {",
+        "        let result = if MUTANT && op == IoOp::Flush { Ok(()) } else { result };
+        let result = result.map_err(|_| match op {",
+    )
+    .of_stacks(),
 ];
