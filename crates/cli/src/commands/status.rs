@@ -230,9 +230,15 @@ pub(crate) fn work(pass: &PassReport) -> String {
         None if pass.paused => "paused".to_owned(),
         None => "starting".to_owned(),
     };
-    let rate = Size(pass.bytes_per_second);
+    let rate = rate(pass).map(|rate| format!(" at {rate}")).unwrap_or_default();
     let onto = if pass.task == Task::Distribute { " onto the distributed spare" } else { "" };
-    format!("{}{of}{onto}, {percent} % done at {rate}/s, {left}", pass.task.name())
+    format!("{}{of}{onto}, {percent} % done{rate}, {left}", pass.task.name())
+}
+
+/// How fast work in the background is, for people, if that can be told yet.
+pub(crate) fn rate(pass: &PassReport) -> Option<String> {
+    let rate = pass.bytes_per_second;
+    (rate > 0).then(|| format!("{}/s", Size(rate)))
 }
 
 /// What a scrub found, for people, after "the scrub".
@@ -302,6 +308,27 @@ fn shown(path: Option<&Path>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_told_when_there_is_one() {
+        let pass = PassReport {
+            task: Task::Rebuild,
+            member: Some(1),
+            group: None,
+            done_bytes: 32 << 20,
+            total_bytes: 64 << 20,
+            paused: false,
+            stuck_at_stripe: None,
+            mismatches: 0,
+            located: 0,
+            elapsed_ms: 4000,
+            bytes_per_second: 8 << 20,
+            left_ms: Some(4000),
+        };
+        assert_eq!(work(&pass), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left");
+        let early = PassReport { elapsed_ms: 1, bytes_per_second: 0, left_ms: None, ..pass };
+        assert_eq!(work(&early), "rebuild of member 1, 50 % done, starting");
+    }
 
     #[test]
     fn a_staging_log_is_told_in_a_line() {
