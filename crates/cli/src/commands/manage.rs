@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::{ArrayReport, Client, Health, Request};
 use ublkd::flash::Named;
+use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use super::status;
@@ -23,7 +24,7 @@ pub(crate) fn stop(name: &str, force: bool, run_dir: &Path, output: Output) -> R
 pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
     match action {
         DiskAction::Add { name, path, group, force } => {
-            let done = format!("{} was added to {name}", path.display());
+            let done = format!("{} was added to {name}", shown(&path));
             let path = absolute(path)?;
             ask(&name, run_dir, &Request::DiskAdd { path, group, force }, output, &done)
         }
@@ -47,7 +48,7 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
                 Some(true) => "serves on, and is being copied to",
                 Some(false) | None => "is being rebuilt onto",
             };
-            let done = format!("member {disk} of {name} {how} {}", with.display());
+            let done = format!("member {disk} of {name} {how} {}", shown(&with));
             told(&mut client, &answer, output, &done, wait)
         }
     }
@@ -106,7 +107,7 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
             if report.health == Health::Online {
                 bail!("no member of {name} is missing: there is nothing to rebuild");
             }
-            let done = format!("{name} is being rebuilt onto {}", path.display());
+            let done = format!("{name} is being rebuilt onto {}", shown(&path));
             let path = absolute(path)?;
             let request = Request::DiskAdd { path, group: None, force };
             ask_and_wait(&name, run_dir, &request, output, &done, wait)
@@ -212,7 +213,7 @@ fn ended(report: &ArrayReport) -> ExitCode {
 
 /// The daemon has another working directory.
 fn absolute(path: PathBuf) -> Result<PathBuf> {
-    Named::absolute(&path).with_context(|| path.display().to_string())
+    Named::absolute(&path).with_context(|| shown(path).to_string())
 }
 
 /// A member's number, or its group's and its own, or an identity, as it is; a path as an absolute one.

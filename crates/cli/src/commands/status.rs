@@ -7,12 +7,13 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use steering::scheme::SCHEMES;
 use ublkd::control::{
-    ArrayReport, Client, Facts, GroupReport, Health, LogReport, MemberReport, MemberState,
+    ArrayReport, Client, Facts, Front, GroupReport, Health, LogReport, MemberReport, MemberState,
     PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, disk_name,
     running,
 };
 use ublkd::host::{Detours, FlashReport, Hedged};
 use ublkd::members::DurableBy;
+use ublkd::paths::shown;
 
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -27,7 +28,7 @@ pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Resu
         output.result(&json!({ "arrays": [report] }), || text(&report));
         return Ok(Verdict::of(&report).into());
     }
-    let names = running(run_dir).with_context(|| run_dir.display().to_string())?;
+    let names = running(run_dir).with_context(|| shown(run_dir).to_string())?;
     let mut worst = Verdict::Well;
     let (mut values, mut texts) = (Vec::new(), Vec::new());
     for name in names {
@@ -121,7 +122,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
-    lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
+    lines.extend(report.fronts.iter().map(|f| format!(" serve: {}", front(f))));
     lines.push(String::new());
     for each in &report.members {
         lines.push(member(each, facts));
@@ -129,7 +130,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     for spare in &report.spares {
         let what = spare.succeeds.as_ref().map(|disk| format!("for {disk}")).unwrap_or_default();
-        lines.push(format!("  spare   {what:<10} {}", shown(spare.path.as_deref())));
+        lines.push(format!("  spare   {what:<10} {}", device(spare.path.as_deref())));
     }
     lines.extend(report.distributed_spare.map(|used| {
         let used = match used {
@@ -149,6 +150,15 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push("\nAll is well.".to_owned());
     }
     lines.join("\n")
+}
+
+/// How an array is reached, for people.
+pub(crate) fn front(front: &Front) -> String {
+    let Front { kind, address } = front;
+    match kind.as_str() {
+        "fuse" | "ublk" => format!("{kind} at {}", shown(address)),
+        _ => format!("{kind} at {address}"),
+    }
 }
 
 /// A log volume, for people.
@@ -267,10 +277,10 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         0 => String::new(),
         _ => format!("  ({} read, {} write errors)", member.read_errors, member.write_errors),
     };
-    let was = member.label.as_ref().map(|label| format!("(was {})", label.display()));
+    let was = member.label.as_ref().map(|label| format!("(was {})", shown(label)));
     let path = match (&member.path, was) {
         (None, Some(was)) => was,
-        (path, _) => shown(path.as_deref()),
+        (path, _) => device(path.as_deref()),
     };
     let serial = member.serial.as_ref().map(|serial| format!("  serial number {serial}"));
     let serial = serial.unwrap_or_default();
@@ -301,8 +311,8 @@ fn flash(report: &FlashReport) -> String {
     )
 }
 
-fn shown(path: Option<&Path>) -> String {
-    path.map_or_else(|| "(no device)".to_owned(), |path| path.display().to_string())
+fn device(path: Option<&Path>) -> String {
+    path.map_or_else(|| "(no device)".to_owned(), |path| shown(path).to_string())
 }
 
 #[cfg(test)]

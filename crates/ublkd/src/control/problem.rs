@@ -6,6 +6,7 @@ use super::report::{
     ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, SpareUseReport, Task,
 };
 use super::spares::absent;
+use crate::paths::shown;
 
 /// Something that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -149,7 +150,7 @@ impl MemberReport {
         // Files and the like have no name but the path.
         let label = self.label.as_ref().filter(|&label| Some(label) != self.path.as_ref());
         let known = [self.path.as_ref(), label].into_iter().flatten();
-        let known = known.map(|path| path.display().to_string());
+        let known = known.map(|path| shown(path).to_string());
         let serial = self.serial.as_ref().map(|serial| format!("serial number {serial}"));
         let known: Vec<_> = known.chain(serial).collect();
         if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
