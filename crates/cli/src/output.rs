@@ -6,6 +6,7 @@ use anyhow::Error;
 use serde_json::{Value, json};
 use ublkd::control::{ClientError, Refusal};
 use ublkd::create::wall_clock;
+use ublkd::limits::advice_on_files;
 
 /// The version of what programs are told: of the envelope, and of the results in it.
 const SCHEMA: u32 = 1;
@@ -80,7 +81,7 @@ pub(crate) fn refusal_of(error: &Error) -> Refusal {
         }
         .to_owned(),
         message: format!("{error:#}"),
-        hint: None,
+        hint: advice_on_files(error.as_ref()),
     })
 }
 

@@ -6,8 +6,8 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use ublkd::control::{ArrayReport, Client, MemberState};
 
+use crate::commands::rate;
 use crate::output::{Output, duration};
-use crate::size::Size;
 
 /// How often to ask.
 const POLL: Duration = Duration::from_millis(100);
@@ -28,15 +28,12 @@ pub(crate) fn wait(client: &mut Client, output: Output) -> Result<ArrayReport> {
             bar.finish_and_clear();
             return Ok(report);
         };
-        let left = pass.left_ms.map(|ms| format!(", {} left", duration(ms.div_ceil(1000))));
+        let left = pass.left_ms.map(|ms| format!("{} left", duration(ms.div_ceil(1000))));
         bar.set_prefix(pass.task.name());
         bar.set_length(pass.total_bytes);
         bar.set_position(pass.done_bytes);
-        bar.set_message(format!(
-            "{}/s{}  (Ctrl-C leaves it running)",
-            Size(pass.bytes_per_second),
-            left.unwrap_or_default()
-        ));
+        let known: Vec<_> = rate(pass).into_iter().chain(left).collect();
+        bar.set_message(format!("{}  (Ctrl-C leaves it running)", known.join(", ")));
         if pass.paused || pass.stuck_at_stripe.is_some() {
             bar.abandon();
             return Ok(report);

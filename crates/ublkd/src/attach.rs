@@ -22,6 +22,7 @@ use raidcore::meta::{
 use crate::flash::Named;
 use crate::host::Group;
 use crate::members::{Device, OpenError, OpenOptions};
+use crate::paths::shown;
 use copies::Candidate;
 pub(crate) use find::complete;
 use find::distinct;
@@ -87,7 +88,8 @@ pub enum AttachError {
     Assemble(#[from] AssembleError),
     /// Members of two log volumes, or of one and of something else.
     #[error(
-        "{path} is no member of the log volume \"{name}\", as others are: give the members of one"
+        "{path} is no member of the log volume \"{name}\", as others are: give the members of one",
+        path = shown(.path)
     )]
     OtherVolume {
         /// A member.
@@ -120,7 +122,7 @@ pub enum AttachError {
         groups: u8,
     },
     /// There is no memory for a device's metadata.
-    #[error("{path}: there is no memory for its {blocks} blocks of metadata")]
+    #[error("{path}: there is no memory for its {blocks} blocks of metadata", path = shown(.path))]
     Memory {
         /// The device.
         path: PathBuf,
@@ -149,7 +151,7 @@ pub enum AttachError {
         second: ArrayId,
     },
     /// A directory can't be listed.
-    #[error("{path}: {source}")]
+    #[error("{path}: {source}", path = shown(.path))]
     Scan {
         /// The directory.
         path: PathBuf,
@@ -275,7 +277,7 @@ pub(crate) fn open(path: &Path) -> Result<Device, OpenError> {
                     tracing::info!(
                         "waiting up to {} s for {}: whoever has it{} may be about to end",
                         RELEASE_MAX.as_secs(),
-                        path.display(),
+                        shown(path),
                         holder.unwrap_or_default()
                     );
                 }

@@ -30,6 +30,7 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
+use crate::paths::shown;
 use crate::policy::Able;
 use crate::signature::{Signature, has_blkid};
 pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
@@ -426,7 +427,7 @@ impl Drop for NewFiles {
     fn drop(&mut self) {
         for path in &self.paths {
             if let Err(error) = std::fs::remove_file(path) {
-                tracing::warn!(path = %path.display(), %error, "could not remove");
+                tracing::warn!(path = %shown(path), %error, "could not remove");
             }
         }
     }

@@ -91,11 +91,8 @@ pub enum DaemonError {
         source: io::Error,
     },
     /// The kernel refuses what the data path needs.
-    #[error(
-        "the data path can't be set up: {0}; it needs io_uring, which \
-         /proc/sys/kernel/io_uring_disabled or a container's seccomp profile may forbid"
-    )]
-    Host(io::Error),
+    #[error("what the array needs can't be set up: {0}")]
+    Host(#[source] io::Error),
     /// The groups of a log volume hold none.
     #[error("the log volume can't be started: {0}")]
     Lost(RecoveryError),
@@ -107,7 +104,7 @@ pub enum DaemonError {
     PolicyNotRecorded(HostError),
     /// Signals can't be received.
     #[error("signals can't be received: {0}")]
-    Signals(io::Error),
+    Signals(#[source] io::Error),
     /// The array did not end well.
     #[error("the array was not stopped cleanly: {0}")]
     Stop(HostError),

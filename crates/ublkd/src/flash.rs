@@ -18,6 +18,7 @@ use flashsim::profile::BUILTIN;
 use flashsim::{Precondition, Profile, ProfileError, RestoreError, Ssd};
 
 use crate::create::{random_uuid, sync_directory};
+use crate::paths::shown;
 
 /// What a path begins with to be that of a drive with a profile.
 const PREFIX: &str = "flash:";
@@ -47,7 +48,7 @@ pub enum FlashError {
     )]
     Spelling(String),
     /// The profile can't be used.
-    #[error("{path} can't be such an SSD: {source}")]
+    #[error("{path} can't be such an SSD: {source}", path = shown(.path))]
     Profile {
         /// The file.
         path: PathBuf,
@@ -55,16 +56,28 @@ pub enum FlashError {
         source: ProfileError,
     },
     /// It is a block device.
-    #[error("{path} is no file: only files can be modelled as SSDs")]
+    #[error("{path} is no file: only files can be modelled as SSDs", path = shown(.path))]
     NotAFile {
         /// The device.
         path: PathBuf,
     },
-    /// Its state is no state, or can't be read or written.
+    /// Its state can't be read or written.
+    #[error(
+        "{path}: {source}; it is the state of the modelled SSD, without which the file is not used",
+        path = shown(.path)
+    )]
+    Io {
+        /// The file with the state.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its state is no state.
     #[error(
         "{path} can't be used: {source}; it only says how worn the modelled SSD is. Delete it to go \
          on with a plain file, or to start over with an SSD by giving the member as \
-         flash:PROFILE:PATH"
+         flash:PROFILE:PATH",
+        path = shown(.path)
     )]
     State {
         /// The file with the state.
@@ -75,7 +88,8 @@ pub enum FlashError {
     /// It is a drive of another profile already.
     #[error(
         "{path} holds the state of the profile {found:?}, which is not the one that was asked for, \
-         {asked:?}; leave the profile away to go on with it, or delete it to start over"
+         {asked:?}; leave the profile away to go on with it, or delete it to start over",
+        path = shown(.path)
     )]
     Other {
         /// The file with the state.
@@ -138,7 +152,7 @@ impl Named {
         let Some(rest) = typed.as_os_str().as_bytes().strip_prefix(PREFIX.as_bytes()) else {
             return Ok(Self { path: typed.to_path_buf(), flash: None });
         };
-        let wrong = || FlashError::Spelling(typed.display().to_string());
+        let wrong = || FlashError::Spelling(shown(typed).to_string());
         let colon = rest.iter().position(|&b| b == b':').ok_or_else(wrong)?;
         let profile = str::from_utf8(&rest[..colon]).map_err(|_| wrong())?;
         let path = PathBuf::from(OsStr::from_bytes(&rest[colon + 1..]));
@@ -239,7 +253,12 @@ pub(crate) fn load(path: &Path, bytes: u64) -> Result<Option<Ssd>, FlashError> {
         Err(error) => Err(error.into()),
         Ok(mut file) => read(&mut file, bytes),
     };
-    drive.map(Some).map_err(|source| FlashError::State { path, source })
+    drive.map(Some).map_err(|source| match source {
+        StateError::Io(source) => FlashError::Io { path, source },
+        source @ (StateError::Restore(_)
+        | StateError::TooSmall { .. }
+        | StateError::TooLarge { .. }) => FlashError::State { path, source },
+    })
 }
 
 fn read(file: &mut File, bytes: u64) -> Result<Ssd, StateError> {
@@ -268,7 +287,7 @@ pub(crate) fn store(path: &Path, state: &[u8]) -> Result<(), FlashError> {
         std::fs::rename(&new, &path)?;
         sync_directory(&path)
     };
-    write().map_err(|error| FlashError::State { path: path.clone(), source: error.into() })
+    write().map_err(|source| FlashError::Io { path: path.clone(), source })
 }
 
 /// Drives that were made at the same time collect garbage at different ones.

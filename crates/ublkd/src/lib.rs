@@ -15,6 +15,7 @@ mod guests;
 mod holder;
 pub mod host;
 mod label;
+pub mod limits;
 pub mod members;
 mod memory;
 pub mod metrics;

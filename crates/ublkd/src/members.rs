@@ -22,6 +22,7 @@ use raidcore::units::{BLOCK_BYTES, Pba};
 use crate::arena::Region;
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
+use crate::paths::shown;
 pub use backing::DurableBy;
 pub use identity::Identity;
 
@@ -48,7 +49,7 @@ impl Default for OpenOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The kernel refused.
-    #[error("{path}: {source}")]
+    #[error("{path}: {source}", path = shown(.path))]
     Refused {
         /// What was to be opened.
         path: PathBuf,
@@ -58,7 +59,8 @@ pub enum OpenError {
     /// Another process has it, or it was given twice.
     #[error(
         "{path} is in use: mounted, part of another array, opened by another process, or given \
-         twice{}", by(*.holder)
+         twice{}", by(*.holder),
+        path = shown(.path)
     )]
     InUse {
         /// What was to be opened.
@@ -67,13 +69,16 @@ pub enum OpenError {
         holder: Option<u32>,
     },
     /// A directory, socket, character device or the like.
-    #[error("{path} is neither a regular file nor a block device")]
+    #[error("{path} is neither a regular file nor a block device", path = shown(.path))]
     WrongKind {
         /// What was to be opened.
         path: PathBuf,
     },
     /// Its blocks are larger than ours.
-    #[error("{path} has logical blocks of {bytes} bytes; at most 4096 are supported")]
+    #[error(
+        "{path} has logical blocks of {bytes} bytes; at most 4096 are supported",
+        path = shown(.path)
+    )]
     BlockSize {
         /// What was to be opened.
         path: PathBuf,
@@ -333,7 +338,7 @@ impl Device {
     /// Lets others have a file even while the kernel still keeps it open for us.
     pub(crate) fn unlock(&self) {
         if let Err(error) = self.file.unlock() {
-            tracing::warn!(path = %self.path.display(), %error, "could not unlock");
+            tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
         }
     }
 

@@ -1,17 +1,36 @@
-//! Paths as text, in JSON: any path can be told, and comes back as it was.
+//! Paths as text, for people and in JSON: any path can be told, and comes back as it was.
 //!
-//! A path is its own text if that is UTF-8. Of any other, each byte that is not is U+0000 and the byte's
+//! For people it is [quoted](shown) as a shell needs it. In JSON a path is its own text if that is UTF-8. Of any other, each byte that is not is U+0000 and the byte's
 //! two hexadecimal digits: no path contains U+0000, so no other path has the same text.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+use os_display::Quotable as _;
 
 /// What comes before the digits of a byte.
 const ESCAPE: char = '\0';
 
-/// A path's text.
+/// A path in messages and in commands that are advised.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<P>(P);
+
+/// A path as it is told to people: it can be pasted into a shell (bash, zsh, ksh), and is in quotes
+/// only if it has to be. No control character of it reaches a terminal.
+#[must_use]
+pub fn shown<P: AsRef<Path>>(path: P) -> Shown<P> {
+    Shown(path)
+}
+
+impl<P: AsRef<Path>> fmt::Display for Shown<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().maybe_quote().external(true).fmt(f)
+    }
+}
+
+/// A path's text in JSON.
 #[must_use]
 pub fn to_text(path: &Path) -> String {
     let mut text = String::new();
@@ -104,6 +123,24 @@ pub(crate) mod list {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_shown_can_be_pasted_into_a_shell_and_does_nothing_to_a_terminal() {
+        for (path, text) in [
+            (&b"/dev/disk/by-id/nvme-X_1.2:3,a@b%c+d"[..], "/dev/disk/by-id/nvme-X_1.2:3,a@b%c+d"),
+            (b"m0", "m0"),
+            (b"", "''"),
+            (b"my disk", "'my disk'"),
+            (b"it's", "\"it's\""),
+            (b"$(reboot);\"'", r#"'$(reboot);"'\'"#),
+            (b"~", "'~'"),
+            (b"a\x1b[2Jb\n", r"$'a\x1B[2Jb\n'"),
+            (b"m\xff0", r"$'m\xFF'$'0'"),
+        ] {
+            let path = OsString::from_vec(path.to_vec());
+            assert_eq!(shown(&path).to_string(), text);
+        }
+    }
 
     #[test]
     fn every_path_comes_back_and_what_is_utf_8_is_its_own_text() {

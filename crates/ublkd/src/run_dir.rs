@@ -5,6 +5,7 @@
 //!   passwords, told of errors, or have files of others overwritten.
 //! - A file in it is readable by its owner alone, and never opened through a symbolic link.
 
+use crate::paths::shown;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -16,7 +17,8 @@ pub enum RunDirError {
     /// It belongs to somebody else.
     #[error(
         "the run directory {path} belongs to user {owner}: it has to belong to who runs this, or \
-         to root; choose another by --run-dir"
+         to root; choose another by --run-dir",
+        path = shown(.path)
     )]
     Owner {
         /// The directory.
@@ -27,7 +29,8 @@ pub enum RunDirError {
     /// Its group or anyone can write there.
     #[error(
         "the run directory {path} can be written by others (mode {mode:o}); `chmod go-w {path}`, \
-         or choose another by --run-dir"
+         or choose another by --run-dir",
+        path = shown(.path)
     )]
     Writable {
         /// The directory.
@@ -36,7 +39,7 @@ pub enum RunDirError {
         mode: u32,
     },
     /// The system refused.
-    #[error("{path}: {source}; the run directory can be chosen by --run-dir")]
+    #[error("{path}: {source}; the run directory can be chosen by --run-dir", path = shown(.path))]
     Io {
         /// The directory, or a file in it.
         path: PathBuf,

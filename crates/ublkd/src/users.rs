@@ -7,6 +7,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::paths::shown;
+
 /// How long the machine's file systems may take to write what they hold: one of them may hang.
 const SYNC_MAX: Duration = Duration::from_secs(30);
 
@@ -15,7 +17,8 @@ pub(crate) fn process(number: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
     match name.trim_end() {
         "" => format!("process {number}"),
-        name => format!("{name} (process {number})"),
+        // It calls itself what it likes.
+        name => format!("{} (process {number})", shown(name)),
     }
 }
 

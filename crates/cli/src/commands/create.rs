@@ -12,6 +12,8 @@ use serde_json::json;
 use ublkd::control::{Facts, Refusal};
 use ublkd::create::{CreateConfig, CreateError, LogConfig, check_name, create_log};
 use ublkd::flash::Named;
+use ublkd::limits::advice_on_files;
+use ublkd::paths::shown;
 
 use crate::args::{CreateArgs, StagingArg, staging_places};
 use crate::output::Output;
@@ -110,7 +112,7 @@ fn refusal(error: CreateError) -> Refusal {
                     smaller ones, or another file system";
         Some(hint.to_owned())
     } else {
-        None
+        advice_on_files(&error)
     };
     Refusal { code: code.to_owned(), message: error.to_string(), hint }
 }
@@ -150,7 +152,7 @@ fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
         StagingArg::Reserved(_) => None,
     });
     let paths = args.members.iter().chain(devices);
-    let paths: Vec<_> = paths.map(|path| plain(path).display().to_string()).collect();
+    let paths: Vec<_> = paths.map(|path| shown(plain(path)).to_string()).collect();
     lines.push(format!("start it: evenkeel start --background {}", paths.join(" ")));
     lines.join("\n")
 }

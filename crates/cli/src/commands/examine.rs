@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::Facts;
+use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use crate::output::{Output, ago, print, refusal_of};
@@ -26,8 +27,11 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
             Err(error) => {
                 // The others are told all the same.
                 code = ExitCode::FAILURE;
-                texts.push(error.to_string());
-                let error = refusal_of(&anyhow!("{error}"));
+                let error = refusal_of(&error.into());
+                texts.push(match &error.hint {
+                    Some(hint) => format!("{}\n  what to do: {hint}", error.message),
+                    None => error.message.clone(),
+                });
                 values.push(json!({ "path": to_text(path), "error": error }));
                 continue;
             }
@@ -117,7 +121,7 @@ fn value(examined: &Examined) -> Value {
 
 fn text(examined: &Examined) -> String {
     let size = Size(examined.blocks * BLOCK_BYTES as u64);
-    let mut lines = vec![format!("{} ({size})", examined.path.display())];
+    let mut lines = vec![format!("{} ({size})", shown(&examined.path))];
     let intact = format!("{} of {SUPERBLOCK_COPIES} intact", examined.intact_copies);
     lines.extend(
         examined.flash.as_ref().map(|profile| format!("  SSD          modelled, {profile}")),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::{ArrayReport, Client, Health, Request, disk_name};
 use ublkd::flash::Named;
+use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use super::status;
@@ -26,7 +27,7 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
             let request = Request::DiskAdd { path: absolute(path.clone())?, group, force };
             let mut client = Client::connect(run_dir, &name)?;
             let answer = client.call(&request)?;
-            let added = || format!("{} was added to {name}", path.display());
+            let added = || format!("{} was added to {name}", shown(&path));
             let done = returned(&answer, &name, &path).unwrap_or_else(added);
             told(&mut client, &answer, output, &done, false)
         }
@@ -52,7 +53,7 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
             };
             let done = returned(&answer, &name, &with);
             let done =
-                done.unwrap_or_else(|| format!("member {disk} of {name} {how} {}", with.display()));
+                done.unwrap_or_else(|| format!("member {disk} of {name} {how} {}", shown(&with)));
             told(&mut client, &answer, output, &done, wait)
         }
     }
@@ -68,7 +69,7 @@ fn returned(answer: &Value, name: &str, path: &Path) -> Option<String> {
         Some(bytes) => format!("{} at most are copied, which it has missed", Size(bytes)),
         None => "all of it is filled, as it is not known what it has missed".to_owned(),
     };
-    Some(format!("{} is back as member {member} of {name}: {filled}", path.display()))
+    Some(format!("{} is back as member {member} of {name}: {filled}", shown(path)))
 }
 
 pub(crate) fn policy(action: &PolicyAction, run_dir: &Path, output: Output) -> Result<ExitCode> {
@@ -124,7 +125,7 @@ pub(crate) fn rebuild(action: RebuildAction, run_dir: &Path, output: Output) -> 
             if report.health == Health::Online {
                 bail!("no member of {name} is missing: there is nothing to rebuild");
             }
-            let done = format!("{name} is being rebuilt onto {}", path.display());
+            let done = format!("{name} is being rebuilt onto {}", shown(&path));
             let path = absolute(path)?;
             let request = Request::DiskAdd { path, group: None, force };
             ask_and_wait(&name, run_dir, &request, output, &done, wait)
@@ -230,7 +231,7 @@ fn ended(report: &ArrayReport) -> ExitCode {
 
 /// The daemon has another working directory.
 fn absolute(path: PathBuf) -> Result<PathBuf> {
-    Named::absolute(&path).with_context(|| path.display().to_string())
+    Named::absolute(&path).with_context(|| shown(path).to_string())
 }
 
 /// A member's number, or its group's and its own, or an identity, as it is; a path as an absolute one.

@@ -15,5 +15,5 @@ pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use restart::restart;
 pub(crate) use simulate::simulate;
 pub(crate) use start::{start, start_in_background};
-pub(crate) use status::status;
+pub(crate) use status::{rate, status};
 pub(crate) use why::why;

@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 use ublkd::control::{Client, Launch, Refusal, Request};
 use ublkd::daemon::Ready;
+use ublkd::paths::shown;
 
 use super::start::{hear, text};
 use crate::output::{Output, refusal_of};
@@ -29,7 +30,7 @@ pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -
     let launch: Launch = serde_json::from_value(client.call(&Request::Launch)?)?;
     let this = std::env::current_exe()?;
     let before = PathBuf::from(format!("/proc/{}/exe", launch.pid));
-    let before = File::open(&before).with_context(|| before.display().to_string())?;
+    let before = File::open(&before).with_context(|| shown(&before).to_string())?;
     let mut checked = successor(&this, &launch);
     checked.arg("--check");
     let refused =

@@ -19,10 +19,13 @@ use ublkd::attach::{AttachError, examine};
 use ublkd::control::{Launch, Refusal, disk_name};
 use ublkd::daemon::{DaemonConfig, DaemonError, FrontConfig, Missing, Ready, check, run};
 use ublkd::host::{HostConfig, HostError};
+use ublkd::limits::{advice_on_files, advice_on_setup};
 use ublkd::members::OpenError;
+use ublkd::paths::shown;
 use ublkd::run_dir;
 use ublkd::thread::become_io_flusher;
 
+use super::status::front;
 use crate::args::StartArgs;
 use crate::output::{Output, ago, print, refusal_of};
 
@@ -117,7 +120,7 @@ pub(crate) fn hear(mut command: Command, run_dir: &Path, name: &str) -> Result<V
     if let Ok(refusal) = serde_json::from_value::<Refusal>(said["error"].take()) {
         return Err(refusal.into());
     }
-    bail!("the array's process ended early ({status}); see {}", log.display());
+    bail!("the array's process ended early ({status}); see {}", shown(&log));
 }
 
 /// The new process of `--background`.
@@ -158,6 +161,7 @@ fn check_start(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
 }
 
 fn serve(args: StartArgs, run_dir: &Path, ready: impl FnOnce(&Ready)) -> Result<(), DaemonError> {
+    ublkd::limits::check(args.members.len()).map_err(DaemonError::Host)?;
     let config = config(args, run_dir);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -255,14 +259,22 @@ fn refusal(error: DaemonError) -> Refusal {
         DaemonError::PolicyNotRecorded(_) => "not-recorded",
         DaemonError::Stop(_) => "unclean",
     };
-    Refusal { code: code.to_owned(), message: error.to_string(), hint: hint(&error) }
+    Refusal {
+        code: code.to_owned(),
+        message: error.to_string(),
+        hint: hint(&error).or_else(|| advice_on_files(&error)),
+    }
 }
 
-/// What to do about members that are not there, or a policy that can't be followed.
+/// What to do about members that are not there, a policy that can't be followed, or what the system
+/// does not grant.
 fn hint(error: &DaemonError) -> Option<String> {
     if let DaemonError::Lost(RecoveryError::NoVolume) = error {
         let hint = "if it was being created when that was cut short, create it again (--force)";
         return Some(hint.to_owned());
+    }
+    if let DaemonError::Host(error) = error {
+        return advice_on_setup(error);
     }
     if let DaemonError::Policy(error) = error {
         return error.hint();
@@ -298,7 +310,7 @@ pub(crate) fn text(ready: &Ready) -> String {
     let plain = ready.policy.is_empty() || ready.policy == SCHEMES[0].name;
     let policy = if plain { String::new() } else { format!(", by the policy {}", ready.policy) };
     let head = format!("{} is running (process {}){policy}", ready.name, ready.pid);
-    let fronts = ready.fronts.iter().map(|f| format!("  {} at {}", f.kind, f.address));
+    let fronts = ready.fronts.iter().map(|f| format!("  {}", front(f)));
     let lines = warnings.chain(missing).chain(recovered).chain([head]).chain(fronts);
     let lines: Vec<String> = lines.collect();
     lines.join("\n")

@@ -7,12 +7,13 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use steering::scheme::SCHEMES;
 use ublkd::control::{
-    ArrayReport, Client, Facts, GroupReport, Health, LogReport, MemberReport, MemberState,
+    ArrayReport, Client, Facts, Front, GroupReport, Health, LogReport, MemberReport, MemberState,
     PassReport, ScrubEndReport, ScrubReport, SpareUseReport, StagingReport, Task, disk_name,
     running,
 };
 use ublkd::host::{Detours, FlashReport, Hedged};
 use ublkd::members::DurableBy;
+use ublkd::paths::shown;
 
 use crate::output::{Output, ago, duration, refusal_of};
 use crate::size::Size;
@@ -27,7 +28,7 @@ pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Resu
         output.result(&json!({ "arrays": [report] }), || text(&report));
         return Ok(Verdict::of(&report).into());
     }
-    let names = running(run_dir).with_context(|| run_dir.display().to_string())?;
+    let names = running(run_dir).with_context(|| shown(run_dir).to_string())?;
     let mut worst = Verdict::Well;
     let (mut values, mut texts) = (Vec::new(), Vec::new());
     for name in names {
@@ -121,7 +122,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     lines.extend(report.log.iter().flat_map(logged));
     lines.extend(report.staging.as_ref().map(|log| format!("staged: {}", staged(log))));
-    lines.extend(report.fronts.iter().map(|f| format!(" serve: {} at {}", f.kind, f.address)));
+    lines.extend(report.fronts.iter().map(|f| format!(" serve: {}", front(f))));
     lines.push(String::new());
     for each in &report.members {
         lines.push(member(each, facts));
@@ -129,7 +130,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     }
     for spare in &report.spares {
         let what = spare.succeeds.as_ref().map(|disk| format!("for {disk}")).unwrap_or_default();
-        lines.push(format!("  spare   {what:<10} {}", shown(spare.path.as_deref())));
+        lines.push(format!("  spare   {what:<10} {}", device(spare.path.as_deref())));
     }
     lines.extend(report.distributed_spare.map(|used| {
         let used = match used {
@@ -149,6 +150,15 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         lines.push("\nAll is well.".to_owned());
     }
     lines.join("\n")
+}
+
+/// How an array is reached, for people.
+pub(crate) fn front(front: &Front) -> String {
+    let Front { kind, address } = front;
+    match kind.as_str() {
+        "fuse" | "ublk" => format!("{kind} at {}", shown(address)),
+        _ => format!("{kind} at {address}"),
+    }
 }
 
 /// A log volume, for people.
@@ -230,9 +240,15 @@ pub(crate) fn work(pass: &PassReport) -> String {
         None if pass.paused => "paused".to_owned(),
         None => "starting".to_owned(),
     };
-    let rate = Size(pass.bytes_per_second);
+    let rate = rate(pass).map(|rate| format!(" at {rate}")).unwrap_or_default();
     let onto = if pass.task == Task::Distribute { " onto the distributed spare" } else { "" };
-    format!("{}{of}{onto}, {percent} % done at {rate}/s, {left}", pass.task.name())
+    format!("{}{of}{onto}, {percent} % done{rate}, {left}", pass.task.name())
+}
+
+/// How fast work in the background is, for people, if that can be told yet.
+pub(crate) fn rate(pass: &PassReport) -> Option<String> {
+    let rate = pass.bytes_per_second;
+    (rate > 0).then(|| format!("{}/s", Size(rate)))
 }
 
 /// What a scrub found, for people, after "the scrub".
@@ -261,10 +277,10 @@ fn member(member: &MemberReport, facts: &Facts) -> String {
         0 => String::new(),
         _ => format!("  ({} read, {} write errors)", member.read_errors, member.write_errors),
     };
-    let was = member.label.as_ref().map(|label| format!("(was {})", label.display()));
+    let was = member.label.as_ref().map(|label| format!("(was {})", shown(label)));
     let path = match (&member.path, was) {
         (None, Some(was)) => was,
-        (path, _) => shown(path.as_deref()),
+        (path, _) => device(path.as_deref()),
     };
     let serial = member.serial.as_ref().map(|serial| format!("  serial number {serial}"));
     let serial = serial.unwrap_or_default();
@@ -295,13 +311,34 @@ fn flash(report: &FlashReport) -> String {
     )
 }
 
-fn shown(path: Option<&Path>) -> String {
-    path.map_or_else(|| "(no device)".to_owned(), |path| path.display().to_string())
+fn device(path: Option<&Path>) -> String {
+    path.map_or_else(|| "(no device)".to_owned(), |path| shown(path).to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_told_when_there_is_one() {
+        let pass = PassReport {
+            task: Task::Rebuild,
+            member: Some(1),
+            group: None,
+            done_bytes: 32 << 20,
+            total_bytes: 64 << 20,
+            paused: false,
+            stuck_at_stripe: None,
+            mismatches: 0,
+            located: 0,
+            elapsed_ms: 4000,
+            bytes_per_second: 8 << 20,
+            left_ms: Some(4000),
+        };
+        assert_eq!(work(&pass), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left");
+        let early = PassReport { elapsed_ms: 1, bytes_per_second: 0, left_ms: None, ..pass };
+        assert_eq!(work(&early), "rebuild of member 1, 50 % done, starting");
+    }
 
     #[test]
     fn a_staging_log_is_told_in_a_line() {

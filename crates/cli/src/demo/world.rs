@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use ublkd::attach::examine;
 use ublkd::control::{ArrayReport, Client, Request};
 use ublkd::create::{CreateConfig, StagingSize, create};
+use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use super::target::Address;
@@ -58,9 +59,7 @@ impl World {
         let mut builder = tempfile::Builder::new();
         builder.prefix("evenkeel-demo-");
         let dir = match &args.dir {
-            Some(parent) => {
-                builder.tempdir_in(parent).with_context(|| parent.display().to_string())
-            }
+            Some(parent) => builder.tempdir_in(parent).with_context(|| shown(&parent).to_string()),
             None => builder.tempdir().map_err(Into::into),
         }?;
         let path = |name: String| dir.path().join(name);
@@ -76,7 +75,7 @@ impl World {
             "Made a RAID5 of {MEMBERS} files of {}, each a modelled SSD ({PROFILE}), in {}: {capacity} \
              usable.",
             args.size,
-            dir.path().display()
+            shown(dir.path())
         ));
         let mount = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
         let mount = mount.then(|| path("mnt".to_owned()));
@@ -142,7 +141,7 @@ impl World {
         self.call(&Request::Stop { force: true })?;
         for path in &self.members {
             let examined = examine(path)?;
-            let shown = path.display();
+            let shown = shown(path);
             let superblock = examined.superblock.with_context(|| shown.to_string())?;
             if !superblock.record.clean || examined.intact_copies != 4 {
                 bail!("{shown} was not stopped cleanly");
@@ -213,7 +212,7 @@ impl Kept {
 
     /// How to use it.
     pub(super) fn text(&self) -> String {
-        let run_dir = self.run_dir.display();
+        let run_dir = shown(&self.run_dir);
         let mut lines = vec![
             "\nThe array goes on serving. To look at it:".to_owned(),
             format!("  evenkeel --run-dir {run_dir} status"),
@@ -222,12 +221,12 @@ impl Kept {
         ];
         lines.extend(self.mount.as_ref().map(|mount| {
             let file = mount.join(NAME);
-            let file = file.display();
+            let file = shown(file);
             format!("  losetup --find --show --direct-io=on --sector-size 4096 {file}")
         }));
         lines.push("To stop it and to remove its files:".to_owned());
         lines.push(format!("  evenkeel --run-dir {run_dir} stop {NAME}"));
-        lines.push(format!("  rm -r {}", self.dir.display()));
+        lines.push(format!("  rm -r {}", shown(&self.dir)));
         lines.join("\n")
     }
 }

@@ -14,6 +14,7 @@ use super::run::default_out;
 use super::table::Table;
 use crate::args::{CheckArgs, Part};
 use crate::output::Output;
+use ublkd::paths::shown;
 
 pub(super) fn check(args: &CheckArgs, output: Output) -> Result<ExitCode> {
     let Given { experiments, records } = Given::of(&args.files)?;
@@ -46,7 +47,7 @@ impl Given {
         let load = |path: &&PathBuf| match Task::load(path)? {
             Task::Experiment(experiment) => Ok(experiment),
             Task::Validation(_) => {
-                bail!("{} has no results: it validates the model of SSDs", path.display())
+                bail!("{} has no results: it validates the model of SSDs", shown(path))
             }
         };
         let experiments = tomls.iter().map(load).collect::<Result<_>>()?;

@@ -14,6 +14,7 @@ use lab::results::{COLUMNS, Record, groups};
 use lab::run::RunEnd;
 use lab::sweep::{Progress, Share, sweep};
 use serde_json::json;
+use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use super::table::Table;
@@ -31,7 +32,7 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
     };
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.experiment, args.shard));
     if args.fresh && out.exists() {
-        std::fs::remove_file(&out).with_context(|| out.display().to_string())?;
+        std::fs::remove_file(&out).with_context(|| shown(&out).to_string())?;
     }
     let Part { part, of } = args.shard;
     let share = Share { part: part - 1, of, threads: args.threads };
@@ -68,8 +69,8 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
         format!(
             "{text}\n\n{} results in {}; {ran}.\nTo see them: evenkeel lab report {}",
             records.len(),
-            out.display(),
-            out.display()
+            shown(&out),
+            shown(&out)
         )
     });
     Ok(if args.check { judged::exit_code(&judgements) } else { ExitCode::SUCCESS })

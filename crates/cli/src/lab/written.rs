@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use lab::results::{self, Comparison, Group, Record, groups, read};
 use serde_json::{Value, json};
+use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
 use super::judged::{Given, judgements};
@@ -142,7 +143,7 @@ pub(super) fn merge(args: &MergeArgs, output: Output) -> Result<ExitCode> {
         })).collect::<Value>(),
     });
     output.result(&value, || {
-        let mut text = format!("{} results in {}", merged.len(), args.out.display());
+        let mut text = format!("{} results in {}", merged.len(), shown(&args.out));
         for (title, of, gaps) in &missing {
             let list: Vec<_> = gaps.iter().take(20).map(|gap| (gap + 1).to_string()).collect();
             let more = if gaps.len() > 20 { ", …" } else { "" };
@@ -178,10 +179,10 @@ pub(super) fn report(args: &ReportArgs, output: Output) -> Result<ExitCode> {
     }
     let judgements = judgements(&experiments, &records)?;
     let page = lab::report::html(&records, &judgements)?;
-    std::fs::write(&args.out, page).with_context(|| args.out.display().to_string())?;
+    std::fs::write(&args.out, page).with_context(|| shown(&args.out).to_string())?;
     let value = json!({ "report": to_text(&args.out), "results": records.len() });
     output.result(&value, || {
-        format!("{} results in {}: open it in a browser", records.len(), args.out.display())
+        format!("{} results in {}: open it in a browser", records.len(), shown(&args.out))
     });
     Ok(ExitCode::SUCCESS)
 }

@@ -54,6 +54,47 @@ fn a_file_that_is_too_large_for_where_it_is_gets_a_hint() {
 }
 
 #[test]
+fn a_limit_of_the_process_is_named_with_what_raises_it() {
+    let world = tank();
+    let files = &["RLIMIT_NOFILE", "ulimit -n", "LimitNOFILE="];
+    for (most, line) in [
+        (4, "examine m0"),
+        (6, "start m0 m1 m2"),
+        (11, "start m0 m1 m2"),
+        (20, "start m0 m1 m2"),
+        (5, "create new --level raid5 --force m0 m1 m2"),
+    ] {
+        let limited = format!("ulimit -n {most}; exec \"$0\" \"$@\"");
+        let plain = world.command(line);
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(limited).arg(plain.get_program()).args(plain.get_args());
+        plain.get_envs().for_each(|(name, value)| {
+            command.env(name, value.unwrap_or_default());
+        });
+        let ended = World::ended(command.current_dir(world.path("")));
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 1, "{line}: {told}");
+        assert!(files.iter().all(|word| told.contains(word)), "{line}: {told}");
+        assert!(!told.contains("Delete") && !told.contains("panicked"), "{line}: {told}");
+    }
+}
+
+#[test]
+fn paths_are_told_as_a_shell_takes_them() {
+    let world = World::new();
+    let (blank, escape) = ("a disk", "m\u{1b}[2J");
+    world.file(blank, 20 * MIB);
+    for (name, shown) in [(blank, "'a disk'"), (escape, r"$'m\x1B[2J'")] {
+        let ended = world.run_with("examine", name.as_ref());
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(told.contains(shown) && !told.contains('\u{1b}'), "{told:?}");
+    }
+    let create = "create tank --level raid1 --file-size 20M m0";
+    let ended = world.run_with(create, "b disk".as_ref());
+    assert!(ended.done().contains("start --background m0 'b disk'"));
+}
+
+#[test]
 fn a_time_may_have_a_unit() {
     let world = three();
     for time in ["0", "0s", "1ms"] {

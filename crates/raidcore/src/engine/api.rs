@@ -627,6 +627,10 @@ pub struct PassStatus {
     pub found: Mismatches,
     /// How long it has run.
     pub elapsed: Duration,
+    /// Stripes that were done before.
+    pub from: u64,
+    /// Stripes that it has read or written since: those of zeros, or in step, need nothing.
+    pub worked: u64,
 }
 
 /// The staging log, for people. Numbers are of blocks.

@@ -75,6 +75,10 @@ pub(super) struct Pass {
     pub(super) stuck: Option<Stripe>,
     pub(super) found: Mismatches,
     pub(super) started: Instant,
+    /// Where it started.
+    pub(super) from: u64,
+    /// Stripes that were done since, without those that are zeros.
+    pub(super) worked: u64,
     pub(super) next: u64,
     in_flight: u32,
     /// When the last stripe was begun; nothing if the next need not wait for it.
@@ -316,6 +320,8 @@ impl Engine {
             stuck: None,
             found: Mismatches::default(),
             started: self.now,
+            from: progress.base,
+            worked: 0,
             next: progress.base,
             in_flight: 0,
             begun_at: None,
@@ -464,6 +470,8 @@ impl Engine {
             }
             return;
         }
+        let worked = !job.plan.reads.is_empty() || !job.plan.writes.is_empty();
+        pass.worked += u64::from(worked);
         pass.found.rows += job.findings.len() as u64;
         pass.found.located += job.findings.iter().filter(|finding| finding.located).count() as u64;
         let before = pass.progress.base;

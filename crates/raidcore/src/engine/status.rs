@@ -78,6 +78,8 @@ impl Engine {
             stuck: pass.stuck,
             found: pass.found,
             elapsed: self.now - pass.started,
+            from: pass.from,
+            worked: pass.worked,
         })
     }
 

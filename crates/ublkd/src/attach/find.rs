@@ -9,6 +9,7 @@ use raidcore::meta::{ArrayId, ArrayRecord, AssembleOptions, SlotState, Superbloc
 
 use super::{AttachError, examine, identity, preview};
 use crate::members::Identity;
+use crate::paths::shown;
 
 /// The array that is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -70,19 +71,19 @@ impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Again { path, first } => {
-                write!(f, "{} is the same device as {}", path.display(), first.display())
+                write!(f, "{} is the same device as {}", shown(path), shown(first))
             }
             Self::Copy { path, taken } => write!(
                 f,
                 "{} is left out: it is a copy of {}, and not the one that the array has written last",
-                path.display(),
-                taken.display()
+                shown(path),
+                shown(taken)
             ),
             Self::Namesake { path, array, taken } => write!(
                 f,
                 "{} is left out: it belongs to another array of this name, {array}; this is {taken} \
                  (--uuid chooses)",
-                path.display()
+                shown(path)
             ),
         }
     }
@@ -113,7 +114,7 @@ pub fn find(wanted: &Wanted<'_>, places: &[PathBuf]) -> Result<Found, AttachErro
     }
     let (taken, paths) = choose(wanted, &mut arrays).map_err(|error| match error {
         Undecided::Nothing => {
-            let places: Vec<String> = places.iter().map(|p| p.display().to_string()).collect();
+            let places: Vec<String> = places.iter().map(|p| shown(p).to_string()).collect();
             AttachError::NotFound { name: wanted.name.to_owned(), places: places.join(", ") }
         }
         Undecided::Between(first, second) => {

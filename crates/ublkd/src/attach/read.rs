@@ -8,6 +8,7 @@ use raidcore::units::{BLOCK_BYTES, Pba};
 
 use super::AttachError;
 use crate::members::Device;
+use crate::paths::shown;
 
 /// The blocks that hold all copies of the superblock.
 const HEAD_BLOCKS: u64 = SUPERBLOCKS[SUPERBLOCK_COPIES - 1].0 + 1;
@@ -51,7 +52,7 @@ pub(super) fn read_image(
         return Err(AttachError::Memory { path: device.path().to_path_buf(), blocks });
     }
     let (meta, unreadable) = read(device, blocks, meta);
-    let label = device.path().display().to_string();
+    let label = shown(device.path()).to_string();
     let image = MemberImage { label, blocks: device.blocks(), meta, unreadable };
     let image = SievedImage { image, ring: read_ring(device, Pba(blocks), ring) };
     Ok((image, superblock.ok()))
@@ -97,7 +98,7 @@ fn read_part(device: &Device, start: Pba, part: &mut [u8]) -> Vec<Pba> {
     }
     for (block, at) in part.chunks_mut(BLOCK_BYTES).zip(start.0..) {
         if let Err(error) = device.read_at(Pba(at), block) {
-            tracing::warn!(path = %device.path().display(), block = at, %error, "can't read");
+            tracing::warn!(path = %shown(device.path()), block = at, %error, "can't read");
             block.fill(0);
             unreadable.push(Pba(at));
         }

@@ -11,6 +11,7 @@ use super::{
     ArrayReport, FlashLog, Outcome, Refusal, Reply, Request, VERSION, WhyReport, encode_request,
     socket_path,
 };
+use crate::paths::shown;
 
 /// The longest answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
@@ -25,7 +26,8 @@ pub enum ClientError {
     /// The array is not running.
     #[error(
         "the array \"{name}\" is not running (nobody answers on {path}); start it with `evenkeel \
-         start`"
+         start`",
+        path = shown(.path)
     )]
     NotRunning {
         /// Its name.
@@ -34,7 +36,10 @@ pub enum ClientError {
         path: PathBuf,
     },
     /// The socket belongs to someone else.
-    #[error("{path} can't be opened: {source}; run this as the user who started the array")]
+    #[error(
+        "{path} can't be opened: {source}; run this as the user who started the array",
+        path = shown(.path)
+    )]
     Denied {
         /// The socket.
         path: PathBuf,

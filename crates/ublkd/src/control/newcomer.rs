@@ -21,6 +21,7 @@ use crate::attach::{RELEASE_MAX, open, superblock};
 use crate::create::{prepare_spare, random_uuid};
 use crate::flash::Named;
 use crate::members::{Device, OpenError};
+use crate::paths::shown;
 use crate::signature::Signature;
 
 /// A device that is to become a spare.
@@ -64,9 +65,9 @@ impl Newcomer {
     /// still wanted.
     fn prepare(self, goes_on: &dyn Fn() -> io::Result<()>) -> Result<Taken, Refusal> {
         let Named { path, flash } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
-        tracing::info!("{} is opened, to be a spare", path.display());
+        tracing::info!("{} is opened, to be a spare", shown(&path));
         let mut device = open(&path).map_err(refused)?;
-        let shown = path.display();
+        let shown = shown(&path);
         let (have, need) = (device.blocks(), self.need);
         if have < need {
             let message = format!("{shown}: {}", CommandError::TooSmall { have, need });
@@ -144,7 +145,7 @@ pub(super) fn refused(error: OpenError) -> Refusal {
 fn no_answer(path: &Path, patience: Duration) -> Refusal {
     let message = format!(
         "{} does not answer: it has not ended in {} s what it was asked",
-        path.display(),
+        shown(path),
         patience.as_secs()
     );
     Refusal::new("no-answer", message)

@@ -8,6 +8,7 @@ use super::report::{
 };
 use super::returns::WayBack;
 use super::spares::absent;
+use crate::paths::shown;
 
 /// Something that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -202,7 +203,7 @@ impl MemberReport {
         // Files and the like have no name but the path.
         let label = self.label.as_ref().filter(|&label| Some(label) != self.path.as_ref());
         let known = [self.path.as_ref(), label].into_iter().flatten();
-        let known = known.map(|path| path.display().to_string());
+        let known = known.map(|path| shown(path).to_string());
         let serial = self.serial.as_ref().map(|serial| format!("serial number {serial}"));
         let known: Vec<_> = known.chain(serial).collect();
         if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }

@@ -292,7 +292,8 @@ pub struct PassReport {
     pub located: u64,
     /// How long it has run.
     pub elapsed_ms: u64,
-    /// How fast it has been so far.
+    /// How fast it has read or written each member so far, without what needed neither; 0 if it
+    /// has not run for long enough to tell.
     pub bytes_per_second: u64,
     /// How long it will take at that rate.
     pub left_ms: Option<u64>,
@@ -377,6 +378,9 @@ impl ArrayReport {
     }
 }
 
+/// For how long a pass has to run before its rate tells anything, in milliseconds.
+const RATE_TELLS_MS: u64 = 1000;
+
 impl PassReport {
     fn of(status: &Status, facts: &Facts) -> Option<Self> {
         let chunk_bytes = facts.chunk_bytes;
@@ -391,9 +395,12 @@ impl PassReport {
         let done_bytes = pass.done * chunk_bytes;
         let total_bytes = pass.total * chunk_bytes;
         let elapsed_ms = u64::try_from(pass.elapsed.as_millis()).unwrap_or(u64::MAX);
-        let rate = u128::from(done_bytes) * 1000 / u128::from(elapsed_ms.max(1));
+        let [rate, advance] = [pass.worked, pass.done.saturating_sub(pass.from)].map(|stripes| {
+            let bytes = u128::from(stripes * chunk_bytes);
+            if elapsed_ms < RATE_TELLS_MS { 0 } else { bytes * 1000 / u128::from(elapsed_ms) }
+        });
         let left = u128::from(total_bytes.saturating_sub(done_bytes)) * 1000;
-        let left_ms = left.checked_div(rate).and_then(|ms| u64::try_from(ms).ok());
+        let left_ms = left.checked_div(advance).and_then(|ms| u64::try_from(ms).ok());
         Some(Self {
             task,
             member,

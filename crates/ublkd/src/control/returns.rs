@@ -30,6 +30,7 @@ use crate::create::{prepare_return, random_uuid};
 use crate::flash::Named;
 use crate::host::{HostError, HostHandle};
 use crate::members::{Device, OpenError};
+use crate::paths::shown;
 use crate::paths::to_text;
 
 /// How often it is looked for members that are away.
@@ -116,7 +117,7 @@ impl Comer {
     fn look(self, goes_on: &dyn Fn() -> io::Result<()>) -> Result<Came, Refusal> {
         let Named { path, .. } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
         let device = open(&path).map_err(|error| lingering(error, &path))?;
-        let shown = path.display();
+        let shown = shown(&path);
         let io = |error| Refusal::new("device", format!("{shown}: {error}"));
         goes_on().map_err(io)?;
         let Some(superblock) = superblock(&device) else { return Ok(Came::Stranger) };
@@ -156,7 +157,7 @@ fn lingers(path: &Path) -> Refusal {
     let message = format!(
         "{} is a member or spare, or was: then the kernel has not ended all that it was asked before it \
          left, and may still do it",
-        path.display()
+        shown(path)
     );
     Refusal::new("in-use", message).hint("it can come back when that has ended")
 }
@@ -191,7 +192,7 @@ impl Service {
             }
             Came::Another((array, member)) => {
                 let was = self.arrays[array].facts.place(member.0);
-                let message = format!("{} was {was}, and can come back as that", path.display());
+                let message = format!("{} was {was}, and can come back as that", shown(path));
                 Err(Refusal::new("occupied", message).hint(format!(
                     "`evenkeel disk add {} PATH`; --force makes it a new device, and what it holds is lost",
                     self.facts.name
@@ -200,8 +201,7 @@ impl Service {
             // Spares that are missed, and copies of what is there, are told apart elsewhere.
             Came::Not(NoReturn::InService) | Came::Stranger => Ok(None),
             Came::Not(why) => {
-                let message =
-                    format!("{} was a member, and can't come back: {why}", path.display());
+                let message = format!("{} was a member, and can't come back: {why}", shown(path));
                 let hint = "--force makes it a new device, which is filled as a whole: what it holds is lost";
                 Err(Refusal::new("no-return", message).hint(hint))
             }

@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use super::service::Service;
 use super::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
 use crate::guests::{Guest, Guests, Seldom};
+use crate::paths::shown;
 use crate::run_dir::{self, RunDirError};
 
 /// How many clients there are at once.
@@ -43,7 +44,10 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// An array of this name runs.
-    #[error("an array named \"{name}\" is already running (it answers on {path})")]
+    #[error(
+        "an array named \"{name}\" is already running (it answers on {path})",
+        path = shown(.path)
+    )]
     Running {
         /// The name.
         name: String,
@@ -54,7 +58,7 @@ pub enum BindError {
     #[error(transparent)]
     RunDir(#[from] RunDirError),
     /// The system refused.
-    #[error("{path}: {source}; the run directory can be chosen by --run-dir")]
+    #[error("{path}: {source}; the run directory can be chosen by --run-dir", path = shown(.path))]
     Io {
         /// The socket, or its directory.
         path: PathBuf,
@@ -120,7 +124,7 @@ impl Server {
             return;
         }
         if let Err(error) = remove_if_there(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "could not remove the socket");
+            tracing::warn!(path = %shown(&self.path), %error, "could not remove the socket");
         }
     }
 

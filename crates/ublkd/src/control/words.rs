@@ -6,6 +6,7 @@ use raidcore::engine::{IoError, Note, PassEnd, PassKind};
 use raidcore::units::{DeviceId, MemberId};
 
 use crate::host::Happened;
+use crate::paths::shown;
 
 /// How much a log of events has to be looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +73,7 @@ pub(super) fn describe(
     path: impl Fn(DeviceId) -> Option<PathBuf>,
 ) -> String {
     let named = |device| match path(device) {
-        Some(path) => format!(" ({})", path.display()),
+        Some(path) => format!(" ({})", shown(path)),
         None => String::new(),
     };
     let task = |kind: PassKind| match kind {

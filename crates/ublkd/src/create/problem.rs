@@ -8,6 +8,7 @@ use raidcore::units::BLOCK_BYTES;
 
 use super::StagingError;
 use crate::members::OpenError;
+use crate::paths::shown;
 use crate::policy::PolicyError;
 use crate::signature::Signature;
 
@@ -46,12 +47,12 @@ impl std::fmt::Display for CreateNote {
                 f,
                 "the members differ in size: {} is the smallest ({} MiB) and rules, {} MiB of the \
                  others stay unused",
-                path.display(),
+                shown(path),
                 mib(*blocks),
                 mib(*unused)
             ),
             Self::Overwritten { path, signature } => {
-                write!(f, "{}: overwrote {signature}", path.display())
+                write!(f, "{}: overwrote {signature}", shown(path))
             }
             Self::NoBlkid => f.write_str(
                 "blkid is not installed, so only the most common formats were looked for on the \
@@ -61,7 +62,7 @@ impl std::fmt::Display for CreateNote {
                 f,
                 "{} can't zero its space quickly, so parity is computed in the background after \
                  the first start",
-                path.display()
+                shown(path)
             ),
         }
     }
@@ -84,13 +85,19 @@ pub enum CreateError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A member does not exist.
-    #[error("{path} does not exist; give --file-size to make sparse files of that size as members")]
+    #[error(
+        "{path} does not exist; give --file-size to make sparse files of that size as members",
+        path = shown(.path)
+    )]
     Missing {
         /// The member.
         path: PathBuf,
     },
     /// Two paths lead to one device.
-    #[error("{first} and {second} are the same device")]
+    #[error(
+        "{first} and {second} are the same device",
+        first = shown(.first), second = shown(.second)
+    )]
     Duplicate {
         /// One path.
         first: PathBuf,
@@ -101,7 +108,8 @@ pub enum CreateError {
     #[error(
         "{path} has {} MiB, less than the {} MiB of each member that are to be used; give a smaller \
          --member-size or larger members",
-        mib(*.have), mib(*.wanted)
+        mib(*.have), mib(*.wanted),
+        path = shown(.path)
     )]
     TooSmall {
         /// The smallest member.
@@ -121,7 +129,7 @@ pub enum CreateError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// A member carries something.
-    #[error("{path} carries {signature}; --force overwrites it")]
+    #[error("{path} carries {signature}; --force overwrites it", path = shown(.path))]
     Occupied {
         /// The member.
         path: PathBuf,
@@ -129,7 +137,7 @@ pub enum CreateError {
         signature: Signature,
     },
     /// A member can't be read, so nobody knows what it carries.
-    #[error("{path} can't be read: {source}")]
+    #[error("{path} can't be read: {source}", path = shown(.path))]
     Unreadable {
         /// The member.
         path: PathBuf,
@@ -138,7 +146,7 @@ pub enum CreateError {
     },
     /// A member could not be written; some members may be overwritten already, but there is no
     /// array.
-    #[error("{path}: {source}; the array was not created")]
+    #[error("{path}: {source}; the array was not created", path = shown(.path))]
     Io {
         /// The member.
         path: PathBuf,

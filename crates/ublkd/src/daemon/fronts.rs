@@ -13,6 +13,7 @@ use crate::front::fuse::{FuseError, FuseServer, Unmounted};
 use crate::front::nbd::{NbdAddress, NbdConfig, NbdError, NbdServer};
 use crate::front::ublk::{UblkError, UblkOptions, UblkServer};
 use crate::host::HostHandle;
+use crate::paths::shown;
 use crate::users;
 use crate::volume::Volume;
 
@@ -258,7 +259,7 @@ fn unmount(server: FuseServer) {
     match server.unmount() {
         Ok(Unmounted::Clean) => {}
         Ok(Unmounted::Busy) => tracing::warn!(
-            dir = %dir.display(),
+            dir = %shown(dir),
             "the file is still in use; what its users do from now on fails"
         ),
         Err(error) => tracing::error!(%error, "could not unmount"),

@@ -15,6 +15,7 @@ use det::Instant;
 use raidcore::units::DeviceId;
 
 use super::{MemberIndex, Ring};
+use crate::paths::shown;
 
 /// How often members without I/O are looked at.
 const EVERY: Duration = Duration::from_secs(5);
@@ -41,7 +42,7 @@ impl Ring {
             Size::Right(at) if at == turn => false,
             Size::Right(_) if member.device.has_shrunk() => {
                 tracing::error!(
-                    path = %member.device.path().display(),
+                    path = %shown(member.device.path()),
                     "the file is smaller than it was when it was opened; it is not used any more"
                 );
                 member.size = Size::Shrunk;

@@ -27,6 +27,7 @@ use rustix::fs::statfs;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
+use crate::paths::shown;
 use crate::thread::become_io_flusher;
 use crate::users;
 use crate::volume::Volume;
@@ -52,13 +53,13 @@ pub enum FuseError {
         name: String,
     },
     /// There is no directory to mount on.
-    #[error("{} is not a directory: create it with mkdir, then try again", .dir.display())]
+    #[error("{} is not a directory: create it with mkdir, then try again", shown(.dir))]
     NotADirectory {
         /// What was to be mounted on.
         dir: PathBuf,
     },
     /// The directory can't be looked at.
-    #[error("can't look at {}: {source}", .dir.display())]
+    #[error("can't look at {}: {source}", shown(.dir))]
     Inspect {
         /// What was to be mounted on.
         dir: PathBuf,
@@ -68,7 +69,7 @@ pub enum FuseError {
     /// A living FUSE file system is mounted there.
     #[error(
         "{} already has a FUSE file system: choose another directory, or stop its server first",
-        .dir.display()
+        shown(.dir)
     )]
     InUse {
         /// What was to be mounted on.
@@ -77,7 +78,7 @@ pub enum FuseError {
     /// What a killed server left can't be removed.
     #[error(
         "can't remove the dead mount on {}: {source}; try `fusermount3 -uz` on it, or `umount --lazy` as root",
-        .dir.display()
+        shown(.dir)
     )]
     Stale {
         /// What was to be mounted on.
@@ -89,7 +90,7 @@ pub enum FuseError {
     #[error("/dev/fuse is missing: run `modprobe fuse`, or serve the array with --nbd instead")]
     NoFuse,
     /// Mounting failed.
-    #[error("can't mount on {}: {source}; run as root, or install fuse3", .dir.display())]
+    #[error("can't mount on {}: {source}; run as root, or install fuse3", shown(.dir))]
     Mount {
         /// What was to be mounted on.
         dir: PathBuf,
@@ -100,7 +101,7 @@ pub enum FuseError {
     #[error("can't start a thread for FUSE: {0}")]
     Thread(io::Error),
     /// Unmounting failed.
-    #[error("can't unmount {}: {source}", .dir.display())]
+    #[error("can't unmount {}: {source}", shown(.dir))]
     Unmount {
         /// Where it is mounted.
         dir: PathBuf,
@@ -194,7 +195,7 @@ impl FuseServer {
     /// Who uses the file, or is in its directory, as far as this process may know.
     pub(crate) fn users(&self) -> Vec<String> {
         let file = self.file();
-        let shown = file.display();
+        let path = shown(&file);
         let Ok(meta) = file.metadata() else { return Vec::new() };
         let is_it = |link: PathBuf| {
             // Only what is called like it is looked at: other files may be on file systems that hang.
@@ -209,9 +210,9 @@ impl FuseServer {
         let inside = users::processes_that(is_inside);
         let loops = users::loop_devices_on(&file);
         loops
-            .map(|device| format!("{shown} is in use by the loop device {device}"))
-            .chain(opened.map(|process| format!("{shown} is in use by {process}")))
-            .chain(inside.map(|process| format!("{process} is in {}", self.dir.display())))
+            .map(|device| format!("{path} is in use by the loop device {device}"))
+            .chain(opened.map(|process| format!("{path} is in use by {process}")))
+            .chain(inside.map(|process| format!("{process} is in {}", shown(&self.dir))))
             .collect()
     }
 
@@ -227,7 +228,7 @@ impl FuseServer {
     /// If somebody does: it goes on being served.
     pub(crate) fn withdraw_unused(&self) -> Result<(), String> {
         match unmount(&self.dir, UnmountFlags::empty()) {
-            Err(Errno::BUSY) => Err(format!("{} is in use", self.dir.display())),
+            Err(Errno::BUSY) => Err(format!("{} is in use", shown(&self.dir))),
             // The session's own way to unmount comes to know what else is wrong.
             Ok(()) | Err(_) => Ok(()),
         }
@@ -305,7 +306,7 @@ fn remove_stale_mounts(dir: &Path) -> Result<(), FuseError> {
             Err(Errno::NOTCONN | Errno::CONNABORTED) => {}
             Ok(_) | Err(_) => break,
         }
-        tracing::warn!(dir = %dir.display(), "removing the mount that a dead server left");
+        tracing::warn!(dir = %shown(dir), "removing the mount that a dead server left");
         unmount(dir, UnmountFlags::DETACH)
             .map_err(|error| FuseError::Stale { dir: dir.to_owned(), source: error.into() })?;
     }

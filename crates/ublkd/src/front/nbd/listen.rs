@@ -18,6 +18,7 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixSocket, UnixStream};
 
 use super::{NbdAddress, NbdConfig, NbdError};
+use crate::paths::shown;
 use crate::users;
 
 /// How many clients may wait to be accepted.
@@ -115,7 +116,7 @@ impl Drop for SocketFile {
             return;
         }
         if let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "a socket stays behind");
+            tracing::warn!(%error, path = %shown(&self.path), "a socket stays behind");
         }
     }
 }
@@ -134,7 +135,7 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), NbdError> {
-    let failed = |source| NbdError::Bind { address: path.display().to_string(), source };
+    let failed = |source| NbdError::Bind { address: shown(path).to_string(), source };
     let dir = match path.parent() {
         Some(dir) if dir != Path::new("") => dir,
         _ => Path::new("."),
@@ -162,7 +163,7 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), NbdError> 
 
 /// Removes the socket that a dead server left.
 async fn remove_stale(path: &Path) -> Result<(), NbdError> {
-    let failed = |source| NbdError::Bind { address: path.display().to_string(), source };
+    let failed = |source| NbdError::Bind { address: shown(path).to_string(), source };
     let metadata = fs::symlink_metadata(path).map_err(failed)?;
     if !metadata.file_type().is_socket() {
         return Err(NbdError::NotASocket { path: path.to_owned() });
@@ -175,6 +176,6 @@ async fn remove_stale(path: &Path) -> Result<(), NbdError> {
         // A full backlog (EAGAIN) is a listener too; anything else is no proof of the opposite.
         Err(source) => return Err(failed(source)),
     }
-    tracing::warn!(path = %path.display(), "removing the socket that a dead server left");
+    tracing::warn!(path = %shown(path), "removing the socket that a dead server left");
     fs::remove_file(path).map_err(failed)
 }

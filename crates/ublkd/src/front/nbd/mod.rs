@@ -36,6 +36,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::front::LogicalBlock;
 use crate::guests::{Guest, Guests, Seldom};
+use crate::paths::shown;
 use crate::volume::Volume;
 use clients::Clients;
 use handshake::negotiate;
@@ -68,7 +69,7 @@ pub enum NbdAddress {
 impl fmt::Display for NbdAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unix(path) => path.display().fmt(f),
+            Self::Unix(path) => shown(path).fmt(f),
             Self::Tcp(address) => address.fmt(f),
         }
     }
@@ -147,13 +148,13 @@ pub enum NbdError {
         address: SocketAddr,
     },
     /// Somebody listens there.
-    #[error("{} is in use by another server: stop it or choose another path", .path.display())]
+    #[error("{} is in use by another server: stop it or choose another path", shown(.path))]
     InUse {
         /// The socket.
         path: PathBuf,
     },
     /// Something else has this name.
-    #[error("{} exists and is no socket: choose another path or remove it", .path.display())]
+    #[error("{} exists and is no socket: choose another path or remove it", shown(.path))]
     NotASocket {
         /// The file.
         path: PathBuf,
@@ -161,7 +162,7 @@ pub enum NbdError {
     /// Another server is starting there.
     #[error(
         "{} is locked, perhaps by a server that starts in these moments: try again",
-        .dir.display()
+        shown(.dir)
     )]
     Locked {
         /// The socket's directory.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use super::abi;
+use crate::paths::shown;
 use crate::users;
 
 /// Where devices have the names of their arrays.
@@ -76,6 +77,6 @@ pub(super) fn take_name(name: &Path, disk: &Path) {
     if fs::read_link(name).is_ok_and(|target| target == disk)
         && let Err(error) = fs::remove_file(name)
     {
-        tracing::warn!(name = %name.display(), %error, "a device's name stays behind");
+        tracing::warn!(name = %shown(name), %error, "a device's name stays behind");
     }
 }

@@ -29,6 +29,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::front::LogicalBlock;
 use crate::host::{HostError, HostHandle};
+use crate::paths::shown;
 use crate::resident::Resident;
 use crate::volume::{Buffer, Volume};
 use abi::DeviceInfo;
@@ -49,7 +50,7 @@ pub enum UblkError {
     #[error(
         "{} is missing: run `modprobe ublk_drv` (a kernel with CONFIG_BLK_DEV_UBLK, Linux 6.5 or \
          later), or serve the array through NBD or FUSE instead",
-        .path.display()
+        shown(.path)
     )]
     NoDriver {
         /// Where it should be.
@@ -62,7 +63,7 @@ pub enum UblkError {
     )]
     OldDriver,
     /// A file of the driver can't be opened.
-    #[error("can't open {}: {source}; run as root", .path.display())]
+    #[error("can't open {}: {source}; run as root", shown(.path))]
     Open {
         /// The file.
         path: PathBuf,
@@ -92,7 +93,7 @@ pub enum UblkError {
         have: usize,
     },
     /// The device to take over is another array's, or was made for other buffers.
-    #[error("{} was not made for this array: {what}", .disk.display())]
+    #[error("{} was not made for this array: {what}", shown(.disk))]
     Foreign {
         /// The device.
         disk: PathBuf,
@@ -100,13 +101,13 @@ pub enum UblkError {
         what: &'static str,
     },
     /// There is a device of this number.
-    #[error("{} is there already, and not this array's: choose another number", .disk.display())]
+    #[error("{} is there already, and not this array's: choose another number", shown(.disk))]
     Taken {
         /// The device.
         disk: PathBuf,
     },
     /// The device is mounted or otherwise open.
-    #[error("{} is in use by {by}: unmount or close it first", .disk.display())]
+    #[error("{} is in use by {by}: unmount or close it first", shown(.disk))]
     InUse {
         /// The device.
         disk: PathBuf,
@@ -189,7 +190,7 @@ impl UblkServer {
                 tracing::warn!(
                     "what was not flushed is lost with the last process: {} is taken away from its \
                      users, as it would be theirs no more",
-                    disk::path(left.id).display()
+                    shown(disk::path(left.id))
                 );
                 control.give_up(left.id)?;
                 // Its users keep the number for as long as they have it open.
@@ -276,7 +277,7 @@ impl UblkServer {
         let disk = disk::path(id);
         let name = disk::give_name(&disk, volume.name());
         if let Err(error) = &name {
-            tracing::warn!(%error, "{} has no name in /dev/evenkeel", disk.display());
+            tracing::warn!(%error, "{} has no name in /dev/evenkeel", shown(&disk));
         }
         Self { control, id, disk, name: name.ok(), queues }
     }
@@ -289,7 +290,7 @@ impl UblkServer {
 
     /// Who has the device open, as far as this process may know.
     pub(crate) fn user(&self) -> Option<String> {
-        disk::user(&self.disk).map(|user| format!("{} is in use by {user}", self.disk.display()))
+        disk::user(&self.disk).map(|user| format!("{} is in use by {user}", shown(&self.disk)))
     }
 
     /// Takes the device away, once what is under way has ended.
