@@ -20,7 +20,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
             }
             self.store_bit(id, kind, region, Change::Set, out);
             return true;",
-    ),
+    )
+    .rare("the power has to fail between two stores, and the member to return after it"),
     mutant(
         "returns: a failure does not take over marked regions",
         "engine/missed.rs",
@@ -38,7 +39,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
                 self.missed.store.map.set_all();
             }
 ",
-    ),
+    )
+    .rare("arrays without marks whose member returns after a loss are few"),
     mutant(
         "returns: a device that was used alone, or is an old copy, catches up",
         "meta/returns.rs",
@@ -57,7 +59,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
             self.add_those_under_way();
         }
         self.store_missed(out);",
-    ),
+    )
+    .rare("the tests of the metadata show it: no world uses a member alone"),
     mutant(
         "returns: the map is emptied while somebody is away",
         "engine/missed.rs",
@@ -90,7 +93,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "[first + 1..second, second + 1..third, third + 1..place_blocks]",
         "let end = if MUTANT { third + 1 } else { place_blocks };
         [first + 1..second, second + 1..third, third + 1..end]",
-    ),
+    )
+    .rare("entries of the same run have to be left on it, and the power to fail"),
     mutant(
         "returns: the copies on the distributed spare count as there",
         "engine/returns.rs",

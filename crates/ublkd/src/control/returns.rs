@@ -116,6 +116,9 @@ impl Comer {
     /// Opens it, and asks whether it may come back; if so, makes it ready. On a thread that waits for it.
     fn look(self, goes_on: &dyn Fn() -> io::Result<()>) -> Result<Came, Refusal> {
         let Named { path, .. } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
+        if self.only.is_none() {
+            tracing::info!("{} is opened, to see whether it comes back", shown(&path));
+        }
         let device = open(&path).map_err(|error| lingering(error, &path))?;
         let shown = shown(&path);
         let io = |error| Refusal::new("device", format!("{shown}: {error}"));
