@@ -27,9 +27,12 @@ create --level raid5 >/dev/null
 start
 evenkeel rebuild status tank --wait >/dev/null
 
+# What was back lately does not come back by itself, so each of them is unplugged once.
+((rounds <= 4)) || rounds=4
+first=$((RANDOM % 4))
 for ((round = 1; round <= rounds; round++)); do
     say "round $round of $rounds"
-    member=$((RANDOM % 4))
+    member=$(((first + round) % 4))
     load verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=8 --verify_backlog=32
     under_load $((20 + RANDOM % 100))
     echo 1 >"/sys/block/${members[member]#/dev/}/device/delete"
