@@ -80,9 +80,17 @@ pub(crate) fn refusal_of(error: &Error) -> Refusal {
             _ => "failed",
         }
         .to_owned(),
-        message: format!("{error:#}"),
+        message: message(error),
         hint: advice_on_files(error.as_ref()),
     })
+}
+
+/// An error with its causes, but for those that it tells itself.
+fn message(error: &Error) -> String {
+    let mut causes = error.chain().map(ToString::to_string);
+    let first = causes.next().unwrap_or_default();
+    causes
+        .fold(first, |text, cause| if text.contains(&cause) { text } else { text + ": " + &cause })
 }
 
 /// How long ago a time is, in seconds since 1970, in words.

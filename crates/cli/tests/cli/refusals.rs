@@ -39,7 +39,9 @@ fn a_path_that_can_not_be_examined_hides_no_other() {
     let told = ended.json()["members"].take();
     let has_error = |at: usize| told[at]["error"]["message"].is_string();
     assert_eq!([0, 1, 2].map(has_error), [false, true, false], "{told}");
-    assert!(world.run("examine nothere m1").stdout.contains("tank"));
+    let told = world.run("examine nothere m1").stdout;
+    assert!(told.contains("tank"), "{told}");
+    assert_eq!(told.matches("No such file").count(), 1, "{told}");
 }
 
 #[test]
