@@ -15,7 +15,8 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "engine/background.rs",
         "if self.recorder.is_on_record(version) || self.succession.is_none() {",
         "if MUTANT || self.recorder.is_on_record(version) || self.succession.is_none() {",
-    ),
+    )
+    .rare("The power has to fail while that is being recorded: no seed below 50000 has it since seeds draw otherwise."),
     mutant(
         "succession: the new device is the member before it was flushed",
         "engine/background.rs",
