@@ -78,6 +78,9 @@ say "a stop does not wait for who was given up"
 hang 2
 verify --bs=16k --size=1M --iodepth=8 --randseed=4
 until_status DEGRADED
+# It is not looked at until it is asked for: what looks would wait for it, and the daemon not end.
+{ evenkeel --json status tank || true; } | grep -q '"comes_back": *"by-command"' ||
+    fail "who does not answer is looked for"
 stop
 answer 2
 until_free 2

@@ -30,8 +30,7 @@ use crate::create::{prepare_return, random_uuid};
 use crate::flash::Named;
 use crate::host::{HostError, HostHandle};
 use crate::members::{Device, OpenError};
-use crate::paths::shown;
-use crate::paths::to_text;
+use crate::paths::{shown, to_text};
 
 /// How often it is looked for members that are away.
 const EVERY: Duration = Duration::from_secs(3);
@@ -243,7 +242,8 @@ impl Service {
     /// Something has happened: a member that vanished is waited for, if it had not just come back.
     pub(super) fn follow_members(&self, index: usize, note: &Note) {
         let (member, awaited) = if let Note::MemberFailed { member, device, why } = *note {
-            let vanished = matches!(why, Some(IoError::Gone | IoError::TimedOut));
+            // One that does not answer is still there: whatever looks at it may wait for ever.
+            let vanished = why == Some(IoError::Gone);
             let back = self.away().back.get(&(index, member.0)).copied();
             let flaps = back.is_some_and(|at| at.elapsed() < FLAPS);
             if flaps && vanished {
