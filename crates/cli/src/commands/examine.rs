@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use ublkd::attach::Examined;
 use ublkd::control::Facts;
-use ublkd::paths::shown;
-use ublkd::paths::to_text;
+use ublkd::paths::{shown, to_text};
 
 use crate::output::{Output, ago, print, refusal_of};
 use crate::size::Size;

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 use ublkd::control::{ArrayReport, Client, Health, Request, disk_name};
 use ublkd::flash::Named;
-use ublkd::paths::shown;
-use ublkd::paths::to_text;
+use ublkd::paths::{shown, to_text};
 
 use super::status;
 use crate::args::{DiskAction, PolicyAction, RebuildAction, ScrubAction};

@@ -343,21 +343,13 @@ impl Engine {
     /// Whether the distributed spare can't be filled, and a device could.
     fn rebuild_is_better(&self) -> bool {
         let pass = self.background.pass.as_ref();
-        // To catch up takes less.
-        let returned = |pass: &Pass| match pass.kind {
-            PassKind::Distribute(member) => {
-                self.recorder.record.slots[member.index()].catches_up && !pass.cancelled
-            }
-            PassKind::Rebuild(_) | PassKind::Copy(_) | PassKind::Resync => false,
-            PassKind::Scrub { .. } => false,
+        let Some(Pass { kind: PassKind::Distribute(member), cancelled, stuck, .. }) = pass else {
+            return false;
         };
-        if pass.is_some_and(returned) {
-            return true;
-        }
-        let stuck =
-            |pass: &Pass| matches!(pass.kind, PassKind::Distribute(_)) && pass.stuck.is_some();
-        pass.is_some_and(stuck)
-            && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
+        // To catch up takes less.
+        let returned = self.recorder.record.slots[member.index()].catches_up && !cancelled;
+        returned
+            || stuck.is_some() && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
     }
 
     /// Whether a member is being copied while redundancy could be brought back, be it by the device that

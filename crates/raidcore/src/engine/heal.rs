@@ -53,6 +53,11 @@ impl Healing {
         self.hopeless = true;
     }
 
+    /// Whether no attempt is under way, nor to come.
+    fn is_idle(&self) -> bool {
+        self.at.is_none() && !self.is_under_way()
+    }
+
     /// Whether an attempt is under way.
     pub(super) fn is_under_way(&self) -> bool {
         self.step != Step::Resting
@@ -95,6 +100,9 @@ impl Engine {
 
     /// Sees to it that the array takes writes again; returns whether it has come a step further.
     pub(super) fn heal(&mut self, out: &mut Vec<Action>) -> bool {
+        if !self.impaired && self.healing.is_idle() {
+            return false;
+        }
         let before = self.healing.step;
         if self.phase != Phase::Serving || self.stop_command.is_some() || !self.can_heal() {
             if !self.journal.is_replaying() {

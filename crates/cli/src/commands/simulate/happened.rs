@@ -16,17 +16,7 @@ pub(super) trait Happened {
 
 impl Happened for Summary {
     fn json(&self) -> Value {
-        let FaultCounts {
-            crashes,
-            gone,
-            returned,
-            write,
-            unreadable,
-            stalls,
-            hangs,
-            silent,
-            beyond,
-        } = self.faults;
+        let faults = &self.faults;
         json!({
             "simulated_seconds": self.simulated.as_secs(),
             "requests": self.requests,
@@ -38,15 +28,15 @@ impl Happened for Summary {
             "events": self.events,
             "commands": self.commands,
             "faults": {
-                "power_failures": crashes,
-                "disks_gone": gone,
-                "disks_returned": returned,
-                "failed_writes": write,
-                "unreadable_blocks": unreadable,
-                "stalls": stalls,
-                "hangs": hangs,
-                "silent_corruptions": silent,
-                "beyond_redundancy": beyond,
+                "power_failures": faults.crashes,
+                "disks_gone": faults.gone,
+                "disks_returned": faults.returned,
+                "failed_writes": faults.write,
+                "unreadable_blocks": faults.unreadable,
+                "stalls": faults.stalls,
+                "hangs": faults.hangs,
+                "silent_corruptions": faults.silent,
+                "beyond_redundancy": faults.beyond,
             },
         })
     }
