@@ -46,8 +46,6 @@ pub struct Attached {
     pub groups: Vec<Group>,
     /// Devices that were given or found and not taken.
     pub left_out: Vec<LeftOut>,
-    /// Members' devices that may come back when the array serves: they are out of service.
-    pub returning: Vec<PathBuf>,
 }
 
 impl Attached {
@@ -224,9 +222,7 @@ fn gather(
         Ok(Group { assembled, devices })
     });
     let groups = groups.collect::<Result<_, AttachError>>()?;
-    let rest = opened.iter().flatten();
-    let returning = rest.map(|device| device.path().to_path_buf()).collect();
-    let attached = Attached { groups, left_out, returning };
+    let attached = Attached { groups, left_out };
     attached.check_parts()?;
     Ok(attached)
 }

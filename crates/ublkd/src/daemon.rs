@@ -167,7 +167,6 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
     };
     let host = HostConfig { scheme: policy.scheme, ..config.host };
     let owner = owner(&attached);
-    let returning = attached.returning.clone();
     let (volume, host) = spawn(host, attached).map_err(DaemonError::Host)?;
     let started = async {
         if let Err(error) = first::flush(&volume).await {
@@ -201,7 +200,6 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
         scheme,
         warnings,
         missing,
-        returning,
         server,
         metrics,
         host,
@@ -237,7 +235,6 @@ struct Running {
     scheme: Scheme,
     warnings: Vec<String>,
     missing: Vec<Missing>,
-    returning: Vec<PathBuf>,
     server: Server,
     metrics: Option<MetricsServer>,
     host: HostHandle,
@@ -265,7 +262,7 @@ impl Running {
         service.remember().await;
         let events = Arc::clone(&service);
         let events = tokio::spawn(async move { events.follow_events().await });
-        service.await_members(std::mem::take(&mut self.returning)).await;
+        service.await_members().await;
         let returns = tokio::spawn(Arc::clone(&service).take_back());
         self.server.serve(service);
         let (name, warnings) = (self.name.clone(), std::mem::take(&mut self.warnings));

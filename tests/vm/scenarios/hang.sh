@@ -86,7 +86,7 @@ answer 2
 until_free 2
 members[1]=$spare
 start
-until_status "member 2 .*is back"
+until_status "member 2 is out of service"
 verify --bs=16k --size=1M --iodepth=8 --randseed=4 --verify_only
 stop
 no_device_left

@@ -286,8 +286,8 @@ impl fmt::Display for Warning {
             ),
             Self::MayReturn { label, member } => write!(
                 f,
-                "{label}: the array has gone on without it, so it is left out at first; it can return \
-                 as member {} once the array runs",
+                "{label}: the array has gone on without it, so it is left out; once the array runs, \
+                 `evenkeel disk add` takes it back as member {}",
                 member.0
             ),
             Self::Shrunk { label, have, need } => write!(

@@ -61,8 +61,6 @@ type Which = (usize, MemberId);
 #[derive(Debug, Default)]
 pub(super) struct Away {
     awaited: BTreeMap<(usize, u8), Awaited>,
-    /// Devices that were given to the start, and may come back.
-    given: Vec<PathBuf>,
     /// When who came back by itself.
     back: BTreeMap<(usize, u8), Instant>,
 }
@@ -227,8 +225,8 @@ impl Service {
         }
     }
 
-    /// Members are out of service from the start on; these devices were given to it and may come back.
-    pub(crate) async fn await_members(&self, given: Vec<PathBuf>) {
+    /// Members that are out of service from the start on are waited for, if their devices are not there.
+    pub(crate) async fn await_members(&self) {
         for (index, array) in self.arrays.iter().enumerate() {
             let Ok(status) = self.status(array).await else { return };
             let failed = status.members.iter().filter(|m| m.state == SlotState::Failed);
@@ -236,7 +234,6 @@ impl Service {
                 self.away().awaited.insert((index, member.member.0), Awaited::at(None, true));
             }
         }
-        self.away().given = given;
     }
 
     /// Something has happened: a member that vanished is waited for, if it had not just come back.
@@ -275,14 +272,6 @@ impl Service {
 
     /// Takes members back that were away, as soon as they are there again, for as long as the array runs.
     pub(crate) async fn take_back(self: Arc<Self>) {
-        let given = std::mem::take(&mut self.away().given);
-        for path in given {
-            match self.bring_back(&path, None, self.host.io_timeout()).await {
-                Ok(None) => {}
-                Ok(Some(how)) => self.came_back(&how),
-                Err(Refusal { message, .. }) => tracing::warn!("{message}"),
-            }
-        }
         loop {
             for (index, array) in self.arrays.iter().enumerate() {
                 let Ok(status) = self.status(array).await else { return };
