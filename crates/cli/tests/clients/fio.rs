@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::condition::Condition;
-use crate::nbd::NbdError;
+use crate::rounds::user::Refusal;
 use crate::tools::{Loop, attempt, run};
 use crate::world::World;
 
@@ -90,7 +90,7 @@ fn raid6_while_one_member_is_missing_and_one_is_rebuilt() {
 
 #[test]
 fn parts_of_blocks_are_refused_where_blocks_are_told() {
-    const EINVAL: NbdError = NbdError::Refused(22);
+    const EINVAL: Refusal = Refusal::Refused(22);
     let mut world = World::new("raid5", 4, 40).started();
     let dd = |from: &str, options: &str| {
         attempt(

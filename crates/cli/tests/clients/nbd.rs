@@ -5,21 +5,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::rounds::user::Refusal;
+
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
 const TRIM: u16 = 4;
 const WRITE_ZEROES: u16 = 6;
 const FUA: u16 = 1;
-
-/// Why a request was not carried out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NbdError {
-    /// The server says so, with this code of the protocol.
-    Refused(u32),
-    /// The server is gone. Nobody knows whether it has carried the request out.
-    Gone,
-}
 
 /// A connection.
 pub(crate) struct Nbd {
@@ -38,7 +31,7 @@ impl Nbd {
         nbd
     }
 
-    fn negotiate(&mut self, export: &str) -> Result<(), NbdError> {
+    fn negotiate(&mut self, export: &str) -> Result<(), Refusal> {
         assert_eq!(&self.take::<16>()?, b"NBDMAGICIHAVEOPT");
         assert_eq!(self.take::<2>()?, [0, 3], "fixed newstyle, no zeroes");
         let mut go = 3u32.to_be_bytes().to_vec();
@@ -62,29 +55,29 @@ impl Nbd {
         }
     }
 
-    pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, NbdError> {
+    pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, Refusal> {
         self.request(READ, 0, offset, length, &[])?;
         self.take_all(length as usize)
     }
 
     /// When this returns and `fua` was set, it is durable.
-    pub(crate) fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), NbdError> {
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), Refusal> {
         let flags = if fua { FUA } else { 0 };
         self.request(WRITE, flags, offset, data.len() as u32, data)
     }
 
     /// Writes zeros.
-    pub(crate) fn zero(&mut self, offset: u64, length: u32) -> Result<(), NbdError> {
+    pub(crate) fn zero(&mut self, offset: u64, length: u32) -> Result<(), Refusal> {
         self.request(WRITE_ZEROES, 0, offset, length, &[])
     }
 
     /// Discards; an array's discarded blocks are zeros.
-    pub(crate) fn discard(&mut self, offset: u64, length: u32) -> Result<(), NbdError> {
+    pub(crate) fn discard(&mut self, offset: u64, length: u32) -> Result<(), Refusal> {
         self.request(TRIM, 0, offset, length, &[])
     }
 
     /// When this returns, everything that was acknowledged is durable.
-    pub(crate) fn flush(&mut self) -> Result<(), NbdError> {
+    pub(crate) fn flush(&mut self) -> Result<(), Refusal> {
         self.request(FLUSH, 0, 0, 0, &[])
     }
 
@@ -95,7 +88,7 @@ impl Nbd {
         offset: u64,
         length: u32,
         data: &[u8],
-    ) -> Result<(), NbdError> {
+    ) -> Result<(), Refusal> {
         self.handle += 1;
         let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
         request.extend(flags.to_be_bytes());
@@ -108,28 +101,28 @@ impl Nbd {
         assert_eq!(u32::from_be_bytes(self.take()?), 0x6744_6698, "a simple reply");
         let error = u32::from_be_bytes(self.take()?);
         assert_eq!(u64::from_be_bytes(self.take()?), self.handle, "the reply's handle");
-        if error == 0 { Ok(()) } else { Err(NbdError::Refused(error)) }
+        if error == 0 { Ok(()) } else { Err(Refusal::Refused(error)) }
     }
 
-    fn send(&mut self, bytes: &[u8]) -> Result<(), NbdError> {
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         self.stream.write_all(bytes).map_err(gone)
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], NbdError> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
         let mut bytes = [0; N];
         self.stream.read_exact(&mut bytes).map_err(gone)?;
         Ok(bytes)
     }
 
-    fn take_all(&mut self, count: usize) -> Result<Vec<u8>, NbdError> {
+    fn take_all(&mut self, count: usize) -> Result<Vec<u8>, Refusal> {
         let mut bytes = vec![0; count];
         self.stream.read_exact(&mut bytes).map_err(gone)?;
         Ok(bytes)
     }
 }
 
-fn gone(error: io::Error) -> NbdError {
+fn gone(error: io::Error) -> Refusal {
     let closed = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
     assert!(closed.contains(&error.kind()), "the server hangs: {error}");
-    NbdError::Gone
+    Refusal::Gone
 }

@@ -26,6 +26,7 @@
 
 mod disks;
 pub(crate) mod ledger;
+pub(crate) mod user;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -28,10 +28,15 @@ type Blocks = BTreeMap<u64, Vec<u8>>;
 
 #[derive(Default)]
 struct Disk {
+    /// How long the file is.
+    bytes: u64,
     durable: Blocks,
     /// What was not flushed.
     cache: Blocks,
     flushes: u64,
+    /// Who asks what the file is like gets no answer.
+    silent: bool,
+    unanswered: Vec<ReplyAttr>,
 }
 
 impl Disk {
@@ -66,7 +71,7 @@ impl Disks {
     pub(crate) fn new(count: usize, bytes: u64) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let disks: Arc<Mutex<Vec<_>>> =
-            Arc::new(Mutex::new((0..count).map(|_| Disk::default()).collect()));
+            Arc::new(Mutex::new((0..count).map(|_| Disk { bytes, ..Disk::default() }).collect()));
         let files = Files { disks: Arc::clone(&disks), bytes };
         let session = fuser::spawn_mount(files, dir.path(), &Config::default());
         Self { session: Some(session.expect("a FUSE mount, as root")), disks, dir }
@@ -79,6 +84,38 @@ impl Disks {
     /// How often a disk was flushed.
     pub(crate) fn flushes(&self, disk: usize) -> u64 {
         lock(&self.disks)[disk].flushes
+    }
+
+    /// A file is cut off where it is kept. A write behind its end makes it longer again, with a hole
+    /// that reads as zeros.
+    pub(crate) fn cut_off(&self, disk: usize, bytes: u64) {
+        let disk = &mut lock(&self.disks)[disk];
+        disk.bytes = bytes;
+        for blocks in [&mut disk.durable, &mut disk.cache] {
+            blocks.split_off(&(bytes / BLOCK as u64));
+        }
+    }
+
+    /// Answers nobody any more who asks what a file is like.
+    pub(crate) fn be_silent(&self, disk: usize) {
+        lock(&self.disks)[disk].silent = true;
+    }
+
+    /// Answers again, and those who wait with an error. Until then no process that asks can end.
+    pub(crate) fn speak(&self, disk: usize) {
+        let disk = &mut lock(&self.disks)[disk];
+        disk.silent = false;
+        disk.unanswered.clear();
+    }
+
+    /// How many have no answer.
+    pub(crate) fn unanswered(&self, disk: usize) -> usize {
+        lock(&self.disks)[disk].unanswered.len()
+    }
+
+    /// How long a file is where it is kept.
+    pub(crate) fn bytes(&self, disk: usize) -> u64 {
+        lock(&self.disks)[disk].bytes
     }
 
     /// The power fails. What the kernel brings later on behalf of a process that is gone is lost
@@ -113,6 +150,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 struct Files {
     disks: Arc<Mutex<Vec<Disk>>>,
+    /// The most that a file holds.
     bytes: u64,
 }
 
@@ -122,7 +160,7 @@ impl Files {
         let directory = ino == INodeNo::ROOT;
         FileAttr {
             ino,
-            size: if directory { 0 } else { self.bytes },
+            size: if directory { 0 } else { self.with(ino, |disk| disk.bytes) },
             blocks: 0,
             atime: time,
             mtime: time,
@@ -161,7 +199,17 @@ impl Filesystem for Files {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&FOREVER, &self.attributes(ino));
+        let attributes = self.attributes(ino);
+        if ino == INodeNo::ROOT {
+            return reply.attr(&FOREVER, &attributes);
+        }
+        self.with(ino, |disk| {
+            if disk.silent {
+                disk.unanswered.push(reply);
+            } else {
+                reply.attr(&FOREVER, &attributes);
+            }
+        });
     }
 
     fn setattr(
@@ -201,8 +249,8 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let end = (offset + u64::from(size)).min(self.bytes);
         let data = self.with(ino, |disk| {
+            let end = (offset + u64::from(size)).min(disk.bytes);
             let first = offset / BLOCK as u64;
             let mut data = vec![0; (end.saturating_sub(first * BLOCK as u64)) as usize];
             for (at, piece) in (first..).zip(data.chunks_mut(BLOCK)) {
@@ -232,6 +280,7 @@ impl Filesystem for Files {
             return reply.error(Errno::EINVAL);
         }
         self.with(ino, |disk| {
+            disk.bytes = disk.bytes.max(offset + data.len() as u64);
             for (at, block) in (offset / BLOCK as u64..).zip(data.chunks(BLOCK)) {
                 disk.cache.insert(at, block.to_vec());
             }

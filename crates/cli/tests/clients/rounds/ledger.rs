@@ -1,9 +1,12 @@
 //! A workload that knows what each block has to hold, also after the process was killed.
 //!
-//! The blocks are dealt out to writers in runs of [`RUN`], one run each by turns, so that they meet
-//! in stripes but never in a block. A writer has a connection of its own and does one request after
-//! the other. So each of its blocks holds what was acknowledged last. If its last request was not
-//! answered, the blocks of that one may also hold what it was to write.
+//! The blocks are dealt out to writers in runs, one run each by turns, so that they meet in stripes
+//! but never in a block. A writer has a connection of its own and does one request after the other.
+//! So each of its blocks holds what was acknowledged last. If its last request was not answered, the
+//! blocks of that one may also hold what it was to write.
+//!
+//! These blocks need not be the array's. Where they are smaller, the runs of two writers meet in a
+//! block of the array.
 //!
 //! The members outlive the process, and with them all that they have acknowledged. So *every*
 //! acknowledged write has to be there, flushed or not; that a flush makes it last when the power
@@ -16,19 +19,38 @@ use std::thread::{self, JoinHandle};
 
 use det::Prng;
 
-use crate::nbd::{Nbd, NbdError};
+use crate::nbd::Nbd;
+use crate::rounds::user::{Refusal, User};
 use crate::tools::pattern;
-
-const BLOCK: usize = 4096;
 
 /// What the protocol calls it when a server stops.
 const ESHUTDOWN: u32 = 108;
 
-/// How many blocks in a row are of one writer; no request is longer.
-const RUN: u64 = 16;
+/// How the ledger's place is divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grain {
+    /// A block, in bytes: at least 16.
+    pub(crate) block: usize,
+    /// How many blocks in a row are of one writer; no request is longer.
+    pub(crate) run: u64,
+}
+
+/// Blocks of the array.
+pub(crate) const BLOCKS: Grain = Grain { block: 4096, run: 16 };
 
 /// How many write at the same time.
 const WRITERS: u64 = 8;
+
+/// How changes are made durable before they count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Durable {
+    /// They need not be.
+    Sometimes,
+    /// Mostly by a flush after each.
+    ByFlush,
+    /// By the write itself, with no flush at all, which would make others' writes durable, too.
+    ByWrite,
+}
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,39 +97,63 @@ struct Writer {
     blocks: Vec<Block>,
     /// How many versions it has given out.
     versions: u64,
-    /// Makes each change durable.
-    flushes: bool,
+    durable: Durable,
+    grain: Grain,
 }
 
 impl Ledger {
     /// `blocks` blocks, all of them zeros.
     pub(crate) fn new(seed: u64, blocks: u64) -> Self {
+        Self::of(seed, blocks, BLOCKS)
+    }
+
+    /// `blocks` blocks of another size, all of them zeros.
+    pub(crate) fn of(seed: u64, blocks: u64, grain: Grain) -> Self {
         let mut seeds = Prng::new(seed);
         let writer = |number| Writer {
             number,
             random: Prng::new(seeds.next_u64()),
             blocks: vec![Block::default(); (blocks / WRITERS) as usize],
             versions: 0,
-            flushes: false,
+            durable: Durable::Sometimes,
+            grain,
         };
-        assert_eq!(blocks % (WRITERS * RUN), 0, "each writer has as many runs");
+        assert_eq!(blocks % (WRITERS * grain.run), 0, "each writer has as many runs");
         let unanswered = Unanswered::default();
         Self { writers: (0..WRITERS).map(writer).collect(), unanswered }
     }
 
     /// For what keeps in memory what was not flushed.
     pub(crate) fn flushing(mut self) -> Self {
-        self.writers.iter_mut().for_each(|writer| writer.flushes = true);
+        self.make_durable(Durable::ByFlush);
         self
     }
 
-    /// Lets the writers work until the server is gone.
+    /// How changes are made durable from now on.
+    pub(crate) fn make_durable(&mut self, durable: Durable) {
+        self.writers.iter_mut().for_each(|writer| writer.durable = durable);
+    }
+
+    /// Lets the writers work over NBD until the server is gone.
     pub(crate) fn work(&mut self, socket: &Path) -> Working {
+        self.work_as(|| Nbd::connect(socket, "tank"))
+    }
+
+    /// Lets the writers work until the server is gone, each as a user of its own.
+    pub(crate) fn work_as<U: User>(&mut self, user: impl Fn() -> U) -> Working {
         let work = |writer: Writer| {
-            let nbd = Nbd::connect(socket, "tank");
-            thread::spawn(move || writer.work(nbd))
+            let user = user();
+            thread::spawn(move || writer.work(user))
         };
         Working(self.writers.drain(..).map(work).collect())
+    }
+
+    /// Writes all blocks, and flushes.
+    pub(crate) fn fill(&mut self, user: &mut impl User) {
+        for writer in &mut self.writers {
+            writer.fill(user);
+        }
+        assert_eq!(user.flush(), Ok(()));
     }
 
     /// Takes the writers back, when the server is gone.
@@ -121,66 +167,79 @@ impl Ledger {
 
     /// Reads everything; fails at a block that holds what it can't. What was not answered is old or
     /// new, block by block, or with `torn` anything.
-    pub(crate) fn check(&mut self, nbd: &mut Nbd, torn: bool) {
+    pub(crate) fn check(&mut self, user: &mut impl User, torn: bool) {
         for writer in &mut self.writers {
-            writer.check(nbd, torn, &mut self.unanswered);
+            writer.check(user, torn, &mut self.unanswered);
         }
     }
 
     /// Writes all blocks once more that were being written when the server went, as applications do
     /// that keep a log. With `all` unset, only those that turned out to be neither old nor new.
-    pub(crate) fn mend(&mut self, nbd: &mut Nbd, all: bool) {
+    pub(crate) fn mend(&mut self, user: &mut impl User, all: bool) {
         for writer in &mut self.writers {
-            writer.mend(nbd, all);
+            writer.mend(user, all);
         }
     }
 }
 
 impl Writer {
-    fn work(mut self, mut nbd: Nbd) -> Self {
+    fn work(mut self, mut user: impl User) -> Self {
         loop {
-            match self.step(&mut nbd) {
+            match self.step(&mut user) {
                 Ok(()) => {}
-                Err(NbdError::Gone | NbdError::Refused(ESHUTDOWN)) => return self,
-                Err(NbdError::Refused(code)) => panic!("a request was refused: {code}"),
+                Err(Refusal::Gone | Refusal::Refused(ESHUTDOWN)) => return self,
+                Err(Refusal::Refused(code)) => panic!("a request was refused: {code}"),
             }
         }
     }
 
     /// One request.
-    fn step(&mut self, nbd: &mut Nbd) -> Result<(), NbdError> {
+    fn step(&mut self, user: &mut impl User) -> Result<(), Refusal> {
         let first = self.random.below(self.blocks.len() as u64);
-        let most = RUN - first % RUN;
+        let most = self.grain.run - first % self.grain.run;
         let few = if self.random.chance(3, 4) { most.min(4) } else { most };
         let range = first as usize..(first + 1 + self.random.below(few)) as usize;
-        let (offset, length) = (self.offset(range.start), (range.len() * BLOCK) as u32);
+        let (offset, length) = (self.offset(range.start), (range.len() * self.grain.block) as u32);
+        let by_write = self.durable == Durable::ByWrite;
         let kind = self.random.below(32);
-        if kind < 2 {
-            return nbd.flush();
+        if kind < 2 && !by_write {
+            return user.flush();
         }
         if kind < 8 {
-            let content = nbd.read(offset, length)?;
-            for (index, content) in range.zip(content.chunks(BLOCK)) {
+            let content = user.read(offset, length)?;
+            for (index, content) in range.zip(content.chunks(self.grain.block)) {
                 let (lba, version) = (self.lba(index), self.blocks[index].version);
                 assert!(holds(lba, version, content), "{}", self.wrong(index, content));
             }
             return Ok(());
         }
-        let zeros = kind < 10;
+        let zeros = kind < 10 && !by_write;
         for index in range.clone() {
             let version = if zeros { 0 } else { self.next_version() };
             self.blocks[index].doubt = Doubt::Unanswered(version);
         }
         match kind {
-            8 => nbd.zero(offset, length)?,
-            9 => nbd.discard(offset, length)?,
-            _ => nbd.write(offset, &self.unanswered(range.clone()), kind < 13)?,
+            8 if zeros => user.zero(offset, length)?,
+            9 if zeros => user.discard(offset, length)?,
+            _ => user.write(offset, &self.unanswered(range.clone()), by_write || kind < 13)?,
         }
-        if self.flushes && !(10..13).contains(&kind) {
-            nbd.flush()?;
+        if self.durable == Durable::ByFlush && !(10..13).contains(&kind) {
+            user.flush()?;
         }
         self.answered(range);
         Ok(())
+    }
+
+    fn fill(&mut self, user: &mut impl User) {
+        for first in (0..self.blocks.len()).step_by(self.grain.run as usize) {
+            let range = first..first + self.grain.run as usize;
+            for index in range.clone() {
+                self.blocks[index].doubt = Doubt::Unanswered(self.next_version());
+            }
+            let content = self.unanswered(range.clone());
+            assert_eq!(user.write(self.offset(first), &content, false), Ok(()));
+            self.answered(range);
+        }
     }
 
     fn next_version(&mut self) -> u64 {
@@ -191,7 +250,7 @@ impl Writer {
     /// What a request is to write.
     fn unanswered(&self, range: Range<usize>) -> Vec<u8> {
         let content = |index: usize| match self.blocks[index].doubt {
-            Doubt::Unanswered(version) => content(self.lba(index), version),
+            Doubt::Unanswered(version) => content(self.lba(index), version, self.grain.block),
             Doubt::None | Doubt::LookedUp | Doubt::Torn => panic!("block {index} is not written"),
         };
         range.flat_map(content).collect()
@@ -205,11 +264,11 @@ impl Writer {
         }
     }
 
-    fn check(&mut self, nbd: &mut Nbd, torn: bool, found: &mut Unanswered) {
-        for first in (0..self.blocks.len()).step_by(RUN as usize) {
-            let length = RUN as usize * BLOCK;
-            let content = nbd.read(self.offset(first), length as u32).expect("it can be read");
-            for (index, content) in (first..).zip(content.chunks(BLOCK)) {
+    fn check(&mut self, user: &mut impl User, torn: bool, found: &mut Unanswered) {
+        for first in (0..self.blocks.len()).step_by(self.grain.run as usize) {
+            let length = self.grain.run as usize * self.grain.block;
+            let content = user.read(self.offset(first), length as u32).expect("it can be read");
+            for (index, content) in (first..).zip(content.chunks(self.grain.block)) {
                 let (lba, block) = (self.lba(index), self.blocks[index]);
                 let new = match block.doubt {
                     Doubt::Unanswered(new) => Some(new),
@@ -229,6 +288,10 @@ impl Writer {
                         found.new += 1;
                         Block { version, doubt: Doubt::LookedUp }
                     }
+                    Some(version) if self.is_mixed(index, version, content) => {
+                        found.new += 1;
+                        Block { doubt: Doubt::Torn, ..block }
+                    }
                     Some(_) => {
                         assert!(torn, "{}", self.wrong(index, content));
                         found.neither += 1;
@@ -239,30 +302,43 @@ impl Writer {
         }
     }
 
-    fn mend(&mut self, nbd: &mut Nbd, all: bool) {
+    fn mend(&mut self, user: &mut impl User, all: bool) {
         for index in 0..self.blocks.len() {
             let doubt = self.blocks[index].doubt;
             if doubt == Doubt::Torn || doubt == Doubt::LookedUp && all {
                 self.blocks[index].doubt = Doubt::Unanswered(self.next_version());
                 let content = self.unanswered(index..index + 1);
-                assert_eq!(nbd.write(self.offset(index), &content, false), Ok(()));
+                assert_eq!(user.write(self.offset(index), &content, false), Ok(()));
                 self.answered(index..index + 1);
             }
             self.blocks[index].doubt = Doubt::None;
         }
-        if self.flushes {
-            assert_eq!(nbd.flush(), Ok(()));
+        if self.durable != Durable::Sometimes {
+            assert_eq!(user.flush(), Ok(()));
         }
     }
 
     /// Where its block `index` is in the array.
     fn lba(&self, index: usize) -> u64 {
-        let (run, at) = (index as u64 / RUN, index as u64 % RUN);
-        (run * WRITERS + self.number) * RUN + at
+        let (run, at) = (index as u64 / self.grain.run, index as u64 % self.grain.run);
+        (run * WRITERS + self.number) * self.grain.run + at
     }
 
     fn offset(&self, index: usize) -> u64 {
-        self.lba(index) * BLOCK as u64
+        self.lba(index) * self.grain.block as u64
+    }
+
+    /// Whether it lies in two blocks of the array, of which one is old and the other new.
+    fn is_mixed(&self, index: usize, new: u64, found: &[u8]) -> bool {
+        let first = BLOCKS.block - self.offset(index) as usize % BLOCKS.block;
+        if first >= found.len() {
+            return false;
+        }
+        let (lba, bytes) = (self.lba(index), self.grain.block);
+        let old_or_new = [self.blocks[index].version, new].map(|v| content(lba, v, bytes));
+        let holds =
+            |part: Range<usize>| old_or_new.iter().any(|c| c[part.clone()] == found[part.clone()]);
+        holds(0..first) && holds(first..bytes)
     }
 
     fn wrong(&self, index: usize, found: &[u8]) -> String {
@@ -281,16 +357,16 @@ impl Writer {
 }
 
 /// The content of a version of a block; the first words tell which.
-fn content(lba: u64, version: u64) -> Vec<u8> {
+fn content(lba: u64, version: u64, bytes: usize) -> Vec<u8> {
     if version == 0 {
-        return vec![0; BLOCK];
+        return vec![0; bytes];
     }
-    let mut content = pattern(version << 16 ^ lba, BLOCK);
+    let mut content = pattern(version << 16 ^ lba, bytes);
     content[..8].copy_from_slice(&version.to_le_bytes());
     content[8..16].copy_from_slice(&lba.to_le_bytes());
     content
 }
 
 fn holds(lba: u64, version: u64, found: &[u8]) -> bool {
-    found == content(lba, version)
+    found == content(lba, version, found.len())
 }
