@@ -240,10 +240,20 @@ impl Device {
         self.kind == Kind::File && self.durable_by == DurableBy::Flag
     }
 
+    /// Whether it is a file whose size has to be asked for, like anything else that can hang.
+    pub(crate) fn has_to_be_asked(&self) -> bool {
+        self.kind == Kind::File && self.durable_by == DurableBy::Flush
+    }
+
     /// Whether it is smaller than it was when it was opened. A write behind the end of a file that
     /// was cut off makes it longer, but not as long as it was, unless it ends where the file did.
     pub(crate) fn has_shrunk(&self) -> bool {
-        size(&self.file).is_ok_and(|bytes| bytes < self.bytes)
+        size(&self.file).is_ok_and(|bytes| self.is_longer_than(bytes))
+    }
+
+    /// Whether it was longer than `bytes` bytes when it was opened.
+    pub(crate) fn is_longer_than(&self, bytes: u64) -> bool {
+        bytes < self.bytes
     }
 
     /// Whether a write of `bytes` bytes at byte `offset` reaches the end of the device, so that a
@@ -381,6 +391,13 @@ impl Device {
             kind: Kind::Block,
             flash: None,
         }
+    }
+
+    /// The same file, as if it were on a file system that could hang when asked for a size.
+    #[cfg(test)]
+    pub(crate) fn elsewhere(mut self) -> Self {
+        self.durable_by = DurableBy::Flush;
+        self
     }
 
     /// The same, modelled as an SSD whose state is beside the file at `path`.

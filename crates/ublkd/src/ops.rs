@@ -9,8 +9,6 @@
 //! - A durable write whose device doesn't honour the flag is written first and flushed then, as one
 //!   op: it has ended when the flush has.
 
-use std::iter;
-
 use det::Instant;
 use flashsim::real::Ended;
 use raidcore::engine::{IoError, IoId};
@@ -45,13 +43,16 @@ pub(crate) enum OpKind {
     Flush,
     /// A range is given back.
     Discard,
+    /// How long the file is.
+    Look,
 }
 
 /// An I/O that is with the kernel.
 pub(crate) struct Op {
     generation: u32,
     state: State,
-    io: IoName,
+    /// None if nobody is told.
+    io: Option<IoName>,
     /// Whose I/O goes with it.
     pub(crate) others: Vec<IoName>,
     pub(crate) member: MemberIndex,
@@ -73,6 +74,10 @@ pub(crate) struct Op {
     pub(crate) first: usize,
     pub(crate) model: Model,
     pub(crate) sync: Sync,
+    /// The kernel is asked how long the file is, first or only.
+    pub(crate) asks: bool,
+    /// Where the answer goes, in one of the pieces.
+    pub(crate) answer: *mut u8,
 }
 
 /// What makes a write durable besides what it is asked for itself.
@@ -118,7 +123,7 @@ pub(crate) enum Next {
 impl Op {
     /// Who is told of its end.
     pub(crate) fn names(&self) -> impl Iterator<Item = IoName> {
-        iter::once(self.io).chain(self.others.iter().copied())
+        self.io.into_iter().chain(self.others.iter().copied())
     }
 
     /// The piece of a read or write, which is all that can be a registered buffer.
@@ -137,7 +142,7 @@ impl Op {
             };
         };
         match self.kind {
-            OpKind::Flush | OpKind::Discard => return Next::Done(Ok(())),
+            OpKind::Flush | OpKind::Discard | OpKind::Look => return Next::Done(Ok(())),
             OpKind::Write { .. } | OpKind::Gather if self.sync == Sync::Busy => {
                 return Next::Done(Ok(()));
             }
@@ -222,7 +227,7 @@ impl Ops {
     /// A new op. Its lists are empty.
     pub(crate) fn add(
         &mut self,
-        io: IoName,
+        io: Option<IoName>,
         member: MemberIndex,
         kind: OpKind,
         began: Instant,
@@ -245,6 +250,8 @@ impl Ops {
                 first: 0,
                 model: Model::None,
                 sync: Sync::None,
+                asks: false,
+                answer: std::ptr::null_mut(),
             });
             (self.slots.len() - 1) as u32
         });
@@ -257,7 +264,8 @@ impl Ops {
         op.pieces.clear();
         op.iovecs.clear();
         (op.first, op.model, op.sync) = (0, Model::None, Sync::None);
-        self.flying += 1;
+        (op.asks, op.answer) = (false, std::ptr::null_mut());
+        self.flying += usize::from(io.is_some());
         OpId { index, generation: op.generation }
     }
 
@@ -309,7 +317,7 @@ impl Ops {
     /// The kernel has let go of it.
     pub(crate) fn free(&mut self, id: OpId) {
         let op = self.get(id);
-        let flying = op.state != State::Orphan;
+        let flying = op.state != State::Orphan && op.io.is_some();
         op.state = State::Free;
         op.generation = (op.generation + 1) & (u32::MAX >> 1);
         self.flying -= usize::from(flying);
@@ -322,7 +330,7 @@ impl Ops {
         let index = self.slots.iter().position(lost)?;
         let op = &mut self.slots[index];
         op.state = State::Orphan;
-        self.flying -= 1;
+        self.flying -= usize::from(op.io.is_some());
         Some(OpId { index: index as u32, generation: op.generation })
     }
 
@@ -354,7 +362,7 @@ mod tests {
 
     fn op(ops: &mut Ops, kind: OpKind, bytes: usize) -> OpId {
         let io = IoName { group: GroupId(0), id: IoId(1) };
-        let id = ops.add(io, MemberIndex(0), kind, BEGUN);
+        let id = ops.add(Some(io), MemberIndex(0), kind, BEGUN);
         ops.get(id).bytes = bytes;
         id
     }

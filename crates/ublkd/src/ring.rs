@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use det::Instant;
 use flashsim::real::Ended;
-use io_uring::{opcode, squeue, types};
+use io_uring::{opcode, types};
 use raidcore::engine::IoError;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
@@ -36,8 +36,8 @@ use crate::resident::Command;
 use buffers::Buffers;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
+use kernel::Entries;
 pub(crate) use kernel::probe;
-use kernel::{Entries, entry};
 use run::Run;
 pub(crate) use silence::Members;
 use silence::Silence;
@@ -191,7 +191,7 @@ impl Ring {
             released: false,
             keeps_everything: false,
             flash: drive.is_some(),
-            size: if device.can_be_watched() { Size::Right(0) } else { Size::Unwatched },
+            size: Size::of(&device),
             stats: IoStats::default(),
             device,
         });
@@ -349,7 +349,7 @@ impl Ring {
         if self.drives.next().is_some_and(|next| next <= now) {
             self.poll_drives(now, arena);
         }
-        self.watch(now);
+        self.watch(now, arena);
         if self.expiry.is_some_and(|expiry| expiry <= now) || !self.silence.is_over() {
             self.listen_to_members(now, arena);
         }
@@ -431,26 +431,30 @@ impl Ring {
             if durable && member.device.durable_by() == DurableBy::Flush {
                 sync = Sync::Due;
             }
-            let writes = matches!(kind, OpKind::Write { .. });
-            let ends = writes && member.device.ends_with(offset, bytes);
-            if ends && member.size != Size::Unwatched {
-                // Afterwards it could not be seen any more.
-                self.turn += 1;
-                if self.has_shrunk(index) {
-                    self.done.push_back((io, Err(IoError::Shrunk)));
+        }
+        let mut asks = false;
+        if matches!(kind, OpKind::Write { .. }) {
+            match self.look_before(index, offset, bytes) {
+                Ok(asked) => asks = asked,
+                Err(error) => {
+                    self.done.push_back((io, Err(error)));
                     return None;
                 }
             }
         }
+        let id = self.add(now, Some(io), index, kind);
+        let op = self.ops.get(id);
+        (op.offset, op.bytes, op.sync, op.asks) = (offset, bytes, sync, asks);
+        Some(id)
+    }
+
+    fn add(&mut self, now: Instant, io: Option<IoName>, index: MemberIndex, kind: OpKind) -> OpId {
         if let Some(member) = &mut self.members[usize::from(index.0)] {
             member.in_flight += 1;
         }
         let silent = now + self.silence.patience();
         self.expiry = Some(self.expiry.map_or(silent, |expiry| expiry.min(silent)));
-        let id = self.ops.add(io, index, kind, now);
-        let op = self.ops.get(id);
-        (op.offset, op.bytes, op.sync) = (offset, bytes, sync);
-        Some(id)
+        self.ops.add(io, index, kind, now)
     }
 
     fn attach(&mut self, arena: &mut Arena, id: OpId, base: *mut u8, piece: PieceId) {
@@ -458,6 +462,9 @@ impl Ring {
         let op = self.ops.get(id);
         op.base = base;
         op.pieces.push(piece);
+        if op.asks {
+            self.make_room_for_answer(arena, id);
+        }
     }
 
     /// Asks for a new op: the kernel, and the model if there is one.
@@ -468,45 +475,6 @@ impl Ring {
             self.drives.begin(now, id, op);
         }
         self.go(id, arena);
-    }
-
-    /// Asks the kernel for what is left of an op.
-    fn go(&mut self, id: OpId, arena: &mut Arena) {
-        let op = self.ops.get(id);
-        let index = op.member;
-        let Some(member) = &self.members[usize::from(index.0)] else {
-            unreachable!("a member stays while there is I/O on it");
-        };
-        let target = if self.registered_files { i32::from(index.0) } else { member.device.fd() };
-        let registered = op.piece().and_then(|piece| {
-            self.buffers.of(&self.entries.uring, arena, (piece, op.base, op.bytes))
-        });
-        let mut entry = entry(op, types::Fd(target), registered).user_data(id.to_bits());
-        if self.registered_files {
-            entry = entry.flags(squeue::Flags::FIXED_FILE);
-        }
-        // SAFETY: the memory is the arena's, or the op's own list of parts, which isn't touched while
-        // the op is in flight; the arena keeps what is in flight.
-        unsafe { self.entries.push(entry) };
-    }
-
-    fn close_if_idle(&mut self, index: MemberIndex) {
-        let member = &mut self.members[usize::from(index.0)];
-        let idle = |member: &mut Member| member.released && member.in_flight == 0;
-        if let Some(member) = member.take_if(idle) {
-            if member.flash {
-                self.drives.close(index, member.device);
-            } else {
-                // The kernel may drop its own reference later than we ours.
-                member.device.unlock();
-            }
-            if self.registered_files {
-                // Can only fail for a number out of range; then the file would stay open.
-                let submitter = self.entries.uring.submitter();
-                let gone = submitter.register_files_update(index.0.into(), &[-1]);
-                assert!(gone.is_ok(), "a registered file could not be let go: {gone:?}");
-            }
-        }
     }
 
     fn listen(&mut self) {

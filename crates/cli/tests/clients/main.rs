@@ -17,6 +17,7 @@ mod packaging;
 mod power;
 mod restarts;
 mod rounds;
+mod shrunk;
 mod spare;
 mod staged;
 mod stops;

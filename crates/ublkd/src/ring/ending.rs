@@ -4,7 +4,8 @@ use det::Instant;
 use io_uring::{cqueue, opcode};
 use raidcore::engine::IoError;
 
-use super::{BELL, CANCELLED, COMMAND, Completed, Place, Ring};
+use super::watch::Size;
+use super::{BELL, CANCELLED, COMMAND, Completed, Member, MemberIndex, Place, Ring};
 use crate::arena::Arena;
 use crate::members::Kind;
 use crate::ops::{Model, Next, OpId, OpKind};
@@ -48,7 +49,9 @@ impl Ring {
         }
         let op = self.ops.get(id);
         let cannot = matches!(-result, libc::EOPNOTSUPP | libc::ENOSYS);
-        let next = if op.kind == OpKind::Discard && cannot {
+        let next = if op.asks {
+            self.answered(id, result)
+        } else if op.kind == OpKind::Discard && cannot {
             if let Some(member) = &mut self.members[usize::from(op.member.0)] {
                 member.keeps_everything = true;
             }
@@ -60,7 +63,7 @@ impl Ring {
             self.go(id, arena);
             return;
         };
-        let member = op.member;
+        let member = self.ops.get(id).member;
         if result.is_ok() && self.has_shrunk(member) {
             result = Err(IoError::Shrunk);
         }
@@ -121,11 +124,34 @@ impl Ring {
         for &piece in &op.pieces {
             arena.end(piece);
         }
-        let index = op.member;
+        let (index, looked) = (op.member, op.kind == OpKind::Look);
         self.ops.free(id);
         if let Some(member) = &mut self.members[usize::from(index.0)] {
             member.in_flight -= 1;
+            if looked && member.size == Size::Asked(true) {
+                member.size = Size::Asked(false);
+            }
         }
         self.close_if_idle(index);
+    }
+
+    /// Lets go of a member that is to be closed, if the kernel has.
+    pub(super) fn close_if_idle(&mut self, index: MemberIndex) {
+        let member = &mut self.members[usize::from(index.0)];
+        let idle = |member: &mut Member| member.released && member.in_flight == 0;
+        if let Some(member) = member.take_if(idle) {
+            if member.flash {
+                self.drives.close(index, member.device);
+            } else {
+                // The kernel may drop its own reference later than we ours.
+                member.device.unlock();
+            }
+            if self.registered_files {
+                // Can only fail for a number out of range; then the file would stay open.
+                let submitter = self.entries.uring.submitter();
+                let gone = submitter.register_files_update(index.0.into(), &[-1]);
+                assert!(gone.is_ok(), "a registered file could not be let go: {gone:?}");
+            }
+        }
     }
 }

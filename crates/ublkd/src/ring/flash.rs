@@ -176,6 +176,7 @@ impl Drives {
             OpKind::Gather => Io::Write { durable: true },
             OpKind::Flush => Io::Flush,
             OpKind::Discard => Io::Discard,
+            OpKind::Look => return,
         };
         if let Some(drive) = self.drive(op.member) {
             drive.changed |= matches!(io, Io::Write { .. } | Io::Discard);
@@ -206,7 +207,7 @@ impl Drives {
         let latencies = match op.kind {
             OpKind::Read(_) => &mut drive.reads,
             OpKind::Write { .. } | OpKind::Gather => &mut drive.writes,
-            OpKind::Flush | OpKind::Discard => return,
+            OpKind::Flush | OpKind::Discard | OpKind::Look => return,
         };
         let nanos = u64::try_from((now - began).as_nanos()).unwrap_or(u64::MAX);
         latencies[usize::from(ended.delayed_by_gc)].saturating_record(nanos);

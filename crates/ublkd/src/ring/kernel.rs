@@ -9,8 +9,11 @@ use std::io;
 use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use rustix::fs::{AtFlags, StatxFlags};
 
-use crate::ops::{Op, OpKind, Sync};
+use super::Ring;
+use crate::arena::Arena;
+use crate::ops::{Op, OpId, OpKind, Sync};
 
 /// The entries of a ring, on their way to the kernel and back.
 pub(super) struct Entries {
@@ -98,6 +101,31 @@ impl Entries {
     }
 }
 
+impl Ring {
+    /// Asks the kernel for what is left of an op.
+    pub(super) fn go(&mut self, id: OpId, arena: &mut Arena) {
+        let op = self.ops.get(id);
+        let index = op.member;
+        let Some(member) = &self.members[usize::from(index.0)] else {
+            unreachable!("a member stays while there is I/O on it");
+        };
+        // The kernel tells no size of a registered file.
+        let fixed = self.registered_files && !op.asks;
+        let target = if fixed { i32::from(index.0) } else { member.device.fd() };
+        let moved = op.piece().filter(|_| !op.asks);
+        let registered = moved.and_then(|piece| {
+            self.buffers.of(&self.entries.uring, arena, (piece, op.base, op.bytes))
+        });
+        let mut entry = entry(op, types::Fd(target), registered).user_data(id.to_bits());
+        if fixed {
+            entry = entry.flags(squeue::Flags::FIXED_FILE);
+        }
+        // SAFETY: the memory is the arena's, or the op's own list of parts, which isn't touched while
+        // the op is in flight; the arena keeps what is in flight.
+        unsafe { self.entries.push(entry) };
+    }
+}
+
 /// A ring with what this kernel has to offer to a single thread that waits in it.
 fn build(entries: u32) -> io::Result<IoUring> {
     let mut common = IoUring::builder();
@@ -112,6 +140,9 @@ pub(super) fn entry(op: &Op, fd: types::Fd, registered: Option<u16>) -> squeue::
     let base = op.base.wrapping_add(op.done);
     let left = (op.bytes - op.done) as u32;
     let at = op.offset + op.done as u64;
+    if op.asks {
+        return look(fd, op.answer);
+    }
     if op.sync == Sync::Busy {
         return flush(fd);
     }
@@ -134,6 +165,7 @@ pub(super) fn entry(op: &Op, fd: types::Fd, registered: Option<u16>) -> squeue::
             write.offset(at).rw_flags(flags(durable)).build()
         }
         (OpKind::Flush, _) => flush(fd),
+        (OpKind::Look, _) => look(fd, op.answer),
         (OpKind::Discard, _) => opcode::Fallocate::new(fd, op.bytes as u64)
             .offset(at)
             .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
@@ -143,6 +175,15 @@ pub(super) fn entry(op: &Op, fd: types::Fd, registered: Option<u16>) -> squeue::
 
 fn flush(fd: types::Fd) -> squeue::Entry {
     opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build()
+}
+
+/// Asks how long a file is: the file system, not what is remembered of it.
+fn look(fd: types::Fd, answer: *mut u8) -> squeue::Entry {
+    let how = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    opcode::Statx::new(fd, c"".as_ptr(), answer.cast())
+        .flags(how.bits() as i32)
+        .mask(StatxFlags::SIZE.bits())
+        .build()
 }
 
 fn flags(durable: bool) -> i32 {

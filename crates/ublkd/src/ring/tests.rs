@@ -13,6 +13,8 @@ fn io_name(number: u64) -> IoName {
     IoName { group: GroupId(0), id: IoId(number) }
 }
 
+mod size;
+
 const LIMIT: Duration = Duration::from_secs(1);
 const DEVICE: DeviceId = DeviceId(0);
 
@@ -356,54 +358,9 @@ fn an_error_of_the_file_behind_a_modelled_ssd_is_told_at_once() {
     assert_eq!((world.ring.next_done(), world.ring.outstanding()), (None, 0));
 }
 
-/// A file that can be watched, of 64 blocks, that is member; and a second handle of it.
-fn watched(dir: &tempfile::TempDir) -> (World, File) {
-    let path = dir.path().join("a");
-    let file = File::create(&path).unwrap();
-    file.set_len(64 * BLOCK_BYTES as u64).unwrap();
-    let device = Device::open(&path, crate::members::OpenOptions::default()).unwrap();
-    assert!(device.can_be_watched(), "temporary files are on a local file system");
-    (world_of(device), file)
-}
-
 fn write_at(world: &mut World, buffer: &Buffer, number: u64, at: u64) {
     let (io, from) = ((io_name(number), DEVICE), Source::Mem(mem(buffer.tag())));
     world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(at), 1));
-}
-
-#[test]
-fn a_file_that_was_cut_off_is_gone_although_writes_make_it_longer() {
-    // The last write would make it as long as it was.
-    for at in [40, 63] {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut world, file) = watched(&dir);
-        let buffer = world.buffers(1).remove(0);
-        write_at(&mut world, &buffer, 1, at);
-        assert_eq!(world.done(), (io_name(1), Ok(())));
-        file.set_len(8 * BLOCK_BYTES as u64).unwrap();
-        write_at(&mut world, &buffer, 2, at);
-        assert_eq!(world.done(), (io_name(2), Err(IoError::Shrunk)), "block {at}");
-        // A read of the hole.
-        let (arena, to) = (&mut world.arena, mem(buffer.tag()));
-        world.ring.read(Instant::ORIGIN, arena, (io_name(3), DEVICE), to, (Pba(20), 1));
-        assert_eq!(world.done(), (io_name(3), Err(IoError::Shrunk)), "block {at}");
-        assert_eq!(world.ring.next_gone(), Some(DEVICE));
-        assert_eq!(world.ring.next_gone(), None, "it is told once");
-    }
-}
-
-#[test]
-fn a_file_that_is_cut_off_while_nobody_uses_it_is_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut world, file) = watched(&dir);
-    let next = world.ring.deadline().expect("a time to look");
-    world.ring.reap(next, &mut world.arena);
-    assert_eq!(world.ring.next_gone(), None);
-    file.set_len(8 * BLOCK_BYTES as u64).unwrap();
-    let next = world.ring.deadline().expect("a time to look");
-    world.ring.reap(next, &mut world.arena);
-    assert_eq!(world.ring.next_gone(), Some(DEVICE));
-    assert_eq!(world.ring.deadline(), None);
 }
 
 /// Looks at memory until all is given back that nobody has.

@@ -6,15 +6,25 @@
 //! this is looked at after I/O and before its end is told, once for all that has completed
 //! meanwhile; and before a write that ends with the file. Who has no I/O is looked at now and then.
 //!
-//! Invariant: no I/O on a file that was cut off before is told as done, as long as nothing else than
+//! A file elsewhere than on a local file system (FUSE, NFS and the like) is looked at by the kernel's
+//! workers, as any other I/O: who does not answer hangs. That is done now and then, and before a
+//! write that ends with the file, but not for each I/O, which would take twice as long.
+//!
+//! Invariant: no I/O on a local file that was cut off before is told as done, as long as nothing else than
 //! this ring makes the file longer again.
+#![allow(unsafe_code)]
 
 use std::time::Duration;
 
 use det::Instant;
+use raidcore::engine::IoError;
 use raidcore::units::DeviceId;
+use rustix::fs::{Statx, StatxFlags};
 
 use super::{MemberIndex, Ring};
+use crate::arena::Arena;
+use crate::members::Device;
+use crate::ops::{Next, OpId, OpKind};
 use crate::paths::shown;
 
 /// How often members without I/O are looked at.
@@ -23,30 +33,101 @@ const EVERY: Duration = Duration::from_secs(5);
 /// How a member's size is watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Size {
-    /// It can't change, or can't be looked at without waiting.
+    /// It can't change.
     Unwatched,
+    /// It was right when it was asked for last; and whether it is being asked for.
+    Asked(bool),
     /// It was right in this turn.
     Right(u64),
     /// It is smaller than it was.
     Shrunk,
 }
 
+impl Size {
+    /// That of a device that has just been opened.
+    pub(super) fn of(device: &Device) -> Self {
+        if device.can_be_watched() {
+            Self::Right(0)
+        } else if device.has_to_be_asked() {
+            Self::Asked(false)
+        } else {
+            Self::Unwatched
+        }
+    }
+}
+
 impl Ring {
+    /// Looks at a member before a write that may make it as long as it was: afterwards nothing could
+    /// be seen any more. Tells whether its size has to be asked for.
+    ///
+    /// # Errors
+    /// If it has shrunk.
+    pub(super) fn look_before(
+        &mut self,
+        index: MemberIndex,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<bool, IoError> {
+        let Some(member) = &self.members[usize::from(index.0)] else { return Ok(false) };
+        if !member.device.ends_with(offset, bytes) {
+            return Ok(false);
+        }
+        let asks = matches!(member.size, Size::Asked(_));
+        self.turn += 1;
+        if self.has_shrunk(index) { Err(IoError::Shrunk) } else { Ok(asks) }
+    }
+
+    /// Memory for the answer of who is asked.
+    pub(super) fn make_room_for_answer(&mut self, arena: &mut Arena, id: OpId) {
+        let page = arena.take_pages(1);
+        arena.begin(page);
+        let op = self.ops.get(id);
+        op.answer = arena.base(page);
+        op.pieces.push(page);
+    }
+
+    /// A file's size was asked for. An error says nothing of it.
+    pub(super) fn answered(&mut self, id: OpId, result: i32) -> Next {
+        let op = self.ops.get(id);
+        op.asks = false;
+        let (index, looks) = (op.member, op.kind == OpKind::Look);
+        // SAFETY: it is a page of the arena's that is this op's, and that the kernel has let go of;
+        // any bytes are such a structure.
+        let answer = unsafe { op.answer.cast::<Statx>().read() };
+        let told = result == 0 && answer.stx_mask & StatxFlags::SIZE.bits() != 0;
+        if let Some(member) = &self.members[usize::from(index.0)]
+            && told
+            && member.device.is_longer_than(answer.stx_size)
+        {
+            self.has_lost_something(index);
+            return Next::Done(Err(IoError::Shrunk));
+        }
+        if looks { Next::Done(Ok(())) } else { Next::Again }
+    }
+
+    fn has_lost_something(&mut self, index: MemberIndex) {
+        let Some(member) = &mut self.members[usize::from(index.0)] else { return };
+        if member.size == Size::Shrunk {
+            return;
+        }
+        tracing::error!(
+            path = %shown(member.device.path()),
+            "the file is smaller than it was when it was opened; it is not used any more"
+        );
+        member.size = Size::Shrunk;
+        self.gone.push(member.id);
+    }
+
     /// Whether a member has shrunk, if that can be seen.
     pub(super) fn has_shrunk(&mut self, index: MemberIndex) -> bool {
         let turn = self.turn;
         let Some(member) = &mut self.members[usize::from(index.0)] else { return false };
         match member.size {
-            Size::Unwatched => false,
+            Size::Unwatched | Size::Asked(_) => false,
             Size::Shrunk => true,
             Size::Right(at) if at == turn => false,
             Size::Right(_) if member.device.has_shrunk() => {
-                tracing::error!(
-                    path = %shown(member.device.path()),
-                    "the file is smaller than it was when it was opened; it is not used any more"
-                );
-                member.size = Size::Shrunk;
-                self.gone.push(member.id);
+                self.has_lost_something(index);
                 true
             }
             Size::Right(_) => {
@@ -62,20 +143,35 @@ impl Ring {
     }
 
     /// Looks at all members, if it is time.
-    pub(super) fn watch(&mut self, now: Instant) {
+    pub(super) fn watch(&mut self, now: Instant, arena: &mut Arena) {
         if self.next_watch.is_none_or(|at| now < at) {
             return;
         }
         self.turn += 1;
         for index in 0..self.members.len() {
-            self.has_shrunk(MemberIndex(index as u16));
+            let index = MemberIndex(index as u16);
+            self.has_shrunk(index);
+            self.ask(now, arena, index);
         }
         self.plan_watch(now);
     }
 
+    /// Asks for a member's size, unless that is being done.
+    fn ask(&mut self, now: Instant, arena: &mut Arena, index: MemberIndex) {
+        let Some(member) = &mut self.members[usize::from(index.0)] else { return };
+        if member.size != Size::Asked(false) || member.released {
+            return;
+        }
+        member.size = Size::Asked(true);
+        let id = self.add(now, None, index, OpKind::Look);
+        self.ops.get(id).asks = true;
+        self.make_room_for_answer(arena, id);
+        self.go(id, arena);
+    }
+
     /// Finds out when to look at members next.
     pub(super) fn plan_watch(&mut self, now: Instant) {
-        let watched = |size| matches!(size, Size::Right(_));
+        let watched = |size| matches!(size, Size::Right(_) | Size::Asked(_));
         let any = self.members.iter().flatten().any(|member| watched(member.size));
         self.next_watch = any.then(|| now + EVERY);
     }
