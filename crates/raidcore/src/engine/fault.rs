@@ -73,7 +73,7 @@ impl Engine {
         }
         self.look_at_members();
         // The journal gets no room any more.
-        self.fail_waiting(|wait| matches!(wait, Wait::Space | Wait::Staging));
+        self.jobs.fail_waiting(|wait| matches!(wait, Wait::Space | Wait::Staging));
         false
     }
 
@@ -155,7 +155,7 @@ impl Engine {
             let thin = &mut self.recorder.record.staging_thin;
             *thin = thin.with(member.index());
         }
-        self.wake(|wait| *wait == Wait::Space);
+        self.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
         self.background.member_failed(member, member.index() >= self.geo.members());
         match heir {

@@ -112,7 +112,7 @@ impl Engine {
     /// A job waits for a flush round.
     pub(super) fn wait_for_flush(&mut self, job: super::JobId, ticket: u64) {
         if !self.flusher.is_over(ticket) {
-            self.wait(job, Wait::Flush(ticket));
+            self.jobs.wait(job, Wait::Flush(ticket));
         }
     }
 
@@ -177,7 +177,7 @@ impl Engine {
             let mark = self.flusher.last.journal_mark;
             self.retire_entries(mark, out);
         }
-        self.wake(|wait| matches!(wait, Wait::Flush(ticket) if *ticket <= completed));
+        self.jobs.wake(|wait| matches!(wait, Wait::Flush(ticket) if *ticket <= completed));
         let failed = self.flusher.last.failed;
         let mut index = 0;
         while let Some(&(ticket, tag)) = self.flusher.users.get(index) {

@@ -143,7 +143,7 @@ impl Engine {
 
     fn begin_to_heal(&mut self) {
         // Whether what these have in the journal is to be carried out is not clear yet.
-        if self.jobs.iter().any(|(_, job)| job.entry.is_some()) {
+        if self.jobs.iter().any(|job| job.entry.is_some()) {
             return self.heal_later();
         }
         self.healing.refused = false;

@@ -153,15 +153,13 @@ impl Engine {
         }
         let (stripe, blocks, begun) = (job.stripe, job.blocks, job.begun);
         let Some(second) = self.new_job(Work::Read, stripe) else { return };
-        self.locks.join(stripe);
         self.jobs[first].partner = Some(second);
         let pieces = mem::take(&mut self.jobs[first].pieces);
         let job = &mut self.jobs[second];
         job.pieces.extend(&pieces);
         (job.partner, job.avoids, job.blocks, job.begun) = (Some(first), late, blocks, begun);
-        job.queued = true;
         self.jobs[first].pieces = pieces;
-        self.ready.push_back(second);
+        self.jobs.join(second);
     }
 
     /// Whether another job has answered in this one's place.

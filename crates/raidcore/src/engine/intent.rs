@@ -243,7 +243,7 @@ impl Engine {
             // The region's bit may be durable already, and the page be stored for another's. Only the
             // write that has set a bit takes it back.
             let (kind, change) = (MapKind::Bitmap, Change::None);
-            self.wait(id, Wait::Page { kind, index, version: set_in, bit: region, change });
+            self.jobs.wait(id, Wait::Page { kind, index, version: set_in, bit: region, change });
         }
     }
 
@@ -279,7 +279,7 @@ impl Engine {
             map.pages[index as usize].set_in = page.durable;
             self.jobs[id].error = Some(RequestError::Io);
         } else if page.durable < version {
-            self.wait(id, Wait::Page { kind, index, version, bit, change });
+            self.jobs.wait(id, Wait::Page { kind, index, version, bit, change });
         }
     }
 
@@ -414,7 +414,7 @@ impl Engine {
         };
         if stored > 0 {
             self.map(kind).stored(index, version);
-            self.wake(over);
+            self.jobs.wake(over);
         } else if !again {
             self.page_is_lost(kind, index, over);
         }
@@ -426,16 +426,21 @@ impl Engine {
 
     /// A page was stored by no member, and nothing that waits is in a later version of it.
     fn page_is_lost(&mut self, kind: MapKind, index: u32, over: impl Fn(&Wait) -> bool) {
-        for at in 0..self.waits.len() {
-            if let (wait @ Wait::Page { bit, change, .. }, _) = self.waits[at]
-                && over(&wait)
+        let map = match kind {
+            MapKind::Bitmap => &mut self.bitmap,
+            MapKind::ZeroMap => &mut self.zero,
+            MapKind::Missed => &mut self.missed.store,
+        };
+        for wait in self.jobs.waits() {
+            if let Wait::Page { bit, change, .. } = *wait
+                && over(wait)
             {
-                self.map(kind).take_back(bit, change);
+                map.take_back(bit, change);
             }
         }
         let page = &mut self.map(kind).pages[index as usize];
         page.set_in = page.durable;
-        self.fail_waiting(over);
+        self.jobs.fail_waiting(over);
     }
 
     /// Whether a region stays marked for the next start, as a write has left a stripe of it out of step.

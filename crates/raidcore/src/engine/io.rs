@@ -167,7 +167,7 @@ impl Engine {
                     self.jobs[id].weak.push(bad);
                     // Another block may be being tried, which this one has nothing to do with.
                     self.jobs[id].scan = scanned.or(self.jobs[id].scan);
-                    return self.one_done(id);
+                    return self.jobs.one_done(id);
                 } else {
                     self.jobs[id].bad.push(bad);
                     self.jobs[id].replan = true;
@@ -178,7 +178,7 @@ impl Engine {
             self.jobs[id].scans.push(rest);
         }
         self.scan_on(id, out);
-        self.one_done(id);
+        self.jobs.one_done(id);
     }
 
     /// Reads a block anew that a member can't read, if another has it, too; tells whether it does.
@@ -263,6 +263,6 @@ impl Engine {
                 out.push(Action::Note(Note::BlocksRepaired { member, at, blocks: io.blocks }));
             }
         }
-        self.one_done(id);
+        self.jobs.one_done(id);
     }
 }

@@ -108,6 +108,36 @@ pub(super) struct Scan {
     pub(super) rest: Option<SubIo>,
 }
 
+/// The scratch buffers of a job, by what they are to its plan.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    numbers: [u16; BUFFERS_MAX],
+    /// Whether it has those of its plan.
+    pub(super) held: bool,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self { numbers: [0; BUFFERS_MAX], held: false }
+    }
+}
+
+impl Buffers {
+    /// Takes one buffer after the other for the roles of a plan.
+    pub(super) fn fill(&mut self, mut roles: Set) -> impl FnMut(u16) + '_ {
+        move |buffer| {
+            if let Some(role) = roles.next() {
+                self.numbers[role] = buffer;
+            }
+        }
+    }
+
+    /// The buffer of a role of the plan.
+    pub(super) fn of(&self, role: usize) -> u16 {
+        self.numbers[role]
+    }
+}
+
 /// One stripe's walk through the stages: from its lock and a plan to reads, arithmetic and writes.
 pub struct Job {
     pub(super) work: Work,
@@ -169,8 +199,7 @@ pub struct Job {
     pub(super) way: Way,
     pub(super) blocks: u32,
     pub(super) begun: Instant,
-    buffers: [u16; BUFFERS_MAX],
-    holds_buffers: bool,
+    pub(super) buffers: Buffers,
 }
 
 impl Job {
@@ -216,14 +245,14 @@ impl Job {
             way: Way::Calm,
             blocks: 0,
             begun: Instant::ORIGIN,
-            buffers: [0; BUFFERS_MAX],
-            holds_buffers: false,
+            buffers: Buffers::default(),
         }
     }
 
     /// Makes a slot's last occupant into a new job.
-    fn renew(&mut self, work: Work, stripe: Stripe) {
+    pub(super) fn renew(&mut self, work: Work, stripe: Stripe, now: Instant) {
         self.work = work;
+        self.begun = now;
         self.stage = Stage::Plan;
         self.stripe = stripe;
         self.pieces.clear();
@@ -254,7 +283,7 @@ impl Job {
         self.is_copied = false;
         self.way = Way::Calm;
         self.blocks = 0;
-        assert!(self.outstanding == 0 && !self.marked && !self.holds_buffers);
+        assert!(self.outstanding == 0 && !self.marked && !self.buffers.held);
         assert!(self.staged.is_none() && !self.promised && self.fetches.is_empty());
     }
 
@@ -262,7 +291,7 @@ impl Job {
     pub(super) fn bind(&self, mem: Mem) -> Mem {
         match mem {
             Mem::Scratch { buffer, at } => {
-                Mem::Scratch { buffer: self.buffers[usize::from(buffer)], at }
+                Mem::Scratch { buffer: self.buffers.of(usize::from(buffer)), at }
             }
             Mem::Payload { .. } | Mem::Zero => mem,
         }
@@ -291,64 +320,23 @@ impl Job {
 impl Engine {
     /// A new job, if there is room for one of its sort.
     pub(super) fn new_job(&mut self, work: Work, stripe: Stripe) -> Option<JobId> {
-        let kept = usize::from(self.config.background_jobs);
-        let user = work.is_users();
-        if user && usize::from(self.foreground_jobs) + kept >= self.jobs.capacity() {
-            return None;
-        }
-        let id = self.jobs.occupy()?;
-        self.foreground_jobs += u16::from(user);
-        self.jobs[id].renew(work, stripe);
-        self.jobs[id].begun = self.now;
-        Some(id)
-    }
-
-    /// A job that was never set going is none any more.
-    pub(super) fn give_job_back(&mut self, id: JobId) {
-        self.foreground_jobs -= u16::from(self.jobs[id].work.is_users());
-        self.jobs.vacate(id);
+        self.jobs.create(work, stripe, self.now)
     }
 
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
-        if self.lock(id) {
-            self.jobs[id].queued = true;
-            self.ready.push_back(id);
-        }
+        let (geo, busy) = (&self.geo, self.places.busy);
+        self.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role).index()));
     }
 
-    /// One of the things that a job waits for has happened.
-    pub(super) fn one_done(&mut self, id: JobId) {
-        let job = &mut self.jobs[id];
-        job.outstanding -= 1;
-        if job.outstanding == 0 {
-            job.queued = true;
-            self.ready.push_back(id);
-        }
-    }
-
-    /// The job waits for something besides its own I/O.
-    pub(super) fn wait(&mut self, id: JobId, wait: Wait) {
-        self.jobs[id].outstanding += 1;
-        self.waits.push((wait, id));
-    }
-
-    /// Ends the waits that `over` finds to be over, in the order in which they began.
-    pub(super) fn wake(&mut self, over: impl Fn(&Wait) -> bool) {
-        let mut waits = mem::take(&mut self.waits);
-        waits.retain(|(wait, job)| {
-            let over = over(wait);
-            if over {
-                self.one_done(*job);
-            }
-            !over
-        });
-        self.waits = waits;
+    /// Takes a job's lock; if it is not free, the job is made ready when it is.
+    fn lock(&mut self, id: JobId) -> bool {
+        let (geo, busy) = (&self.geo, self.places.busy);
+        self.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role).index()))
     }
 
     /// Walks a job on until it has to wait.
     pub(super) fn advance(&mut self, id: JobId, out: &mut Vec<Action>) {
-        self.jobs[id].queued = false;
         loop {
             let job = &self.jobs[id];
             if job.outstanding > 0 || job.queued {
@@ -364,7 +352,10 @@ impl Engine {
                 },
                 Stage::Plan => self.plan(id, out),
                 Stage::Store => self.store(id, out),
-                Stage::Buffers => self.take_buffers(id),
+                Stage::Buffers => {
+                    self.jobs.take_buffers(id);
+                    Stage::Read
+                }
                 Stage::Read => self.issue_reads(id, out),
                 Stage::AfterRead => self.after_read(id),
                 Stage::Compute => self.compute(id, out),
@@ -384,51 +375,13 @@ impl Engine {
         }
     }
 
-    fn take_buffers(&mut self, id: JobId) -> Stage {
-        let count = self.jobs[id].plan.scratch.len();
-        let mut roles = self.jobs[id].plan.scratch;
-        let job = &mut self.jobs[id];
-        let taken = self.scratch.acquire(id, count, |buffer| {
-            if let Some(role) = roles.next() {
-                job.buffers[role] = buffer;
-            }
-        });
-        if taken {
-            job.holds_buffers = true;
-        } else {
-            job.outstanding += 1;
-        }
-        Stage::Read
-    }
-
-    pub(super) fn release_buffers(&mut self, id: JobId) {
-        let job = &mut self.jobs[id];
-        if !mem::take(&mut job.holds_buffers) {
-            return;
-        }
-        for role in job.plan.scratch {
-            self.scratch.release(job.buffers[role]);
-        }
-        while let Some(next) = self.scratch.next_served() {
-            let job = &mut self.jobs[next];
-            let mut roles = job.plan.scratch;
-            self.scratch.take(roles.len(), |buffer| {
-                if let Some(role) = roles.next() {
-                    job.buffers[role] = buffer;
-                }
-            });
-            job.holds_buffers = true;
-            self.one_done(next);
-        }
-    }
-
     fn after_read(&mut self, id: JobId) -> Stage {
         let failed = self.jobs[id].error.is_some() || self.jobs[id].replan;
         if self.is_given_up(id) || failed && self.gives_up(id) || self.jobs[id].error.is_some() {
             return Stage::Finish;
         }
         if mem::take(&mut self.jobs[id].replan) {
-            self.release_buffers(id);
+            self.jobs.release_buffers(id);
             return Stage::Plan;
         }
         self.claim(id);
@@ -436,7 +389,7 @@ impl Engine {
         let Job { work, way, .. } = self.jobs[id];
         match work {
             Work::Write if way == Way::Calm && self.is_to_be_staged(id) => {
-                self.release_buffers(id);
+                self.jobs.release_buffers(id);
                 Stage::Store
             }
             Work::Reclaim if self.is_put_off(id) => Stage::Finish,
@@ -479,10 +432,6 @@ impl Engine {
             job.outstanding += 1;
             out.push(Action::Compute(id));
         }
-    }
-
-    pub(super) fn computed(&mut self, id: JobId) {
-        self.one_done(id);
     }
 
     fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
@@ -528,7 +477,7 @@ impl Engine {
         if self.recorder.is_broken() {
             self.jobs[id].error = Some(RequestError::Io);
         } else {
-            self.wait(id, Wait::Record(ticket));
+            self.jobs.wait(id, Wait::Record(ticket));
         }
     }
 
@@ -542,7 +491,7 @@ impl Engine {
     }
 
     fn finish(&mut self, id: JobId, out: &mut Vec<Action>) {
-        self.release_buffers(id);
+        self.jobs.release_buffers(id);
         self.end_intent(id, out);
         self.end_staging(id);
         self.end_unmarked(id);
@@ -560,14 +509,14 @@ impl Engine {
             self.look_at_torn(id);
         }
         self.answer(id, out);
-        self.unlock(id);
+        self.jobs.unlock(id);
         let (bad, weak) = (mem::take(&mut self.jobs[id].bad), mem::take(&mut self.jobs[id].weak));
         if work != Work::Repair && error.is_none() {
             self.repair_later(stripe, &bad);
             self.repair_later(stripe, &weak);
         }
         (self.jobs[id].bad, self.jobs[id].weak) = (bad, weak);
-        self.give_job_back(id);
+        self.jobs.remove(id);
     }
 
     /// A job has done what users want of it, or failed to.

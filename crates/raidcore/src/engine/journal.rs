@@ -238,7 +238,7 @@ impl Engine {
             return false;
         }
         self.journal.starved = true;
-        self.wait(id, Wait::Space);
+        self.jobs.wait(id, Wait::Space);
         self.flush(out);
         true
     }
@@ -274,7 +274,7 @@ impl Engine {
         let fits = |ring: &Ring| ring.room(len, blocks + RESERVE).is_some();
         if !holders.into_iter().all(|member| fits(&self.journal.rings[member])) {
             self.journal.starved = true;
-            self.wait(id, Wait::Space);
+            self.jobs.wait(id, Wait::Space);
             self.flush(out);
             return false;
         }
@@ -321,7 +321,7 @@ impl Engine {
             }
             (_, None) => {}
         }
-        self.one_done(id);
+        self.jobs.one_done(id);
     }
 
     /// Stores an entry, or a record of the tail, in a member's ring, and in that of its successor, where
@@ -371,7 +371,7 @@ impl Engine {
         self.journal.on_disk(member, entry);
         if self.journal.rings[member.index()].entries.len() < before {
             self.journal.starved = false;
-            self.wake(|wait| *wait == Wait::Space);
+            self.jobs.wake(|wait| *wait == Wait::Space);
         }
     }
 
@@ -414,7 +414,7 @@ impl Engine {
 
     /// Somebody waits for room in the journal, which a flush can make.
     pub(super) fn feed_starved(&mut self, out: &mut Vec<Action>) {
-        self.journal.starved &= self.waits.iter().any(|(wait, _)| *wait == Wait::Space);
+        self.journal.starved &= self.jobs.waits().any(|wait| *wait == Wait::Space);
         if self.journal.starved {
             self.flush(out);
         }

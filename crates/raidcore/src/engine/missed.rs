@@ -154,7 +154,7 @@ impl Engine {
             return true;
         }
         let Some((index, version)) = self.missed.store.awaited(region) else { return false };
-        self.wait(id, Wait::Page { kind, index, version, bit: region, change: Change::None });
+        self.jobs.wait(id, Wait::Page { kind, index, version, bit: region, change: Change::None });
         true
     }
 
@@ -178,7 +178,7 @@ impl Engine {
 
     /// Adds the regions of all jobs that may change members, or have begun to.
     fn add_those_under_way(&mut self) {
-        for (_, job) in self.jobs.iter() {
+        for job in self.jobs.iter() {
             if job.work.is_missed() {
                 self.missed.store.map.set(self.areas.region(job.stripe));
             }

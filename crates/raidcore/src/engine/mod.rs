@@ -29,8 +29,8 @@ mod hedge;
 mod intent;
 mod io;
 mod job;
+mod jobs;
 mod journal;
-mod locking;
 mod missed;
 mod pace;
 mod place;
@@ -61,10 +61,8 @@ pub use job::Job;
 pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 
 use crate::geometry::{Geometry, Role};
-use crate::locks::Locks;
 use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage, SlotState};
 use crate::plan::{BoundStep, Parity};
-use crate::scratch::Scratch;
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use align::Alignment;
 use background::Background;
@@ -74,6 +72,7 @@ use heal::Healing;
 use hedge::Patience;
 use intent::{MapStore, Regions, Spread};
 use job::Owner;
+use jobs::Jobs;
 use journal::Journal;
 use missed::Missed;
 use place::Places;
@@ -161,19 +160,14 @@ pub struct Engine {
     /// Members are being rebuilt or missing somewhere: plans have to look.
     impaired: bool,
     recorder: Recorder,
-    jobs: Slots<Job>,
+    jobs: Jobs,
     ops: Slots<job::Op>,
-    ready: VecDeque<JobId>,
-    waits: Vec<(job::Wait, JobId)>,
     requests: Vec<UserRequest>,
     uncut: VecDeque<Tag>,
     active_requests: u16,
-    foreground_jobs: u16,
     last_foreground: Instant,
     places: Places,
     patience: Patience,
-    locks: Locks,
-    scratch: Scratch<JobId>,
     bitmap: MapStore,
     zero: MapStore,
     missed: Missed,
@@ -224,7 +218,6 @@ impl Engine {
         let missed = Missed::new(&assembled);
         let record = assembled.record;
         let jobs = usize::from(config.jobs);
-        assert!(config.background_jobs < config.jobs, "no stripe is left for users");
         // A reclaim has two for every data chunk.
         let most = n + 2 + geo.data();
         let chunk = geo.chunk();
@@ -240,7 +233,7 @@ impl Engine {
             members,
             spares,
             impaired: true,
-            jobs: Slots::new(jobs, || Job::new(&geo)),
+            jobs: Jobs::new(&geo, config.jobs, config.background_jobs, buffers),
             // A chunk may have copies on the distributed spare, of which a scrub may mend every row; a
             // member's successor gets what it does.
             ops: Slots::new(
@@ -249,17 +242,12 @@ impl Engine {
                     + 64 * places,
                 || job::Op::BLANK,
             ),
-            ready: VecDeque::with_capacity(jobs * 2),
-            waits: Vec::with_capacity(jobs * 2),
             requests: (0..config.tags).map(|_| UserRequest::default()).collect(),
             uncut: VecDeque::with_capacity(usize::from(config.tags)),
             active_requests: 0,
-            foreground_jobs: 0,
             last_foreground: now,
             places: Places::default(),
             patience: Patience::default(),
-            locks: Locks::new(jobs),
-            scratch: Scratch::new(buffers, jobs),
             regions: Regions::new(&assembled.bitmap),
             missed,
             alignment: Alignment::default(),
@@ -292,7 +280,7 @@ impl Engine {
         match input {
             Input::Request(request) => self.request(request, out),
             Input::IoDone { id, result } => self.io_done(id, result, out),
-            Input::Computed(job) => self.computed(job),
+            Input::Computed(job) => self.jobs.one_done(job),
             Input::DeviceGone(device) => self.device_gone(device, IoError::Gone, out),
             Input::DeviceShrunk(device) => self.device_gone(device, IoError::Shrunk, out),
             Input::Hung(members) => self.set_hung(members, out),
@@ -339,13 +327,13 @@ impl Engine {
     /// How many scratch buffers of one chunk the host has to provide.
     #[must_use]
     pub fn scratch_buffers(&self) -> u16 {
-        self.scratch.total()
+        self.jobs.scratch_buffers()
     }
 
     /// The scratch buffers that are in no use: what they hold means nothing until the next step.
     #[must_use]
     pub fn free_scratch(&self) -> &[u16] {
-        self.scratch.free()
+        self.jobs.free_scratch()
     }
 
     /// Does all that can be done now.
@@ -355,8 +343,8 @@ impl Engine {
         loop {
             debug_assert!(rounds < 1 << 20, "a step goes round without end");
             rounds += 1;
-            let mut worked = !self.ready.is_empty();
-            while let Some(job) = self.ready.pop_front() {
+            let mut worked = self.jobs.any_ready();
+            while let Some(job) = self.jobs.pop_ready() {
                 self.advance(job, out);
             }
             // A stop waits for what is being settled, so that comes first.
@@ -371,7 +359,7 @@ impl Engine {
             self.reclaim(out);
             self.note_thickness(out);
             worked &= !self.serves_users_only();
-            if self.ready.is_empty() && !worked && !moved {
+            if !self.jobs.any_ready() && !worked && !moved {
                 self.forget_landed();
                 return;
             }
@@ -512,7 +500,7 @@ impl Engine {
         match op.owner {
             Owner::Read { job, index } => self.read_done(job, index, op, result, out),
             Owner::Write { job, index } => self.write_done(job, index, op, result, out),
-            Owner::Discard { job } => self.one_done(job),
+            Owner::Discard { job } => self.jobs.one_done(job),
             Owner::Vacate => {}
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail { .. } => self.tail_done(op, result, out),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::goal::{plan_replay, plan_sync};
-use super::job::{PIECES_MAX, Stage, Work};
+use super::job::{Stage, Work};
 use super::{Action, Engine, JobId, Member, PassKind, RequestError};
 use crate::geometry::Level;
 use crate::plan::{self, Base, Health, Lost};
@@ -34,13 +34,16 @@ impl Engine {
         }
         let stripe = self.jobs[id].stripe;
         let (readable, writable) = self.health(stripe);
-        if self.jobs[id].beside && !self.reads_home(id, readable) {
-            return self.fall_in(id);
+        if self.jobs[id].beside && !self.jobs.reads_home(id, readable) {
+            return self.jobs.fall_in(id);
         }
-        if self.has_to_wait_for_readers(id) {
+        if self.jobs.disturbs_readers(id) {
+            // The next to have the lock may take it over.
+            self.break_promise(id);
+            self.jobs.unlock(id);
             return Stage::Lock;
         }
-        self.absorb_waiting_writes(id);
+        self.counters.merged_writes += self.jobs.absorb_waiting_writes(id);
         self.forget_copies(id);
         self.split_staged(id);
         self.jobs[id].covers = self.covers(id);
@@ -135,36 +138,6 @@ impl Engine {
                 next
             }
             Work::Read | Work::Sync(_) | Work::Align | Work::Repair | Work::Replay { .. } => next,
-        }
-    }
-
-    /// Takes over the writes that wait first for the stripe. Where they overlap, the first counts:
-    /// none has been acknowledged, so nobody has said in which order.
-    fn absorb_waiting_writes(&mut self, id: JobId) {
-        let stripe = self.jobs[id].stripe;
-        // Who reads beside this write counts on its blocks being all.
-        while self.jobs[id].work == Work::Write && !self.locks.is_shared(stripe) {
-            let waiter = self.locks.first_waiter(stripe).and_then(|h| self.jobs.id_at(h));
-            let Some(other) = waiter else { return };
-            let (job, rider) = (&self.jobs[id], &self.jobs[other]);
-            let fits = rider.work == Work::Write
-                && job.pieces.len() + rider.pieces.len() <= PIECES_MAX
-                && job.tags.len() + rider.tags.len() <= PIECES_MAX;
-            if !fits {
-                return;
-            }
-            self.locks.remove_first_waiter(stripe);
-            let (pieces, tags) =
-                (mem::take(&mut self.jobs[other].pieces), mem::take(&mut self.jobs[other].tags));
-            let fua = self.jobs[other].fua;
-            let job = &mut self.jobs[id];
-            job.pieces.extend(&pieces);
-            job.tags.extend(&tags);
-            job.fua |= fua;
-            (self.jobs[other].pieces, self.jobs[other].tags) = (pieces, tags);
-            self.jobs.vacate(other);
-            self.foreground_jobs -= 1;
-            self.counters.merged_writes += 1;
         }
     }
 

@@ -227,9 +227,9 @@ impl Engine {
             self.recorder.durable = durable;
         }
         if broken {
-            self.fail_waiting(|wait| matches!(wait, Wait::Record(_)));
+            self.jobs.fail_waiting(|wait| matches!(wait, Wait::Record(_)));
         } else {
-            self.wake(|wait| matches!(wait, Wait::Record(version) if *version <= durable));
+            self.jobs.wake(|wait| matches!(wait, Wait::Record(version) if *version <= durable));
         }
         self.failures_recorded(durable, broken.then_some(RequestError::Io), out);
         let changed = self.recorder.wanted > self.recorder.started && !broken;
@@ -249,17 +249,6 @@ impl Engine {
             let result = if broken { Err(CommandError::NotRecorded) } else { Ok(()) };
             out.push(Action::Answer { number, result });
         }
-    }
-
-    /// Ends the waits that `hopeless` finds, with an error for the jobs.
-    pub(super) fn fail_waiting(&mut self, hopeless: impl Fn(&Wait) -> bool) {
-        for index in 0..self.waits.len() {
-            let (wait, job) = self.waits[index];
-            if hopeless(&wait) {
-                self.jobs[job].error = Some(RequestError::Io);
-            }
-        }
-        self.wake(hopeless);
     }
 
     /// The identity of a device in use.

@@ -91,7 +91,7 @@ impl Engine {
             // A stripe is brought in step for a read that has its job: without one the next attempt
             // would ask for it again, and so on for ever if that fails at once.
             if in_doubt && !self.align(stripe) {
-                self.give_job_back(job);
+                self.jobs.remove(job);
                 return false;
             }
             self.fill(job, &request, cut, offset, blocks);

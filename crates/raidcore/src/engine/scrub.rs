@@ -55,7 +55,7 @@ impl Engine {
             job.round -= 1;
             job.mismatch = false;
             job.differed.extend(job.findings.drain(..).map(|finding| finding.row));
-            self.release_buffers(id);
+            self.jobs.release_buffers(id);
             return Stage::Plan;
         }
         if let Some(member) = self.spared() {

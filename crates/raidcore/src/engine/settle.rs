@@ -87,7 +87,7 @@ impl Engine {
             Stopping::Draining => {
                 let home =
                     self.staging.dirty() == 0 || self.staging.is_stuck() || !self.takes_writes();
-                let quiet = home && self.jobs.occupied() == 0 && self.active_requests == 0;
+                let quiet = home && self.jobs.is_empty() && self.active_requests == 0;
                 if quiet && self.background.settling.is_none() {
                     self.record_unfinished_scrub(out);
                     self.regions.rest();

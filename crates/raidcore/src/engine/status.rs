@@ -195,12 +195,10 @@ impl Engine {
     /// Whether nothing is under way and nothing is held: no job, lock, buffer or I/O.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.jobs.occupied() == 0
+        self.jobs.is_idle()
             && self.ops.occupied() == 0
             && self.active_requests == 0
             && self.uncut.is_empty()
-            && self.locks.is_idle()
-            && self.scratch.is_idle()
     }
 
     /// Verifies the invariants that can be seen from outside a step.
@@ -208,21 +206,10 @@ impl Engine {
     /// # Panics
     /// If one is broken: that is a bug in the engine.
     pub fn check(&self) {
-        assert!(self.ready.is_empty(), "a step leaves nothing undone");
+        self.jobs.check();
         self.staging.check();
         let is_up = |member| self.state(member) == SlotState::Up;
         self.copies.check(|lba| self.staging.is_dirty(lba), is_up);
-        for (id, job) in self.jobs.iter() {
-            let waits = self.waits.iter().filter(|(_, j)| *j == id).count();
-            assert!(!job.queued, "{id:?} was left in the queue");
-            assert!(job.outstanding as usize >= waits, "{id:?} waits for more than it counts");
-        }
-        if self.jobs.occupied() == 0 {
-            assert!(self.locks.is_idle(), "a lock without a job");
-            assert!(self.scratch.is_idle(), "scratch buffers without a job");
-            assert!(self.waits.is_empty(), "a wait without a job");
-            assert_eq!(self.foreground_jobs, 0, "users' jobs are counted");
-        }
         if self.ops.occupied() == 0 {
             assert!(self.members.iter().all(|m| m.in_flight == 0), "I/O in flight is counted");
         }

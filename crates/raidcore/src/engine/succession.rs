@@ -260,7 +260,7 @@ impl Engine {
         let old = self.members[member.index()].device;
         self.has_device(member, device);
         self.journal.inherit_ring(member, first_entry);
-        self.wake(|wait| *wait == Wait::Space);
+        self.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
         self.look_at_members();
         self.fail_the_useless(out);

@@ -30,7 +30,7 @@ pub(crate) const JOBS: &[Mutant] = &[
     .rare("Who had failed before a write is on record before it goes home; only a failure amid the write is left."),
     mutant(
         "a merged write forgets FUA",
-        "engine/planning.rs",
+        "engine/jobs.rs",
         "job.fua |= fua;",
         "job.fua |= fua && !MUTANT;",
     ),
@@ -50,10 +50,10 @@ pub(crate) const JOBS: &[Mutant] = &[
     ),
     mutant(
         "a scratch buffer is not given back",
-        "engine/job.rs",
-        "self.scratch.release(job.buffers[role]);",
+        "engine/jobs.rs",
+        "self.scratch.release(job.buffers.of(role));",
         "if !(MUTANT && role == 0) {
-                self.scratch.release(job.buffers[role]);
+                self.scratch.release(job.buffers.of(role));
             }",
     ),
     // Requests and locks.

@@ -329,6 +329,6 @@ impl Engine {
                 self.members[member.index()].write_errors += 1;
             }
         }
-        self.one_done(id);
+        self.jobs.one_done(id);
     }
 }

@@ -247,7 +247,7 @@ impl Engine {
         if self.jobs[id].outstanding == before {
             self.issue_fetch(id, out);
         }
-        self.one_done(id);
+        self.jobs.one_done(id);
     }
 
     /// A job reads no more from the log, nor from copies.

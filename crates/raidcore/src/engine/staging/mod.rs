@@ -551,6 +551,6 @@ impl Engine {
     /// Whoever waits for room may look again.
     fn wake_staging(&mut self) {
         self.staging.starved = false;
-        self.wake(|wait| *wait == Wait::Staging);
+        self.jobs.wake(|wait| *wait == Wait::Staging);
     }
 }

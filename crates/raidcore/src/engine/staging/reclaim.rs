@@ -54,7 +54,7 @@ impl Engine {
         }
         let haste = self.haste();
         let window = match haste {
-            Haste::No => usize::from(self.foreground_jobs == 0 || self.stages_no_more()),
+            Haste::No => usize::from(self.jobs.serve_no_user() || self.stages_no_more()),
             Haste::Soon | Haste::Now => HASTE,
         };
         while self.staging.reclaiming.len() < window && self.takes_writes() {

@@ -160,8 +160,8 @@ impl Engine {
             return true;
         }
         self.staging.starved = true;
-        self.unlock(id);
-        self.wait(id, Wait::Staging);
+        self.jobs.unlock(id);
+        self.jobs.wait(id, Wait::Staging);
         false
     }
 
@@ -290,7 +290,7 @@ impl Engine {
         {
             self.jobs[id].error = Some(RequestError::Io);
         }
-        self.one_done(id);
+        self.jobs.one_done(id);
     }
 
     /// A job does not need room for a marker any more.
