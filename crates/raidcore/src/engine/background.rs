@@ -294,7 +294,7 @@ impl Engine {
             PassKind::Rebuild(member)
         } else if let Some(member) = self.to_be_distributed() {
             // What is under way to what it held before ends first.
-            if self.spared().is_none() && self.distributed.in_flight > 0 {
+            if self.spared().is_none() && self.flights.on_spare() > 0 {
                 return;
             }
             self.begin_to_distribute(member, out);

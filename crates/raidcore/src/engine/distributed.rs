@@ -34,8 +34,6 @@ const PLACES_MAX: usize = 4;
 pub(super) struct Distributed {
     /// How far it is filled while no pass fills it.
     pub(super) filled: Progress,
-    /// I/O under way to it.
-    pub(super) in_flight: u32,
     /// What of it is to be discarded.
     pub(super) vacating: Option<Vacating>,
 }
@@ -223,7 +221,7 @@ impl Engine {
             return all.skip(job.round.into()).find(able).or_else(|| copies.next());
         }
         let load = |&(member, _): &(MemberId, Pba)| {
-            (self.is_member_busy(member.index()), self.members[member.index()].in_flight)
+            (self.is_member_busy(member.index()), self.flights.of(member.index()))
         };
         copies.min_by_key(load)
     }

@@ -356,11 +356,7 @@ impl Engine {
         slot.device = spare.uuid;
         self.recorder.put_label(member, spare.device);
         let m = &mut self.members[member.index()];
-        *m = super::Member {
-            device: Some(spare.device),
-            in_flight: m.in_flight,
-            ..Default::default()
-        };
+        *m = super::Member { device: Some(spare.device), ..Default::default() };
         self.background.restart(member);
         self.flusher.restart(member);
         self.staging.try_again();

@@ -6,7 +6,8 @@
 
 use alloc::vec::Vec;
 
-use super::job::{Op, Owner, Wait};
+use super::flight::{Flight, Owner};
+use super::job::Wait;
 use super::{Action, Engine, IoError, IoOp, RequestError};
 use crate::units::{MemberId, Pba, Tag};
 
@@ -132,7 +133,7 @@ impl Engine {
             let devices = [self.live_device(member), self.successor_of(member)];
             for device in devices.into_iter().flatten() {
                 self.flusher.outstanding += 1;
-                let op = Op::new(Owner::Flush, Some(member), device);
+                let op = Flight::new(Owner::Flush, Some(member), device);
                 self.issue(op, IoOp::Flush, Pba(0), 0, out);
             }
         }
@@ -145,7 +146,7 @@ impl Engine {
 
     pub(super) fn flush_done(
         &mut self,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {

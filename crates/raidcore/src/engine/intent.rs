@@ -10,7 +10,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::job::{Op, Owner, Stage, Wait, Work};
+use super::flight::{Flight, Owner};
+use super::job::{Stage, Wait, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::meta::{ArrayId, BitMap, Consistency, MapKind, MetaPage, SlotState};
 use crate::units::{DeviceId, MemberId};
@@ -326,7 +327,7 @@ impl Engine {
                 self.map(kind).pages[index as usize].outstanding += 1;
                 self.spread.in_flight += 1;
                 self.counters.meta_stores += 1;
-                let op = Op::new(Owner::Page { kind, index }, Some(member), device);
+                let op = Flight::new(Owner::Page { kind, index }, Some(member), device);
                 self.issue(op, IoOp::Store(what), at, 1, out);
             }
         }
@@ -376,7 +377,7 @@ impl Engine {
         &mut self,
         kind: MapKind,
         index: u32,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {

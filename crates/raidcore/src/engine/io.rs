@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::job::{Op, Owner, Scan, Stage, Work};
+use super::flight::{Flight, Owner};
+use super::job::{Scan, Stage, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
 use crate::plan::{Bad, SubIo, WriteKind};
 use crate::units::{MemberId, Pba, Set};
@@ -45,7 +46,7 @@ impl Engine {
         };
         let mem = job.bind(io.mem);
         self.jobs[id].outstanding += 1;
-        let op = Op::new(Owner::Read { job: id, index: index as u16 }, Some(member), device);
+        let op = Flight::new(Owner::Read { job: id, index: index as u16 }, Some(member), device);
         self.issue(op, IoOp::Read(mem), at, io.blocks, out);
     }
 
@@ -93,7 +94,7 @@ impl Engine {
                 for device in self.written_devices(id, member) {
                     self.jobs[id].outstanding += 1;
                     let owner = Owner::Write { job: id, index: index as u16 };
-                    let op = Op::new(owner, Some(member), device);
+                    let op = Flight::new(owner, Some(member), device);
                     self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
                 }
             }
@@ -122,14 +123,14 @@ impl Engine {
         for member in (0..self.geo.members() as u8).map(MemberId) {
             for device in self.written_devices(id, member) {
                 self.jobs[id].outstanding += 1;
-                let op = Op::new(Owner::Discard { job: id }, Some(member), device);
+                let op = Flight::new(Owner::Discard { job: id }, Some(member), device);
                 self.issue(op, IoOp::Discard, at, self.geo.chunk(), out);
             }
         }
     }
 
     /// Whether a device that failed an I/O is still the member's.
-    pub(super) fn is_current(&self, op: &Op) -> bool {
+    pub(super) fn is_current(&self, op: &Flight) -> bool {
         op.member.is_some_and(|m| self.members[m.index()].device == Some(op.device))
     }
 
@@ -137,7 +138,7 @@ impl Engine {
         &mut self,
         id: JobId,
         index: u16,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
@@ -229,7 +230,7 @@ impl Engine {
         &mut self,
         id: JobId,
         index: u16,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {

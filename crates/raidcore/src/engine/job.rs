@@ -17,7 +17,7 @@ use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
 use crate::plan::{Bad, Base, Finding, Piece, Plan, Step, SubIo, WriteKind};
-use crate::units::{DeviceId, Mem, MemberId, Set, Stripe, Tag};
+use crate::units::{Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
 pub(super) const PIECES_MAX: usize = 64;
@@ -61,42 +61,6 @@ pub(super) enum Wait {
     Space,
     /// Room in the staging log.
     Staging,
-}
-
-/// Whose I/O it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Owner {
-    Read { job: JobId, index: u16 },
-    Write { job: JobId, index: u16 },
-    Discard { job: JobId },
-    Vacate,
-    Entry { job: JobId },
-    Tail { entry: u64 },
-    Staged { job: JobId },
-    StagedTail,
-    Fetch { job: JobId, index: u16 },
-    Copy { job: JobId, number: u64 },
-    Page { kind: MapKind, index: u32 },
-    Superblock,
-    Flush,
-}
-
-/// An I/O in flight.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Op {
-    pub(super) owner: Owner,
-    pub(super) member: Option<MemberId>,
-    pub(super) device: DeviceId,
-    /// It is of the distributed spare.
-    pub(super) on_spare: bool,
-}
-
-impl Op {
-    pub(super) const BLANK: Self = Self::new(Owner::Flush, None, DeviceId(u32::MAX));
-
-    pub(super) const fn new(owner: Owner, member: Option<MemberId>, device: DeviceId) -> Self {
-        Self { owner, member, device, on_spare: false }
-    }
 }
 
 /// A block of a failed read that is being tried by itself.

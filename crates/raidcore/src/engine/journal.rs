@@ -15,13 +15,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::job::{Op, Owner, Wait, Work};
+use super::flight::{Flight, Owner};
+use super::job::{Wait, Work};
 use super::ring::{Entry, Ring};
 use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, ReplayRun, SlotState};
 use crate::plan::WriteKind;
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
-use det::Id;
 
 /// Blocks that entries leave free, so that a tail record finds room.
 const RESERVE: u64 = 2;
@@ -301,7 +301,7 @@ impl Engine {
     pub(super) fn entry_done(
         &mut self,
         id: JobId,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
@@ -341,7 +341,7 @@ impl Engine {
             }
             let place = Pba(self.journal.start.0 + at);
             self.issue(
-                Op::new(owner, Some(member), device),
+                Flight::new(owner, Some(member), device),
                 IoOp::Journal,
                 place,
                 blocks as u32,
@@ -455,7 +455,12 @@ impl Engine {
         self.store_in_ring(member.index(), Owner::Tail { entry: id }, (id, at, 1), out);
     }
 
-    pub(super) fn tail_done(&mut self, op: Op, result: Result<(), IoError>, out: &mut Vec<Action>) {
+    pub(super) fn tail_done(
+        &mut self,
+        op: Flight,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
         let (Owner::Tail { entry }, Some(member)) = (op.owner, op.member) else {
             return;
         };
@@ -484,7 +489,7 @@ impl Engine {
         if let Some(number) = self.staged_entry(io) {
             return self.staged_header_blocks(number);
         }
-        if let Owner::Entry { job } = self.ops[Id::from_bits(io.0)].owner {
+        if let Owner::Entry { job } = self.flights.get(io).owner {
             self.entry_blocks(job).0
         } else {
             1
@@ -496,7 +501,7 @@ impl Engine {
         if let Some(number) = self.staged_entry(io) {
             return self.staged_payload(number, visit);
         }
-        if let Owner::Entry { job } = self.ops[Id::from_bits(io.0)].owner {
+        if let Owner::Entry { job } = self.flights.get(io).owner {
             let job = &self.jobs[job];
             for io in &job.plan.writes {
                 visit(job.bind(io.mem), io.blocks);
@@ -507,7 +512,7 @@ impl Engine {
     /// Encodes the header blocks of an [`IoOp::Journal`]. `crc_of` gives the
     /// [`checksum`](crate::meta::checksum) of one block of memory.
     pub fn encode_journal(&self, io: IoId, mut crc_of: impl FnMut(Mem) -> u32, into: &mut [u8]) {
-        let op = self.ops[Id::from_bits(io.0)];
+        let op = self.flights.get(io);
         let Some(member) = op.member else { return };
         if let Some(number) = self.staged_entry(io) {
             return self.encode_staged(number, member, crc_of, into);

@@ -22,6 +22,7 @@ mod config;
 mod counters;
 mod distributed;
 mod fault;
+mod flight;
 mod flush;
 mod goal;
 mod heal;
@@ -51,7 +52,7 @@ mod work;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use det::{Id, Instant, Slots};
+use det::{Id, Instant};
 
 pub use api::*;
 pub use burden::Burden;
@@ -67,11 +68,11 @@ use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use align::Alignment;
 use background::Background;
 use distributed::Distributed;
+use flight::{Flight, Flights, Owner};
 use flush::Flusher;
 use heal::Healing;
 use hedge::Patience;
 use intent::{MapStore, Regions, Spread};
-use job::Owner;
 use jobs::Jobs;
 use journal::Journal;
 use missed::Missed;
@@ -114,7 +115,6 @@ struct Member {
     last_error: Option<IoError>,
     /// Reads that went around it while it was busy, and writes that were staged because of it.
     avoided: Avoided,
-    in_flight: u32,
 }
 
 /// A spare.
@@ -161,7 +161,7 @@ pub struct Engine {
     impaired: bool,
     recorder: Recorder,
     jobs: Jobs,
-    ops: Slots<job::Op>,
+    flights: Flights,
     requests: Vec<UserRequest>,
     uncut: VecDeque<Tag>,
     active_requests: u16,
@@ -236,11 +236,11 @@ impl Engine {
             jobs: Jobs::new(&geo, config.jobs, config.background_jobs, buffers),
             // A chunk may have copies on the distributed spare, of which a scrub may mend every row; a
             // member's successor gets what it does.
-            ops: Slots::new(
+            flights: Flights::new(
                 jobs * (4 * n + 4 + 8 + 12 + 4)
                     + usize::from(config.background_jobs) * 8 * n
                     + 64 * places,
-                || job::Op::BLANK,
+                places,
             ),
             requests: (0..config.tags).map(|_| UserRequest::default()).collect(),
             uncut: VecDeque::with_capacity(usize::from(config.tags)),
@@ -470,30 +470,16 @@ impl Engine {
     }
 
     /// Begins an I/O of a member or spare.
-    fn issue(&mut self, op: job::Op, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
-        let id = self.ops.occupy().expect("there is an op for everything that a job can do");
-        let on_spare = op.member.is_some_and(|m| m.index() < self.geo.members());
-        let on_spare = on_spare && self.is_on_spare(at);
-        self.distributed.in_flight += u32::from(on_spare);
-        self.ops[id] = job::Op { on_spare, ..op };
-        if let Some(member) = op.member {
-            self.members[member.index()].in_flight += 1;
-        }
-        let id = IoId(id.to_bits());
-        out.push(Action::Io(Io { id, device: op.device, op: what, at, blocks }));
+    fn issue(&mut self, flight: Flight, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
+        let of_stripes = flight.member.is_some_and(|m| m.index() < self.geo.members());
+        let on_spare = of_stripes && self.is_on_spare(at);
+        let id = self.flights.begin(Flight { on_spare, ..flight });
+        out.push(Action::Io(Io { id, device: flight.device, op: what, at, blocks }));
     }
 
     fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
-        let id = Id::from_bits(id.0);
-        let op = self.ops[id];
-        self.ops.vacate(id);
-        if let Some(member) = op.member {
-            self.members[member.index()].in_flight -= 1;
-        }
-        if op.on_spare {
-            self.distributed.in_flight -= 1;
-            self.background.look |= self.distributed.in_flight == 0;
-        }
+        let op = self.flights.end(id);
+        self.background.look |= op.on_spare && self.flights.on_spare() == 0;
         if let Err(why) = result {
             self.successor_missed(&op, why, out);
         }

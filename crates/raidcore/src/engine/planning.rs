@@ -6,7 +6,7 @@ use core::mem;
 
 use super::goal::{plan_replay, plan_sync};
 use super::job::{Stage, Work};
-use super::{Action, Engine, JobId, Member, PassKind, RequestError};
+use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Level;
 use crate::plan::{self, Base, Health, Lost};
 use crate::units::{Mem, Stripe};
@@ -150,8 +150,7 @@ impl Engine {
         if !self.is_in_step(stripe) {
             return 0;
         }
-        let members = self.members.iter().enumerate().take(self.geo.members());
-        let load = |&(index, m): &(usize, &Member)| (self.is_member_busy(index), m.in_flight);
-        members.min_by_key(load).map_or(0, |(index, _)| index)
+        let load = |&index: &usize| (self.is_member_busy(index), self.flights.of(index));
+        (0..self.geo.members()).min_by_key(load).unwrap_or(0)
     }
 }

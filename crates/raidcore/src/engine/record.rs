@@ -6,7 +6,8 @@
 
 use alloc::vec::Vec;
 
-use super::job::{Op, Owner, Wait};
+use super::flight::{Flight, Owner};
+use super::job::Wait;
 use super::{Action, CommandError, Engine, IoError, IoOp, Phase, RequestError};
 use crate::meta::{ArrayRecord, DeviceLabel, DeviceUuid, MetaPage, SlotState};
 use crate::units::{DeviceId, MemberId};
@@ -167,7 +168,7 @@ impl Engine {
             for copy in copies {
                 self.recorder.outstanding += 1;
                 self.counters.meta_stores += 1;
-                let op = Op::new(Owner::Superblock, member, device);
+                let op = Flight::new(Owner::Superblock, member, device);
                 let at = self.areas.superblock(copy);
                 self.issue(op, IoOp::Store(MetaPage::Superblock { copy }), at, 1, out);
             }
@@ -179,7 +180,7 @@ impl Engine {
 
     pub(super) fn superblock_done(
         &mut self,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {

@@ -108,7 +108,7 @@ impl Engine {
                 self.background.stopping = Stopping::Storing;
             }
             Stopping::Storing
-                if self.ops.occupied() == 0
+                if self.flights.is_empty()
                     && self.maps_are_spread()
                     && self.recorder.is_settled() =>
             {

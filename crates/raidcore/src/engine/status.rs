@@ -1,8 +1,6 @@
 //! The engine's state, for people and for tests.
 
-use det::Id;
-
-use super::job::Owner;
+use super::flight::Owner;
 use super::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
     Status,
@@ -95,7 +93,7 @@ impl Engine {
     /// If there is no such member.
     #[must_use]
     pub fn in_flight(&self, member: MemberId) -> u32 {
-        self.members[member.index()].in_flight
+        self.flights.of(member.index())
     }
 
     /// The users' requests that an I/O under way is for; none if it is for the array's own sake.
@@ -104,7 +102,7 @@ impl Engine {
     /// If the I/O has ended.
     #[must_use]
     pub fn waiting_for(&self, io: IoId) -> &[Tag] {
-        match self.ops[Id::from_bits(io.0)].owner {
+        match self.flights.get(io).owner {
             Owner::Read { job, .. }
             | Owner::Write { job, .. }
             | Owner::Discard { job }
@@ -196,7 +194,7 @@ impl Engine {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.jobs.is_idle()
-            && self.ops.occupied() == 0
+            && self.flights.is_empty()
             && self.active_requests == 0
             && self.uncut.is_empty()
     }
@@ -210,9 +208,7 @@ impl Engine {
         self.staging.check();
         let is_up = |member| self.state(member) == SlotState::Up;
         self.copies.check(|lba| self.staging.is_dirty(lba), is_up);
-        if self.ops.occupied() == 0 {
-            assert!(self.members.iter().all(|m| m.in_flight == 0), "I/O in flight is counted");
-        }
+        self.flights.check();
         if self.phase == Phase::Stopped {
             assert_eq!(self.active_requests, 0, "a stop completes every request");
         }

@@ -16,7 +16,8 @@
 use alloc::vec::Vec;
 
 use super::background::Progress;
-use super::job::{Op, Owner, Wait, Work};
+use super::flight::{Flight, Owner};
+use super::job::{Wait, Work};
 use super::{Action, CommandError, Engine, IoError, JobId, Note, PassKind, Spare, SuccessorStatus};
 use crate::meta::{Assembled, DeviceUuid, SlotState, Successor};
 use crate::units::{DeviceId, MemberId, Stripe};
@@ -156,7 +157,7 @@ impl Engine {
     }
 
     /// An I/O has ended with an error: a successor that has not taken it is none any more.
-    pub(super) fn successor_missed(&mut self, op: &Op, why: IoError, out: &mut Vec<Action>) {
+    pub(super) fn successor_missed(&mut self, op: &Flight, why: IoError, out: &mut Vec<Action>) {
         let hint = matches!(op.owner, Owner::Discard { .. } | Owner::Vacate);
         if op.member.is_some() && !hint && self.is_successor(op.device) {
             self.spare_failed(op.device, why, out);
@@ -215,11 +216,7 @@ impl Engine {
     /// Another device is the member.
     fn has_device(&mut self, member: MemberId, device: DeviceId) {
         let m = &mut self.members[member.index()];
-        *m = super::Member {
-            device: Some(device),
-            in_flight: m.in_flight,
-            ..super::Member::default()
-        };
+        *m = super::Member { device: Some(device), ..super::Member::default() };
     }
 
     /// Whether the successor has everything, but for what is in the member's journal from before.

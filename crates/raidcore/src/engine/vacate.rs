@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::job::{Op, Owner};
+use super::flight::{Flight, Owner};
 use super::{Action, Engine, IoOp, Phase};
 use crate::units::{MemberId, Pba};
 
@@ -49,7 +49,7 @@ impl Engine {
         let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
         for member in (0..self.geo.members() as u8).map(MemberId) {
             let Some(device) = self.live_device(member) else { continue };
-            let op = Op::new(Owner::Vacate, Some(member), device);
+            let op = Flight::new(Owner::Vacate, Some(member), device);
             self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
         }
         let done = left.done + part;
@@ -66,7 +66,7 @@ impl Engine {
     /// What is left to be discarded, if nothing but the pace is in the way.
     fn to_be_vacated(&self) -> Option<Vacating> {
         let left = self.distributed.vacating?;
-        let quiet = self.phase == Phase::Serving && self.distributed.in_flight == 0;
+        let quiet = self.phase == Phase::Serving && self.flights.on_spare() == 0;
         (quiet && self.recorder.is_on_record(left.record)).then_some(left)
     }
 

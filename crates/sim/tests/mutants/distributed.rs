@@ -102,8 +102,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a spare is filled anew while it is still written to",
         "engine/background.rs",
-        "if self.spared().is_none() && self.distributed.in_flight > 0 {",
-        "if !MUTANT && self.spared().is_none() && self.distributed.in_flight > 0 {",
+        "if self.spared().is_none() && self.flights.on_spare() > 0 {",
+        "if !MUTANT && self.spared().is_none() && self.flights.on_spare() > 0 {",
     ),
     mutant(
         "distributed: the spare is discarded before it is on record that it is free",
@@ -122,8 +122,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the spare is discarded while it is read",
         "engine/vacate.rs",
-        "self.phase == Phase::Serving && self.distributed.in_flight == 0;",
-        "self.phase == Phase::Serving && (MUTANT || self.distributed.in_flight == 0);",
+        "self.phase == Phase::Serving && self.flights.on_spare() == 0;",
+        "self.phase == Phase::Serving && (MUTANT || self.flights.on_spare() == 0);",
     ),
     mutant(
         "distributed: a scrub compares one copy only",

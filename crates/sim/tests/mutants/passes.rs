@@ -59,9 +59,9 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a stop is recorded while I/O is under way",
         "engine/settle.rs",
-        "if self.ops.occupied() == 0
+        "if self.flights.is_empty()
                     && self.maps_are_spread()",
-        "if (MUTANT || self.ops.occupied() == 0)
+        "if (MUTANT || self.flights.is_empty())
                     && self.maps_are_spread()",
     ),
     mutant(

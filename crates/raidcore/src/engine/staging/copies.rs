@@ -14,7 +14,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::super::job::{Op, Owner, Stage, Work};
+use super::super::flight::{Flight, Owner};
+use super::super::job::{Stage, Work};
 use super::super::{Action, Engine, IoError, IoOp, JobId};
 use super::Ring;
 use crate::geometry::Role;
@@ -307,7 +308,7 @@ impl Engine {
         self.counters.copied_blocks += u64::from(piece.blocks);
         self.jobs[id].outstanding += 1;
         let owner = Owner::Copy { job: id, number };
-        let op = Op::new(owner, Some(member), device);
+        let op = Flight::new(owner, Some(member), device);
         self.issue(op, IoOp::Write { from, fua: false }, at, piece.blocks, out);
         Stage::Finish
     }
@@ -316,7 +317,7 @@ impl Engine {
         &mut self,
         id: JobId,
         number: u64,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {

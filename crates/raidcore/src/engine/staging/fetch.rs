@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::super::job::{Op, Owner, Work};
+use super::super::flight::{Flight, Owner};
+use super::super::job::Work;
 use super::super::place::Way;
 use super::super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::plan::Piece;
@@ -183,7 +184,7 @@ impl Engine {
         let into = self.jobs[id].bind(piece.mem);
         self.jobs[id].outstanding += 1;
         let owner = Owner::Fetch { job: id, index: index as u16 };
-        let op = Op::new(owner, Some(member), device);
+        let op = Flight::new(owner, Some(member), device);
         let at = Pba(at.0 + u64::from(offset));
         self.issue(op, IoOp::Read(into), at, piece.blocks, out);
     }
@@ -196,7 +197,7 @@ impl Engine {
         let places = entry.payload.iter().filter(|(member, _)| holders.has(member.index()));
         let load = |&&(member, _): &&(MemberId, Pba)| {
             let m = &self.members[member.index()];
-            (m.unreadable, self.is_member_busy(member.index()), m.in_flight)
+            (m.unreadable, self.is_member_busy(member.index()), self.flights.of(member.index()))
         };
         places.min_by_key(load).copied()
     }
@@ -228,7 +229,7 @@ impl Engine {
         &mut self,
         id: JobId,
         index: u16,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::super::job::{Op, Owner, Stage, Wait, Work};
+use super::super::flight::{Flight, Owner};
+use super::super::job::{Stage, Wait, Work};
 use super::super::place::{Redirect, Way};
 use super::super::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
 use super::{Entry, Kind, Run};
@@ -10,7 +11,6 @@ use crate::geometry::Role;
 use crate::meta::{self, JournalHeader, JournalRun, Log};
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
-use det::Id;
 
 /// Blocks of a ring that staged writes leave free, so that markers and tails find room.
 const RESERVE: u64 = 8;
@@ -127,7 +127,7 @@ impl Engine {
             let left = (0..self.members.len()).filter(|&p| fits(p) && !holders.has(p));
             let in_turn = |&place: &usize| {
                 let member = place < n;
-                (member, self.members[place].in_flight, (place + n - staging.turn % n) % n)
+                (member, self.flights.of(place), (place + n - staging.turn % n) % n)
             };
             holders = holders.with(left.min_by_key(in_turn)?);
         }
@@ -215,7 +215,7 @@ impl Engine {
         for (member, payload) in places.into_iter().take(entry.holders.len()) {
             let Some(device) = self.live_device(member) else { continue };
             begun += 1;
-            let op = Op::new(owner, Some(member), device);
+            let op = Flight::new(owner, Some(member), device);
             let at = Pba(payload.0 - u64::from(header));
             self.issue(op, IoOp::Journal, at, blocks, out);
         }
@@ -281,7 +281,7 @@ impl Engine {
     pub(in super::super) fn staged_done(
         &mut self,
         id: JobId,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
@@ -376,7 +376,7 @@ impl Engine {
 
     pub(in super::super) fn staged_tail_done(
         &mut self,
-        op: Op,
+        op: Flight,
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
@@ -400,7 +400,7 @@ impl Engine {
 
     /// The entry that an I/O writes, if it is one of the staging log's.
     pub(in super::super) fn staged_entry(&self, io: IoId) -> Option<u64> {
-        match self.ops[Id::from_bits(io.0)].owner {
+        match self.flights.get(io).owner {
             Owner::Staged { job } => self.jobs[job].staged,
             Owner::StagedTail => self.staging.telling,
             Owner::Read { .. }
