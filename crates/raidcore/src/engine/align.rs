@@ -135,7 +135,7 @@ impl Engine {
         self.regions.unsynced.count() > 0
             && !self.is_in_step(stripe)
             && self.geo.redundancy() > 0
-            && self.recorder.record.volume.is_none()
+            && self.array.recorder.record.volume.is_none()
     }
 
     /// A job's write is refused by a member that can't be spared, and others may have taken it.

@@ -289,17 +289,17 @@ impl Engine {
         } else if let Some(member) = self.rebuilding() {
             PassKind::Rebuild(member)
         } else if let Some((member, spare)) = self.spare_for_failed() {
-            self.end_succession(self.spares[spare].device);
+            self.end_succession(self.array.spares[spare].device);
             self.activate(member, spare, out);
             PassKind::Rebuild(member)
         } else if let Some(member) = self.to_be_distributed() {
             // What is under way to what it held before ends first.
-            if self.spared().is_none() && self.flights.on_spare() > 0 {
+            if self.array.spared().is_none() && self.flights.on_spare() > 0 {
                 return;
             }
             self.begin_to_distribute(member, out);
             PassKind::Distribute(member)
-        } else if let Some(succession) = &self.succession {
+        } else if let Some(succession) = &self.array.succession {
             PassKind::Copy(succession.member)
         } else if let Some(repair) = self.background.scrub_wanted.take() {
             PassKind::Scrub { repair }
@@ -309,7 +309,7 @@ impl Engine {
         let progress = match kind {
             PassKind::Rebuild(member) => self.background.rebuilt[member.index()],
             PassKind::Distribute(_) => self.distributed.filled,
-            PassKind::Copy(_) => self.succession.map_or(Progress::default(), |s| s.progress),
+            PassKind::Copy(_) => self.array.succession.map_or(Progress::default(), |s| s.progress),
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
         self.background.pass = Some(Pass {
@@ -333,7 +333,7 @@ impl Engine {
 
     /// The first that a device is there for to be filled.
     fn rebuilding(&self) -> Option<MemberId> {
-        let mut slots = self.recorder.record.slots.iter().zip(&self.members);
+        let mut slots = self.array.recorder.record.slots.iter().zip(&self.array.members);
         let index = slots.position(|(slot, m)| {
             matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
         });
@@ -347,7 +347,7 @@ impl Engine {
             return false;
         };
         // To catch up takes less.
-        let returned = self.recorder.record.slots[member.index()].catches_up && !cancelled;
+        let returned = self.array.recorder.record.slots[member.index()].catches_up && !cancelled;
         returned
             || stuck.is_some() && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
     }
@@ -366,16 +366,16 @@ impl Engine {
     /// The first that has failed and a spare that is large enough for its place; the one whose data
     /// is on the distributed spare comes last, and of the spares the successor of a member.
     fn spare_for_failed(&self) -> Option<(MemberId, usize)> {
-        let record = &self.recorder.record;
+        let record = &self.array.recorder.record;
         let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
         let stood_in_for = record.stood_in_for();
         let others = record.places().filter(|&member| Some(member) != stood_in_for);
         let mut failed = others.chain(stood_in_for).filter(failed);
         failed.find_map(|member| {
             let fits = |spare: &&super::Spare| spare.blocks >= record.blocks_of(member);
-            let spares = self.spares.iter().filter(fits);
-            let spare = spares.min_by_key(|spare| self.is_successor(spare.device))?.device;
-            Some((member, self.spares.iter().position(|s| s.device == spare)?))
+            let spares = self.array.spares.iter().filter(fits);
+            let spare = spares.min_by_key(|spare| self.array.is_successor(spare.device))?.device;
+            Some((member, self.array.spares.iter().position(|s| s.device == spare)?))
         })
     }
 
@@ -546,20 +546,20 @@ impl Engine {
                 self.set_closing(Closing::Storing);
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
-                if self.maps_are_spread() && !self.recorder.is_broken() {
+                if self.maps_are_spread() && !self.array.recorder.is_broken() {
                     self.becomes_member(member, out);
                     self.end_pass(kind, out);
                 }
             }
             (PassKind::Copy(_), Closing::Storing) => {
                 if self.may_succeed() {
-                    self.set_closing(Closing::Succeeding(self.recorder.next_version()));
+                    self.set_closing(Closing::Succeeding(self.array.recorder.next_version()));
                     self.begin_to_succeed(out);
                 }
             }
             (PassKind::Copy(_), Closing::Succeeding(version)) => {
                 // If the member has failed meanwhile, that was done at once.
-                if self.recorder.is_on_record(version) || self.succession.is_none() {
+                if self.array.recorder.is_on_record(version) || self.array.succession.is_none() {
                     self.succeed(out);
                     self.end_pass(kind, out);
                 }
@@ -595,10 +595,10 @@ impl Engine {
 
     fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {
         let seconds = self.seconds();
-        self.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
+        self.array.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
         self.missed.forget(member);
         self.leave_spare(member);
-        self.look_at_members();
+        self.array.look_at_members();
         self.fail_the_useless(out);
         self.record_change(out);
     }

@@ -67,11 +67,6 @@ impl Distributed {
 }
 
 impl Engine {
-    /// The member whose chunks are on the distributed spare, or on their way there.
-    pub(super) fn spared(&self) -> Option<MemberId> {
-        self.recorder.record.spared.map(|spared| spared.member)
-    }
-
     /// Whether the spare holds a stripe's chunk.
     fn is_spared(&self, stripe: Stripe) -> bool {
         match &self.background.pass {
@@ -92,8 +87,8 @@ impl Engine {
 
     /// Whether a member is current in a stripe.
     pub(super) fn is_current_in(&self, index: usize, stripe: Stripe) -> bool {
-        self.members[index].device.is_some()
-            && match self.recorder.record.slots[index].state {
+        self.array.members[index].device.is_some()
+            && match self.array.recorder.record.slots[index].state {
                 SlotState::Up => true,
                 SlotState::Rebuilding { .. } => {
                     self.background.is_rebuilt(index, stripe)
@@ -106,16 +101,16 @@ impl Engine {
     /// The role that the spare has copies of in a stripe, and whether one of them can be read, and
     /// one has to be kept current.
     pub(super) fn spared_role(&self, stripe: Stripe) -> Option<(Role, bool, bool)> {
-        let failed = self.spared().filter(|_| self.is_spared(stripe))?;
+        let failed = self.array.spared().filter(|_| self.is_spared(stripe))?;
         let copies = self.copies_on_spare(stripe, 0);
-        let readable = copies.iter().any(|(m, _)| !self.members[m.index()].unreadable);
+        let readable = copies.iter().any(|(m, _)| !self.array.members[m.index()].unreadable);
         Some((self.geo.role(stripe, failed), readable, copies.count > 0))
     }
 
     /// The copies on the spare of a row of a stripe's chunk, on the members that are current there.
     fn copies_on_spare(&self, stripe: Stripe, row: u32) -> Targets {
         let mut places = Targets::NONE;
-        let Some(failed) = self.spared() else { return places };
+        let Some(failed) = self.array.spared() else { return places };
         for copy in 0..spare_copies(&self.geo) {
             let (member, at) = self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
             if self.is_current_in(member.index(), stripe) {
@@ -130,7 +125,7 @@ impl Engine {
         let job = &self.jobs[id];
         let (member, home) = self.place(job.stripe, io.role, io.row);
         let mut places = Targets::NONE;
-        if self.spared() != Some(member) {
+        if self.array.spared() != Some(member) {
             places.push(member, home);
             return places;
         }
@@ -166,7 +161,7 @@ impl Engine {
 
     /// Where a member's copy of a stripe's chunk begins, if one belongs on it.
     fn copy_on(&self, member: MemberId, stripe: Stripe) -> Option<Pba> {
-        let failed = self.spared().filter(|_| self.is_spared(stripe))?;
+        let failed = self.array.spared().filter(|_| self.is_spared(stripe))?;
         let place = |copy| self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
         let mut places = (0..spare_copies(&self.geo)).map(place);
         places.find(|&(holder, _)| holder == member).map(|(_, at)| at)
@@ -177,7 +172,7 @@ impl Engine {
     /// one behind.
     pub(super) fn also_written(&self, id: JobId) -> Option<Role> {
         let job = &self.jobs[id];
-        let failed = self.spared()?;
+        let failed = self.array.spared()?;
         let role = self.geo.role(job.stripe, failed);
         let wanted = match job.work {
             Work::Sync(PassKind::Rebuild(member)) => {
@@ -202,7 +197,7 @@ impl Engine {
         let job = &self.jobs[id];
         let io = &job.plan.reads[index];
         let (member, home) = self.place(job.stripe, io.role, io.row);
-        let elsewhere = self.spared() == Some(member)
+        let elsewhere = self.array.spared() == Some(member)
             && !self.is_current_in(member.index(), job.stripe)
             && self.is_spared(job.stripe);
         if !elsewhere {
@@ -210,7 +205,7 @@ impl Engine {
         }
         let tried = |member: MemberId| job.tried.contains(&(index as u16, member));
         let able = |&(member, _): &(MemberId, Pba)| {
-            !self.members[member.index()].unreadable && !tried(member)
+            !self.array.members[member.index()].unreadable && !tried(member)
         };
         let mut copies = self.copies_on_spare(job.stripe, io.row).iter().filter(able);
         if !self.is_in_step(job.stripe) {
@@ -229,7 +224,7 @@ impl Engine {
     /// The members that hold a role of a stripe now: at home, or its copies on the spare.
     pub(super) fn holders_of(&self, stripe: Stripe, role: Role) -> Set {
         let member = self.geo.member(stripe, role);
-        if self.spared() != Some(member) {
+        if self.array.spared() != Some(member) {
             return Set::one(member.index());
         }
         let home = self.is_current_in(member.index(), stripe);
@@ -248,7 +243,7 @@ impl Engine {
 
     /// The failed member whose chunks are to be put on the spare next, if there is one.
     pub(super) fn to_be_distributed(&self) -> Option<MemberId> {
-        let record = &self.recorder.record;
+        let record = &self.array.recorder.record;
         if !record.areas.has_distributed_spare() {
             return None;
         }
@@ -264,11 +259,11 @@ impl Engine {
 
     /// A failed member's chunks go to the spare from now on.
     pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        if self.spared().is_none() {
+        if self.array.spared().is_none() {
             self.distributed.filled = Progress::default();
             self.distributed.vacating = None;
             self.flusher.restart_spare();
-            self.recorder.record.spared = Some(Spared { member, watermark: 0 });
+            self.array.recorder.record.spared = Some(Spared { member, watermark: 0 });
             self.record_change(out);
         }
     }
@@ -277,19 +272,19 @@ impl Engine {
     pub(super) fn is_distributed(&mut self, out: &mut Vec<Action>) {
         let stripes = self.geo.stripes();
         self.distributed.filled = Progress::from(stripes);
-        if let Some(spared) = &mut self.recorder.record.spared {
+        if let Some(spared) = &mut self.array.recorder.record.spared {
             spared.watermark = stripes;
         }
-        self.look_at_members();
+        self.array.look_at_members();
         self.fail_the_useless(out);
         self.record_change(out);
     }
 
     /// Another device is the member again whose chunks were on the spare. That is to be recorded next.
     pub(super) fn leave_spare(&mut self, member: MemberId) {
-        if self.spared() == Some(member) {
-            self.recorder.record.spared = None;
-            self.distributed.vacating = Some(Vacating::new(self.recorder.next_version()));
+        if self.array.spared() == Some(member) {
+            self.array.recorder.record.spared = None;
+            self.distributed.vacating = Some(Vacating::new(self.array.recorder.next_version()));
             self.background.look = true;
         }
     }
@@ -297,11 +292,5 @@ impl Engine {
     /// How many copies of a stripe's chunk are on the spare.
     pub(super) fn scrubbed_copies(&self, stripe: Stripe) -> u8 {
         if self.is_spared(stripe) { self.copies_on_spare(stripe, 0).count as u8 } else { 0 }
-    }
-
-    /// The members that serve, and the one that the spare stands in for.
-    pub(super) fn present(&self) -> Set {
-        let stood_in_for = self.recorder.record.stood_in_for();
-        stood_in_for.map_or(self.serving(), |member| self.serving().with(member.index()))
     }
 }

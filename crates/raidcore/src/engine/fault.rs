@@ -16,7 +16,7 @@ use crate::units::{DeviceId, MemberId, Set};
 impl Engine {
     /// Whether the others make up for a member.
     pub(super) fn can_spare(&self, member: MemberId) -> bool {
-        if self.state(member) != SlotState::Up {
+        if self.array.state(member) != SlotState::Up {
             return true;
         }
         self.can_spare_all(Set::EMPTY.with(member.index()))
@@ -24,29 +24,21 @@ impl Engine {
 
     /// Whether the others make up for members and staging devices that are in service.
     fn can_spare_all(&self, lost: Set) -> bool {
-        let others = self.present().minus(lost);
+        let others = self.array.present().minus(lost);
         let stripes = others.len() >= self.geo.members() - self.geo.redundancy();
         let of_stripes = lost.and(Set::first(self.geo.members()));
         (stripes || of_stripes.is_empty()) && !self.staging.needs(lost)
     }
 
-    /// Whether writes are taken: every member that is kept current can be written, and what becomes
-    /// of them recorded. A member that can't, and can't be spared, would be read as if it were
-    /// current; one whose state is not on record would not be read at all after a restart.
-    pub(super) fn takes_writes(&self) -> bool {
-        let of_stripes = &self.members[..self.geo.members()];
-        !self.recorder.is_broken() && (!self.impaired || of_stripes.iter().all(|m| !m.unwritable))
-    }
-
     /// A member can't be read at all.
     pub(super) fn read_failed(&mut self, member: MemberId, why: IoError, out: &mut Vec<Action>) {
-        let m = &mut self.members[member.index()];
+        let m = &mut self.array.members[member.index()];
         (m.read_errors, m.last_error) = (m.read_errors + 1, Some(why));
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
         } else {
-            self.members[member.index()].unreadable = true;
-            self.look_at_members();
+            self.array.members[member.index()].unreadable = true;
+            self.array.look_at_members();
         }
     }
 
@@ -58,20 +50,20 @@ impl Engine {
         why: IoError,
         out: &mut Vec<Action>,
     ) -> bool {
-        let m = &mut self.members[member.index()];
+        let m = &mut self.array.members[member.index()];
         (m.write_errors, m.last_error) = (m.write_errors + 1, Some(why));
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
             return true;
         }
         self.healing.refused(why);
-        let m = &mut self.members[member.index()];
+        let m = &mut self.array.members[member.index()];
         m.unreadable |= why.is_final();
         let broken = self.geo.redundancy() > 0 || why.is_final();
         if broken && !core::mem::replace(&mut m.unwritable, true) {
             out.push(Action::Note(Note::ArrayFailed));
         }
-        self.look_at_members();
+        self.array.look_at_members();
         // The journal gets no room any more.
         self.jobs.fail_waiting(|wait| matches!(wait, Wait::Space | Wait::Staging));
         false
@@ -80,12 +72,12 @@ impl Engine {
     /// Some members don't answer, all others do. They are given up together or not at all: what has
     /// stopped more of them than can be spared may pass, and then all of them are needed.
     pub(super) fn set_hung(&mut self, hung: Set, out: &mut Vec<Action>) {
-        let before = self.hung();
-        for (index, m) in self.members.iter_mut().enumerate() {
+        let before = self.array.hung();
+        for (index, m) in self.array.members.iter_mut().enumerate() {
             m.hangs = hung.has(index) && m.device.is_some();
         }
         self.fail_the_hung(out);
-        for (index, m) in self.members.iter().enumerate() {
+        for (index, m) in self.array.members.iter().enumerate() {
             let (member, Some(device)) = (MemberId(index as u8), m.device) else { continue };
             match (before.has(index), m.hangs) {
                 (false, true) => out.push(Action::Note(Note::MemberHangs { member, device })),
@@ -95,18 +87,12 @@ impl Engine {
         }
     }
 
-    /// The members that don't answer.
-    fn hung(&self) -> Set {
-        let hung = self.members.iter().enumerate().filter(|(_, m)| m.hangs);
-        hung.fold(Set::EMPTY, |set, (index, _)| set.with(index))
-    }
-
     fn fail_the_hung(&mut self, out: &mut Vec<Action>) {
-        let hung = self.hung();
+        let hung = self.array.hung();
         if !self.can_spare_all(hung) {
             return;
         }
-        for index in (0..self.members.len()).filter(|&index| hung.has(index)) {
+        for index in (0..self.array.members.len()).filter(|&index| hung.has(index)) {
             self.fail(MemberId(index as u8), Some(IoError::TimedOut), out);
         }
     }
@@ -114,8 +100,8 @@ impl Engine {
     /// Takes members out of service that don't do their work and can be spared by now.
     pub(super) fn fail_the_useless(&mut self, out: &mut Vec<Action>) {
         self.fail_the_hung(out);
-        for index in 0..self.members.len() {
-            let (member, m) = (MemberId(index as u8), self.members[index]);
+        for index in 0..self.array.members.len() {
+            let (member, m) = (MemberId(index as u8), self.array.members[index]);
             if (m.unwritable || m.unreadable) && self.can_spare(member) {
                 self.fail(member, Some(IoError::Medium), out);
             }
@@ -124,9 +110,9 @@ impl Engine {
 
     /// Takes a member out of service.
     fn fail(&mut self, member: MemberId, why: Option<IoError>, out: &mut Vec<Action>) {
-        let heir = self.succession.filter(|succession| succession.member == member);
+        let heir = self.array.succession.filter(|succession| succession.member == member);
         if let (Some(version), Some(device), Some(_)) =
-            (self.succeeds_with(), self.members[member.index()].device, heir)
+            (self.succeeds_with(), self.array.members[member.index()].device, heir)
         {
             // Another device has all that this one has, and will be on record as the member.
             out.push(Action::Note(Note::MemberFailed { member, device, why }));
@@ -135,24 +121,24 @@ impl Engine {
             return;
         }
         let seconds = self.seconds();
-        let slot = &mut self.recorder.record.slots[member.index()];
+        let slot = &mut self.array.recorder.record.slots[member.index()];
         let known = slot.is_known();
         slot.becomes(SlotState::Failed, seconds);
-        let m = &mut self.members[member.index()];
+        let m = &mut self.array.members[member.index()];
         (m.unreadable, m.unwritable, m.unkept, m.hangs) = (false, false, false, false);
         let Some(device) = m.device.take() else {
             return;
         };
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
-        self.recorder.forget_label(device);
+        self.array.recorder.forget_label(device);
         if member.index() < self.geo.members() {
             match heir {
                 Some(heir) => self.journal.inherit_ring(member, heir.first_entry),
                 None => self.journal.drop_ring(member),
             }
         } else {
-            let thin = &mut self.recorder.record.staging_thin;
+            let thin = &mut self.array.recorder.record.staging_thin;
             *thin = thin.with(member.index());
         }
         self.jobs.wake(|wait| *wait == Wait::Space);
@@ -160,26 +146,20 @@ impl Engine {
         self.background.member_failed(member, member.index() >= self.geo.members());
         match heir {
             Some(heir) => {
-                self.succession = None;
+                self.array.succession = None;
                 self.inherit(heir, out);
             }
             // What it has lost besides is known to nobody.
             None if known && why != Some(IoError::Shrunk) => self.is_away(member, out),
             None => self.missed.forget(member),
         }
-        self.look_at_members();
+        self.array.look_at_members();
         self.background.look = true;
         self.record_failure(out);
     }
 
-    /// The member that a device is, if it is one.
-    pub(super) fn member_with(&self, device: DeviceId) -> Option<MemberId> {
-        let index = self.members.iter().position(|m| m.device == Some(device))?;
-        Some(MemberId(index as u8))
-    }
-
     pub(super) fn device_gone(&mut self, device: DeviceId, why: IoError, out: &mut Vec<Action>) {
-        match self.member_with(device) {
+        match self.array.member_with(device) {
             Some(member) => {
                 self.write_failed(member, why, out);
             }
@@ -188,13 +168,13 @@ impl Engine {
     }
 
     pub(super) fn forget_spare(&mut self, device: DeviceId, out: &mut Vec<Action>) {
-        let Some(index) = self.spares.iter().position(|s| s.device == device) else {
+        let Some(index) = self.array.spares.iter().position(|s| s.device == device) else {
             return;
         };
-        let spare = self.spares.remove(index);
-        self.recorder.record.spares.retain(|&uuid| uuid != spare.uuid);
+        let spare = self.array.spares.remove(index);
+        self.array.recorder.record.spares.retain(|&uuid| uuid != spare.uuid);
         out.push(Action::Release(device));
-        self.recorder.forget_label(device);
+        self.array.recorder.forget_label(device);
         self.end_succession(device);
         self.record_change(out);
     }
@@ -247,8 +227,8 @@ impl Engine {
 
     fn set_policy(&mut self, name: PolicyName) {
         let seconds = self.seconds();
-        let known = self.recorder.record.policy.filter(|policy| policy.name == name);
-        self.recorder.record.policy = known.or(Some(Policy { name, since: seconds }));
+        let known = self.array.recorder.record.policy.filter(|policy| policy.name == name);
+        self.array.recorder.record.policy = known.or(Some(Policy { name, since: seconds }));
     }
 
     fn fail_by_command(
@@ -256,8 +236,8 @@ impl Engine {
         member: MemberId,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        let known = member.index() < self.members.len();
-        if !known || self.state(member) == SlotState::Failed {
+        let known = member.index() < self.array.members.len();
+        if !known || self.array.state(member) == SlotState::Failed {
             return Err(CommandError::NoSuchMember);
         }
         if !self.can_spare(member) {
@@ -273,29 +253,30 @@ impl Engine {
         uuid: DeviceUuid,
         blocks: u64,
     ) -> Result<(), CommandError> {
-        let need = self.recorder.record.least_blocks();
+        let need = self.array.recorder.record.least_blocks();
         if blocks < need {
             return Err(CommandError::TooSmall { have: blocks, need });
         }
-        let record = &self.recorder.record;
+        let record = &self.array.recorder.record;
         let mut known =
             record.slots.iter().map(|slot| slot.device).chain(record.spares.iter().copied());
-        let mut devices = self.members.iter().filter_map(|m| m.device);
-        let in_use = devices.any(|d| d == device) || self.spares.iter().any(|s| s.device == device);
+        let mut devices = self.array.members.iter().filter_map(|m| m.device);
+        let in_use =
+            devices.any(|d| d == device) || self.array.spares.iter().any(|s| s.device == device);
         if in_use || known.any(|known| known == uuid) {
             return Err(CommandError::NoSuchDevice);
         }
-        if self.recorder.record.spares.len() >= SPARES_MAX {
+        if self.array.recorder.record.spares.len() >= SPARES_MAX {
             return Err(CommandError::TooManySpares);
         }
-        self.spares.push(Spare { device, uuid, blocks });
+        self.array.spares.push(Spare { device, uuid, blocks });
         self.background.look = true;
-        self.recorder.record.spares.push(uuid);
+        self.array.recorder.record.spares.push(uuid);
         Ok(())
     }
 
     fn remove(&mut self, device: DeviceId, out: &mut Vec<Action>) -> Result<bool, CommandError> {
-        if !self.spares.iter().any(|s| s.device == device) {
+        if !self.array.spares.iter().any(|s| s.device == device) {
             return Err(CommandError::NoSuchDevice);
         }
         self.forget_spare(device, out);
@@ -306,7 +287,7 @@ impl Engine {
         if !self.absent_spares().any(|absent| absent == uuid) {
             return Err(CommandError::NoSuchDevice);
         }
-        self.recorder.record.spares.retain(|&spare| spare != uuid);
+        self.array.recorder.record.spares.retain(|&spare| spare != uuid);
         Ok(())
     }
 
@@ -316,19 +297,20 @@ impl Engine {
         spare: DeviceId,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        if member.index() >= self.members.len() {
+        if member.index() >= self.array.members.len() {
             return Err(CommandError::NoSuchMember);
         }
-        if self.is_successor(spare) {
+        if self.array.is_successor(spare) {
             return Err(CommandError::AlreadyCopying);
         }
-        let spare = self.spares.iter().position(|s| s.device == spare);
+        let spare = self.array.spares.iter().position(|s| s.device == spare);
         let spare = spare.ok_or(CommandError::NoSuchDevice)?;
-        let (have, need) = (self.spares[spare].blocks, self.recorder.record.blocks_of(member));
+        let (have, need) =
+            (self.array.spares[spare].blocks, self.array.recorder.record.blocks_of(member));
         if have < need {
             return Err(CommandError::TooSmall { have, need });
         }
-        match self.state(member) {
+        match self.array.state(member) {
             SlotState::Up => return self.begin_succession(member, spare, out),
             SlotState::Rebuilding { .. } => self.fail_by_command(member, out)?,
             SlotState::Failed => {}
@@ -347,21 +329,20 @@ impl Engine {
 
     /// A spare is in a failed member's place, with nothing of what belongs there.
     pub(super) fn put_in_place(&mut self, member: MemberId, spare: usize) -> DeviceId {
-        let spare = self.spares.remove(spare);
+        let spare = self.array.spares.remove(spare);
         let seconds = self.seconds();
-        let record = &mut self.recorder.record;
+        let record = &mut self.array.recorder.record;
         record.spares.retain(|&uuid| uuid != spare.uuid);
         let slot = &mut record.slots[member.index()];
         slot.becomes(SlotState::Rebuilding { watermark: 0 }, seconds);
         slot.device = spare.uuid;
-        self.recorder.put_label(member, spare.device);
-        let m = &mut self.members[member.index()];
-        *m = super::Member { device: Some(spare.device), ..Default::default() };
+        self.array.recorder.put_label(member, spare.device);
+        self.array.put_device(member, spare.device);
         self.background.restart(member);
         self.flusher.restart(member);
         self.staging.try_again();
         self.background.look = true;
-        self.look_at_members();
+        self.array.look_at_members();
         spare.device
     }
 
@@ -369,7 +350,7 @@ impl Engine {
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        if self.present().len() <= self.geo.members() - self.geo.redundancy() {
+        if self.array.present().len() <= self.geo.members() - self.geo.redundancy() {
             return Err(CommandError::NothingToCompare);
         }
         self.background.look = true;

@@ -120,18 +120,17 @@ impl Engine {
     fn start_flush(&mut self, out: &mut Vec<Action>) {
         self.flusher.started += 1;
         // What a member has lost by a flush that failed is not made up for by one that does not.
-        self.flusher.round.failed = self.members.iter().any(|m| m.unkept);
+        self.flusher.round.failed = self.array.members.iter().any(|m| m.unkept);
         self.flusher.round.journal_mark = self.journal.homes_done();
         self.flusher.round.staging_mark = self.staging.mark();
         self.flusher.round.rebuilt.clear();
         self.flusher.round.rebuilt.extend(self.background.rebuilt_to());
         self.flusher.round.spared = self.spared_to();
-        self.flusher.round.copied = self.succession.map_or(0, |s| s.progress.base);
+        self.flusher.round.copied = self.array.succession.map_or(0, |s| s.progress.base);
         // What is written to staging devices is durable at once.
         for index in 0..self.geo.members() {
             let member = MemberId(index as u8);
-            let devices = [self.live_device(member), self.successor_of(member)];
-            for device in devices.into_iter().flatten() {
+            for device in self.array.stored_on(member) {
                 self.flusher.outstanding += 1;
                 let op = Flight::new(Owner::Flush, Some(member), device);
                 self.issue(op, IoOp::Flush, Pba(0), 0, out);
@@ -150,12 +149,12 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+        if let (Err(why), Some(member), true) = (result, op.member, self.array.is_current(&op)) {
             // What the device had taken and not kept may be lost: it is no longer current.
             let kept = self.write_failed(member, why, out);
             self.flusher.round.failed |= !kept;
             if !kept {
-                self.members[member.index()].unkept = true;
+                self.array.members[member.index()].unkept = true;
                 self.healing.leave_to_a_start();
             }
         }
@@ -187,8 +186,8 @@ impl Engine {
                 continue;
             }
             self.flusher.users.remove(index);
-            match self.recorder.unrecorded_failure() {
-                Some(_) if self.recorder.is_broken() => {
+            match self.array.recorder.unrecorded_failure() {
+                Some(_) if self.array.recorder.is_broken() => {
                     self.complete(tag, Some(RequestError::Io), out);
                 }
                 _ if failed => self.complete(tag, Some(RequestError::Io), out),
@@ -204,7 +203,7 @@ impl Engine {
     /// Whether the last round made everything durable on every member that assembly would take for
     /// current: a member whose failure is not on record yet could come back without it.
     pub(super) fn flushed_for_good(&self) -> bool {
-        !self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()
+        !self.flusher.last.failed && self.array.recorder.unrecorded_failure().is_none()
     }
 
     /// Completes the flushes that waited for the record of a failure.

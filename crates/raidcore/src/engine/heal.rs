@@ -77,30 +77,30 @@ impl Engine {
     }
 
     fn has_refusing(&self) -> bool {
-        self.members[..self.geo.members()].iter().any(|m| m.unwritable)
+        self.array.members[..self.geo.members()].iter().any(|m| m.unwritable)
     }
 
     /// Whether writes are refused, and it is known what has to be written for the array to be in order.
     fn can_heal(&self) -> bool {
-        let record = &self.recorder.record;
+        let record = &self.array.recorder.record;
         let filled =
             || record.slots.iter().any(|s| matches!(s.state, SlotState::Rebuilding { .. }));
         // Nothing tells which of a mirror's copies is right that a refused write has left different.
         let one_sided = self.geo.parities() == 0 && self.alignment.torn().next().is_some();
         self.has_refusing()
             && !self.healing.hopeless
-            && !self.recorder.is_broken()
-            && self.members.iter().all(|m| !m.unreadable)
+            && !self.array.recorder.is_broken()
+            && self.array.members.iter().all(|m| !m.unreadable)
             && (!one_sided || !filled())
             && !self.staging.exists()
-            && self.succession.is_none()
-            && self.spared().is_none()
+            && self.array.succession.is_none()
+            && self.array.spared().is_none()
             && record.volume.is_none()
     }
 
     /// Sees to it that the array takes writes again; returns whether it has come a step further.
     pub(super) fn heal(&mut self, out: &mut Vec<Action>) -> bool {
-        if !self.impaired && self.healing.is_idle() {
+        if !self.array.impaired && self.healing.is_idle() {
             return false;
         }
         let before = self.healing.step;
@@ -172,11 +172,11 @@ impl Engine {
     }
 
     fn take_writes_again(&mut self, out: &mut Vec<Action>) {
-        for member in &mut self.members {
+        for member in &mut self.array.members {
             member.unwritable = false;
         }
         self.healing = Healing::default();
-        self.look_at_members();
+        self.array.look_at_members();
         self.background.look = true;
         out.push(Action::Note(Note::ArrayHealed));
     }

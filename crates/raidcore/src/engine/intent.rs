@@ -14,7 +14,7 @@ use super::flight::{Flight, Owner};
 use super::job::{Stage, Wait, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::meta::{ArrayId, BitMap, Consistency, MapKind, MetaPage, SlotState};
-use crate::units::{DeviceId, MemberId};
+use crate::units::MemberId;
 
 /// How many stores of pages may be in flight when pages are spread.
 const SPREAD_MAX: u32 = 64;
@@ -212,13 +212,13 @@ impl Engine {
         if self.zero.is_doubted(stripe.0) && job.error.is_none() {
             self.store_bit(id, MapKind::ZeroMap, stripe.0, Change::None, out);
         }
-        let (consistency, job) = (self.recorder.record.consistency, &self.jobs[id]);
+        let (consistency, job) = (self.array.recorder.record.consistency, &self.jobs[id]);
         let redundant = self.geo.redundancy() > 0;
         if redundant && consistency != Consistency::Resync && !job.marked {
             self.mark_region(id, out);
         }
         if self.needs_entry(id) {
-            if let Some(ticket) = self.recorder.unrecorded_failure() {
+            if let Some(ticket) = self.array.recorder.unrecorded_failure() {
                 // Should who has failed come back, it would not have what the entry does not hold
                 // for it, but which its parity counts on.
                 self.wait_for_record(id, ticket);
@@ -322,8 +322,7 @@ impl Engine {
             MapKind::Missed => MetaPage::Missed { index },
         };
         for member in (0..self.geo.members() as u8).map(MemberId) {
-            let devices = [self.live_device(member), self.successor_of(member)];
-            for device in devices.into_iter().flatten() {
+            for device in self.array.stored_on(member) {
                 self.map(kind).pages[index as usize].outstanding += 1;
                 self.spread.in_flight += 1;
                 self.counters.meta_stores += 1;
@@ -367,12 +366,6 @@ impl Engine {
         self.spread.next.is_none() && self.spread.pending == 0
     }
 
-    /// A member's device, if the member is kept current.
-    pub(super) fn live_device(&self, member: MemberId) -> Option<DeviceId> {
-        let failed = self.state(member) == SlotState::Failed;
-        self.members[member.index()].device.filter(|_| !failed)
-    }
-
     pub(super) fn page_done(
         &mut self,
         kind: MapKind,
@@ -382,12 +375,12 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         match (result, op.member) {
-            (Err(why), Some(member)) if self.is_current(&op) => {
+            (Err(why), Some(member)) if self.array.is_current(&op) => {
                 self.write_failed(member, why, out);
             }
             // What only a successor has, or a member being filled, is found by nobody after a crash.
-            (Ok(()), Some(_)) if self.is_successor(op.device) => {}
-            (Ok(()), Some(member)) if self.state(member) == SlotState::Up => {
+            (Ok(()), Some(_)) if self.array.is_successor(op.device) => {}
+            (Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => {
                 self.map(kind).pages[index as usize].stored += 1;
             }
             (Ok(()), Some(_)) => self.map(kind).pages[index as usize].early = true,
@@ -400,7 +393,7 @@ impl Engine {
             return;
         }
         let (stored, version) = (page.stored, page.started);
-        if stored == 0 && page.early && !self.serving().is_empty() {
+        if stored == 0 && page.early && !self.array.serving().is_empty() {
             // Perhaps who took it too early serves now.
             self.start_page(kind, index, out);
             return;

@@ -38,7 +38,7 @@ impl Engine {
                 (member, at, source.is_some() && readable.has(io.role.index()))
             }
         };
-        let Some(device) = self.members[member.index()].device.filter(|_| current) else {
+        let Some(device) = self.array.members[member.index()].device.filter(|_| current) else {
             // It went between the plan and now, perhaps a spare is in its place; what is left
             // decides anew.
             self.jobs[id].replan = true;
@@ -55,7 +55,7 @@ impl Engine {
         if job.error.is_some() {
             return Stage::Settle;
         }
-        if self.jobs[id].writes_home() && !self.takes_writes() {
+        if self.jobs[id].writes_home() && !self.array.takes_writes() {
             self.jobs[id].error = Some(RequestError::Io);
             return Stage::Settle;
         }
@@ -66,7 +66,7 @@ impl Engine {
         if self.note_missed(id, out) {
             return Stage::Write;
         }
-        if let Some(ticket) = self.recorder.unrecorded_failure()
+        if let Some(ticket) = self.array.recorder.unrecorded_failure()
             && self.jobs[id].writes_home()
         {
             // Who has failed must not come back without this, nor without its entry.
@@ -129,11 +129,6 @@ impl Engine {
         }
     }
 
-    /// Whether a device that failed an I/O is still the member's.
-    pub(super) fn is_current(&self, op: &Flight) -> bool {
-        op.member.is_some_and(|m| self.members[m.index()].device == Some(op.device))
-    }
-
     pub(super) fn read_done(
         &mut self,
         id: JobId,
@@ -146,7 +141,7 @@ impl Engine {
         let scanned = self.jobs[id].scan.take_if(|scan| scan.index == index);
         match (result, op.member) {
             (Ok(()), _) | (_, None) => self.landed(id, index),
-            (Err(_), Some(_)) if !self.is_current(&op) => self.jobs[id].replan = true,
+            (Err(_), Some(_)) if !self.array.is_current(&op) => self.jobs[id].replan = true,
             (Err(why), Some(member)) if why.is_final() || replays => {
                 if replays {
                     self.journal.pass_copy_by(member);
@@ -154,12 +149,12 @@ impl Engine {
                 if why.is_final() {
                     self.read_failed(member, why, out);
                 } else {
-                    self.members[member.index()].read_errors += 1;
+                    self.array.members[member.index()].read_errors += 1;
                 }
                 self.jobs[id].replan = true;
             }
             (Err(_), Some(member)) => {
-                self.members[member.index()].read_errors += 1;
+                self.array.members[member.index()].read_errors += 1;
                 let io = self.jobs[id].plan.reads[usize::from(index)];
                 let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                 if io.blocks > 1 {
@@ -192,7 +187,7 @@ impl Engine {
     ) -> bool {
         let job = &self.jobs[id];
         let role = job.plan.reads[usize::from(index)].role;
-        if self.geo.member(job.stripe, role) == tried || self.spared().is_none() {
+        if self.geo.member(job.stripe, role) == tried || self.array.spared().is_none() {
             return false;
         }
         self.jobs[id].tried.push((index, tried));
@@ -235,7 +230,7 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         let io = self.jobs[id].plan.writes[usize::from(index)];
-        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+        if let (Err(why), Some(member), true) = (result, op.member, self.array.is_current(&op)) {
             let work = self.jobs[id].work;
             let helps = matches!(work, Work::Repair | Work::Align);
             if let Work::Replay { .. } = work
@@ -246,7 +241,7 @@ impl Engine {
                 self.alignment.leave_behind(self.jobs[id].stripe, io.role);
                 self.jobs[id].error = Some(RequestError::Io);
             } else if helps && !self.can_spare(member) {
-                self.members[member.index()].write_errors += 1;
+                self.array.members[member.index()].write_errors += 1;
                 if work == Work::Align {
                     self.jobs[id].error = Some(RequestError::Io);
                 }
@@ -257,7 +252,7 @@ impl Engine {
                 }
             }
         } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)
-            && !self.is_successor(op.device)
+            && !self.array.is_successor(op.device)
         {
             let mut places = self.targets(id, &io).iter();
             if let Some((_, at)) = places.find(|&(target, _)| target == member) {

@@ -426,7 +426,7 @@ impl Engine {
             return Stage::Uncover;
         }
         // A member that failed and came back would show what it held before the discard.
-        if let Some(ticket) = self.recorder.unrecorded_failure() {
+        if let Some(ticket) = self.array.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
             return Stage::Unzero;
         }
@@ -438,7 +438,7 @@ impl Engine {
 
     /// A job waits for the record of a failure, which may be impossible.
     pub(super) fn wait_for_record(&mut self, id: JobId, ticket: u64) {
-        if self.recorder.is_broken() {
+        if self.array.recorder.is_broken() {
             self.jobs[id].error = Some(RequestError::Io);
         } else {
             self.jobs.wait(id, Wait::Record(ticket));
@@ -448,7 +448,7 @@ impl Engine {
     /// A write that a member missed is acknowledged only when all others have that on record.
     fn settle_job(&mut self, id: JobId) -> Stage {
         let writes = self.jobs[id].work != Work::Read;
-        if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| writes) {
+        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| writes) {
             self.wait_for_record(id, ticket);
         }
         Stage::Finish

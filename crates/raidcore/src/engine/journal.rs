@@ -222,7 +222,9 @@ impl Engine {
         let job = &self.jobs[id];
         let made_real = job.base == crate::plan::Base::Zeros;
         let at_risk = !made_real
-            && (job.kind != WriteKind::Full || self.impaired || !self.recorder.is_durable());
+            && (job.kind != WriteKind::Full
+                || self.array.impaired
+                || !self.array.recorder.is_durable());
         self.journal.len > 0
             && job.entry.is_none()
             && job.error.is_none()
@@ -234,7 +236,7 @@ impl Engine {
     /// without an entry of its own: a rebuild, what the member held before it failed; a scrub's
     /// correction, redundancy for what the scrub no longer believes. Returns whether it has to.
     pub(super) fn wait_for_replay_to_be_void(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        if !self.journal.would_replay(self.jobs[id].stripe) || !self.takes_writes() {
+        if !self.journal.would_replay(self.jobs[id].stripe) || !self.array.takes_writes() {
             return false;
         }
         self.journal.starved = true;
@@ -266,7 +268,7 @@ impl Engine {
         let (header, payload) = self.entry_blocks(id);
         let blocks = u64::from(header + payload);
         let len = self.journal.len;
-        if !self.takes_writes() {
+        if !self.array.takes_writes() {
             // Room is made by writes that come home, and none does any more.
             self.jobs[id].error = Some(RequestError::Io);
             return true;
@@ -307,7 +309,7 @@ impl Engine {
     ) {
         match (result, op.member) {
             (Err(why), Some(member))
-                if self.is_current(&op) && !self.write_failed(member, why, out) =>
+                if self.array.is_current(&op) && !self.write_failed(member, why, out) =>
             {
                 self.jobs[id].error = Some(RequestError::Io);
                 if let Some((entry, _)) = self.jobs[id].entry {
@@ -334,8 +336,9 @@ impl Engine {
         out: &mut Vec<Action>,
     ) -> u32 {
         let member = MemberId(index as u8);
-        let devices = [self.live_device(member), self.successor_of(member)];
-        for device in devices.into_iter().flatten() {
+        let mut stores = 0;
+        for device in self.array.stored_on(member) {
+            stores += 1;
             if let Some(entry) = self.journal.rings[index].find(entry) {
                 entry.stores += 1;
             }
@@ -348,7 +351,7 @@ impl Engine {
                 out,
             );
         }
-        devices.iter().flatten().count() as u32
+        stores
     }
 
     /// A store in a ring has ended. What it says counts when it is wherever it has to be; returns
@@ -441,7 +444,7 @@ impl Engine {
     pub(super) fn write_tail(&mut self, member: MemberId, out: &mut Vec<Action>) {
         let len = self.journal.len;
         let id = self.journal.next_entry;
-        if self.live_device(member).is_none() {
+        if self.array.live_device(member).is_none() {
             return;
         }
         let ring = &mut self.journal.rings[member.index()];
@@ -465,7 +468,7 @@ impl Engine {
             return;
         };
         let failed = match result {
-            Err(why) => self.is_current(&op) && !self.write_failed(member, why, out),
+            Err(why) => self.array.is_current(&op) && !self.write_failed(member, why, out),
             Ok(()) => false,
         };
         if failed {
@@ -536,8 +539,8 @@ impl Engine {
         let header = meta::JournalHeader {
             log: meta::Log::Journal,
             open: 0,
-            array: self.recorder.record.array,
-            epoch: self.recorder.record.epoch,
+            array: self.array.recorder.record.array,
+            epoch: self.array.recorder.record.epoch,
             entry: entry.id,
             tail: entry.tail,
             member,
@@ -555,7 +558,7 @@ impl Engine {
         let Replay { entry, copies, .. } = self.journal.replay(index);
         // When users are served, another device may have taken a member's place.
         let holds = |member| !self.healing.is_under_way() || self.journal.holds(member, *entry);
-        let is_there = |&(member, _): &_| self.live_device(member).is_some() && holds(member);
+        let is_there = |&(member, _): &_| self.array.live_device(member).is_some() && holds(member);
         copies.iter().copied().find(is_there)
     }
 
@@ -624,22 +627,22 @@ impl Engine {
     /// on record.
     fn miss_the_missing(&mut self, out: &mut Vec<Action>) -> bool {
         if self.fail_missing(out) {
-            self.look_at_members();
+            self.array.look_at_members();
             self.record_change(out);
         }
-        if self.recorder.is_broken() {
+        if self.array.recorder.is_broken() {
             self.phase = Phase::Broken;
         }
-        self.recorder.is_durable()
+        self.array.recorder.is_durable()
     }
 
     /// Members that have no device are failed; returns whether some had not been.
     fn fail_missing(&mut self, out: &mut Vec<Action>) -> bool {
         let seconds = self.seconds();
         let mut some = false;
-        for index in 0..self.members.len() {
-            let slot = &mut self.recorder.record.slots[index];
-            if self.members[index].device.is_none() && slot.state != SlotState::Failed {
+        for index in 0..self.array.members.len() {
+            let slot = &mut self.array.recorder.record.slots[index];
+            if self.array.members[index].device.is_none() && slot.state != SlotState::Failed {
                 let known = slot.is_known();
                 slot.becomes(SlotState::Failed, seconds);
                 some = true;
@@ -648,7 +651,7 @@ impl Engine {
                 }
                 // What was on it is on fewer others, until it is at home.
                 if index >= self.geo.members() {
-                    let thin = &mut self.recorder.record.staging_thin;
+                    let thin = &mut self.array.recorder.record.staging_thin;
                     *thin = thin.with(index);
                 }
             }
@@ -667,13 +670,13 @@ impl Engine {
         }
         self.journal.replay = Vec::new();
         self.fail_missing(out);
-        self.recorder.record.epoch += 1;
+        self.array.recorder.record.epoch += 1;
         if self.staging.exists() && self.staging.dirty() == 0 {
             // What may be left of it is not to be found again.
-            self.recorder.record.staging_epoch += 1;
+            self.array.recorder.record.staging_epoch += 1;
         }
-        self.recorder.record.clean = false;
-        self.look_at_members();
+        self.array.recorder.record.clean = false;
+        self.array.look_at_members();
         self.phase = Phase::Starting;
         // After a crash some members may lack the latest pages; those that have them may fail.
         self.spread_maps();

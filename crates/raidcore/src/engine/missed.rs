@@ -199,7 +199,7 @@ impl Engine {
         if member.index() >= self.geo.members() || self.geo.redundancy() == 0 {
             return;
         }
-        let unmarked = self.recorder.record.consistency == Consistency::Resync;
+        let unmarked = self.array.recorder.record.consistency == Consistency::Resync;
         if unmarked && self.phase != Phase::Replaying {
             self.missed.store.map.set_all();
         }
@@ -210,7 +210,7 @@ impl Engine {
         }
         self.add_those_under_way();
         self.missed.away = self.missed.away.with(member.index());
-        self.missed.unrecorded.push((member, self.recorder.record.events));
+        self.missed.unrecorded.push((member, self.array.recorder.record.events));
         self.store_missed(out);
     }
 
@@ -232,19 +232,19 @@ impl Engine {
         }
         if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable() {
             for (member, left) in core::mem::take(&mut self.missed.unrecorded) {
-                self.recorder.record.slots[member.index()].left = Some(left);
+                self.array.recorder.record.slots[member.index()].left = Some(left);
             }
             self.record_change(out);
         }
-        let unused = self.missed.away.is_empty() && !self.recorder.record.keeps_missed();
-        if unused && self.recorder.is_durable() {
+        let unused = self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();
+        if unused && self.array.recorder.is_durable() {
             self.missed.store.map.clear_all();
         }
     }
 
     /// What the device that a member has, or had, lacks; nothing if it lacks nothing, or that is not known.
     pub(super) fn missed_by(&self, member: usize) -> Option<MissedStatus> {
-        let slot = &self.recorder.record.slots[member];
+        let slot = &self.array.recorder.record.slots[member];
         let map = &self.missed.store.map;
         let regions = match slot.state {
             SlotState::Failed => slot.left.map(|_| map.count())?,

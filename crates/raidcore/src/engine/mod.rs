@@ -16,6 +16,7 @@
 
 mod align;
 mod api;
+mod array;
 mod background;
 mod burden;
 mod config;
@@ -62,10 +63,11 @@ pub use job::Job;
 pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 
 use crate::geometry::{Geometry, Role};
-use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage, SlotState};
+use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage};
 use crate::plan::{BoundStep, Parity};
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use align::Alignment;
+use array::{Array, Spare};
 use background::Background;
 use distributed::Distributed;
 use flight::{Flight, Flights, Owner};
@@ -77,10 +79,8 @@ use jobs::Jobs;
 use journal::Journal;
 use missed::Missed;
 use place::Places;
-use record::Recorder;
 use request::UserRequest;
 use staging::{Copies, Staging};
-use succession::Succession;
 
 /// Names a job in its table.
 pub type JobId = Id<Job>;
@@ -95,34 +95,6 @@ pub enum Why {
     Settle,
     /// A read has taken long.
     Patience,
-}
-
-/// A member as the engine keeps it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Member {
-    /// Its device, if it has one that answers.
-    device: Option<DeviceId>,
-    /// Reads fail although no other member can stand in.
-    unreadable: bool,
-    /// Writes fail although no other member can stand in.
-    unwritable: bool,
-    /// A flush has failed although no other member can stand in: what it had taken may be lost.
-    unkept: bool,
-    /// It does not answer although no other member can stand in.
-    hangs: bool,
-    read_errors: u64,
-    write_errors: u64,
-    last_error: Option<IoError>,
-    /// Reads that went around it while it was busy, and writes that were staged because of it.
-    avoided: Avoided,
-}
-
-/// A spare.
-#[derive(Clone, Copy, Debug)]
-struct Spare {
-    device: DeviceId,
-    uuid: crate::meta::DeviceUuid,
-    blocks: u64,
 }
 
 /// What the engine does as a whole.
@@ -154,12 +126,7 @@ pub struct Engine {
     /// Seconds since 1970 at the origin of `now`.
     epoch_seconds: u64,
     phase: Phase,
-    /// The members, and after them the staging devices.
-    members: Vec<Member>,
-    spares: Vec<Spare>,
-    /// Members are being rebuilt or missing somewhere: plans have to look.
-    impaired: bool,
-    recorder: Recorder,
+    array: Array,
     jobs: Jobs,
     flights: Flights,
     requests: Vec<UserRequest>,
@@ -180,7 +147,6 @@ pub struct Engine {
     flusher: Flusher,
     healing: Healing,
     distributed: Distributed,
-    succession: Option<Succession>,
     background: Background,
     stop_command: Option<u64>,
     counters: Counters,
@@ -201,20 +167,11 @@ impl Engine {
         now: Instant,
         wall: u64,
     ) -> Self {
+        let array = Array::new(&assembled, devices);
         let record = &assembled.record;
         let geo = record.geometry;
         let n = geo.members();
         let places = record.slots.len();
-        assert_eq!(devices.len(), places + record.spares.len(), "a device or a gap for each");
-        let (members, spares) = devices.split_at(places);
-        let members: Vec<Member> =
-            members.iter().map(|&device| Member { device, ..Member::default() }).collect();
-        let spares = record.spares.iter().zip(&assembled.spare_blocks).zip(spares);
-        let spares = spares.filter_map(|((&uuid, &blocks), &device)| {
-            Some(Spare { device: device?, uuid, blocks })
-        });
-        let spares: Vec<_> = spares.collect();
-        let succession = Succession::recorded(&assembled, &spares);
         let missed = Missed::new(&assembled);
         let record = assembled.record;
         let jobs = usize::from(config.jobs);
@@ -223,16 +180,14 @@ impl Engine {
         let chunk = geo.chunk();
         let buffers =
             (config.scratch_blocks / chunk).clamp(most.max(2 * n + 4) as u32, 1 << 14) as u16;
-        let mut engine = Self {
+        Self {
             geo,
             areas: record.areas.clone(),
             config,
             now,
             epoch_seconds: wall.saturating_sub(now.0 / 1_000_000_000),
             phase: Phase::Replaying,
-            members,
-            spares,
-            impaired: true,
+            array,
             jobs: Jobs::new(&geo, config.jobs, config.background_jobs, buffers),
             // A chunk may have copies on the distributed spare, of which a scrub may mend every row; a
             // member's successor gets what it does.
@@ -260,17 +215,13 @@ impl Engine {
             flusher: Flusher::default(),
             healing: Healing::default(),
             distributed: Distributed::new(&record),
-            succession,
             background: Background::new(
                 config.pace,
                 record.slots.iter().map(|slot| slot.watermark()),
             ),
-            recorder: Recorder::new(record),
             stop_command: None,
             counters: Counters::default(),
-        };
-        engine.look_at_members();
-        engine
+        }
     }
 
     /// Tells the engine what happened at `now`; appends to `out` what is to be done. All of it
@@ -373,7 +324,7 @@ impl Engine {
             && self.stop_command.is_none()
             && self.background.is_idle()
             && self.staging.is_unused()
-            && self.recorder.is_settled()
+            && self.array.recorder.is_settled()
     }
 
     /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns
@@ -382,7 +333,7 @@ impl Engine {
         let before = (self.phase, self.background.stopping);
         match self.phase {
             Phase::Replaying => self.replay(out),
-            Phase::Starting if self.recorder.is_settled() && self.maps_are_spread() => {
+            Phase::Starting if self.array.recorder.is_settled() && self.maps_are_spread() => {
                 let staged = self.staging.dirty() > 0;
                 self.phase = if staged { Phase::Reclaiming } else { Phase::Serving };
             }
@@ -409,11 +360,11 @@ impl Engine {
     /// What can be read and what must be written in a stripe, by role.
     fn health(&self, stripe: Stripe) -> (Set, Set) {
         let all = Set::first(self.geo.members());
-        if !self.impaired {
+        if !self.array.impaired {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
-        for (index, member) in self.members.iter().enumerate().take(self.geo.members()) {
+        for (index, member) in self.array.members.iter().enumerate().take(self.geo.members()) {
             let role = self.geo.role(stripe, MemberId(index as u8)).index();
             let current = self.is_current_in(index, stripe);
             if !current || member.unreadable {
@@ -444,7 +395,7 @@ impl Engine {
     /// seen to all writes but those of whole stripes; without one, only a member's loss leaves no
     /// choice.
     fn parity(&self, stripe: Stripe, readable: Set) -> Parity {
-        let journaled = self.recorder.record.consistency == Consistency::Journal;
+        let journaled = self.array.recorder.record.consistency == Consistency::Journal;
         if self.is_in_step(stripe) {
             Parity::InStep
         } else if self.alignment.is_torn(stripe) {
@@ -454,15 +405,6 @@ impl Engine {
         } else {
             Parity::OutOfStep
         }
-    }
-
-    fn state(&self, member: MemberId) -> SlotState {
-        self.recorder.record.slots[member.index()].state
-    }
-
-    /// Brings what is derived from the members' states up to date.
-    fn look_at_members(&mut self) {
-        self.impaired = self.serving().len() < self.geo.members();
     }
 
     fn seconds(&self) -> u64 {
@@ -502,11 +444,11 @@ impl Engine {
 
     /// The bytes of a metadata block for a device: what [`IoOp::Store`] writes.
     pub fn encode(&self, page: MetaPage, device: DeviceId, into: &mut [u8]) {
-        let array = self.recorder.record.array;
+        let array = self.array.recorder.record.array;
         match page {
             MetaPage::Superblock { .. } => {
-                let uuid = self.uuid_of(device);
-                self.recorder.snapshot.encode(uuid, into);
+                let uuid = self.array.uuid_of(device);
+                self.array.recorder.snapshot.encode(uuid, into);
             }
             MetaPage::Bitmap { index } => self.bitmap.encode(array, index, into),
             MetaPage::ZeroMap { index } => self.zero.encode(array, index, into),

@@ -229,7 +229,7 @@ impl Engine {
             let home = |role: Role| self.geo.member(job.stripe, role).index();
             let homes = job.pieces.iter().map(|piece| home(piece.role)).fold(Set::EMPTY, Set::with);
             let around = homes.and(self.places.busy);
-            around.for_each(|member| self.members[member].avoided.reads += 1);
+            around.for_each(|member| self.array.members[member].avoided.reads += 1);
         }
         takes
     }

@@ -54,7 +54,7 @@ impl Engine {
         let zero = self.zero_map().get(stripe.0);
         let stays_zero = zero && self.zero.is_surely_set(stripe.0) && !self.jobs[id].covers;
         let prefer = self.preferred_copy(stripe);
-        let takes_writes = self.takes_writes();
+        let takes_writes = self.array.takes_writes();
         let copy = match self.jobs[id].work {
             Work::Replay { index } => self.replay_copy(index),
             Work::Read

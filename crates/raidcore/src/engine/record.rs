@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::flight::{Flight, Owner};
 use super::job::Wait;
 use super::{Action, CommandError, Engine, IoError, IoOp, Phase, RequestError};
-use crate::meta::{ArrayRecord, DeviceLabel, DeviceUuid, MetaPage, SlotState};
+use crate::meta::{ArrayRecord, DeviceLabel, MetaPage, SlotState};
 use crate::units::{DeviceId, MemberId};
 
 /// The record, and how far it is durable.
@@ -102,18 +102,21 @@ impl Engine {
     /// long as nothing else is in the device's place; so members' labels are told before the first
     /// step, and those of others before they are given as spares.
     pub fn label(&mut self, device: DeviceId, label: DeviceLabel) {
-        self.recorder.forget_label(device);
-        self.recorder.labels.push((device, label));
-        if let Some(place) = self.members.iter().position(|m| m.device == Some(device)) {
-            self.recorder.put_label(MemberId(place as u8), device);
+        self.array.recorder.forget_label(device);
+        self.array.recorder.labels.push((device, label));
+        if let Some(place) = self.array.members.iter().position(|m| m.device == Some(device)) {
+            self.array.recorder.put_label(MemberId(place as u8), device);
         }
     }
 
     /// The record has changed and is to be made durable; returns the version that will be.
     pub(super) fn record_change(&mut self, out: &mut Vec<Action>) -> u64 {
-        self.recorder.wanted += 1;
-        let wanted = self.recorder.wanted;
-        if self.recorder.outstanding == 0 && !self.recorder.second_round && !self.recorder.broken {
+        self.array.recorder.wanted += 1;
+        let wanted = self.array.recorder.wanted;
+        if self.array.recorder.outstanding == 0
+            && !self.array.recorder.second_round
+            && !self.array.recorder.broken
+        {
             self.start_record(out);
         }
         wanted
@@ -122,58 +125,58 @@ impl Engine {
     /// A member's failure is to be made durable before writes that it missed are acknowledged.
     pub(super) fn record_failure(&mut self, out: &mut Vec<Action>) {
         // Known to be needed before it is begun: beginning it may meet the next failure.
-        self.recorder.failure = self.recorder.wanted + 1;
+        self.array.recorder.failure = self.array.recorder.wanted + 1;
         self.record_change(out);
     }
 
     /// A member's failure is on record with the change that makes another device the member.
     pub(super) fn fails_with(&mut self, version: u64) {
-        self.recorder.failure = self.recorder.failure.max(version);
+        self.array.recorder.failure = self.array.recorder.failure.max(version);
     }
 
     /// Answers a command when the record is durable.
     pub(super) fn answer_when_recorded(&mut self, number: u64, out: &mut Vec<Action>) {
-        if self.recorder.broken {
+        if self.array.recorder.broken {
             out.push(Action::Answer { number, result: Err(CommandError::NotRecorded) });
             return;
         }
         // Known before it is begun, as it can end at once.
-        self.recorder.answers.push((self.recorder.wanted + 1, number));
+        self.array.recorder.answers.push((self.array.recorder.wanted + 1, number));
         self.record_change(out);
     }
 
     fn start_record(&mut self, out: &mut Vec<Action>) {
-        if let Some(assembled) = self.recorder.assembled.take() {
-            self.recorder.snapshot = assembled;
+        if let Some(assembled) = self.array.recorder.assembled.take() {
+            self.array.recorder.snapshot = assembled;
         } else {
-            self.recorder.record.events += 1;
-            self.recorder.snapshot = self.recorder.record.clone();
-            self.recorder.started = self.recorder.wanted;
+            self.array.recorder.record.events += 1;
+            self.array.recorder.snapshot = self.array.recorder.record.clone();
+            self.array.recorder.started = self.array.recorder.wanted;
         }
-        self.recorder.second_round = false;
+        self.array.recorder.second_round = false;
         self.store_copies([0, 1], out);
     }
 
     fn store_copies(&mut self, copies: [u8; 2], out: &mut Vec<Action>) {
-        self.recorder.stored.clear();
-        for index in 0..self.members.len() + self.spares.len() {
-            let (member, device) = match index.checked_sub(self.members.len()) {
-                None => (Some(MemberId(index as u8)), self.members[index].device),
-                Some(spare) => (None, Some(self.spares[spare].device)),
+        self.array.recorder.stored.clear();
+        for index in 0..self.array.members.len() + self.array.spares.len() {
+            let (member, device) = match index.checked_sub(self.array.members.len()) {
+                None => (Some(MemberId(index as u8)), self.array.members[index].device),
+                Some(spare) => (None, Some(self.array.spares[spare].device)),
             };
-            let failed = member.is_some_and(|m| self.state(m) == SlotState::Failed);
+            let failed = member.is_some_and(|m| self.array.state(m) == SlotState::Failed);
             let Some(device) = device.filter(|_| !failed) else {
                 continue;
             };
             for copy in copies {
-                self.recorder.outstanding += 1;
+                self.array.recorder.outstanding += 1;
                 self.counters.meta_stores += 1;
                 let op = Flight::new(Owner::Superblock, member, device);
                 let at = self.areas.superblock(copy);
                 self.issue(op, IoOp::Store(MetaPage::Superblock { copy }), at, 1, out);
             }
         }
-        if self.recorder.outstanding == 0 {
+        if self.array.recorder.outstanding == 0 {
             self.copies_stored(out);
         }
     }
@@ -185,47 +188,47 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         match (result, op.member) {
-            (Ok(()), _) => self.recorder.stored.push(op.device),
+            (Ok(()), _) => self.array.recorder.stored.push(op.device),
             (Err(why), Some(member)) => {
-                if self.is_current(&op) && !self.write_failed(member, why, out) {
+                if self.array.is_current(&op) && !self.write_failed(member, why, out) {
                     // It can't be left behind, or it would be left out at the next start.
-                    self.recorder.broken = true;
+                    self.array.recorder.broken = true;
                 }
             }
-            (Err(why), None) => match self.member_with(op.device) {
+            (Err(why), None) => match self.array.member_with(op.device) {
                 // It was a spare when that began.
-                Some(member) => self.recorder.broken |= !self.write_failed(member, why, out),
+                Some(member) => self.array.recorder.broken |= !self.write_failed(member, why, out),
                 None => self.spare_failed(op.device, why, out),
             },
         }
-        self.recorder.outstanding -= 1;
-        if self.recorder.outstanding == 0 {
+        self.array.recorder.outstanding -= 1;
+        if self.array.recorder.outstanding == 0 {
             self.copies_stored(out);
         }
     }
 
     fn copies_stored(&mut self, out: &mut Vec<Action>) {
         // A device that was a spare when that began may be the member now.
-        let is_member = |device: &DeviceId| self.member_with(*device).is_some();
-        let kept = self.recorder.stored.iter().any(is_member);
-        let changed = self.recorder.wanted > self.recorder.started;
-        if !kept && changed && !self.recorder.broken {
+        let is_member = |device: &DeviceId| self.array.member_with(*device).is_some();
+        let kept = self.array.recorder.stored.iter().any(is_member);
+        let changed = self.array.recorder.wanted > self.array.recorder.started;
+        if !kept && changed && !self.array.recorder.broken {
             // All that were to have it have failed since; the next version names those that serve now.
-            self.recorder.second_round = false;
+            self.array.recorder.second_round = false;
             return self.start_record(out);
         }
         // Nowhere to record it: nothing that waits for it may be acknowledged.
-        self.recorder.broken |= !kept;
-        if !self.recorder.broken && !self.recorder.second_round {
-            self.recorder.second_round = true;
+        self.array.recorder.broken |= !kept;
+        if !self.array.recorder.broken && !self.array.recorder.second_round {
+            self.array.recorder.second_round = true;
             self.store_copies([2, 3], out);
             return;
         }
-        self.recorder.second_round = false;
-        let broken = self.recorder.broken;
-        let durable = if broken { u64::MAX } else { self.recorder.started };
+        self.array.recorder.second_round = false;
+        let broken = self.array.recorder.broken;
+        let durable = if broken { u64::MAX } else { self.array.recorder.started };
         if !broken {
-            self.recorder.durable = durable;
+            self.array.recorder.durable = durable;
         }
         if broken {
             self.jobs.fail_waiting(|wait| matches!(wait, Wait::Record(_)));
@@ -233,7 +236,7 @@ impl Engine {
             self.jobs.wake(|wait| matches!(wait, Wait::Record(version) if *version <= durable));
         }
         self.failures_recorded(durable, broken.then_some(RequestError::Io), out);
-        let changed = self.recorder.wanted > self.recorder.started && !broken;
+        let changed = self.array.recorder.wanted > self.array.recorder.started && !broken;
         // A stop is answered when nothing is left to be recorded, nor under way.
         if !(changed && self.phase == Phase::Stopped) {
             self.answer_recorded(durable, broken, out);
@@ -245,24 +248,11 @@ impl Engine {
     }
 
     fn answer_recorded(&mut self, durable: u64, broken: bool, out: &mut Vec<Action>) {
-        while let Some(index) = self.recorder.answers.iter().position(|(v, _)| *v <= durable) {
-            let (_, number) = self.recorder.answers.remove(index);
+        while let Some(index) = self.array.recorder.answers.iter().position(|(v, _)| *v <= durable)
+        {
+            let (_, number) = self.array.recorder.answers.remove(index);
             let result = if broken { Err(CommandError::NotRecorded) } else { Ok(()) };
             out.push(Action::Answer { number, result });
-        }
-    }
-
-    /// The identity of a device in use.
-    pub(super) fn uuid_of(&self, device: DeviceId) -> DeviceUuid {
-        if let Some(uuid) = self.predecessor(device) {
-            return uuid;
-        }
-        let member = self.members.iter().position(|m| m.device == Some(device));
-        let spare = self.spares.iter().find(|s| s.device == device);
-        match (member, spare) {
-            (Some(member), _) => self.recorder.record.slots[member].device,
-            (None, Some(spare)) => spare.uuid,
-            (None, None) => DeviceUuid::default(),
         }
     }
 }

@@ -58,7 +58,7 @@ impl Engine {
             self.jobs.release_buffers(id);
             return Stage::Plan;
         }
-        if let Some(member) = self.spared() {
+        if let Some(member) = self.array.spared() {
             let job = &mut self.jobs[id];
             let role = self.geo.role(job.stripe, member);
             let others = usize::from(job.rounds);
@@ -102,7 +102,7 @@ impl Engine {
         let Some(pass) = &self.background.pass else { return };
         let found = pass.found;
         let ends = pass.cancelled || self.phase != Phase::Serving;
-        let known = self.recorder.record.scrub.map_or(0, |scrub| scrub.unrepaired());
+        let known = self.array.recorder.record.scrub.map_or(0, |scrub| scrub.unrepaired());
         let tells = found.rows > known && (known == 0 || ends);
         // What a repair finds it corrects, and what it has not come to is on record or not known.
         if tells && pass.kind == (PassKind::Scrub { repair: false }) {
@@ -114,7 +114,7 @@ impl Engine {
     pub(super) fn record_scrub(&mut self, end: ScrubEnd, found: Mismatches, out: &mut Vec<Action>) {
         let Mismatches { rows, located } = found;
         let scrub = ScrubRecord { end, at: self.seconds(), rows, located };
-        self.recorder.record.scrub = Some(scrub);
+        self.array.recorder.record.scrub = Some(scrub);
         self.record_change(out);
     }
 

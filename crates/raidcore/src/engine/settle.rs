@@ -53,7 +53,7 @@ impl Engine {
     fn record_watermark(&mut self, out: &mut Vec<Action>) {
         let kind = self.background.pass.as_ref().map(|p| p.kind);
         if let (Some(PassKind::Distribute(_)), Some(spared)) =
-            (kind, &mut self.recorder.record.spared)
+            (kind, &mut self.array.recorder.record.spared)
         {
             let flushed = self.flusher.spared();
             if spared.watermark < flushed {
@@ -70,7 +70,7 @@ impl Engine {
             }
         };
         let flushed = self.flusher.rebuilt(member);
-        let slot = &mut self.recorder.record.slots[member.index()];
+        let slot = &mut self.array.recorder.record.slots[member.index()];
         match &mut slot.state {
             SlotState::Rebuilding { watermark } if *watermark < flushed => *watermark = flushed,
             SlotState::Rebuilding { .. } | SlotState::Up | SlotState::Failed => return,
@@ -85,8 +85,9 @@ impl Engine {
         };
         match self.background.stopping {
             Stopping::Draining => {
-                let home =
-                    self.staging.dirty() == 0 || self.staging.is_stuck() || !self.takes_writes();
+                let home = self.staging.dirty() == 0
+                    || self.staging.is_stuck()
+                    || !self.array.takes_writes();
                 let quiet = home && self.jobs.is_empty() && self.active_requests == 0;
                 if quiet && self.background.settling.is_none() {
                     self.record_unfinished_scrub(out);
@@ -98,8 +99,8 @@ impl Engine {
             // A failure that the flush has met is recorded first.
             Stopping::Flushing(ticket)
                 if self.flusher.is_over(ticket)
-                    && (self.recorder.unrecorded_failure().is_none()
-                        || self.recorder.is_broken()) =>
+                    && (self.array.recorder.unrecorded_failure().is_none()
+                        || self.array.recorder.is_broken()) =>
             {
                 if self.flushed_for_good() {
                     self.clear_rested(out);
@@ -110,10 +111,10 @@ impl Engine {
             Stopping::Storing
                 if self.flights.is_empty()
                     && self.maps_are_spread()
-                    && self.recorder.is_settled() =>
+                    && self.array.recorder.is_settled() =>
             {
                 let home = self.staging.dirty() == 0 && self.alignment.torn().next().is_none();
-                self.recorder.record.clean = !self.flusher.has_failed() && home;
+                self.array.recorder.record.clean = !self.flusher.has_failed() && home;
                 self.stop_command = None;
                 self.phase = Phase::Stopped;
                 self.answer_when_recorded(number, out);

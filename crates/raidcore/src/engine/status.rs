@@ -6,21 +6,21 @@ use super::{
     Status,
 };
 use crate::meta::{DeviceUuid, Policy, SlotState};
-use crate::units::{DeviceId, MemberId, Set, Stripe, Tag};
+use crate::units::{DeviceId, MemberId, Stripe, Tag};
 
 impl Engine {
     /// The state as plain data.
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
-            array: self.recorder.record.array,
+            array: self.array.recorder.record.array,
             health: self.array_health(),
             members: self.members().collect(),
             spares: self.spares().collect(),
             absent_spares: self.absent_spares().collect(),
             successor: self.successor(),
             pass: self.pass(),
-            last_scrub: self.recorder.record.scrub,
+            last_scrub: self.array.recorder.record.scrub,
             dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
             zero_stripes: (self.zero.map.count(), self.zero.map.len()),
             pace: self.background.pace,
@@ -36,7 +36,7 @@ impl Engine {
 
     /// The members, in order, and after them the staging devices.
     pub fn members(&self) -> impl Iterator<Item = MemberStatus> {
-        let slots = self.members.iter().zip(&self.recorder.record.slots);
+        let slots = self.array.members.iter().zip(&self.array.recorder.record.slots);
         (0u8..).zip(slots).map(|(index, (m, slot))| MemberStatus {
             member: MemberId(index),
             stages: usize::from(index) >= self.geo.members(),
@@ -47,7 +47,7 @@ impl Engine {
             read_errors: m.read_errors,
             write_errors: m.write_errors,
             last_error: m.last_error,
-            label: self.recorder.record.labels[usize::from(index)],
+            label: self.array.recorder.record.labels[usize::from(index)],
             hangs: m.hangs,
             avoided: m.avoided,
             missed: self.missed_by(usize::from(index)),
@@ -56,13 +56,17 @@ impl Engine {
 
     /// The spares, but for the successor.
     pub fn spares(&self) -> impl Iterator<Item = DeviceId> {
-        self.spares.iter().map(|spare| spare.device).filter(|&device| !self.is_successor(device))
+        self.array
+            .spares
+            .iter()
+            .map(|spare| spare.device)
+            .filter(|&device| !self.array.is_successor(device))
     }
 
     /// Spares that are on record and not there.
     pub fn absent_spares(&self) -> impl Iterator<Item = DeviceUuid> {
-        let here = |uuid: &DeviceUuid| self.spares.iter().any(|spare| spare.uuid == *uuid);
-        self.recorder.record.spares.iter().copied().filter(move |uuid| !here(uuid))
+        let here = |uuid: &DeviceUuid| self.array.spares.iter().any(|spare| spare.uuid == *uuid);
+        self.array.recorder.record.spares.iter().copied().filter(move |uuid| !here(uuid))
     }
 
     /// The background pass under way.
@@ -84,7 +88,7 @@ impl Engine {
     /// The policy on record.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
-        self.recorder.record.policy
+        self.array.recorder.record.policy
     }
 
     /// How many I/Os a member has in hand.
@@ -142,7 +146,7 @@ impl Engine {
     /// What the distributed spare is used for, if there is one.
     #[must_use]
     pub fn distributed_spare(&self) -> Option<SpareUse> {
-        let record = &self.recorder.record;
+        let record = &self.array.recorder.record;
         let used = match (record.stood_in_for(), record.spared) {
             (Some(member), _) => SpareUse::StandsInFor(member),
             (None, Some(spared)) => SpareUse::Filling(spared.member),
@@ -163,24 +167,10 @@ impl Engine {
         self.zero.map.get(stripe.0)
     }
 
-    /// The members that have all of the array's past and can be read and written.
-    pub(super) fn serving(&self) -> Set {
-        self.able().and(Set::first(self.geo.members()))
-    }
-
-    /// The members that serve, and the staging devices.
-    pub(super) fn able(&self) -> Set {
-        let members = self.members.iter().zip(&self.recorder.record.slots).enumerate();
-        let serving = members.filter(|(_, (m, slot))| {
-            m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
-        });
-        serving.fold(Set::EMPTY, |set, (index, _)| set.with(index))
-    }
-
     /// How well the array is.
     #[must_use]
     pub fn array_health(&self) -> ArrayHealth {
-        let missing = self.geo.members() - self.present().len();
+        let missing = self.geo.members() - self.array.present().len();
         if missing == 0 {
             ArrayHealth::Online
         } else if missing <= self.geo.redundancy() {
@@ -206,7 +196,7 @@ impl Engine {
     pub fn check(&self) {
         self.jobs.check();
         self.staging.check();
-        let is_up = |member| self.state(member) == SlotState::Up;
+        let is_up = |member| self.array.state(member) == SlotState::Up;
         self.copies.check(|lba| self.staging.is_dirty(lba), is_up);
         self.flights.check();
         if self.phase == Phase::Stopped {

@@ -45,6 +45,11 @@ struct Change {
 }
 
 impl Succession {
+    /// The device that is the member until another one is on record as it, if that was begun.
+    pub(super) fn old(&self) -> Option<DeviceUuid> {
+        self.change.map(|change| change.old)
+    }
+
     /// As it was recorded, if both devices answer or the member's is missing; what a crash may have
     /// left different counts as not copied.
     pub(super) fn recorded(assembled: &Assembled, spares: &[Spare]) -> Option<Self> {
@@ -74,22 +79,12 @@ impl Engine {
     /// The spare to which a member is being copied, if one is.
     #[must_use]
     pub fn successor(&self) -> Option<SuccessorStatus> {
-        self.succession.map(|succession| SuccessorStatus {
+        self.array.succession.map(|succession| SuccessorStatus {
             member: succession.member,
             device: succession.device,
             done: succession.progress.base,
             total: self.stripes_of(PassKind::Copy(succession.member)),
         })
-    }
-
-    /// The device that is to have a member's place, and is written as it is.
-    pub(super) fn successor_of(&self, member: MemberId) -> Option<DeviceId> {
-        self.succession.as_ref().filter(|s| s.member == member).map(|s| s.device)
-    }
-
-    /// Whether a device is to have a member's place.
-    pub(super) fn is_successor(&self, device: DeviceId) -> bool {
-        self.succession.is_some_and(|succession| succession.device == device)
     }
 
     /// The devices that take what a job writes to a member.
@@ -100,10 +95,10 @@ impl Engine {
     ) -> impl Iterator<Item = DeviceId> + use<> {
         let job = &self.jobs[id];
         let copies = matches!(job.work, Work::Sync(PassKind::Copy(_)));
-        let successor = self.succession.as_ref().filter(|succession| {
+        let successor = self.array.succession.as_ref().filter(|succession| {
             succession.member == member && (copies || succession.progress.has(job.stripe.0))
         });
-        let home = if copies { None } else { self.live_device(member) };
+        let home = if copies { None } else { self.array.live_device(member) };
         let successor = successor.map(|successor| successor.device);
         home.into_iter().chain(successor)
     }
@@ -115,14 +110,14 @@ impl Engine {
         spare: usize,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        if self.succession.is_some() {
+        if self.array.succession.is_some() {
             return Err(CommandError::AlreadyCopying);
         }
-        if self.spared().is_some() {
+        if self.array.spared().is_some() {
             return Err(CommandError::SpareInUse);
         }
-        let Spare { device, uuid, .. } = self.spares[spare];
-        self.succession = Some(Succession {
+        let Spare { device, uuid, .. } = self.array.spares[spare];
+        self.array.succession = Some(Succession {
             member,
             device,
             uuid,
@@ -130,7 +125,8 @@ impl Engine {
             first_entry: self.journal.next_entry(),
             change: None,
         });
-        self.recorder.record.successor = Some(Successor { member, device: uuid, watermark: 0 });
+        self.array.recorder.record.successor =
+            Some(Successor { member, device: uuid, watermark: 0 });
         self.flusher.restart_copy();
         self.background.look = true;
         out.push(Action::Note(Note::CopyBegun { member, device }));
@@ -139,17 +135,17 @@ impl Engine {
 
     /// A device is no successor any more, if it was one, and the member stays; that is to be recorded next.
     pub(super) fn end_succession(&mut self, device: DeviceId) {
-        let Some(succession) = self.succession.take_if(|s| s.device == device) else {
+        let Some(succession) = self.array.succession.take_if(|s| s.device == device) else {
             return;
         };
-        self.recorder.record.successor = None;
+        self.array.recorder.record.successor = None;
         // What it misses from now on it must not be taken to have.
-        self.fails_with(self.recorder.next_version());
+        self.fails_with(self.array.recorder.next_version());
         if let Some(Change { old, .. }) = succession.change {
             let member = succession.member;
-            self.recorder.record.slots[member.index()].device = old;
-            if let Some(device) = self.members[member.index()].device {
-                self.recorder.put_label(member, device);
+            self.array.recorder.record.slots[member.index()].device = old;
+            if let Some(device) = self.array.members[member.index()].device {
+                self.array.recorder.put_label(member, device);
             }
         }
         self.background.cancel_copy();
@@ -159,14 +155,16 @@ impl Engine {
     /// An I/O has ended with an error: a successor that has not taken it is none any more.
     pub(super) fn successor_missed(&mut self, op: &Flight, why: IoError, out: &mut Vec<Action>) {
         let hint = matches!(op.owner, Owner::Discard { .. } | Owner::Vacate);
-        if op.member.is_some() && !hint && self.is_successor(op.device) {
+        if op.member.is_some() && !hint && self.array.is_successor(op.device) {
             self.spare_failed(op.device, why, out);
         }
     }
 
     /// A spare does not work.
     pub(super) fn spare_failed(&mut self, device: DeviceId, why: IoError, out: &mut Vec<Action>) {
-        if let Some(Succession { member, .. }) = self.succession.filter(|s| s.device == device) {
+        if let Some(Succession { member, .. }) =
+            self.array.succession.filter(|s| s.device == device)
+        {
             out.push(Action::Note(Note::CopyFailed { member, device, why }));
         }
         self.forget_spare(device, out);
@@ -176,7 +174,7 @@ impl Engine {
     /// That is to be recorded next.
     pub(super) fn inherit(&mut self, heir: Succession, out: &mut Vec<Action>) {
         let Succession { member, device, uuid, progress, .. } = heir;
-        let record = &mut self.recorder.record;
+        let record = &mut self.array.recorder.record;
         let durable = record.successor.take().map_or(0, |successor| successor.watermark);
         let watermark = durable.min(progress.base);
         record.spares.retain(|&spare| spare != uuid);
@@ -184,9 +182,9 @@ impl Engine {
         slot.becomes(SlotState::Rebuilding { watermark }, slot.since);
         slot.device = uuid;
         self.missed.forget(member);
-        self.recorder.put_label(member, device);
-        self.spares.retain(|spare| spare.device != device);
-        self.has_device(member, device);
+        self.array.recorder.put_label(member, device);
+        self.array.spares.retain(|spare| spare.device != device);
+        self.array.put_device(member, device);
         self.background.inherit(member, progress);
         self.flusher.restart(member);
         self.staging.try_again();
@@ -198,32 +196,26 @@ impl Engine {
     /// place. What may be different counts as not copied from now on, whatever becomes of the marks.
     /// Returns whether that is to be recorded.
     pub(super) fn look_for_successor(&mut self, out: &mut Vec<Action>) -> bool {
-        let gone = |s: &mut Succession| self.members[s.member.index()].device.is_none();
-        match self.succession.take_if(gone) {
+        let gone = |s: &mut Succession| self.array.members[s.member.index()].device.is_none();
+        match self.array.succession.take_if(gone) {
             Some(heir) => self.inherit(heir, out),
             None => {
-                let before = self.recorder.record.successor;
-                let equal = self.succession.map(|succession| succession.progress.base);
+                let before = self.array.recorder.record.successor;
+                let equal = self.array.succession.map(|succession| succession.progress.base);
                 let now = before.zip(equal);
                 let now = now.map(|(successor, watermark)| Successor { watermark, ..successor });
-                self.recorder.record.successor = now;
+                self.array.recorder.record.successor = now;
                 return before != now;
             }
         }
         true
     }
 
-    /// Another device is the member.
-    fn has_device(&mut self, member: MemberId, device: DeviceId) {
-        let m = &mut self.members[member.index()];
-        *m = super::Member { device: Some(device), ..super::Member::default() };
-    }
-
     /// Whether the successor has everything, but for what is in the member's journal from before.
     pub(super) fn may_succeed(&self) -> bool {
         self.maps_are_spread()
-            && self.takes_writes()
-            && self.succession.is_some_and(|succession| {
+            && self.array.takes_writes()
+            && self.array.succession.is_some_and(|succession| {
                 self.journal.is_settled_before(succession.member, succession.first_entry)
             })
     }
@@ -231,56 +223,49 @@ impl Engine {
     /// The successor becomes the member, as soon as that is on record.
     pub(super) fn begin_to_succeed(&mut self, out: &mut Vec<Action>) {
         let seconds = self.seconds();
-        let version = self.recorder.next_version();
-        let Some(succession) = &mut self.succession else { return };
-        let record = &mut self.recorder.record;
+        let version = self.array.recorder.next_version();
+        let Some(succession) = &mut self.array.succession else { return };
+        let record = &mut self.array.recorder.record;
         let slot = &mut record.slots[succession.member.index()];
         succession.change = Some(Change { version, old: slot.device });
         (slot.device, slot.since) = (succession.uuid, seconds);
         record.successor = None;
         record.spares.retain(|&spare| spare != succession.uuid);
-        self.recorder.put_label(succession.member, succession.device);
+        self.array.recorder.put_label(succession.member, succession.device);
         self.record_change(out);
     }
 
     /// The change that makes a successor the member, if it was begun.
     pub(super) fn succeeds_with(&self) -> Option<u64> {
-        self.succession?.change.map(|change| change.version)
+        self.array.succession?.change.map(|change| change.version)
     }
 
     /// The successor is the member from now on. Returns whether there was one.
     pub(super) fn succeed(&mut self, out: &mut Vec<Action>) -> bool {
-        let Some(Succession { member, device, first_entry, .. }) = self.succession.take() else {
+        let Some(Succession { member, device, first_entry, .. }) = self.array.succession.take()
+        else {
             return false;
         };
-        self.spares.retain(|spare| spare.device != device);
-        let old = self.members[member.index()].device;
-        self.has_device(member, device);
+        self.array.spares.retain(|spare| spare.device != device);
+        let old = self.array.members[member.index()].device;
+        self.array.put_device(member, device);
         self.journal.inherit_ring(member, first_entry);
         self.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
-        self.look_at_members();
+        self.array.look_at_members();
         self.fail_the_useless(out);
         self.background.look = true;
         if let Some(old) = old {
             out.push(Action::Note(Note::MemberReplaced { member, device, old }));
             out.push(Action::Release(old));
-            self.recorder.forget_label(old);
+            self.array.recorder.forget_label(old);
         }
         true
     }
 
-    /// The identity of a device that is the member until another one is on record as it.
-    pub(super) fn predecessor(&self, device: DeviceId) -> Option<DeviceUuid> {
-        let succession = self.succession.as_ref()?;
-        let change = succession.change?;
-        let is_member = self.members[succession.member.index()].device == Some(device);
-        is_member.then_some(change.old)
-    }
-
     /// A stripe of a member was copied.
     pub(super) fn copied(&mut self, stripe: Stripe) {
-        if let Some(succession) = &mut self.succession {
+        if let Some(succession) = &mut self.array.succession {
             succession.progress.add(stripe.0);
         }
     }
@@ -288,7 +273,7 @@ impl Engine {
     /// Records how far the successor is durably filled, if that has changed.
     pub(super) fn record_copied(&mut self, out: &mut Vec<Action>) {
         let flushed = self.flusher.copied();
-        if let Some(successor) = &mut self.recorder.record.successor
+        if let Some(successor) = &mut self.array.recorder.record.successor
             && successor.watermark < flushed
         {
             successor.watermark = flushed;

@@ -48,7 +48,7 @@ impl Engine {
         let (Pba(start), blocks) = self.areas.distributed_spare();
         let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
         for member in (0..self.geo.members() as u8).map(MemberId) {
-            let Some(device) = self.live_device(member) else { continue };
+            let Some(device) = self.array.live_device(member) else { continue };
             let op = Flight::new(Owner::Vacate, Some(member), device);
             self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
         }
@@ -67,7 +67,7 @@ impl Engine {
     fn to_be_vacated(&self) -> Option<Vacating> {
         let left = self.distributed.vacating?;
         let quiet = self.phase == Phase::Serving && self.flights.on_spare() == 0;
-        (quiet && self.recorder.is_on_record(left.record)).then_some(left)
+        (quiet && self.array.recorder.is_on_record(left.record)).then_some(left)
     }
 
     fn next_part_at(&self, left: &Vacating) -> Option<Instant> {

@@ -87,9 +87,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a member that is back keeps the spare",
         "engine/distributed.rs",
-        "self.recorder.record.spared = None;",
+        "self.array.recorder.record.spared = None;",
         "if !MUTANT {
-                self.recorder.record.spared = None;
+                self.array.recorder.record.spared = None;
             }",
     ),
     mutant(
@@ -102,14 +102,14 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a spare is filled anew while it is still written to",
         "engine/background.rs",
-        "if self.spared().is_none() && self.flights.on_spare() > 0 {",
-        "if !MUTANT && self.spared().is_none() && self.flights.on_spare() > 0 {",
+        "if self.array.spared().is_none() && self.flights.on_spare() > 0 {",
+        "if !MUTANT && self.array.spared().is_none() && self.flights.on_spare() > 0 {",
     ),
     mutant(
         "distributed: the spare is discarded before it is on record that it is free",
         "engine/vacate.rs",
-        "quiet && self.recorder.is_on_record(left.record)",
-        "quiet && (MUTANT || self.recorder.is_on_record(left.record))",
+        "quiet && self.array.recorder.is_on_record(left.record)",
+        "quiet && (MUTANT || self.array.recorder.is_on_record(left.record))",
     ),
     mutant(
         "distributed: what is left of the spare is discarded when it is in use again",

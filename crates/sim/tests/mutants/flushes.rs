@@ -6,8 +6,8 @@ pub(crate) const FLUSHES: &[Mutant] = &[
     mutant(
         "bits are cleared whatever the flush came to",
         "engine/flush.rs",
-        "!self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()",
-        "MUTANT || !self.flusher.last.failed && self.recorder.unrecorded_failure().is_none()",
+        "!self.flusher.last.failed && self.array.recorder.unrecorded_failure().is_none()",
+        "MUTANT || !self.flusher.last.failed && self.array.recorder.unrecorded_failure().is_none()",
     ),
     mutant(
         "flushes that fail are taken for good",
@@ -36,7 +36,7 @@ pub(crate) const FLUSHES: &[Mutant] = &[
     mutant(
         "a flush makes up for one that failed before it",
         "engine/flush.rs",
-        "self.flusher.round.failed = self.members.iter().any(|m| m.unkept);",
-        "self.flusher.round.failed = !MUTANT && self.members.iter().any(|m| m.unkept);",
+        "self.flusher.round.failed = self.array.members.iter().any(|m| m.unkept);",
+        "self.flusher.round.failed = !MUTANT && self.array.members.iter().any(|m| m.unkept);",
     ),
 ];

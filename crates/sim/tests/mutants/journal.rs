@@ -12,9 +12,9 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "degraded whole-stripe writes pass the journal by",
         "engine/journal.rs",
-        "&& (job.kind != WriteKind::Full || self.impaired || !self.recorder.is_durable())",
-        "&& (job.kind != WriteKind::Full
-                || !MUTANT && (self.impaired || !self.recorder.is_durable()))",
+        "                || self.array.impaired
+                || !self.array.recorder.is_durable());",
+        "                || !MUTANT && (self.array.impaired || !self.array.recorder.is_durable()));",
     ),
     mutant(
         "an entry is retired by what came home after the flush began",
@@ -26,8 +26,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "entries are never void",
         "engine/journal.rs",
-        "self.recorder.record.epoch += 1;",
-        "self.recorder.record.epoch += u64::from(!MUTANT);",
+        "self.array.recorder.record.epoch += 1;",
+        "self.array.recorder.record.epoch += u64::from(!MUTANT);",
     ),
     mutant(
         "what was replayed is not flushed",
@@ -65,10 +65,10 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "rebuilds and corrections don't wait for the replay to be void",
         "engine/journal.rs",
-        "if !self.journal.would_replay(self.jobs[id].stripe) || !self.takes_writes() {",
+        "if !self.journal.would_replay(self.jobs[id].stripe) || !self.array.takes_writes() {",
         "if MUTANT
             || !self.journal.would_replay(self.jobs[id].stripe)
-            || !self.takes_writes()
+            || !self.array.takes_writes()
         {",
     )
     .rare("A stripe with a live entry has to be rebuilt or corrected just before a crash that takes another member: seeds 113 and 46027 found it."),
@@ -99,8 +99,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "entries are written before it is on record for whom they hold nothing",
         "engine/intent.rs",
-        "if let Some(ticket) = self.recorder.unrecorded_failure() {",
-        "if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {",
+        "if let Some(ticket) = self.array.recorder.unrecorded_failure() {",
+        "if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {",
     )
     .rare("As the one before, with the entry in the journal: seed 36193 found it."),
     mutant(
@@ -139,16 +139,16 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "an entry that a holder could not take counts",
         "engine/journal.rs",
-        "                if self.is_current(&op) && !self.write_failed(member, why, out) =>",
-        "                if !MUTANT && self.is_current(&op) && !self.write_failed(member, why, out) =>",
+        "                if self.array.is_current(&op) && !self.write_failed(member, why, out) =>",
+        "                if !MUTANT && self.array.is_current(&op) && !self.write_failed(member, why, out) =>",
     ),
     mutant(
         "a tail that a member could not take counts",
         "engine/journal.rs",
-        "            Err(why) => self.is_current(&op) && !self.write_failed(member, why, out),
+        "            Err(why) => self.array.is_current(&op) && !self.write_failed(member, why, out),
             Ok(()) => false,",
         "            Err(why) if !MUTANT => {
-                self.is_current(&op) && !self.write_failed(member, why, out)
+                self.array.is_current(&op) && !self.write_failed(member, why, out)
             }
             Ok(()) | Err(_) => false,",
     ),

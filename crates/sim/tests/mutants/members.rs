@@ -24,15 +24,15 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     ),
     mutant(
         "writes go on when a member that can't be spared misses them",
-        "engine/fault.rs",
+        "engine/array.rs",
         "(!self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
         "(MUTANT || !self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
     ),
     mutant(
         "a member that can't be recorded becomes one",
         "engine/background.rs",
-        "if self.maps_are_spread() && !self.recorder.is_broken() {",
-        "if self.maps_are_spread() && (MUTANT || !self.recorder.is_broken()) {",
+        "if self.maps_are_spread() && !self.array.recorder.is_broken() {",
+        "if self.maps_are_spread() && (MUTANT || !self.array.recorder.is_broken()) {",
     ),
     mutant(
         "more members are spared than can be",

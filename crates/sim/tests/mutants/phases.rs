@@ -34,11 +34,11 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a stripe becomes real before a failure is on record",
         "engine/job.rs",
-        "        if let Some(ticket) = self.recorder.unrecorded_failure() {
+        "        if let Some(ticket) = self.array.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
             return Stage::Unzero;
 ",
-        "        if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {
+        "        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {
             self.wait_for_record(id, ticket);
             return Stage::Unzero;
 ",
@@ -54,8 +54,8 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a stop is clean though its flush has failed",
         "engine/settle.rs",
-        "self.recorder.record.clean = !self.flusher.has_failed() && home;",
-        "self.recorder.record.clean = (MUTANT || !self.flusher.has_failed()) && home;",
+        "self.array.recorder.record.clean = !self.flusher.has_failed() && home;",
+        "self.array.recorder.record.clean = (MUTANT || !self.flusher.has_failed()) && home;",
     ),
     mutant(
         "phases: the entry of a write that failed counts as home",

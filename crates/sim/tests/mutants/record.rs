@@ -24,8 +24,8 @@ pub(crate) const RECORD: &[Mutant] = &[
 
     fn store_copies",
         "        self.store_copies([0, 1], out);
-        if MUTANT && self.recorder.outstanding > 0 {
-            self.recorder.second_round = true;
+        if MUTANT && self.array.recorder.outstanding > 0 {
+            self.array.recorder.second_round = true;
             self.store_copies([2, 3], out);
         }
     }
@@ -36,14 +36,14 @@ pub(crate) const RECORD: &[Mutant] = &[
     mutant(
         "a start does not level the records first",
         "engine/record.rs",
-        "if let Some(assembled) = self.recorder.assembled.take() {",
-        "if let Some(assembled) = self.recorder.assembled.take().filter(|_| !MUTANT) {",
+        "if let Some(assembled) = self.array.recorder.assembled.take() {",
+        "if let Some(assembled) = self.array.recorder.assembled.take().filter(|_| !MUTANT) {",
     ),
     mutant(
         "a record that nobody has stored is the last, though another one is to be stored",
         "engine/record.rs",
-        "if !kept && changed && !self.recorder.broken {",
-        "if !MUTANT && !kept && changed && !self.recorder.broken {",
+        "if !kept && changed && !self.array.recorder.broken {",
+        "if !MUTANT && !kept && changed && !self.array.recorder.broken {",
     ),
     mutant(
         "a stop is answered while something is still to be recorded",

@@ -58,8 +58,8 @@ pub(crate) const REGIONS: &[Mutant] = &[
     mutant(
         "a page that only a member being filled has counts",
         "engine/intent.rs",
-        "(Ok(()), Some(member)) if self.state(member) == SlotState::Up => {",
-        "(Ok(()), Some(member)) if MUTANT || self.state(member) == SlotState::Up => {",
+        "(Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => {",
+        "(Ok(()), Some(member)) if MUTANT || self.array.state(member) == SlotState::Up => {",
     )
     .rare("All members in service have to miss a page, which only `found.rs` plays."),
     mutant(

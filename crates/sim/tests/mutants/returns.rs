@@ -64,9 +64,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: the map is emptied while somebody is away",
         "engine/missed.rs",
-        "let unused = self.missed.away.is_empty() && !self.recorder.record.keeps_missed();",
+        "let unused = self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();",
         "let unused = MUTANT && self.missed.unrecorded.is_empty()
-            || self.missed.away.is_empty() && !self.recorder.record.keeps_missed();",
+            || self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();",
     ),
     mutant(
         "returns: a region counts as filled one stripe early",
@@ -85,7 +85,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
             self.missed.forget(member);
         }
         let device = self.put_in_place(member, spare);
-        self.recorder.record.slots[member.index()].catches_up |= MUTANT;",
+        self.array.recorder.record.slots[member.index()].catches_up |= MUTANT;",
     ),
     mutant(
         "returns: what the device has of old metadata stays",

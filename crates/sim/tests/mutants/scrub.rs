@@ -6,9 +6,9 @@ pub(crate) const SCRUB: &[Mutant] = &[
     mutant(
         "scrub: what it has found is not put on record",
         "engine/scrub.rs",
-        "self.recorder.record.scrub = Some(scrub);",
+        "self.array.recorder.record.scrub = Some(scrub);",
         "if !MUTANT {
-            self.recorder.record.scrub = Some(scrub);
+            self.array.recorder.record.scrub = Some(scrub);
         }",
     ),
     mutant(

@@ -19,8 +19,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: what told that nothing is gets lost, and the log stays as it is",
         "engine/staging/holders.rs",
-        "self.recorder.record.staging_epoch += 1;",
-        "self.recorder.record.staging_epoch += u64::from(!MUTANT);",
+        "self.array.recorder.record.staging_epoch += 1;",
+        "self.array.recorder.record.staging_epoch += u64::from(!MUTANT);",
     ),
     mutant(
         "staged: the tail passes what is not at home",
@@ -79,8 +79,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: a marker before a failure is on record",
         "engine/staging/store.rs",
-        "        if let Some(ticket) = self.recorder.unrecorded_failure() {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
-        "        if let Some(ticket) = self.recorder.unrecorded_failure().filter(|_| !MUTANT) {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
+        "        if let Some(ticket) = self.array.recorder.unrecorded_failure() {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
+        "        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
     ),
     mutant(
         "staged: a new member does not wait until all is at home",
@@ -97,8 +97,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: a tail counts before a failure is on record",
         "engine/staging/store.rs",
-        "if self.recorder.unrecorded_failure().is_none() && self.takes_writes() {",
-        "if (MUTANT || self.recorder.unrecorded_failure().is_none()) && self.takes_writes() {",
+        "if self.array.recorder.unrecorded_failure().is_none() && self.array.takes_writes() {",
+        "if (MUTANT || self.array.recorder.unrecorded_failure().is_none()) && self.array.takes_writes() {",
     )
     .rare(
         "Who knows of the tail has to be lost with the power, before it is on record that another \
@@ -137,14 +137,14 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: what a start brought home is found again",
         "engine/staging/reclaim.rs",
-        "                self.recorder.record.staging_epoch += 1;\n",
-        "                self.recorder.record.staging_epoch += u64::from(!MUTANT);\n",
+        "                self.array.recorder.record.staging_epoch += 1;\n",
+        "                self.array.recorder.record.staging_epoch += u64::from(!MUTANT);\n",
     ),
     mutant(
         "staged: users are served before all is at home for good",
         "engine/staging/reclaim.rs",
-        "Some(_) if self.recorder.is_durable() => self.phase = Phase::Serving,",
-        "Some(_) if MUTANT || self.recorder.is_durable() => self.phase = Phase::Serving,",
+        "Some(_) if self.array.recorder.is_durable() => self.phase = Phase::Serving,",
+        "Some(_) if MUTANT || self.array.recorder.is_durable() => self.phase = Phase::Serving,",
     ),
     mutant(
         "staged: what a start brings home is not flushed",
@@ -155,8 +155,11 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: a stop leaves it there",
         "engine/settle.rs",
-        "self.staging.dirty() == 0 || self.staging.is_stuck()",
-        "MUTANT || self.staging.dirty() == 0 || self.staging.is_stuck()",
+        "let home = self.staging.dirty() == 0
+                    || self.staging.is_stuck()",
+        "let home = MUTANT
+                    || self.staging.dirty() == 0
+                    || self.staging.is_stuck()",
     ),
     mutant(
         "staged: a start takes what is void",
@@ -280,7 +283,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: it takes part while it is being replaced",
-        "engine/status.rs",
+        "engine/array.rs",
         "!m.unwritable && slot.state == SlotState::Up",
         "!m.unwritable && (slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed)",
     ),

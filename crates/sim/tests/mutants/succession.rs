@@ -13,8 +13,8 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: the new device is the member before that is on record",
         "engine/background.rs",
-        "if self.recorder.is_on_record(version) || self.succession.is_none() {",
-        "if MUTANT || self.recorder.is_on_record(version) || self.succession.is_none() {",
+        "if self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
+        "if MUTANT || self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
     )
     .rare("The power has to fail while that is being recorded: no seed below 50000 has it since seeds draw otherwise."),
     mutant(
@@ -29,15 +29,14 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: the new device is not flushed with the others",
         "engine/flush.rs",
-        "let devices = [self.live_device(member), self.successor_of(member)];",
-        "let successor = self.successor_of(member).filter(|_| !MUTANT);
-            let devices = [self.live_device(member), successor];",
+        "for device in self.array.stored_on(member) {",
+        "for device in self.array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
     ),
     mutant(
         "succession: the watermark is ahead of what is durable",
         "engine/succession.rs",
         "let flushed = self.flusher.copied();",
-        "let ahead = self.succession.map_or(0, |succession| succession.progress.base);
+        "let ahead = self.array.succession.map_or(0, |succession| succession.progress.base);
         let flushed = if MUTANT { ahead } else { self.flusher.copied() };",
     ),
     mutant(
@@ -49,17 +48,17 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: that less counts as copied after a crash is not on record",
         "engine/succession.rs",
-        "let equal = self.succession.map(|succession| succession.progress.base);",
-        "let equal = self.succession.map(|succession| succession.progress.base);
+        "let equal = self.array.succession.map(|succession| succession.progress.base);",
+        "let equal = self.array.succession.map(|succession| succession.progress.base);
                 let equal = if MUTANT { before.map(|s| s.watermark) } else { equal };",
     )
     .rare("Two crashes have to leave the successor's lowest stripes marked and then not: seed 19182 found it."),
     mutant(
         "succession: a write that the new device missed is acknowledged before that is on record",
         "engine/succession.rs",
-        "self.fails_with(self.recorder.next_version());",
+        "self.fails_with(self.array.recorder.next_version());",
         "if !MUTANT {
-            self.fails_with(self.recorder.next_version());
+            self.fails_with(self.array.recorder.next_version());
         }",
     )
     .rare("The power has to fail between an error of the successor and the record of it."),
@@ -74,16 +73,14 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: pages go to the old device only",
         "engine/intent.rs",
-        "let devices = [self.live_device(member), self.successor_of(member)];",
-        "let successor = self.successor_of(member).filter(|_| !MUTANT);
-            let devices = [self.live_device(member), successor];",
+        "for device in self.array.stored_on(member) {",
+        "for device in self.array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
     ),
     mutant(
         "succession: entries go to the old device only",
         "engine/journal.rs",
-        "let devices = [self.live_device(member), self.successor_of(member)];",
-        "let successor = self.successor_of(member).filter(|_| !MUTANT);
-        let devices = [self.live_device(member), successor];",
+        "for device in self.array.stored_on(member) {",
+        "for device in self.array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
     )
     .rare("A live entry's stripe has to be torn when the successor has just become the member, or inherits its place."),
     mutant(

@@ -210,7 +210,7 @@ impl Copies {
 impl Engine {
     /// Whether there are copies, and somebody is to be left alone or is not there.
     pub(super) fn copies_may_serve(&self) -> bool {
-        let calm = || self.serving().minus(self.places.busy).len() == self.geo.members();
+        let calm = || self.array.serving().minus(self.places.busy).len() == self.geo.members();
         !self.copies.table.is_empty() && (self.background.rebuilds() || !calm())
     }
 
@@ -220,7 +220,7 @@ impl Engine {
         let copy = self.copies.table.get(lba)?;
         let index = self.copies.index(copy.entry);
         let member = self.copies.extents[index].member?;
-        let calm = self.able().minus(self.places.busy);
+        let calm = self.array.able().minus(self.places.busy);
         let wanted = !calm.has(home.index()) || self.background.rebuilds();
         let serves = wanted && calm.has(member.index());
         serves.then_some((self.copies.front() + index as u64, copy.at))
@@ -294,13 +294,14 @@ impl Engine {
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
-        let able = self.able().minus(self.places.busy).without(home.index());
+        let able = self.array.able().minus(self.places.busy).without(home.index());
         self.answer(id, out);
         let Some(number) = self.copies.begin(first, piece.blocks, able) else {
             return Stage::Finish;
         };
         let place = self.copies.place(number);
-        let place = place.and_then(|(member, at)| Some((member, at, self.live_device(member)?)));
+        let place =
+            place.and_then(|(member, at)| Some((member, at, self.array.live_device(member)?)));
         let Some((member, at, device)) = place else {
             self.copies.written(number, false);
             return Stage::Finish;
@@ -322,12 +323,12 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         self.copies.written(number, result.is_ok());
-        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+        if let (Err(why), Some(member), true) = (result, op.member, self.array.is_current(&op)) {
             if why.is_final() || self.can_spare(member) {
                 self.write_failed(member, why, out);
             } else {
                 // Nothing is lost with a copy.
-                self.members[member.index()].write_errors += 1;
+                self.array.members[member.index()].write_errors += 1;
             }
         }
         self.jobs.one_done(id);

@@ -103,7 +103,7 @@ impl Engine {
         let homes = self.jobs[id].fetches.iter().filter(|fetch| copied(fetch));
         let home = |fetch: &Fetch| self.geo.member(self.jobs[id].stripe, fetch.piece.role).index();
         let homes = homes.map(home).fold(Set::EMPTY, Set::with);
-        homes.for_each(|member| self.members[member].avoided.reads += 1);
+        homes.for_each(|member| self.array.members[member].avoided.reads += 1);
     }
 
     /// Where a block is to be read from in the log, if at all: what is only in the log, and what is in
@@ -176,7 +176,8 @@ impl Engine {
                 self.copies.place(number).filter(|(member, _)| !tried.has(member.index()))
             }
         };
-        let found = place.and_then(|(member, at)| Some((member, at, self.live_device(member)?)));
+        let found =
+            place.and_then(|(member, at)| Some((member, at, self.array.live_device(member)?)));
         let Some((member, at, device)) = found else {
             self.not_fetched(id, index);
             return;
@@ -196,7 +197,7 @@ impl Engine {
         let holders = entry.holders.minus(tried);
         let places = entry.payload.iter().filter(|(member, _)| holders.has(member.index()));
         let load = |&&(member, _): &&(MemberId, Pba)| {
-            let m = &self.members[member.index()];
+            let m = &self.array.members[member.index()];
             (m.unreadable, self.is_member_busy(member.index()), self.flights.of(member.index()))
         };
         places.min_by_key(load).copied()
@@ -235,10 +236,10 @@ impl Engine {
     ) {
         let before = self.jobs[id].outstanding;
         if let (Err(why), Some(member)) = (result, op.member) {
-            if why.is_final() && self.is_current(&op) {
+            if why.is_final() && self.array.is_current(&op) {
                 self.read_failed(member, why, out);
             } else {
-                self.members[member.index()].read_errors += 1;
+                self.array.members[member.index()].read_errors += 1;
             }
             // The others have it, too.
             let fetch = &mut self.jobs[id].fetches[usize::from(index)];

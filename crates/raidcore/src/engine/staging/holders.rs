@@ -85,7 +85,7 @@ impl Engine {
         if self.staging.has_devices() && self.staging.loss(Set::one(member.index())) == Loss::Notes
         {
             // Rings go on where they are: until the record is durable, these entries count.
-            self.recorder.record.staging_epoch += 1;
+            self.array.recorder.record.staging_epoch += 1;
             self.staging.entries.iter_mut().for_each(|entry| entry.holders = Set::EMPTY);
         }
         self.staging.drop_member(member);

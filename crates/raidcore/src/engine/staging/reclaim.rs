@@ -32,12 +32,12 @@ enum Haste {
 impl Engine {
     /// Takes note that all that is staged is on as many devices as it is meant to be.
     pub(in super::super) fn note_thickness(&mut self, out: &mut Vec<Action>) {
-        if self.recorder.record.staging_thin.is_empty() {
+        if self.array.recorder.record.staging_thin.is_empty() {
             return;
         }
         let thin = self.phase != Phase::Serving || self.staging.is_thin();
         if !thin {
-            self.recorder.record.staging_thin = Set::EMPTY;
+            self.array.recorder.record.staging_thin = Set::EMPTY;
             self.record_change(out);
         }
     }
@@ -57,15 +57,15 @@ impl Engine {
             Haste::No => usize::from(self.jobs.serve_no_user() || self.stages_no_more()),
             Haste::Soon | Haste::Now => HASTE,
         };
-        while self.staging.reclaiming.len() < window && self.takes_writes() {
+        while self.staging.reclaiming.len() < window && self.array.takes_writes() {
             let Some(stripe) = self.stripe_to_reclaim(haste) else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
             self.staging.reclaiming.push(stripe);
             self.start_job(job);
         }
         // Before a failure is on record no flush counts, and no tail.
-        let recorded = self.recorder.unrecorded_failure().is_none();
-        if self.phase == Phase::Reclaiming || !self.takes_writes() || !recorded {
+        let recorded = self.array.recorder.unrecorded_failure().is_none();
+        if self.phase == Phase::Reclaiming || !self.array.takes_writes() || !recorded {
             return;
         }
         let at_home = self.staging.dirty == 0;
@@ -84,7 +84,7 @@ impl Engine {
     /// All that was staged before an unclean stop comes home; then the log is void, and users are
     /// served.
     pub(in super::super) fn bring_home(&mut self, out: &mut Vec<Action>) {
-        if self.staging.is_stuck() || !self.takes_writes() {
+        if self.staging.is_stuck() || !self.array.takes_writes() {
             self.phase = Phase::Broken;
             return;
         }
@@ -99,10 +99,10 @@ impl Engine {
                 let blocks = self.counters.reclaimed_blocks;
                 out.push(Action::Note(Note::StagedReclaimed { blocks }));
                 self.staging.reset();
-                self.recorder.record.staging_epoch += 1;
+                self.array.recorder.record.staging_epoch += 1;
                 self.record_change(out);
             }
-            Some(_) if self.recorder.is_durable() => self.phase = Phase::Serving,
+            Some(_) if self.array.recorder.is_durable() => self.phase = Phase::Serving,
             Some(_) => {}
         }
     }

@@ -89,7 +89,7 @@ impl Engine {
         let job = &self.jobs[id];
         let region = self.areas.region(job.stripe);
         // A region's bit goes to all members.
-        let marks = self.recorder.record.consistency != meta::Consistency::Resync
+        let marks = self.array.recorder.record.consistency != meta::Consistency::Resync
             && !self.bitmap.map.get(region);
         if marks || self.places.busy.is_empty() {
             return self.places.busy;
@@ -120,11 +120,11 @@ impl Engine {
     fn holders_for(&self, blocks: u64, busy: Set) -> Option<Set> {
         let (staging, n) = (&self.staging, self.geo.members());
         let blocks = blocks + staging.promised;
-        let able = self.able().minus(busy);
+        let able = self.array.able().minus(busy);
         let fits = |place: usize| able.has(place) && staging.rings[place].room(blocks).is_some();
         let mut holders = Set::EMPTY;
         while holders.len() < staging.copies {
-            let left = (0..self.members.len()).filter(|&p| fits(p) && !holders.has(p));
+            let left = (0..self.array.members.len()).filter(|&p| fits(p) && !holders.has(p));
             let in_turn = |&place: &usize| {
                 let member = place < n;
                 (member, self.flights.of(place), (place + n - staging.turn % n) % n)
@@ -137,11 +137,11 @@ impl Engine {
     /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible, and one more if
     /// one of them gives its place to a device that will not have it.
     fn holders_for_note(&self) -> Set {
-        let (staging, able) = (&self.staging, self.able());
+        let (staging, able) = (&self.staging, self.array.able());
         let fits = |&member: &usize| staging.rings[member].room(1).is_some();
         let calm = able.minus(self.places.busy).filter(fits);
         let others = able.and(self.places.busy).filter(fits);
-        let count = staging.copies + usize::from(self.succession.is_some());
+        let count = staging.copies + usize::from(self.array.succession.is_some());
         calm.chain(others).take(count).fold(Set::EMPTY, Set::with)
     }
 
@@ -151,7 +151,7 @@ impl Engine {
         if self.jobs[id].promised {
             return true;
         }
-        let (staging, able) = (&self.staging, self.able());
+        let (staging, able) = (&self.staging, self.array.able());
         let blocks = staging.promised + RESERVE / 2;
         let fits = |&member: &usize| staging.rings[member].room(blocks).is_some();
         if able.clone().all(|member| fits(&member)) && !able.is_empty() {
@@ -170,7 +170,7 @@ impl Engine {
         let room = self.staged_blocks(id) + RESERVE;
         let Some(holders) = self.holders_for(room, self.places.busy) else { return Stage::Plan };
         let around = self.write_waits_for(id);
-        around.for_each(|member| self.members[member].avoided.writes += 1);
+        around.for_each(|member| self.array.members[member].avoided.writes += 1);
         self.write_staged(id, Kind::Data, holders, out);
         self.counters.staged_writes += 1;
         Stage::Settle
@@ -183,12 +183,12 @@ impl Engine {
             return Stage::Settle;
         }
         // A member that failed and came back would show what it held before.
-        if let Some(ticket) = self.recorder.unrecorded_failure() {
+        if let Some(ticket) = self.array.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
             return Stage::Uncover;
         }
         let holders = self.holders_for_note();
-        if holders.is_empty() || !self.takes_writes() {
+        if holders.is_empty() || !self.array.takes_writes() {
             self.jobs[id].error = Some(RequestError::Io);
             return Stage::Settle;
         }
@@ -213,7 +213,7 @@ impl Engine {
         let (places, blocks) = (entry.payload, header + entry.blocks);
         let mut begun = 0;
         for (member, payload) in places.into_iter().take(entry.holders.len()) {
-            let Some(device) = self.live_device(member) else { continue };
+            let Some(device) = self.array.live_device(member) else { continue };
             begun += 1;
             let op = Flight::new(owner, Some(member), device);
             let at = Pba(payload.0 - u64::from(header));
@@ -285,7 +285,7 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op))
+        if let (Err(why), Some(member), true) = (result, op.member, self.array.is_current(&op))
             && !self.write_failed(member, why, out)
         {
             self.jobs[id].error = Some(RequestError::Io);
@@ -347,9 +347,9 @@ impl Engine {
     /// Whether an entry is on as many as it has to be, without a member that gives its place to a device
     /// that does not have it.
     fn is_known(&self, number: u64) -> bool {
-        let Some(leaving) = self.succession.map(|s| s.member.index()) else { return true };
+        let Some(leaving) = self.array.succession.map(|s| s.member.index()) else { return true };
         let holders = self.staging.entry(number).holders.without(leaving);
-        holders.len() >= self.staging.copies.min(self.able().without(leaving).len())
+        holders.len() >= self.staging.copies.min(self.array.able().without(leaving).len())
     }
 
     /// Tells the tail, if that frees something and somebody wants it freed.
@@ -364,7 +364,7 @@ impl Engine {
             return;
         }
         let holders = self.holders_for_note();
-        if holders.is_empty() || holders.len() < self.staging.copies.min(self.able().len()) {
+        if holders.is_empty() || holders.len() < self.staging.copies.min(self.array.able().len()) {
             return;
         }
         let runs = self.staging.spare.pop().unwrap_or_default();
@@ -380,7 +380,7 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        if let (Err(why), Some(member), true) = (result, op.member, self.is_current(&op)) {
+        if let (Err(why), Some(member), true) = (result, op.member, self.array.is_current(&op)) {
             self.write_failed(member, why, out);
         }
         let Some(number) = self.staging.telling else { return };
@@ -393,7 +393,7 @@ impl Engine {
         let tail = entry.tail;
         self.staging.telling = None;
         // Who failed and is not on record could come back in place of those that know it.
-        if self.recorder.unrecorded_failure().is_none() && self.takes_writes() {
+        if self.array.recorder.unrecorded_failure().is_none() && self.array.takes_writes() {
             self.tail_is_durable(number, tail);
         }
     }
@@ -443,8 +443,8 @@ impl Engine {
         let first_open = open.map_or(number, |entry| entry.number);
         let header = JournalHeader {
             log: Log::Staging,
-            array: self.recorder.record.array,
-            epoch: self.recorder.record.staging_epoch,
+            array: self.array.recorder.record.array,
+            epoch: self.array.recorder.record.staging_epoch,
             entry: number,
             tail: entry.tail,
             open: u32::try_from(number - first_open).unwrap_or(u32::MAX),
