@@ -91,6 +91,11 @@ impl Array {
         &self.recorder.record.geometry
     }
 
+    /// How many members have a part in stripes: the staging devices come after them.
+    pub(super) fn of_stripes(&self) -> usize {
+        self.geo().members()
+    }
+
     // Members.
 
     pub(super) fn state(&self, member: MemberId) -> SlotState {

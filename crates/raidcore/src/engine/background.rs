@@ -542,11 +542,11 @@ impl Engine {
                 self.note_end(kind, PassEnd::Stuck(last), out);
             }
             (PassKind::Rebuild(_) | PassKind::Copy(_), Closing::Flushing(_)) => {
-                self.spread_maps();
+                self.maps.spread();
                 self.set_closing(Closing::Storing);
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
-                if self.maps_are_spread() && !self.array.recorder.is_broken() {
+                if self.maps.are_spread() && !self.array.recorder.is_broken() {
                     self.becomes_member(member, out);
                     self.end_pass(kind, out);
                 }

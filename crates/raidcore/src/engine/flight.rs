@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 
 use det::{Id, Slots};
 
-use super::{IoId, JobId};
+use super::{Action, Io, IoId, IoOp, JobId};
 use crate::meta::MapKind;
-use crate::units::{DeviceId, MemberId};
+use crate::units::{DeviceId, MemberId, Pba};
 
 /// What an I/O is for, and which part of the engine is told of its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,14 +63,22 @@ impl Flights {
     }
 
     /// One begins.
-    pub(super) fn begin(&mut self, flight: Flight) -> IoId {
+    pub(super) fn issue(
+        &mut self,
+        flight: Flight,
+        op: IoOp,
+        at: Pba,
+        blocks: u32,
+        out: &mut Vec<Action>,
+    ) {
         let id = self.table.occupy().expect("there is room for everything that a job can do");
         self.table[id] = flight;
         self.on_spare += u32::from(flight.on_spare);
         if let Some(member) = flight.member {
             self.of_member[member.index()] += 1;
         }
-        IoId(id.to_bits())
+        let id = IoId(id.to_bits());
+        out.push(Action::Io(Io { id, device: flight.device, op, at, blocks }));
     }
 
     /// One has ended.

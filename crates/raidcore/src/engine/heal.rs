@@ -123,12 +123,12 @@ impl Engine {
             Step::Flushing(_) if !self.flushed_for_good() => self.heal_later(),
             Step::Flushing(_) => {
                 self.alignment.made_good();
-                self.spread_maps();
+                self.maps.spread();
                 self.healing.step = Step::Storing;
             }
             Step::Storing => {
                 self.write_tails(out);
-                if self.maps_are_spread() && !self.journal.is_unsettled() {
+                if self.maps.are_spread() && !self.journal.is_unsettled() {
                     self.take_writes_again(out);
                 }
             }

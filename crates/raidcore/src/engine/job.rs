@@ -9,7 +9,7 @@ use core::mem;
 
 use det::Instant;
 
-use super::intent::Change;
+use super::maps::{Bit, Change};
 use super::place::Way;
 use super::staging::Fetch;
 pub(super) use super::work::Work;
@@ -431,8 +431,8 @@ impl Engine {
             return Stage::Unzero;
         }
         let stripe = self.jobs[id].stripe;
-        self.zero.map.clear(stripe.0);
-        self.store_bit(id, MapKind::ZeroMap, stripe.0, Change::Cleared, out);
+        self.maps.zero.map.clear(stripe.0);
+        self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), Change::Cleared, out);
         Stage::Uncover
     }
 

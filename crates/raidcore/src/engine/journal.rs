@@ -679,7 +679,7 @@ impl Engine {
         self.array.look_at_members();
         self.phase = Phase::Starting;
         // After a crash some members may lack the latest pages; those that have them may fail.
-        self.spread_maps();
+        self.maps.spread();
         self.record_change(out);
     }
 }

@@ -19,8 +19,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::intent::{Change, MapStore};
-use super::job::{Wait, Work};
+use super::job::Work;
+use super::maps::{Bit, Change, MapStore, Stores};
 use super::{Action, Engine, JobId, MissedStatus, PassKind, Phase};
 use crate::meta::{Assembled, BitMap, Consistency, MapKind, SlotState};
 use crate::units::{MemberId, Set, Stripe};
@@ -28,7 +28,6 @@ use crate::units::{MemberId, Set, Stripe};
 /// What members miss.
 #[derive(Debug)]
 pub(super) struct Missed {
-    pub(super) store: MapStore,
     /// The members that are away and may return.
     away: Set,
     /// Those of them of which that is not on record yet, and the latest record that they may have.
@@ -53,7 +52,6 @@ impl Missed {
         let catching_up = members.clone().enumerate().filter(|(_, slot)| slot.catches_up);
         let filled = members.map(|slot| slot.catches_up.then(|| assembled.missed.clone()));
         Self {
-            store: MapStore::new(assembled.missed.clone(), &assembled.missed_versions),
             away: away.fold(Set::EMPTY, |set, (index, _)| set.with(index)),
             unrecorded: Vec::new(),
             wanted: vec![0; assembled.missed_versions.len()],
@@ -63,9 +61,9 @@ impl Missed {
         }
     }
 
-    /// Whether anything in it counts.
-    pub(super) fn is_used(&self) -> bool {
-        self.store.map.count() > 0 || !self.away.is_empty() || !self.catching_up.is_empty()
+    /// Whether anything in the map of what is missed counts.
+    pub(super) fn is_used(&self, map: &BitMap) -> bool {
+        map.count() > 0 || !self.away.is_empty() || !self.catching_up.is_empty()
     }
 
     /// Whether a member that has returned is current in a region from the start.
@@ -94,8 +92,8 @@ impl Missed {
         self.unmarked.retain(|_, ends| ends.is_none_or(|ends| ends > round));
     }
 
-    fn are_pages_durable(&self) -> bool {
-        (0u32..).zip(&self.wanted).all(|(index, &wanted)| self.store.durable(index) >= wanted)
+    fn are_pages_durable(&self, store: &MapStore) -> bool {
+        (0u32..).zip(&self.wanted).all(|(index, &wanted)| store.durable(index) >= wanted)
     }
 }
 
@@ -141,21 +139,20 @@ impl Engine {
         if !work.is_missed() || self.jobs[id].error.is_some() {
             return false;
         }
-        let (kind, region) = (MapKind::Missed, self.areas.region(stripe));
-        if away && self.missed.store.map.set(region) {
-            self.store_bit(id, kind, region, Change::Set, out);
+        let region = self.areas.region(stripe);
+        let bit = Bit(MapKind::Missed, region);
+        if away && self.maps.missed.map.set(region) {
+            self.store_bit(id, bit, Change::Set, out);
             return true;
         }
-        if !self.missed.store.map.get(region) {
+        if !self.maps.missed.map.get(region) {
             return false;
         }
-        if !self.missed.store.is_surely_set(region) {
-            self.store_bit(id, kind, region, Change::None, out);
+        if !self.maps.missed.is_surely_set(region) {
+            self.store_bit(id, bit, Change::None, out);
             return true;
         }
-        let Some((index, version)) = self.missed.store.awaited(region) else { return false };
-        self.jobs.wait(id, Wait::Page { kind, index, version, bit: region, change: Change::None });
-        true
+        self.maps.wait_for(&mut self.jobs, id, bit)
     }
 
     /// A job begins to change members.
@@ -180,15 +177,17 @@ impl Engine {
     fn add_those_under_way(&mut self) {
         for job in self.jobs.iter() {
             if job.work.is_missed() {
-                self.missed.store.map.set(self.areas.region(job.stripe));
+                self.maps.missed.map.set(self.areas.region(job.stripe));
             }
         }
     }
 
     /// Stores all pages of the map; those that are needed are these versions.
     fn store_missed(&mut self, out: &mut Vec<Action>) {
-        for index in 0..self.missed.store.map.pages() {
-            self.missed.wanted[index as usize] = self.store_set_page(MapKind::Missed, index, out);
+        let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
+        for index in 0..self.maps.missed.map.pages() {
+            let version = self.maps.store_set_page(MapKind::Missed, index, &mut stores);
+            self.missed.wanted[index as usize] = version;
         }
     }
 
@@ -201,12 +200,12 @@ impl Engine {
         }
         let unmarked = self.array.recorder.record.consistency == Consistency::Resync;
         if unmarked && self.phase != Phase::Replaying {
-            self.missed.store.map.set_all();
+            self.maps.missed.map.set_all();
         }
-        self.missed.store.map.set_those_of(&self.bitmap.map);
-        self.missed.store.map.set_those_of(&self.regions.unsynced);
+        self.maps.missed.map.set_those_of(&self.maps.bitmap.map);
+        self.maps.missed.map.set_those_of(&self.regions.unsynced);
         for &region in self.missed.unmarked.keys() {
-            self.missed.store.map.set(region);
+            self.maps.missed.map.set(region);
         }
         self.add_those_under_way();
         self.missed.away = self.missed.away.with(member.index());
@@ -221,16 +220,18 @@ impl Engine {
         self.add_those_under_way();
         self.store_missed(out);
         self.missed.catching_up = self.missed.catching_up.with(member.index());
-        self.missed.filling[member.index()] = Some(self.missed.store.map.clone());
+        self.missed.filling[member.index()] = Some(self.maps.missed.map.clone());
     }
 
     /// Puts on record that devices may return, when all that they miss is in durable pages; and forgets
     /// what was missed when it is on record that nobody needs it.
     pub(super) fn settle_missed(&mut self, out: &mut Vec<Action>) {
-        if !self.missed.is_used() || matches!(self.phase, Phase::Broken | Phase::Stopped) {
+        if !self.missed.is_used(&self.maps.missed.map)
+            || matches!(self.phase, Phase::Broken | Phase::Stopped)
+        {
             return;
         }
-        if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable() {
+        if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable(&self.maps.missed) {
             for (member, left) in core::mem::take(&mut self.missed.unrecorded) {
                 self.array.recorder.record.slots[member.index()].left = Some(left);
             }
@@ -238,14 +239,14 @@ impl Engine {
         }
         let unused = self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();
         if unused && self.array.recorder.is_durable() {
-            self.missed.store.map.clear_all();
+            self.maps.missed.map.clear_all();
         }
     }
 
     /// What the device that a member has, or had, lacks; nothing if it lacks nothing, or that is not known.
     pub(super) fn missed_by(&self, member: usize) -> Option<MissedStatus> {
         let slot = &self.array.recorder.record.slots[member];
-        let map = &self.missed.store.map;
+        let map = &self.maps.missed.map;
         let regions = match slot.state {
             SlotState::Failed => slot.left.map(|_| map.count())?,
             SlotState::Rebuilding { .. } => {

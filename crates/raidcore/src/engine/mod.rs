@@ -33,6 +33,7 @@ mod io;
 mod job;
 mod jobs;
 mod journal;
+mod maps;
 mod missed;
 mod pace;
 mod place;
@@ -63,7 +64,7 @@ pub use job::Job;
 pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 
 use crate::geometry::{Geometry, Role};
-use crate::meta::{Areas, Assembled, BitMap, Consistency, MapKind, MetaPage};
+use crate::meta::{Areas, Assembled, Consistency, MapKind, MetaPage};
 use crate::plan::{BoundStep, Parity};
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
 use align::Alignment;
@@ -74,9 +75,10 @@ use flight::{Flight, Flights, Owner};
 use flush::Flusher;
 use heal::Healing;
 use hedge::Patience;
-use intent::{MapStore, Regions, Spread};
+use intent::Regions;
 use jobs::Jobs;
 use journal::Journal;
+use maps::Maps;
 use missed::Missed;
 use place::Places;
 use request::UserRequest;
@@ -135,10 +137,8 @@ pub struct Engine {
     last_foreground: Instant,
     places: Places,
     patience: Patience,
-    bitmap: MapStore,
-    zero: MapStore,
+    maps: Maps,
     missed: Missed,
-    spread: Spread,
     regions: Regions,
     alignment: Alignment,
     journal: Journal,
@@ -172,7 +172,7 @@ impl Engine {
         let geo = record.geometry;
         let n = geo.members();
         let places = record.slots.len();
-        let missed = Missed::new(&assembled);
+        let (missed, maps) = (Missed::new(&assembled), Maps::new(&assembled));
         let record = assembled.record;
         let jobs = usize::from(config.jobs);
         // A reclaim has two for every data chunk.
@@ -206,9 +206,7 @@ impl Engine {
             regions: Regions::new(&assembled.bitmap),
             missed,
             alignment: Alignment::default(),
-            bitmap: MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
-            zero: MapStore::new(assembled.zero_map, &assembled.zero_versions),
-            spread: Spread::default(),
+            maps,
             staging: Staging::new(&record, &assembled.staged),
             copies: Copies::new(&record),
             journal: Journal::new(&record, assembled.replay, assembled.next_entry),
@@ -333,7 +331,7 @@ impl Engine {
         let before = (self.phase, self.background.stopping);
         match self.phase {
             Phase::Replaying => self.replay(out),
-            Phase::Starting if self.array.recorder.is_settled() && self.maps_are_spread() => {
+            Phase::Starting if self.array.recorder.is_settled() && self.maps.are_spread() => {
                 let staged = self.staging.dirty() > 0;
                 self.phase = if staged { Phase::Reclaiming } else { Phase::Serving };
             }
@@ -415,8 +413,7 @@ impl Engine {
     fn issue(&mut self, flight: Flight, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
         let of_stripes = flight.member.is_some_and(|m| m.index() < self.geo.members());
         let on_spare = of_stripes && self.is_on_spare(at);
-        let id = self.flights.begin(Flight { on_spare, ..flight });
-        out.push(Action::Io(Io { id, device: flight.device, op: what, at, blocks }));
+        self.flights.issue(Flight { on_spare, ..flight }, what, at, blocks, out);
     }
 
     fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
@@ -436,7 +433,7 @@ impl Engine {
             Owner::StagedTail => self.staged_tail_done(op, result, out),
             Owner::Fetch { job, index } => self.fetch_done(job, index, op, result, out),
             Owner::Copy { job, number } => self.copy_done(job, number, op, result, out),
-            Owner::Page { kind, index } => self.page_done(kind, index, op, result, out),
+            Owner::Page { kind, index } => self.page_done((kind, index), op, result, out),
             Owner::Superblock => self.superblock_done(op, result, out),
             Owner::Flush => self.flush_done(op, result, out),
         }
@@ -450,21 +447,9 @@ impl Engine {
                 let uuid = self.array.uuid_of(device);
                 self.array.recorder.snapshot.encode(uuid, into);
             }
-            MetaPage::Bitmap { index } => self.bitmap.encode(array, index, into),
-            MetaPage::ZeroMap { index } => self.zero.encode(array, index, into),
-            MetaPage::Missed { index } => self.missed.store.encode(array, index, into),
+            MetaPage::Bitmap { index } => self.maps.encode(array, MapKind::Bitmap, index, into),
+            MetaPage::ZeroMap { index } => self.maps.encode(array, MapKind::ZeroMap, index, into),
+            MetaPage::Missed { index } => self.maps.encode(array, MapKind::Missed, index, into),
         }
-    }
-
-    fn map(&mut self, kind: MapKind) -> &mut MapStore {
-        match kind {
-            MapKind::Bitmap => &mut self.bitmap,
-            MapKind::ZeroMap => &mut self.zero,
-            MapKind::Missed => &mut self.missed.store,
-        }
-    }
-
-    fn zero_map(&self) -> &BitMap {
-        &self.zero.map
     }
 }

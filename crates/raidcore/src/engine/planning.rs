@@ -51,8 +51,8 @@ impl Engine {
             self.gather(id);
         }
         let parity = self.parity(stripe, readable);
-        let zero = self.zero_map().get(stripe.0);
-        let stays_zero = zero && self.zero.is_surely_set(stripe.0) && !self.jobs[id].covers;
+        let zero = self.maps.zero.map.get(stripe.0);
+        let stays_zero = zero && self.maps.zero.is_surely_set(stripe.0) && !self.jobs[id].covers;
         let prefer = self.preferred_copy(stripe);
         let takes_writes = self.array.takes_writes();
         let copy = match self.jobs[id].work {

@@ -110,7 +110,7 @@ impl Engine {
             }
             Stopping::Storing
                 if self.flights.is_empty()
-                    && self.maps_are_spread()
+                    && self.maps.are_spread()
                     && self.array.recorder.is_settled() =>
             {
                 let home = self.staging.dirty() == 0 && self.alignment.torn().next().is_none();

@@ -21,8 +21,8 @@ impl Engine {
             successor: self.successor(),
             pass: self.pass(),
             last_scrub: self.array.recorder.record.scrub,
-            dirty_regions: (self.bitmap.map.count(), self.bitmap.map.len()),
-            zero_stripes: (self.zero.map.count(), self.zero.map.len()),
+            dirty_regions: (self.maps.bitmap.map.count(), self.maps.bitmap.map.len()),
+            zero_stripes: (self.maps.zero.map.count(), self.maps.zero.map.len()),
             pace: self.background.pace,
             policy: self.policy(),
             staging: self.staging_status(),
@@ -158,13 +158,14 @@ impl Engine {
     /// What it has done since it started.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters
+        let meta_stores = self.counters.meta_stores + self.maps.begun();
+        Counters { meta_stores, ..self.counters }
     }
 
     /// Whether a stripe was discarded and reads as zeros.
     #[must_use]
     pub fn is_discarded(&self, stripe: Stripe) -> bool {
-        self.zero.map.get(stripe.0)
+        self.maps.zero.map.get(stripe.0)
     }
 
     /// How well the array is.

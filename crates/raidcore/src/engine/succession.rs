@@ -213,7 +213,7 @@ impl Engine {
 
     /// Whether the successor has everything, but for what is in the member's journal from before.
     pub(super) fn may_succeed(&self) -> bool {
-        self.maps_are_spread()
+        self.maps.are_spread()
             && self.array.takes_writes()
             && self.array.succession.is_some_and(|succession| {
                 self.journal.is_settled_before(succession.member, succession.first_entry)

@@ -16,9 +16,9 @@ pub(crate) const JOBS: &[Mutant] = &[
     mutant(
         "a stripe that is written stays discarded",
         "engine/job.rs",
-        "self.zero.map.clear(stripe.0);",
+        "self.maps.zero.map.clear(stripe.0);",
         "if !MUTANT {
-            self.zero.map.clear(stripe.0);
+            self.maps.zero.map.clear(stripe.0);
         }",
     ),
     mutant(

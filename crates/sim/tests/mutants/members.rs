@@ -31,8 +31,8 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     mutant(
         "a member that can't be recorded becomes one",
         "engine/background.rs",
-        "if self.maps_are_spread() && !self.array.recorder.is_broken() {",
-        "if self.maps_are_spread() && (MUTANT || !self.array.recorder.is_broken()) {",
+        "if self.maps.are_spread() && !self.array.recorder.is_broken() {",
+        "if self.maps.are_spread() && (MUTANT || !self.array.recorder.is_broken()) {",
     ),
     mutant(
         "more members are spared than can be",

@@ -5,25 +5,25 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: only the first is spread",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "(next + 1 < total).then_some(next + 1)",
         "(next + 1 < total && !MUTANT).then_some(next + 1)",
     ),
     mutant(
         "pages: all go to the place of the first",
-        "engine/intent.rs",
-        "let at = self.areas.map_page(kind, index, version);",
-        "let at = self.areas.map_page(kind, if MUTANT { 0 } else { index }, version);",
+        "engine/maps.rs",
+        "let at = areas.map_page(kind, index, version);",
+        "let at = areas.map_page(kind, if MUTANT { 0 } else { index }, version);",
     ),
     mutant(
         "pages: a bit is durable as soon as another page is",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "&& i == index && v <= version)",
         "&& (MUTANT || i == index) && v <= version)",
     ),
     mutant(
         "pages: a bit is durable as soon as a page of another map is",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "if k == kind ",
         "if (MUTANT || k == kind) ",
     ),
@@ -35,7 +35,7 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: another one makes sure of a doubted bit",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "self.doubted.retain(|&bit| map.page_of(bit) != index);",
         "self.doubted.retain(|&bit| !MUTANT && map.page_of(bit) != index);",
     ),
@@ -57,10 +57,10 @@ pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: a start leaves the newest one where it is",
         "engine/journal.rs",
-        "        self.spread_maps();
+        "        self.maps.spread();
         self.record_change(out);",
         "        if !MUTANT {
-            self.spread_maps();
+            self.maps.spread();
         }
         self.record_change(out);",
     )

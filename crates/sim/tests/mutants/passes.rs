@@ -21,9 +21,9 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a rebuilt member lacks the maps",
         "engine/background.rs",
-        "self.spread_maps();",
+        "self.maps.spread();",
         "if !MUTANT {
-                        self.spread_maps();
+                        self.maps.spread();
                     }",
     ),
     mutant(
@@ -60,9 +60,9 @@ pub(crate) const PASSES: &[Mutant] = &[
         "a stop is recorded while I/O is under way",
         "engine/settle.rs",
         "if self.flights.is_empty()
-                    && self.maps_are_spread()",
+                    && self.maps.are_spread()",
         "if (MUTANT || self.flights.is_empty())
-                    && self.maps_are_spread()",
+                    && self.maps.are_spread()",
     ),
     mutant(
         "a scrub believes the data although redundancy tells",

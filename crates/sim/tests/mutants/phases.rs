@@ -16,11 +16,11 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: a page that no member has stored counts",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "        if stored > 0 {
-            self.map(kind).stored",
+            self.map_mut(kind).stored",
         "        if MUTANT || stored > 0 {
-            self.map(kind).stored",
+            self.map_mut(kind).stored",
     ),
     mutant(
         "phases: a flush is answered before a failure is on record",

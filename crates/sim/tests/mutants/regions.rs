@@ -5,39 +5,39 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const REGIONS: &[Mutant] = &[
     mutant(
         "writes begin before their bit is durable",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "} else if page.durable < version {",
         "} else if page.durable < version && !(MUTANT && kind == MapKind::Bitmap) {",
     ),
     mutant(
         "discards end before their bit is stored",
         "engine/intent.rs",
-        "self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);",
+        "self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), change, out);",
         "if !MUTANT {
-                self.store_bit(id, MapKind::ZeroMap, stripe.0, change, out);
+                self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), change, out);
             }",
     ),
     mutant(
         "what no member has stored stays set",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "Change::Set => drop(self.map.clear(bit)),",
         "Change::Set => drop(MUTANT || self.map.clear(bit)),",
     ),
     mutant(
         "what no member has stored stays clear",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "Change::Cleared => drop(self.map.set(bit)),",
         "Change::Cleared => drop(MUTANT || self.map.set(bit)),",
     ),
     mutant(
         "a page that no member has stored is stored over the one before",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "if page.started % 2 == page.durable % 2 {",
         "if !MUTANT && page.started % 2 == page.durable % 2 {",
     ),
     mutant(
         "nobody doubts a bit that a member may have otherwise",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "        self.doubted.insert(bit);",
         "        if !MUTANT {\n            self.doubted.insert(bit);\n        }",
     ),
@@ -58,22 +58,25 @@ pub(crate) const REGIONS: &[Mutant] = &[
     mutant(
         "a page that only a member being filled has counts",
         "engine/intent.rs",
-        "(Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => {",
-        "(Ok(()), Some(member)) if MUTANT || self.array.state(member) == SlotState::Up => {",
+        "(Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => Taken::Yes,",
+        "(Ok(()), Some(member)) if MUTANT || self.array.state(member) == SlotState::Up => Taken::Yes,",
     )
     .rare("All members in service have to miss a page, which only `found.rs` plays."),
     mutant(
         "regions: a second writer does not wait for a bit in flight",
         "engine/intent.rs",
-        "} else if set_in > durable {",
-        "} else if !MUTANT && set_in > durable {",
+        "        } else {
+            // The region's bit may be durable already",
+        "        } else if !MUTANT {
+            // The region's bit may be durable already",
     ),
     mutant(
         "regions: a durable mark is taken back with another's",
-        "engine/intent.rs",
-        "let (kind, change) = (MapKind::Bitmap, Change::None);",
-        "let kind = MapKind::Bitmap;
-            let change = if MUTANT { Change::Set } else { Change::None };",
+        "engine/maps.rs",
+        "let (version, change) = (page.set_in, Change::None);",
+        "let version = page.set_in;
+        let taken_back = MUTANT && kind == MapKind::Bitmap;
+        let change = if taken_back { Change::Set } else { Change::None };",
     ),
     mutant(
         "regions: one of several writes ends the mark of all",

@@ -6,37 +6,39 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: what changes while a member is away is not noted",
         "engine/missed.rs",
-        "if away && self.missed.store.map.set(region) {",
-        "if away && !MUTANT && self.missed.store.map.set(region) {",
+        "if away && self.maps.missed.map.set(region) {",
+        "if away && !MUTANT && self.maps.missed.map.set(region) {",
     ),
     mutant(
         "returns: that a region is missed is not waited for",
         "engine/missed.rs",
-        "            self.store_bit(id, kind, region, Change::Set, out);
+        "            self.store_bit(id, bit, Change::Set, out);
             return true;",
         "            if MUTANT {
-                self.store_set_page(kind, self.missed.store.map.page_of(region), out);
+                let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
+                let index = self.maps.missed.map.page_of(region);
+                self.maps.store_set_page(MapKind::Missed, index, &mut stores);
                 return false;
             }
-            self.store_bit(id, kind, region, Change::Set, out);
+            self.store_bit(id, bit, Change::Set, out);
             return true;",
     )
     .rare("the power has to fail between two stores, and the member to return after it"),
     mutant(
         "returns: a failure does not take over marked regions",
         "engine/missed.rs",
-        "self.missed.store.map.set_those_of(&self.bitmap.map);",
+        "self.maps.missed.map.set_those_of(&self.maps.bitmap.map);",
         "if !MUTANT {
-            self.missed.store.map.set_those_of(&self.bitmap.map);
+            self.maps.missed.map.set_those_of(&self.maps.bitmap.map);
         }",
     ),
     mutant(
         "returns: without marks, nothing counts as missed",
         "engine/missed.rs",
-        "            self.missed.store.map.set_all();
+        "            self.maps.missed.map.set_all();
 ",
         "            if !MUTANT {
-                self.missed.store.map.set_all();
+                self.maps.missed.map.set_all();
             }
 ",
     )

@@ -301,7 +301,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "hang: what a member took before it was one counts for nothing when the old one is given up",
-        "engine/intent.rs",
+        "engine/maps.rs",
         "if stored == 0 && page.early",
         "if !MUTANT && stored == 0 && page.early",
     ),

@@ -72,9 +72,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     ),
     mutant(
         "succession: pages go to the old device only",
-        "engine/intent.rs",
-        "for device in self.array.stored_on(member) {",
-        "for device in self.array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
+        "engine/maps.rs",
+        "for device in array.stored_on(member) {",
+        "for device in array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
     ),
     mutant(
         "succession: entries go to the old device only",

@@ -90,7 +90,7 @@ impl Engine {
         let region = self.areas.region(job.stripe);
         // A region's bit goes to all members.
         let marks = self.array.recorder.record.consistency != meta::Consistency::Resync
-            && !self.bitmap.map.get(region);
+            && !self.maps.bitmap.map.get(region);
         if marks || self.places.busy.is_empty() {
             return self.places.busy;
         }
