@@ -48,10 +48,10 @@ mod settle;
 mod staging;
 mod status;
 mod succession;
+mod users;
 mod vacate;
 mod work;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use det::{Id, Instant};
@@ -66,7 +66,7 @@ pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 use crate::geometry::{Geometry, Role};
 use crate::meta::{Areas, Assembled, Consistency, MapKind, MetaPage};
 use crate::plan::{BoundStep, Parity};
-use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe, Tag};
+use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe};
 use align::Alignment;
 use array::{Array, Spare};
 use background::Background;
@@ -81,8 +81,8 @@ use journal::Journal;
 use maps::Maps;
 use missed::Missed;
 use place::Places;
-use request::UserRequest;
 use staging::{Copies, Staging};
+use users::Users;
 
 /// Names a job in its table.
 pub type JobId = Id<Job>;
@@ -131,10 +131,7 @@ pub struct Engine {
     array: Array,
     jobs: Jobs,
     flights: Flights,
-    requests: Vec<UserRequest>,
-    uncut: VecDeque<Tag>,
-    active_requests: u16,
-    last_foreground: Instant,
+    users: Users,
     places: Places,
     patience: Patience,
     maps: Maps,
@@ -197,10 +194,7 @@ impl Engine {
                     + 64 * places,
                 places,
             ),
-            requests: (0..config.tags).map(|_| UserRequest::default()).collect(),
-            uncut: VecDeque::with_capacity(usize::from(config.tags)),
-            active_requests: 0,
-            last_foreground: now,
+            users: Users::new(config.tags, now),
             places: Places::default(),
             patience: Patience::default(),
             regions: Regions::new(&assembled.bitmap),

@@ -7,9 +7,6 @@ use det::Instant;
 use super::{Engine, Phase};
 use crate::units::BLOCK_BYTES;
 
-/// For how long after a request the users count as busy.
-const BUSY: Duration = Duration::from_millis(100);
-
 impl Engine {
     /// When the next stripe may begin at the pace that holds now; nothing if at once.
     pub(super) fn next_at(&self) -> Option<Instant> {
@@ -21,18 +18,13 @@ impl Engine {
     /// pace that holds now; nothing if at once.
     pub(super) fn next_after(&self, begun_at: Instant, blocks: u64) -> Option<Instant> {
         let pace = self.background.pace;
-        let rate = if self.is_busy() { pace.min.min(pace.max) } else { pace.max };
+        let rate = if self.users.are_busy(self.now) { pace.min.min(pace.max) } else { pace.max };
         if rate == u64::MAX {
             return None;
         }
         let bytes = blocks * BLOCK_BYTES as u64;
         let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
         Some(begun_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
-    }
-
-    /// Whether users are.
-    fn is_busy(&self) -> bool {
-        self.now - self.last_foreground < BUSY || self.active_requests > 0
     }
 
     /// When the pass has to be looked at again, as the next stripe's time has come or the pace
@@ -44,12 +36,6 @@ impl Engine {
         if held || pass.next >= pass.total || self.phase != Phase::Serving {
             return None;
         }
-        Some(self.or_when_idle(at))
-    }
-
-    /// That time, or the one before it at which users cease to count as busy.
-    pub(super) fn or_when_idle(&self, at: Instant) -> Instant {
-        let idle_at = self.last_foreground + BUSY;
-        if idle_at > self.now { at.min(idle_at) } else { at }
+        Some(self.users.or_when_idle(at, self.now))
     }
 }

@@ -1,7 +1,4 @@
 //! Users' requests: cut into stripes, put together again.
-//!
-//! Invariants: a request is completed once, when it is cut to its end and no part is under way;
-//! requests are cut in the order in which they came.
 
 use alloc::vec::Vec;
 
@@ -10,15 +7,6 @@ use super::{Action, CommandError, Engine, JobId, Op, Phase, Request, RequestErro
 use crate::geometry::Role;
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Tag};
-
-/// A request under way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct UserRequest {
-    request: Option<Request>,
-    cut: u32,
-    parts: u32,
-    error: Option<RequestError>,
-}
 
 impl Engine {
     pub(super) fn request(&mut self, request: Request, out: &mut Vec<Action>) {
@@ -35,12 +23,7 @@ impl Engine {
             out.push(Action::Complete { tag, result: Err(error) });
             return;
         }
-        let slot = &mut self.requests[usize::from(tag.0)];
-        assert!(slot.request.is_none(), "the tag of a request is free");
-        *slot = UserRequest { request: Some(request), ..UserRequest::default() };
-        self.active_requests += 1;
-        self.last_foreground = self.now;
-        self.uncut.push_back(tag);
+        self.users.begin(request, self.now);
         self.cut_waiting(out);
     }
 
@@ -55,24 +38,20 @@ impl Engine {
         if !matches!(self.phase, Phase::Serving | Phase::Stopping) {
             return;
         }
-        while let Some(&tag) = self.uncut.front() {
-            if !self.cut(tag, out) {
+        while let Some((request, cut)) = self.users.first_uncut() {
+            if !self.cut(&request, cut, out) {
                 return;
             }
-            self.uncut.pop_front();
+            self.users.pop_uncut();
         }
     }
 
-    /// Cuts a request; returns whether all of it is cut.
-    fn cut(&mut self, tag: Tag, out: &mut Vec<Action>) -> bool {
-        let Some(request) = self.requests[usize::from(tag.0)].request else {
-            return true;
-        };
+    /// Cuts a request, of which `cut` blocks are cut; returns whether all of it is.
+    fn cut(&mut self, request: &Request, mut cut: u32, out: &mut Vec<Action>) -> bool {
         if request.op == Op::Flush {
-            self.flush_for_user(tag, out);
+            self.flush_for_user(request.tag, out);
             return true;
         }
-        let mut cut = self.requests[usize::from(tag.0)].cut;
         while cut < request.blocks {
             let (stripe, offset) = self.geo.locate(Lba(request.lba.0 + u64::from(cut)));
             let width = self.geo.stripe_blocks();
@@ -94,12 +73,10 @@ impl Engine {
                 self.jobs.remove(job);
                 return false;
             }
-            self.fill(job, &request, cut, offset, blocks);
+            self.fill(job, request, cut, offset, blocks);
             self.jobs[job].in_line = in_doubt;
             cut += blocks;
-            let slot = &mut self.requests[usize::from(tag.0)];
-            slot.cut = cut;
-            slot.parts += 1;
+            self.users.add_part(request.tag, cut);
             self.start_job(job);
         }
         true
@@ -132,19 +109,14 @@ impl Engine {
         error: Option<RequestError>,
         out: &mut Vec<Action>,
     ) {
-        let slot = &mut self.requests[usize::from(tag.0)];
-        slot.parts -= 1;
-        slot.error = slot.error.or(error);
-        let cut_whole = slot.request.is_some_and(|r| r.blocks == slot.cut);
-        if slot.parts == 0 && cut_whole {
-            let error = slot.error;
+        if let Some(error) = self.users.part_done(tag, error) {
             self.complete(tag, error, out);
         }
     }
 
     /// Ends all requests that wait for the array to serve, which it never will, and the stop.
     pub(super) fn refuse_all(&mut self, out: &mut Vec<Action>) {
-        while let Some(tag) = self.uncut.pop_front() {
+        while let Some(tag) = self.users.pop_uncut() {
             self.complete(tag, Some(RequestError::Io), out);
         }
         if let Some(number) = self.stop_command.take() {
@@ -160,8 +132,7 @@ impl Engine {
         error: Option<RequestError>,
         out: &mut Vec<Action>,
     ) {
-        self.requests[usize::from(tag.0)] = UserRequest::default();
-        self.active_requests -= 1;
+        self.users.end(tag);
         match error {
             None => self.counters.requests += 1,
             Some(_) => self.counters.errors += 1,

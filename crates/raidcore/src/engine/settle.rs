@@ -88,7 +88,7 @@ impl Engine {
                 let home = self.staging.dirty() == 0
                     || self.staging.is_stuck()
                     || !self.array.takes_writes();
-                let quiet = home && self.jobs.is_empty() && self.active_requests == 0;
+                let quiet = home && self.jobs.is_empty() && self.users.is_idle();
                 if quiet && self.background.settling.is_none() {
                     self.record_unfinished_scrub(out);
                     self.regions.rest();

@@ -184,10 +184,7 @@ impl Engine {
     /// Whether nothing is under way and nothing is held: no job, lock, buffer or I/O.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.jobs.is_idle()
-            && self.flights.is_empty()
-            && self.active_requests == 0
-            && self.uncut.is_empty()
+        self.jobs.is_idle() && self.flights.is_empty() && self.users.is_idle()
     }
 
     /// Verifies the invariants that can be seen from outside a step.
@@ -201,7 +198,7 @@ impl Engine {
         self.copies.check(|lba| self.staging.is_dirty(lba), is_up);
         self.flights.check();
         if self.phase == Phase::Stopped {
-            assert_eq!(self.active_requests, 0, "a stop completes every request");
+            assert!(self.users.is_idle(), "a stop completes every request");
         }
     }
 }

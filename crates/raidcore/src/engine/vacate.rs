@@ -60,7 +60,9 @@ impl Engine {
     /// When the next part may be discarded, if it is only to wait for that.
     pub(super) fn vacate_deadline(&self) -> Option<Instant> {
         let left = self.to_be_vacated()?;
-        self.next_part_at(&left).filter(|&at| at > self.now).map(|at| self.or_when_idle(at))
+        self.next_part_at(&left)
+            .filter(|&at| at > self.now)
+            .map(|at| self.users.or_when_idle(at, self.now))
     }
 
     /// What is left to be discarded, if nothing but the pace is in the way.

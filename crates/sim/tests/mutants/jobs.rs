@@ -59,7 +59,7 @@ pub(crate) const JOBS: &[Mutant] = &[
     // Requests and locks.
     mutant(
         "a part's error is forgotten",
-        "engine/request.rs",
+        "engine/users.rs",
         "slot.error = slot.error.or(error);",
         "slot.error = slot.error.or(error).filter(|_| !MUTANT);",
     ),
