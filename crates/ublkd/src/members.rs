@@ -118,6 +118,16 @@ pub struct Device {
     flash: Option<Box<Ssd>>,
 }
 
+impl Drop for Device {
+    /// Lets others have a file at once: the kernel may keep it open for a ring, and so does a process
+    /// that was forked off until it runs another program.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
+        }
+    }
+}
+
 impl Device {
     /// Opens and, unless it is only to be looked at, locks a file or block device. A file that has
     /// the state of a modelled SSD beside it is one.
@@ -343,13 +353,6 @@ impl Device {
     /// As from the kernel.
     pub fn punch(&self, at: Pba, blocks: u64) -> io::Result<()> {
         self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, blocks)
-    }
-
-    /// Lets others have a file even while the kernel still keeps it open for us.
-    pub(crate) fn unlock(&self) {
-        if let Err(error) = self.file.unlock() {
-            tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
-        }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
