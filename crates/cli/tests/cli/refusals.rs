@@ -290,7 +290,8 @@ fn a_front_end_that_can_not_serve_ends_the_start() {
 fn an_array_runs_once() {
     let world = tank();
     world.run("start --background m0 m1 m2").done();
-    world.run("start --background m0 m1 m2").failed(&["/m0 is in use"]);
+    let it = format!("evenkeel (process {}) has it", world.status("tank")["pid"]);
+    world.run("start --background m0 m1 m2").failed(&["/m0 is in use", &it]);
     world.run("create new --level raid5 --force m0 m1 m2").failed(&["m0 is in use"]);
     assert_eq!(world.status("tank")["health"], "online");
     let twin = World::with_members(&[20; 3]);
@@ -298,6 +299,18 @@ fn an_array_runs_once() {
     let run_dir = world.run_dir();
     let line = format!("start --background m0 m1 m2 --run-dir {}", run_dir.display());
     refused(&twin, THREE, &line, &["an array named \"tank\" is already running"]);
+}
+
+#[test]
+fn an_array_without_redundancy_spares_no_member() {
+    let world = three();
+    world.run("create tank --level raid0 m0 m1").done();
+    world.run("start --background m0 m1").done();
+    let words =
+        ["no redundancy left", "this level has none: `evenkeel disk replace tank NUMBER PATH`"];
+    world.run("disk fail tank 1").failed(&words);
+    world.run("scrub start tank").failed(&["no redundancy"]);
+    assert_eq!(world.status("tank")["health"], "online");
 }
 
 #[test]

@@ -359,6 +359,10 @@ impl Service {
         let refusal = Refusal::new(code, error.to_string());
         let see = |what: &str| format!("{what}: `evenkeel status {name}`");
         let hint = match code {
+            "no-redundancy" if self.facts.redundancy == 0 => format!(
+                "this level has none: `evenkeel disk replace {name} NUMBER PATH` copies a member that \
+                 serves to another device"
+            ),
             "no-redundancy" => see("wait until the array is whole again"),
             "copying" => format!(
                 "follow it (`evenkeel rebuild status {name} --wait`), or call it off: `evenkeel disk \
