@@ -23,6 +23,7 @@ use crate::arena::Region;
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
 use crate::paths::shown;
+use crate::users;
 pub use backing::DurableBy;
 pub use identity::Identity;
 
@@ -91,7 +92,7 @@ pub enum OpenError {
 }
 
 fn by(holder: Option<u32>) -> String {
-    holder.map(|process| format!("; process {process} has it")).unwrap_or_default()
+    holder.map(|number| format!("; {} has it", users::process(number))).unwrap_or_default()
 }
 
 /// The kinds of device.
