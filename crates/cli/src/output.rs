@@ -64,25 +64,25 @@ pub(crate) fn print(line: &str) {
 
 /// An error with its code and hint, if it has them.
 pub(crate) fn refusal_of(error: &Error) -> Refusal {
-    let refused = error.downcast_ref::<Refusal>().or_else(|| {
-        let client = error.downcast_ref::<ClientError>();
-        client.and_then(|client| match client {
-            ClientError::Refused(refusal) => Some(refusal),
-            ClientError::NotRunning { .. }
-            | ClientError::Denied { .. }
-            | ClientError::Broken { .. }
-            | ClientError::NotUnderstood { .. } => None,
-        })
-    });
-    refused.cloned().unwrap_or_else(|| Refusal {
-        code: match error.downcast_ref::<ClientError>() {
-            Some(ClientError::NotRunning { .. }) => "not-running",
-            _ => "failed",
-        }
-        .to_owned(),
-        message: message(error),
-        hint: advice_on_files(error.as_ref()),
-    })
+    let client = error.downcast_ref::<ClientError>();
+    if let Some(ClientError::Refused(refusal)) = client {
+        return refusal.clone();
+    }
+    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        return refusal.clone();
+    }
+    let (code, hint) = if let Some(ClientError::NotRunning { others, .. }) = client {
+        let hint = match &others[..] {
+            [] => "no array runs here; `evenkeel start` starts one".to_owned(),
+            names => {
+                format!("these run here: {}; `evenkeel start` starts another", names.join(", "))
+            }
+        };
+        ("not-running", Some(hint))
+    } else {
+        ("failed", advice_on_files(error.as_ref()))
+    };
+    Refusal { code: code.to_owned(), message: message(error), hint }
 }
 
 /// An error with its causes, but for those that it tells itself.

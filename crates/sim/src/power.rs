@@ -179,7 +179,9 @@ impl World {
         }
         let disk = self.source.one_of(&self.disks_in_use());
         let (Pba(journal), blocks) = self.areas.journal();
-        // Two copies of the superblock are always left.
+        // Two copies of the superblock are always left; one if two were being written. Where nothing makes
+        // up for a disk without any, only one is spoilt.
+        let mut first = None;
         for _ in 0..2 {
             let page = u64::from(self.source.chance(1, 2));
             let (Pba(staging), staged) = self.areas.staging();
@@ -194,7 +196,10 @@ impl World {
                     journal + self.source.below(blocks)
                 }
                 3 if staged > 0 => staging + self.source.below(staged),
-                _ => self.source.one_of(&SUPERBLOCKS).0,
+                _ => {
+                    let copy = self.source.one_of(&SUPERBLOCKS).0;
+                    if self.redundancy() > 0 { copy } else { *first.get_or_insert(copy) }
+                }
             };
             self.trace(format_args!("block {at} of disk {disk} can't be read"));
             self.disks[disk].bad.insert(at, FOR_GOOD);

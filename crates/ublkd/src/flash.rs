@@ -63,7 +63,7 @@ pub enum FlashError {
     },
     /// Its state can't be read or written.
     #[error(
-        "{path}: {source}; it is the state of the modelled SSD, without which the file is not used",
+        "{path}: {source}; a modelled SSD has its state there, without which the file is not used",
         path = shown(.path)
     )]
     Io {

@@ -3,16 +3,21 @@
 //!
 //! Invariants:
 //! - A client that is busy is never sent away, and one that is sent away never becomes busy.
-//! - Clients write a line of the log in [`QUIET`] at most, however many they are.
+//! - Clients write two lines of the log in [`QUIET`] at most, however many they are.
+//! - What keeps the kernel from accepting a client ends nothing, and it is not asked again at once.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// For how long nothing more is said of clients that were sent away.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// How long to wait after the kernel could not accept a client, unless one leaves.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Clients, each served by a task.
 pub(crate) struct Guests {
@@ -22,6 +27,8 @@ pub(crate) struct Guests {
     tasks: JoinSet<()>,
     seats: Vec<Seat>,
     log: Seldom,
+    /// Of what the kernel could not accept.
+    failures: Seldom,
 }
 
 /// What a client's task has for as long as it serves.
@@ -46,7 +53,33 @@ enum State {
 impl Guests {
     /// Room for so many.
     pub(crate) fn new(kind: &'static str, most: usize) -> Self {
-        Self { kind, most, tasks: JoinSet::new(), seats: Vec::new(), log: Seldom::default() }
+        let (log, failures) = (Seldom::default(), Seldom::default());
+        Self { kind, most, tasks: JoinSet::new(), seats: Vec::new(), log, failures }
+    }
+
+    /// The next client that `accept` gives, however long that takes. `accept` may be dropped while it
+    /// waits, and must have accepted nothing then; so may this.
+    pub(crate) async fn newcomer<S, F>(&mut self, accept: impl Fn() -> F) -> S
+    where
+        F: Future<Output = io::Result<S>>,
+    {
+        loop {
+            let error = tokio::select! {
+                Some(()) = self.left() => continue,
+                accepted = accept() => match accepted {
+                    Ok(newcomer) => return newcomer,
+                    Err(error) => error,
+                },
+            };
+            if let Some(count) = self.failures.say() {
+                tracing::warn!(clients = self.kind, %error, count, "could not accept a connection");
+            }
+            // Out of descriptors, most likely; a client that leaves gives one back.
+            tokio::select! {
+                Some(()) = self.left() => {}
+                () = sleep(ACCEPT_AGAIN) => {}
+            }
+        }
     }
 
     /// Serves a newcomer, which is idle at first. If all are busy there is no room, and `serve` is
@@ -156,6 +189,9 @@ impl Seldom {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::future::ready;
+
     use tokio::sync::oneshot;
 
     use super::*;
@@ -197,6 +233,35 @@ mod tests {
         let mut next = client(&mut guests, true);
         tokio::task::yield_now().await;
         assert_eq!(next.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+    }
+
+    /// Out of descriptors.
+    fn full() -> io::Error {
+        io::Error::from_raw_os_error(libc::EMFILE)
+    }
+
+    /// Time is that of the test: it passes when all wait for it.
+    #[tokio::test(start_paused = true)]
+    async fn what_can_not_be_accepted_is_tried_again_and_not_at_once() {
+        let mut guests = Guests::new("test", 3);
+        let (tries, start) = (Cell::new(0), Instant::now());
+        let accept = || {
+            tries.set(tries.get() + 1);
+            ready(if tries.get() <= 50 { Err(full()) } else { Ok("it") })
+        };
+        assert_eq!(guests.newcomer(accept).await, "it");
+        assert_eq!((tries.get(), start.elapsed()), (51, 50 * ACCEPT_AGAIN));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_makes_room_for_what_could_not_be_accepted() {
+        let mut guests = Guests::new("test", 3);
+        let (leave, told) = oneshot::channel::<()>();
+        guests.admit(|_| async move { drop(told.await) });
+        let (leave, start) = (Cell::new(Some(leave)), Instant::now());
+        let accept = || ready(if leave.take().is_some() { Err(full()) } else { Ok("it") });
+        assert_eq!(guests.newcomer(accept).await, "it");
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::arena::Region;
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
 use crate::paths::shown;
+use crate::users;
 pub use backing::DurableBy;
 pub use identity::Identity;
 
@@ -91,7 +92,7 @@ pub enum OpenError {
 }
 
 fn by(holder: Option<u32>) -> String {
-    holder.map(|process| format!("; process {process} has it")).unwrap_or_default()
+    holder.map(|number| format!("; {} has it", users::process(number))).unwrap_or_default()
 }
 
 /// The kinds of device.
@@ -116,6 +117,16 @@ pub struct Device {
     identity: Identity,
     /// The SSD that it is modelled as, with who does I/O on it or else here.
     flash: Option<Box<Ssd>>,
+}
+
+impl Drop for Device {
+    /// Lets others have a file at once: the kernel may keep it open for a ring, and so does a process
+    /// that was forked off until it runs another program.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
+        }
+    }
 }
 
 impl Device {
@@ -343,13 +354,6 @@ impl Device {
     /// As from the kernel.
     pub fn punch(&self, at: Pba, blocks: u64) -> io::Result<()> {
         self.fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, blocks)
-    }
-
-    /// Lets others have a file even while the kernel still keeps it open for us.
-    pub(crate) fn unlock(&self) {
-        if let Err(error) = self.file.unlock() {
-            tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
-        }
     }
 
     pub(crate) fn fd(&self) -> RawFd {

@@ -38,6 +38,12 @@ pub enum RunDirError {
         /// Its permissions.
         mode: u32,
     },
+    /// A file in it is a symbolic link.
+    #[error("{path} is a symbolic link, which is not followed: remove it", path = shown(.path))]
+    Link {
+        /// The file.
+        path: PathBuf,
+    },
     /// The system refused.
     #[error("{path}: {source}; the run directory can be chosen by --run-dir", path = shown(.path))]
     Io {
@@ -73,7 +79,7 @@ pub fn prepare(path: &Path) -> Result<(), RunDirError> {
 /// If it can't be opened, or is a symbolic link.
 pub fn open_log(run_dir: &Path, name: &str) -> Result<(PathBuf, File), RunDirError> {
     let path = run_dir.join(format!("{name}.log"));
-    let open = || {
+    let open = || -> io::Result<File> {
         let log = private().create(true).append(true).open(&path)?;
         // One of an earlier release may be readable by anyone.
         log.set_permissions(Permissions::from_mode(0o600))?;
@@ -81,6 +87,7 @@ pub fn open_log(run_dir: &Path, name: &str) -> Result<(PathBuf, File), RunDirErr
     };
     match open() {
         Ok(log) => Ok((path, log)),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Err(RunDirError::Link { path }),
         Err(source) => Err(RunDirError::Io { path, source }),
     }
 }
@@ -118,7 +125,8 @@ mod tests {
         let other = dir.path().join("other");
         std::fs::write(&other, "").expect("a file");
         symlink(&other, dir.path().join("evil.log")).expect("a link");
-        assert!(open_log(dir.path(), "evil").is_err());
+        let refused = open_log(dir.path(), "evil").expect_err("a link").to_string();
+        assert!(refused.contains("evil.log is a symbolic link"), "{refused}");
         let (path, _) = open_log(dir.path(), "tank").expect("it is made");
         let mode = std::fs::metadata(path).expect("it is there").mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -1,6 +1,6 @@
 //! `evenkeel create`.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -106,15 +106,28 @@ fn refusal(error: CreateError) -> Refusal {
     let hint = if let CreateError::Policy(error) = &error {
         error.hint()
     } else if let CreateError::Io { source, .. } = &error
-        && source.kind() == ErrorKind::FileTooLarge
+        && let Some(hint) = no_room(source)
     {
-        let hint = "its file system, or a limit (ulimit -f), takes no file of this size: use \
-                    smaller ones, or another file system";
         Some(hint.to_owned())
     } else {
         advice_on_files(&error)
     };
     Refusal { code: code.to_owned(), message: error.to_string(), hint }
+}
+
+/// What to do where a member has no room for what is written to it.
+fn no_room(error: &io::Error) -> Option<&'static str> {
+    let kind = error.kind();
+    if kind == ErrorKind::FileTooLarge {
+        return Some(
+            "its file system, or a limit (ulimit -f), takes no file of this size: use smaller ones, \
+             or another file system",
+        );
+    }
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded).then_some(
+        "make room where it lies (its file system, or the pool behind a thin device), or use other \
+         members",
+    )
 }
 
 fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
@@ -155,4 +168,19 @@ fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
     let paths: Vec<_> = paths.map(|path| shown(plain(path)).to_string()).collect();
     lines.push(format!("start it: evenkeel start --background {}", paths.join(" ")));
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_without_room_comes_with_what_to_do() {
+        for (code, word) in [(28, "make room"), (122, "make room"), (27, "of this size")] {
+            let source = io::Error::from_raw_os_error(code);
+            let told = refusal(CreateError::Io { path: "m0".into(), source });
+            assert!(told.hint.as_ref().is_some_and(|hint| hint.contains(word)), "{told:?}");
+            assert!(told.message.starts_with("m0: "), "{told:?}");
+        }
+    }
 }

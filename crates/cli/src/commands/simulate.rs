@@ -8,13 +8,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
+use serde_json::error::Category;
 use serde_json::{Value, json};
 use sim::log::LogScenario;
 use sim::stack::StackScenario;
 use sim::{Failure, Playable, Scenario, run, trace};
+use ublkd::control::Refusal;
 
 use crate::args::{SimulateArgs, SimulatedWorld};
 use crate::output::Output;
@@ -56,9 +58,23 @@ where
     Ok(if failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn parse<S: Playable>(json: &str) -> Result<S> {
-    serde_json::from_str(json)
-        .context("--scenario takes what a failed simulation of the same --world has printed")
+fn parse<S: Playable>(json: &str) -> Result<S, Refusal> {
+    serde_json::from_str(json).map_err(|error| {
+        let why = match error.classify() {
+            Category::Data => format!("this fits none of that world's: {error}"),
+            Category::Io | Category::Syntax | Category::Eof => "this is no JSON".to_owned(),
+        };
+        let hint = "scenarios have no names: each seed draws its own, as in `evenkeel simulate --trace \
+                    --seed 7`";
+        Refusal {
+            code: "bad-scenario".to_owned(),
+            message: format!(
+                "--scenario takes the JSON that a failed simulation of the same --world has printed; \
+                 {why}"
+            ),
+            hint: Some(hint.to_owned()),
+        }
+    })
 }
 
 /// Plays seeds on all cores until there are no more, time is up or one has failed.

@@ -188,7 +188,7 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         policy: args.policy,
         fronts: FrontConfig {
             nbd: args.nbd.is_some() || none_asked,
-            nbd_socket: args.nbd.flatten(),
+            nbd_socket: args.nbd.flatten().map(absolute),
             nbd_tcp: args.nbd_tcp,
             nbd_allow_remote: args.nbd_allow_remote,
             fuse: args.fuse,
@@ -198,8 +198,13 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
         },
         metrics: args.metrics,
         launch: if args.detached { launch() } else { None },
-        run_dir: run_dir.to_path_buf(),
+        run_dir: absolute(run_dir.to_path_buf()),
     }
+}
+
+/// What is to be found there later, too, when the process has left its working directory.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// How this process was started, unless that can't be put in text; but for the policy, which is on

@@ -237,6 +237,7 @@ pub(crate) fn work(pass: &PassReport) -> String {
     let percent = (pass.done_bytes * 100).checked_div(pass.total_bytes).unwrap_or(100);
     let left = match pass.left_ms {
         Some(ms) => format!("{} left", duration(ms.div_ceil(1000))),
+        None if pass.stuck_at_stripe.is_some() => "which can't go on".to_owned(),
         None if pass.paused => "paused".to_owned(),
         None => "starting".to_owned(),
     };
@@ -338,6 +339,8 @@ mod tests {
         assert_eq!(work(&pass), "rebuild of member 1, 50 % done at 8 MiB/s, 4 s left");
         let early = PassReport { elapsed_ms: 1, bytes_per_second: 0, left_ms: None, ..pass };
         assert_eq!(work(&early), "rebuild of member 1, 50 % done, starting");
+        let stuck = PassReport { stuck_at_stripe: Some(7), ..early };
+        assert_eq!(work(&stuck), "rebuild of member 1, 50 % done, which can't go on");
     }
 
     #[test]

@@ -316,6 +316,21 @@ fn what_a_killed_process_leaves_is_cleared_away() {
 }
 
 #[test]
+fn an_array_clears_its_sockets_away_that_were_named_from_where_it_was_started() {
+    let world = World::with_members(&[20; 3]);
+    world.run("create tank --level raid1 m0 m1").done();
+    world.run("start --background --run-dir here --nbd=sock m0 m1").done();
+    world.run("disk add tank m2 --run-dir here").done();
+    world.run("stop tank --run-dir here").done();
+    for left in ["here/tank.sock", "sock"] {
+        assert!(!world.path(left).exists(), "{left}");
+    }
+    assert!(world.run("status --run-dir here").done().contains("no array is running"));
+    let known = std::fs::read_to_string(world.path("here/tank.devices")).expect("it is remembered");
+    assert!(known.contains("m2"), "{known}");
+}
+
+#[test]
 fn a_policy_is_followed_until_another_is_chosen() {
     let world = World::with_members(&[40; 3]);
     let follows = |name: &str| assert_eq!(world.status("tank")["policy"], name);

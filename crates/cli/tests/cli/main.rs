@@ -4,6 +4,7 @@ mod advice;
 mod boot;
 mod lab;
 mod life;
+mod limits;
 mod programs;
 mod refusals;
 mod returns;

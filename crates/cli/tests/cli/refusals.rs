@@ -1,7 +1,5 @@
 //! What is wrong is refused: in words, with an exit code, and without touching anything.
 
-use std::process::Command;
-
 use crate::world::{MIB, World};
 use raidcore::meta::SUPERBLOCKS;
 use raidcore::units::BLOCK_BYTES;
@@ -42,43 +40,6 @@ fn a_path_that_can_not_be_examined_hides_no_other() {
     let told = world.run("examine nothere m1").stdout;
     assert!(told.contains("tank"), "{told}");
     assert_eq!(told.matches("No such file").count(), 1, "{told}");
-}
-
-#[test]
-fn a_file_that_is_too_large_for_where_it_is_gets_a_hint() {
-    let world = World::new();
-    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
-    let create = world.command("create tank --level raid5 --file-size 20M n0 n1 n2");
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(limited).arg(create.get_program()).args(create.get_args());
-    let ended = World::ended(command.current_dir(world.path("")));
-    ended.failed(&["n0: ", "what to do: its file system", "no file of this size"]);
-}
-
-#[test]
-fn a_limit_of_the_process_is_named_with_what_raises_it() {
-    let world = tank();
-    let files = &["RLIMIT_NOFILE", "ulimit -n", "LimitNOFILE="];
-    for (most, line) in [
-        (4, "examine m0"),
-        (6, "start m0 m1 m2"),
-        (11, "start m0 m1 m2"),
-        (20, "start m0 m1 m2"),
-        (5, "create new --level raid5 --force m0 m1 m2"),
-    ] {
-        let limited = format!("ulimit -n {most}; exec \"$0\" \"$@\"");
-        let plain = world.command(line);
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(limited).arg(plain.get_program()).args(plain.get_args());
-        plain.get_envs().for_each(|(name, value)| {
-            command.env(name, value.unwrap_or_default());
-        });
-        let ended = World::ended(command.current_dir(world.path("")));
-        let told = format!("{}{}", ended.stdout, ended.stderr);
-        assert_eq!(ended.code, 1, "{line}: {told}");
-        assert!(files.iter().all(|word| told.contains(word)), "{line}: {told}");
-        assert!(!told.contains("Delete") && !told.contains("panicked"), "{line}: {told}");
-    }
 }
 
 #[test]
@@ -329,7 +290,8 @@ fn a_front_end_that_can_not_serve_ends_the_start() {
 fn an_array_runs_once() {
     let world = tank();
     world.run("start --background m0 m1 m2").done();
-    world.run("start --background m0 m1 m2").failed(&["/m0 is in use"]);
+    let it = format!("evenkeel (process {}) has it", world.status("tank")["pid"]);
+    world.run("start --background m0 m1 m2").failed(&["/m0 is in use", &it]);
     world.run("create new --level raid5 --force m0 m1 m2").failed(&["m0 is in use"]);
     assert_eq!(world.status("tank")["health"], "online");
     let twin = World::with_members(&[20; 3]);
@@ -337,6 +299,18 @@ fn an_array_runs_once() {
     let run_dir = world.run_dir();
     let line = format!("start --background m0 m1 m2 --run-dir {}", run_dir.display());
     refused(&twin, THREE, &line, &["an array named \"tank\" is already running"]);
+}
+
+#[test]
+fn an_array_without_redundancy_spares_no_member() {
+    let world = three();
+    world.run("create tank --level raid0 m0 m1").done();
+    world.run("start --background m0 m1").done();
+    let words =
+        ["no redundancy left", "this level has none: `evenkeel disk replace tank NUMBER PATH`"];
+    world.run("disk fail tank 1").failed(&words);
+    world.run("scrub start tank").failed(&["no redundancy"]);
+    assert_eq!(world.status("tank")["health"], "online");
 }
 
 #[test]
@@ -354,10 +328,13 @@ fn a_running_array_refuses_what_would_harm_it() {
     world.run("disk add tank m0 --force").failed(&["m0 is in use"]);
     world.run("disk remove tank m1").failed(&["in use as member 1", "disk fail tank 1"]);
     world.run("disk remove tank nothing").failed(&["has no spare"]);
-    world.run("rebuild pause tank").failed(&["no such background work"]);
+    let none = ["no such background work", "evenkeel rebuild status tank"];
+    for line in ["rebuild pause tank", "rebuild resume tank", "scrub cancel tank"] {
+        world.run(line).failed(&none);
+    }
     world.run("rebuild limit tank --min 2M --max 1M").failed(&["minimum"]);
     world.run("disk fail tank 1").done();
-    world.run("disk fail tank 1").failed(&["already failed"]);
+    world.run("disk fail tank 1").failed(&["already failed", "evenkeel status tank"]);
     world.run("disk fail tank 2").failed(&["no redundancy left"]);
     assert_eq!(world.status("tank")["health"], "degraded");
 }
@@ -366,13 +343,22 @@ fn a_running_array_refuses_what_would_harm_it() {
 fn what_does_not_run_can_not_be_asked() {
     let world = three();
     for line in ["status tank", "stop tank", "disk fail tank 1", "scrub start tank"] {
-        world.run(line).failed(&["\"tank\" is not running", "evenkeel start"]);
+        let words = ["\"tank\" is not running", "no array runs here", "evenkeel start"];
+        world.run(line).failed(&words);
     }
+    world.run("create other --level raid5 m0 m1 m2").done();
+    world.run("start --background m0 m1 m2").done();
+    // What nobody answers on is no array that runs.
+    std::fs::write(world.run_dir().join("dead.sock"), "").expect("a file");
+    world.run("status tank").failed(&["\"tank\" is not running", "these run here: other;"]);
+    std::fs::remove_file(world.run_dir().join("dead.sock")).expect("it goes");
+    world.run("stop other").done();
     let ended = world.run("stop tank --json");
     assert_eq!((ended.code, &ended.envelope()["error"]["code"]), (1, &"not-running".into()));
     assert!(world.run("status").done().contains("no array is running"));
     assert_eq!(world.run("status --json").json(), serde_json::json!({ "arrays": [] }));
-    let ended = world.run("examine m0");
+    world.file("plain", 20 * MIB);
+    let ended = world.run("examine plain");
     assert_eq!(ended.code, 1);
     assert!(ended.stdout.contains("not a member of an Evenkeel array"), "{ended:?}");
 }

@@ -43,4 +43,10 @@ fn what_fails_is_made_smaller_and_can_be_seen_again() {
     // What is printed for one world is no other's.
     let other = format!("simulate --world stack --seeds 1 --scenario {IMPOSSIBLE}");
     world.run(&other).failed(&["--scenario", "same --world"]);
+    let ended = world.run("simulate --scenario nothere");
+    ended.failed(&[
+        "--scenario takes the JSON",
+        "this is no JSON",
+        "what to do: scenarios have no names",
+    ]);
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::nbd::Nbd;
 use crate::tools::{Mount, pattern, run, wait_for};
@@ -126,6 +127,50 @@ fn a_member_that_refuses_everything() {
     assert_eq!(inner.status()["health"], "failed");
     goes_on_without(&mut world, 3, &member, "failed to read or write");
     inner.kill();
+}
+
+/// A file system that keeps all who write to it waiting until this is dropped.
+struct Frozen<'a>(&'a Path);
+
+impl<'a> Frozen<'a> {
+    fn new(dir: &'a Path) -> Self {
+        run("util-linux", &format!("fsfreeze --freeze {}", dir.display()));
+        Self(dir)
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        Command::new("fsfreeze").arg("--unfreeze").arg(self.0).status().ok();
+    }
+}
+
+#[test]
+fn a_member_comes_back_only_when_all_that_it_was_asked_has_ended() {
+    let mut world = World::empty();
+    let behind = world.file("behind", 300 * MIB);
+    run("e2fsprogs", &format!("mkfs.ext4 -q {}", behind.display()));
+    let dir = world.path("slow");
+    let mounted = Mount::new(&format!("-o loop {}", behind.display()), &dir);
+    world = world.with_array("--level raid5 --file-size 96M", "m0 m1 m2 slow/m3");
+    world.start("--io-timeout 5s");
+    let frozen = Frozen::new(&dir);
+    let image = image(&world, 1);
+    world.copy_in(&image);
+    world.assert_event(&["member 3", "out of service", "does not answer"]);
+    let add = "disk add tank slow/m3";
+    world.try_evenkeel(add).refused(&["slow/m3", "has not ended all", "when that has ended"]);
+    drop(frozen);
+    let back = wait_for("it has ended", || {
+        let ended = world.try_evenkeel(add);
+        (ended.code == Some(0)).then_some(ended.stdout)
+    });
+    assert!(back.contains("slow/m3 is back as member 3 of tank"), "{back}");
+    world.evenkeel("rebuild status tank --wait");
+    world.compare(&image);
+    world.assert_sound();
+    world.stop();
+    mounted.unmount();
 }
 
 /// The new disk is the file of another array, which is frozen.

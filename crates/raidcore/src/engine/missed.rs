@@ -6,8 +6,8 @@
 //! regions at once, and the ordinary rebuild fills those.
 //!
 //! Invariants:
-//! - While a member is away whose device may return, its region's bit is durable before any other member
-//!   changes. What changes members without a mark in the write-intent bitmap is remembered until a flush
+//! - While a member is away whose device may return, or its return is not on record yet, its region's bit
+//!   is durable before any other member changes. What changes members without a mark in the write-intent bitmap is remembered until a flush
 //!   that began after it has ended.
 //! - That a device may return is on record only when all that it had missed when it failed is in durable
 //!   pages. A release that does not know of this writes neither.
@@ -39,6 +39,9 @@ pub(super) struct Missed {
     unmarked: BTreeMap<u64, Option<u64>>,
     /// Members that have returned, and are being filled.
     catching_up: Set,
+    /// The version of the record that has the latest return. Until it is durable, a crash makes the
+    /// member one that is away again, which may lack what was written since it returned.
+    returned_with: u64,
     /// For each of them, the regions in which it is not current until it is filled there.
     filling: Vec<Option<BitMap>>,
 }
@@ -57,8 +60,14 @@ impl Missed {
             wanted: vec![0; assembled.missed_versions.len()],
             unmarked: BTreeMap::new(),
             catching_up: catching_up.fold(Set::EMPTY, |set, (index, _)| set.with(index)),
+            returned_with: 0,
             filling: filled.collect(),
         }
+    }
+
+    /// A member has returned, and this version of the record is to say so.
+    pub(super) fn returns_with(&mut self, version: u64) {
+        self.returned_with = version;
     }
 
     /// Whether anything in the map of what is missed counts.
@@ -131,7 +140,8 @@ impl Engine {
     /// Sees to it that a job's region is in the map before members change, if it has to be. Tells whether
     /// the job has to wait for that, or has failed.
     pub(super) fn note_missed(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let away = !self.missed.away.is_empty();
+        let returned = self.array.recorder.is_on_record(self.missed.returned_with);
+        let away = !self.missed.away.is_empty() || !returned;
         if !away && self.missed.catching_up.is_empty() {
             return false;
         }

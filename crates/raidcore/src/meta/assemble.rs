@@ -20,7 +20,7 @@ use super::layout::SUPERBLOCKS;
 use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
-use super::returns::{Returning, may_return};
+use super::returns::may_return;
 use super::rings::Rings;
 use super::staged;
 use super::superblock::{SuperblockError, choose};
@@ -109,8 +109,6 @@ pub struct Assembled {
     pub spare_blocks: Vec<u64>,
     /// Images that are left out: stale, damaged, or too small a spare. `warnings` tells why.
     pub stale: Vec<usize>,
-    /// Images, of those that are left out, that may return to the array, and how.
-    pub returning: Vec<(usize, Returning)>,
     /// The write-intent bitmap: regions that may be out of step.
     pub bitmap: BitMap,
     /// The latest version of each page of the bitmap.
@@ -235,7 +233,6 @@ pub fn assemble<I: Image>(
             .collect(),
         spares: roster.spares,
         stale: roster.left_out,
-        returning: roster.returning,
         bitmap,
         bitmap_versions,
         zero_map,
@@ -255,7 +252,6 @@ struct Roster {
     slots: Vec<Option<usize>>,
     spares: Vec<Option<usize>>,
     left_out: Vec<usize>,
-    returning: Vec<(usize, Returning)>,
 }
 
 impl Roster {
@@ -269,7 +265,6 @@ impl Roster {
             slots: vec![None; newest.slots.len()],
             spares: vec![None; newest.spares.len()],
             left_out: Vec::new(),
-            returning: Vec::new(),
         };
         for (index, (image, superblock)) in images.iter().zip(superblocks).enumerate() {
             let Some(superblock) = superblock else {
@@ -304,10 +299,7 @@ impl Roster {
                     continue;
                 }
                 (None, None) => match may_return(superblock, newest, have) {
-                    Ok(returning) => {
-                        roster.returning.push((index, returning));
-                        Warning::MayReturn { label, member: returning.member }
-                    }
+                    Ok(returning) => Warning::MayReturn { label, member: returning.member },
                     Err(_) => Warning::OutOfService { label },
                 },
             };

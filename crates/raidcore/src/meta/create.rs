@@ -142,7 +142,6 @@ impl Assembled {
             spares: Vec::new(),
             spare_blocks: Vec::new(),
             stale: Vec::new(),
-            returning: Vec::new(),
             bitmap_versions: vec![0; bitmap.pages() as usize],
             bitmap,
             zero_versions: vec![0; zero_map.pages() as usize],

@@ -2,7 +2,7 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    Consistency, MapKind, NoReturn, Returning, SlotState, Superblock, may_return,
+    Consistency, MapKind, NoReturn, Returning, SlotState, Superblock, Warning, may_return,
 };
 use raidcore::units::MemberId;
 
@@ -36,7 +36,8 @@ fn who_left_last_catches_up_and_an_old_copy_is_filled() {
         assert_eq!(how, Ok(Returning { member: MemberId(2), was: of_slot(2), catches_up }));
     }
     let array = world.assemble(STRICT).expect("it is known that one is away");
-    assert_eq!(array.returning.iter().map(|&(at, _)| at).collect::<Vec<_>>(), [2]);
+    let told = Warning::MayReturn { label: "disk2".into(), member: MemberId(2) };
+    assert!(array.warnings.contains(&told), "{:?}", array.warnings);
 }
 
 #[test]
@@ -80,5 +81,7 @@ fn the_map_counts_while_somebody_is_away() {
     }
     let array = world.assemble(STRICT).expect("it is known that one is away");
     assert_eq!((array.missed.count(), array.missed_versions[0]), (0, 4));
-    assert!(array.returning.iter().all(|(_, how)| !how.catches_up));
+    let back =
+        may_return(&superblock(&world, 0), &array.record, array.record.areas.member_blocks());
+    assert_eq!(back.map(|how| how.catches_up), Ok(false), "nothing tells when it has left");
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
 
 use det::{Instant, Prng};
 use raidcore::engine::{
@@ -9,7 +10,9 @@ use raidcore::engine::{
     PassEnd, PassKind,
 };
 use raidcore::geometry::{Geometry, Level, Role};
-use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, MetaPage, NewArray, ScrubEnd};
+use raidcore::meta::{
+    ArrayId, ArrayRecord, Assembled, Consistency, DeviceUuid, MetaPage, NewArray, ScrubEnd,
+};
 use raidcore::parity::{Kernels, gf};
 use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba, Stripe};
@@ -44,6 +47,18 @@ pub(crate) struct Array {
 
 impl Array {
     pub(crate) fn new(level: Level, members: usize, chunk: u32) -> Self {
+        Self::found(level, members, chunk, u64::MAX, |_| {})
+    }
+
+    /// Of which the record has been changed before the start, and passes go at this pace, in bytes of
+    /// each member per second.
+    pub(crate) fn found(
+        level: Level,
+        members: usize,
+        chunk: u32,
+        pace: u64,
+        change: impl FnOnce(&mut ArrayRecord),
+    ) -> Self {
         let record = |member_blocks| {
             let new = NewArray {
                 array: ArrayId(*b"to be corrupted!"),
@@ -63,13 +78,14 @@ impl Array {
             new.record().expect("a possible array")
         };
         let metadata = record(1 << 16).areas.data_start().0;
-        let record = record(metadata + STRIPES * u64::from(chunk));
+        let mut record = record(metadata + STRIPES * u64::from(chunk));
+        change(&mut record);
         let (geo, data_start) = (record.geometry, record.areas.data_start());
         assert!(geo.stripes() >= STRIPES);
         let devices: Vec<_> = (0..members as u32).map(|disk| Some(DeviceId(disk))).collect();
         let now = Instant::ORIGIN;
         let assembled = Assembled::of_new(record, false);
-        let pace = Pace { min: u64::MAX, max: u64::MAX };
+        let pace = Pace { min: pace, max: pace };
         let config = Config { pace, scratch_blocks: 512, ..Config::default() };
         let engine = Engine::new(config, assembled, &devices, now, 0);
         let buffer = vec![0xa5; chunk as usize * BLOCK_BYTES];
@@ -91,6 +107,12 @@ impl Array {
         array.tell(Input::Tick);
         assert!(array.engine.is_serving());
         array
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.tell(Input::Tick);
     }
 
     /// Tells the engine, and does all that it asks for.

@@ -15,11 +15,11 @@ fn mirrors_and_a_device() -> (Array, DeviceId) {
     (array, DeviceId(2))
 }
 
-fn tell(array: &mut Array, command: Command) {
+pub(crate) fn tell(array: &mut Array, command: Command) {
     array.tell(Input::Command { number: 0, command });
 }
 
-fn add(array: &mut Array, device: DeviceId) {
+pub(crate) fn add(array: &mut Array, device: DeviceId) {
     let uuid = DeviceUuid([9; 16]);
     tell(array, Command::AddSpare { device, uuid, blocks: 1 << 16 });
 }

@@ -3,6 +3,7 @@
 
 mod array;
 mod ends;
+mod rates;
 
 use array::{Array, Block, CHUNK, Image, STRIPES, parities};
 use det::Prng;

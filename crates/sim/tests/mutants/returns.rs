@@ -71,6 +71,12 @@ pub(crate) const RETURNS: &[Mutant] = &[
             || self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();",
     ),
     mutant(
+        "returns: what changes before a return is on record is not noted",
+        "engine/missed.rs",
+        "let away = !self.missed.away.is_empty() || !returned;",
+        "let away = !self.missed.away.is_empty() || !MUTANT && !returned;",
+    ),
+    mutant(
         "returns: a region counts as filled one stripe early",
         "engine/background.rs",
         "let first = pass.next / per_region;

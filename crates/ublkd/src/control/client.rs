@@ -25,8 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub enum ClientError {
     /// The array is not running.
     #[error(
-        "the array \"{name}\" is not running (nobody answers on {path}); start it with `evenkeel \
-         start`",
+        "the array \"{name}\" is not running (nobody answers on {path})",
         path = shown(.path)
     )]
     NotRunning {
@@ -34,6 +33,8 @@ pub enum ClientError {
         name: String,
         /// Where its socket would be.
         path: PathBuf,
+        /// Arrays of the same run directory that answer.
+        others: Vec<String>,
     },
     /// The socket belongs to someone else.
     #[error(
@@ -80,12 +81,12 @@ impl Client {
     pub fn connect(run_dir: &Path, name: &str) -> Result<Self, ClientError> {
         let path = socket_path(run_dir, name);
         let stream = UnixStream::connect(&path).map_err(|source| {
-            let path = path.clone();
             if source.kind() == io::ErrorKind::PermissionDenied {
-                ClientError::Denied { path, source }
-            } else {
-                ClientError::NotRunning { name: name.to_owned(), path }
+                return ClientError::Denied { path, source };
             }
+            let answers = |other: &String| UnixStream::connect(socket_path(run_dir, other)).is_ok();
+            let others = running(run_dir).unwrap_or_default().into_iter().filter(answers);
+            ClientError::NotRunning { name: name.to_owned(), path, others: others.collect() }
         })?;
         let client = Self { name: name.to_owned(), stream: BufReader::new(stream) };
         let patience = client.stream.get_ref().set_read_timeout(Some(PATIENCE));

@@ -239,8 +239,8 @@ impl PassReport {
             (Some(stripe), _, _) => (
                 format!("the {task} can't go on: stripe {stripe} can't be read from what is left"),
                 format!(
-                    "bring missing members back, then `evenkeel rebuild resume {name}`; \
-                     or overwrite what that stripe holds"
+                    "bring missing members back, or overwrite what that stripe holds; then let it go \
+                     on: `evenkeel rebuild resume {name}`"
                 ),
             ),
             (None, true, _) => (

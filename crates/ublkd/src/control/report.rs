@@ -2,8 +2,9 @@
 //! what to do.
 
 mod member;
+mod pass;
 
-use raidcore::engine::{ArrayHealth, PassKind, Remedy, SpareUse, Status};
+use raidcore::engine::{ArrayHealth, Remedy, SpareUse, Status};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
@@ -17,6 +18,7 @@ use super::spares::SpareReport;
 use super::{LogReport, StagingReport};
 use crate::host::{Detours, FlashReport, Hedged, Marked, Opened, Requests};
 pub use member::{ErrorReport, MemberReport, MemberState};
+pub use pass::{PassReport, Task};
 
 /// What does not change while an array runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -252,53 +254,6 @@ pub enum SpareUseReport {
     StandsInFor(u8),
 }
 
-/// What is done in the background.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// Redundancy is made to agree with data.
-    Resync,
-    /// A member is filled.
-    Rebuild,
-    /// What was on a member is put on the distributed spare.
-    Distribute,
-    /// A member that serves is copied to the device that is to take its place.
-    Copy,
-    /// Redundancy is compared with data.
-    Scrub,
-}
-
-/// Work in the background.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct PassReport {
-    /// What is done.
-    pub task: Task,
-    /// Which member is rebuilt, copied, or put on the distributed spare.
-    pub member: Option<u8>,
-    /// Of which group of a log volume, if it has several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<u8>,
-    /// Bytes of each member that are done.
-    pub done_bytes: u64,
-    /// Bytes of each member in all.
-    pub total_bytes: u64,
-    /// Whether it is held.
-    pub paused: bool,
-    /// The stripe where it can't go on.
-    pub stuck_at_stripe: Option<u64>,
-    /// Rows that did not match; a row is one block of each member.
-    pub mismatches: u64,
-    /// Of these, rows in which redundancy tells which blocks are wrong.
-    pub located: u64,
-    /// How long it has run.
-    pub elapsed_ms: u64,
-    /// How fast it has read or written each member so far, without what needed neither; 0 if it
-    /// has not run for long enough to tell.
-    pub bytes_per_second: u64,
-    /// How long it will take at that rate.
-    pub left_ms: Option<u64>,
-}
-
 /// How the array can be reached.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Front {
@@ -350,7 +305,7 @@ impl ArrayReport {
                 Remedy::Start => RemedyReport::Start,
             }),
             torn_stripes: status.torn_stripes,
-            pass: PassReport::of(status, facts),
+            pass: status.pass.map(|pass| PassReport::of(&pass, facts.chunk_bytes, group)),
             last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),
             dirty_regions: status.dirty_regions.into(),
             zero_stripes: status.zero_stripes.into(),
@@ -375,59 +330,6 @@ impl ArrayReport {
         };
         report.problems = report.find_problems();
         report
-    }
-}
-
-/// For how long a pass has to run before its rate tells anything, in milliseconds.
-const RATE_TELLS_MS: u64 = 1000;
-
-impl PassReport {
-    fn of(status: &Status, facts: &Facts) -> Option<Self> {
-        let chunk_bytes = facts.chunk_bytes;
-        let pass = status.pass?;
-        let (task, member) = match pass.kind {
-            PassKind::Resync => (Task::Resync, None),
-            PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
-            PassKind::Distribute(member) => (Task::Distribute, Some(member.0)),
-            PassKind::Copy(member) => (Task::Copy, Some(member.0)),
-            PassKind::Scrub { .. } => (Task::Scrub, None),
-        };
-        let done_bytes = pass.done * chunk_bytes;
-        let total_bytes = pass.total * chunk_bytes;
-        let elapsed_ms = u64::try_from(pass.elapsed.as_millis()).unwrap_or(u64::MAX);
-        let [rate, advance] = [pass.worked, pass.done.saturating_sub(pass.from)].map(|stripes| {
-            let bytes = u128::from(stripes * chunk_bytes);
-            if elapsed_ms < RATE_TELLS_MS { 0 } else { bytes * 1000 / u128::from(elapsed_ms) }
-        });
-        let left = u128::from(total_bytes.saturating_sub(done_bytes)) * 1000;
-        let left_ms = left.checked_div(advance).and_then(|ms| u64::try_from(ms).ok());
-        Some(Self {
-            task,
-            member,
-            group: facts.group,
-            done_bytes,
-            total_bytes,
-            paused: pass.paused,
-            stuck_at_stripe: pass.stuck.map(|stripe| stripe.0),
-            mismatches: pass.found.rows,
-            located: pass.found.located,
-            elapsed_ms,
-            bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
-            left_ms: left_ms.filter(|_| !pass.paused),
-        })
-    }
-}
-
-impl Task {
-    /// What it is called.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Resync => "resync",
-            Self::Rebuild | Self::Distribute => "rebuild",
-            Self::Copy => "copy",
-            Self::Scrub => "scrub",
-        }
     }
 }
 

@@ -8,23 +8,26 @@
 //!   failed again.
 //! - A path that never answers keeps one thread busy, and nobody waiting.
 
-use std::collections::BTreeMap;
+mod away;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use raidcore::engine::{IoError, MemberStatus, Note, Status};
+use raidcore::engine::{MemberStatus, Note, Status};
 use raidcore::meta::{ArrayRecord, DeviceUuid, NoReturn, Returning, SlotState};
 use raidcore::units::{BLOCK_BYTES, MemberId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+pub(super) use away::Away;
+
 use super::Refusal;
 use super::newcomer::{patiently, refused};
-use super::service::{Array, Service};
+use super::service::Service;
 use crate::attach::{examine, open, superblock};
 use crate::create::{prepare_return, random_uuid};
 use crate::flash::Named;
@@ -37,9 +40,6 @@ const EVERY: Duration = Duration::from_secs(3);
 
 /// How long it takes at most that it is on record what a member misses that has just failed.
 const RECORDED_MAX: Duration = Duration::from_secs(5);
-
-/// What has come back by itself and fails again within this time is left alone.
-const FLAPS: Duration = Duration::from_secs(600);
 
 /// For how long a way back that has failed is not tried again, at most.
 const RETRY_MAX: Duration = Duration::from_secs(60);
@@ -56,38 +56,6 @@ pub enum WayBack {
 
 /// An array, by its number, and a member of it.
 type Which = (usize, MemberId);
-
-/// What is known of members that are away and come back by themselves.
-#[derive(Debug, Default)]
-pub(super) struct Away {
-    awaited: BTreeMap<(usize, u8), Awaited>,
-    /// When who came back by itself.
-    back: BTreeMap<(usize, u8), Instant>,
-}
-
-/// A member that is waited for.
-#[derive(Debug)]
-struct Awaited {
-    /// Where its device was.
-    path: Option<PathBuf>,
-    /// It was not there at the start; if it turns out to be, it was left out on purpose.
-    since_start: bool,
-    /// Somebody looks for it.
-    busy: bool,
-    /// Not to be tried before.
-    not_before: Option<Instant>,
-    /// How long it is left alone when it fails to come back once more.
-    pause: Duration,
-    /// Why it did not come back.
-    why_not: Option<String>,
-}
-
-impl Awaited {
-    fn at(path: Option<PathBuf>, since_start: bool) -> Self {
-        let (busy, not_before, why_not) = (false, None, None);
-        Self { path, since_start, busy, not_before, pause: EVERY, why_not }
-    }
-}
 
 /// What a device is that was asked to come back.
 enum Came {
@@ -133,7 +101,7 @@ impl Comer {
             if self.only.is_some_and(|only| only != which) {
                 return Ok(Came::Another(which));
             }
-            tracing::info!("{shown} was {:?}, and comes back", returning.member);
+            tracing::info!("{shown} was member {}, and comes back", returning.member.0);
             goes_on().map_err(io)?;
             let meta_blocks = record.meta_blocks_of(returning.member);
             prepare_return(&device, meta_blocks, goes_on).map_err(io)?;
@@ -231,40 +199,26 @@ impl Service {
             let Ok(status) = self.status(array).await else { return };
             let failed = status.members.iter().filter(|m| m.state == SlotState::Failed);
             for member in failed {
-                self.away().awaited.insert((index, member.member.0), Awaited::at(None, true));
+                self.away().was_out((index, member.member));
             }
         }
     }
 
-    /// Something has happened: a member that vanished is waited for, if it had not just come back.
+    /// Something has happened, to a member perhaps that is waited for, or is to be from now on.
     pub(super) fn follow_members(&self, index: usize, note: &Note) {
-        let (member, awaited) = if let Note::MemberFailed { member, device, why } = *note {
-            // One that does not answer is still there: whatever looks at it may wait for ever.
-            let vanished = why == Some(IoError::Gone);
-            let back = self.away().back.get(&(index, member.0)).copied();
-            let flaps = back.is_some_and(|at| at.elapsed() < FLAPS);
-            if flaps && vanished {
-                tracing::warn!("it came back lately, so it does not come back by itself again");
-            }
+        if let Note::MemberFailed { member, device, why } = *note {
             let path = self.host.device_path(device);
-            (member, (vanished && !flaps).then(|| Awaited::at(path, false)))
+            self.away().left((index, member), why, path, Instant::now());
         } else if let Note::MemberReturned { member, .. } | Note::SpareActivated { member, .. } =
             *note
         {
-            (member, None)
-        } else {
-            return;
-        };
-        let mut away = self.away();
-        match awaited {
-            Some(awaited) => drop(away.awaited.insert((index, member.0), awaited)),
-            None => drop(away.awaited.remove(&(index, member.0))),
+            self.away().forget((index, member));
         }
     }
 
     /// How a member that is away comes back, and why it has not.
     pub(super) fn way_back(&self, index: usize, member: MemberId) -> (WayBack, Option<String>) {
-        match self.away().awaited.get(&(index, member.0)) {
+        match self.away().awaited((index, member)) {
             Some(awaited) => (WayBack::ByItself, awaited.why_not.clone()),
             None => (WayBack::ByCommand, None),
         }
@@ -287,7 +241,7 @@ impl Service {
     fn look_for(self: &Arc<Self>, index: usize, member: &MemberStatus) {
         let which = (index, member.member);
         let mut away = self.away();
-        let Some(awaited) = away.awaited.get_mut(&(index, member.member.0)) else { return };
+        let Some(awaited) = away.awaited(which) else { return };
         let too_early = awaited.not_before.is_some_and(|at| Instant::now() < at);
         // What it has missed has to be on record: a device that has to be filled as a whole may as well be
         // a new one.
@@ -300,7 +254,7 @@ impl Service {
             label.map(PathBuf::from).into_iter().chain(awaited.path.clone()).collect();
         if places.is_empty() {
             // Nobody knows where it was.
-            away.awaited.remove(&(index, member.member.0));
+            away.forget(which);
             return;
         }
         awaited.busy = true;
@@ -311,7 +265,6 @@ impl Service {
 
     /// Looks at the places where a member's device was, however long that takes.
     async fn look_at(&self, which: Which, places: Vec<PathBuf>, uuid: DeviceUuid, known: bool) {
-        let key = (which.0, which.1.0);
         let is_it = move |path: &PathBuf| {
             let found = examine(path).ok().and_then(|found| found.superblock.ok());
             found.is_some_and(|superblock| superblock.device == uuid)
@@ -325,24 +278,24 @@ impl Service {
         let found = answer.await.ok().flatten();
         let left_out = {
             let mut away = self.away();
-            let Some(awaited) = away.awaited.get_mut(&key) else { return };
+            let Some(awaited) = away.awaited(which) else { return };
             std::mem::take(&mut awaited.since_start) && found.is_some()
         };
         if left_out {
             // It was there when the array was started without it.
-            self.away().awaited.remove(&key);
+            self.away().forget(which);
             return;
         }
         let mut why_not = None;
         if let Some(path) = found.filter(|_| known) {
             match self.bring_back(&path, Some(which), self.host.io_timeout()).await {
-                Ok(Some(how)) => return self.came_back(&how),
+                Ok(Some(_)) => return self.away().came_back(which, Instant::now()),
                 Ok(None) => {}
                 Err(Refusal { message, .. }) => why_not = Some(message),
             }
         }
         let mut away = self.away();
-        let Some(awaited) = away.awaited.get_mut(&key) else { return };
+        let Some(awaited) = away.awaited(which) else { return };
         awaited.busy = false;
         if let Some(why) = &why_not {
             if awaited.why_not.as_ref() != Some(why) {
@@ -352,16 +305,6 @@ impl Service {
             awaited.pause = (awaited.pause * 2).min(RETRY_MAX);
         }
         awaited.why_not = why_not;
-    }
-
-    /// A member has come back by itself.
-    fn came_back(&self, how: &Value) {
-        let number = how["member"].as_u64().unwrap_or_default() as u8;
-        let of_group = |array: &Array| json!(array.facts.group) == how["group"];
-        let index = self.arrays.iter().position(of_group).unwrap_or_default();
-        let mut away = self.away();
-        away.awaited.remove(&(index, number));
-        away.back.insert((index, number), Instant::now());
     }
 
     fn away(&self) -> MutexGuard<'_, Away> {

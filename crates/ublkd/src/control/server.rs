@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use super::service::Service;
 use super::{LINE_BYTES_MAX, Refusal, decode_request, encode_reply, socket_path};
-use crate::guests::{Guest, Guests, Seldom};
+use crate::guests::{Guest, Guests};
 use crate::paths::shown;
 use crate::run_dir::{self, RunDirError};
 
@@ -36,9 +36,6 @@ const IDLE_TIME: Duration = Duration::from_secs(300);
 
 /// How long a client may take for an answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
-
-/// How long to wait after the kernel could not accept a client.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -155,23 +152,12 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 async fn accept(listener: UnixListener, service: Arc<Service>, closing: watch::Receiver<bool>) {
     let mut clients = Guests::new("control", CLIENTS_MAX);
     let mut shut = closing.clone();
-    let mut log = Seldom::default();
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    let (service, closing) = (Arc::clone(&service), closing.clone());
-                    clients.admit(|guest| talk(stream, service, closing, guest));
-                }
-                Err(error) => {
-                    // Out of descriptors, most likely; a client that leaves gives one back.
-                    if let Some(count) = log.say() {
-                        tracing::warn!(%error, count, "could not accept a control client");
-                    }
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
-                }
-            },
-            Some(()) = clients.left() => {}
+            (stream, _) = clients.newcomer(|| listener.accept()) => {
+                let (service, closing) = (Arc::clone(&service), closing.clone());
+                clients.admit(|guest| talk(stream, service, closing, guest));
+            }
             () = closed(&mut shut) => break,
         }
     }

@@ -357,19 +357,35 @@ impl Service {
             HostError::Died => "died",
         };
         let refusal = Refusal::new(code, error.to_string());
-        match code {
-            "no-redundancy" => refusal
-                .hint(format!("wait until the array is whole again (`evenkeel status {name}`)")),
-            "copying" => refusal.hint(format!(
+        let see = |what: &str| format!("{what}: `evenkeel status {name}`");
+        let hint = match code {
+            "no-redundancy" if self.facts.redundancy == 0 => format!(
+                "this level has none: `evenkeel disk replace {name} NUMBER PATH` copies a member that \
+                 serves to another device"
+            ),
+            "no-redundancy" => see("wait until the array is whole again"),
+            "copying" => format!(
                 "follow it (`evenkeel rebuild status {name} --wait`), or call it off: `evenkeel disk \
                  remove {name} PATH` with the new device"
-            )),
-            "spare-in-use" => refusal.hint(format!(
+            ),
+            "spare-in-use" => format!(
                 "wait until the data is copied back (`evenkeel rebuild status {name} --wait`)"
-            )),
-            "busy" => refusal.hint(format!("follow it: `evenkeel rebuild status {name} --wait`")),
-            "not-recorded" => refusal.hint("see the log for what is wrong with the members"),
-            _ => refusal,
-        }
+            ),
+            "busy" => format!("follow it: `evenkeel rebuild status {name} --wait`"),
+            "nothing-to-compare" => see("see what is missing, and what to do"),
+            "nothing-to-do" => {
+                format!("see what is under way, if anything: `evenkeel rebuild status {name}`")
+            }
+            "no-such-member" | "no-such-device" | "place-taken" => {
+                see("see which members and spares it has, and how they are")
+            }
+            "too-many-spares" => {
+                format!("remove one that is not needed: `evenkeel disk remove {name} PATH`")
+            }
+            "too-small" => "give it a larger device".to_owned(),
+            "not-recorded" => "see the log for what is wrong with the members".to_owned(),
+            _ => return refusal,
+        };
+        refusal.hint(hint)
     }
 }

@@ -223,7 +223,7 @@ impl Data {
             askers: BTreeMap::new(),
             next_number: 0,
             next_device,
-            former: Former::new(),
+            former: Former::default(),
             look_at: None,
             steering,
             stopping: false,

@@ -10,13 +10,33 @@ use super::data::{Asker, Data};
 use super::handle::{Coming, HostError, Reply, reply};
 
 /// The devices that members had and that the kernel has not let go of, as far as is known.
-pub(super) type Former = Vec<(GroupId, MemberId, DeviceId)>;
+#[derive(Debug, Default)]
+pub(super) struct Former(Vec<(GroupId, MemberId, DeviceId)>);
+
+impl Former {
+    /// A member has lost this device.
+    fn remember(&mut self, group: GroupId, member: MemberId, device: DeviceId) {
+        self.0.push((group, member, device));
+    }
+
+    /// Whether something that a member's former device was asked may still be carried out. `is_open` tells
+    /// what the kernel has not let go of.
+    fn lingers(
+        &mut self,
+        group: GroupId,
+        member: MemberId,
+        is_open: impl Fn(DeviceId) -> bool,
+    ) -> bool {
+        self.0.retain(|&(.., device)| is_open(device));
+        self.0.iter().any(|&(of, which, _)| (of, which) == (group, member))
+    }
+}
 
 impl Data {
     /// Remembers whose device it was that left.
     pub(super) fn remember_former(&mut self, group: GroupId, note: &Note) {
         if let Note::MemberFailed { member, device, .. } = *note {
-            self.former.push((group, member, device));
+            self.former.remember(group, member, device);
         }
     }
 
@@ -30,19 +50,13 @@ impl Data {
     ) {
         let may = self.machine.engine(group).may_return(superblock, blocks);
         let may = may.map_err(HostError::NoReturn).and_then(|returning| {
-            match self.lingers(group, returning.member) {
+            let is_open = |device| self.ring.is_open(device);
+            match self.former.lingers(group, returning.member, is_open) {
                 true => Err(HostError::Lingers),
                 false => Ok(returning),
             }
         });
         reply(answer, may);
-    }
-
-    /// Whether something that a member's former device was asked may still be carried out.
-    fn lingers(&mut self, group: GroupId, member: MemberId) -> bool {
-        let ring = &self.ring;
-        self.former.retain(|&(.., device)| ring.is_open(device));
-        self.former.iter().any(|&(of, which, _)| (of, which) == (group, member))
     }
 
     /// Takes a device in, and gives it to the engine.
@@ -61,5 +75,25 @@ impl Data {
             Some(returning) => Command::Return { returning, device, uuid, blocks },
         };
         self.command(group, command, Asker::Add(device, answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_kept_out_until_the_kernel_lets_go_of_all_that_it_had() {
+        let (group, member) = (GroupId(0), MemberId(1));
+        let mut former = Former::default();
+        assert!(!former.lingers(group, member, |_| true), "it has left no device");
+        former.remember(group, member, DeviceId(1));
+        former.remember(group, member, DeviceId(7));
+        assert!(former.lingers(group, member, |_| true));
+        assert!(!former.lingers(group, MemberId(0), |_| true), "another member");
+        assert!(!former.lingers(GroupId(1), member, |_| true), "another group");
+        assert!(former.lingers(group, member, |device| device == DeviceId(7)), "the later one");
+        assert!(!former.lingers(group, member, |_| false));
+        assert!(!former.lingers(group, member, |_| true), "numbers of devices are not used again");
     }
 }

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::control::Facts;
-use crate::guests::{Guests, Seldom};
+use crate::guests::Guests;
 use crate::host::HostHandle;
 
 /// How many clients there are at once.
@@ -80,32 +80,17 @@ impl Drop for MetricsServer {
 
 async fn accept(listener: TcpListener, pages: Arc<Pages>) {
     let mut clients = Guests::new("metrics", CLIENTS_MAX);
-    let mut log = Seldom::default();
     loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    let pages = Arc::clone(&pages);
-                    clients.admit(|guest| async move {
-                        let talk = http::talk(stream, || async {
-                            let _busy = guest.busy()?;
-                            pages.latest().await
-                        });
-                        // Who is too slow gets no answer.
-                        let _ = tokio::time::timeout(CLIENT_TIME, talk).await;
-                    });
-                }
-                Err(error) => {
-                    if let Some(count) = log.say() {
-                        let what = "could not accept a client that asks for metrics";
-                        tracing::warn!(%error, count, "{what}");
-                    }
-                    // Out of descriptors, most likely.
-                    tokio::time::sleep(PAGE_TIME).await;
-                }
-            },
-            Some(()) = clients.left() => {}
-        }
+        let (stream, _) = clients.newcomer(|| listener.accept()).await;
+        let pages = Arc::clone(&pages);
+        clients.admit(|guest| async move {
+            let talk = http::talk(stream, || async {
+                let _busy = guest.busy()?;
+                pages.latest().await
+            });
+            // Who is too slow gets no answer.
+            let _ = tokio::time::timeout(CLIENT_TIME, talk).await;
+        });
     }
 }
 

@@ -142,9 +142,6 @@ impl Ring {
         if let Some(member) = member.take_if(idle) {
             if member.flash {
                 self.drives.close(index, member.device);
-            } else {
-                // The kernel may drop its own reference later than we ours.
-                member.device.unlock();
             }
             if self.registered_files {
                 // Can only fail for a number out of range; then the file would stay open.

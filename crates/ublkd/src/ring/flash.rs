@@ -290,7 +290,7 @@ impl Drives {
                 join(storing);
             }
             store(&path, &model.save());
-            device.unlock();
+            drop(device);
         }));
     }
 

@@ -256,7 +256,7 @@ fn a_file_that_shrinks_is_a_lost_member() {
     client.verify();
     let lost = await_note(&mut notes, |n| matches!(n, Note::MemberFailed { .. }));
     let (member, device) = (MemberId(1), DeviceId(1));
-    let why = Some(IoError::Gone);
+    let why = Some(IoError::Shrunk);
     assert_eq!(lost, Note::MemberFailed { member, device, why });
     client.churn(300);
     client.verify();

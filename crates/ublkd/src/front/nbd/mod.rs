@@ -53,9 +53,6 @@ const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 /// then is copied once more than the rest.
 const READ_AHEAD_BYTES: usize = 16 << 10;
 
-/// How long to wait after the kernel could not accept a connection.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
 /// Where clients connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NbdAddress {
@@ -276,12 +273,6 @@ struct Service {
     log: Arc<Mutex<Seldom>>,
 }
 
-impl Service {
-    fn log(&self) -> MutexGuard<'_, Seldom> {
-        lock(&self.log)
-    }
-}
-
 fn lock(log: &Mutex<Seldom>) -> MutexGuard<'_, Seldom> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -305,27 +296,13 @@ async fn accept(listener: Listener, service: Service) {
     let most = usize::from(service.limits.connections.max(1));
     let mut connections = Guests::new("NBD", most);
     loop {
-        let accepted = tokio::select! {
+        let socket = tokio::select! {
             biased;
             () = service.stop.wait() => break,
-            Some(()) = connections.left() => continue,
-            accepted = listener.accept() => accepted,
+            socket = connections.newcomer(|| listener.accept()) => socket,
         };
-        match accepted {
-            Ok(socket) => {
-                let service = service.clone();
-                connections.admit(|guest| connection(socket, service, guest));
-            }
-            Err(error) => {
-                if let Some(count) = service.log().say() {
-                    tracing::warn!(%error, count, "can't accept an NBD connection");
-                }
-                tokio::select! {
-                    () = service.stop.wait() => break,
-                    () = sleep(ACCEPT_AGAIN) => {}
-                }
-            }
-        }
+        let service = service.clone();
+        connections.admit(|guest| connection(socket, service, guest));
     }
     drop(listener);
     while connections.left().await.is_some() {}

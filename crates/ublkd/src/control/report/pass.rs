@@ -1,0 +1,160 @@
+//! How far work in the background has come, and how fast it is.
+
+use raidcore::engine::{PassKind, PassStatus};
+use serde::{Deserialize, Serialize};
+
+/// What is done in the background.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// Redundancy is made to agree with data.
+    Resync,
+    /// A member is filled.
+    Rebuild,
+    /// What was on a member is put on the distributed spare.
+    Distribute,
+    /// A member that serves is copied to the device that is to take its place.
+    Copy,
+    /// Redundancy is compared with data.
+    Scrub,
+}
+
+/// Work in the background.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PassReport {
+    /// What is done.
+    pub task: Task,
+    /// Which member is rebuilt, copied, or put on the distributed spare.
+    pub member: Option<u8>,
+    /// Of which group of a log volume, if it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
+    /// Bytes of each member that are done.
+    pub done_bytes: u64,
+    /// Bytes of each member in all.
+    pub total_bytes: u64,
+    /// Whether it is held.
+    pub paused: bool,
+    /// The stripe where it can't go on.
+    pub stuck_at_stripe: Option<u64>,
+    /// Rows that did not match; a row is one block of each member.
+    pub mismatches: u64,
+    /// Of these, rows in which redundancy tells which blocks are wrong.
+    pub located: u64,
+    /// How long it has run.
+    pub elapsed_ms: u64,
+    /// How fast it has read or written each member so far, without what needed neither; 0 if it
+    /// has not run for long enough to tell.
+    pub bytes_per_second: u64,
+    /// How long the rest takes if it goes on as it did so far, with what needs nothing.
+    pub left_ms: Option<u64>,
+}
+
+/// For how long a pass has to run before its rate tells anything, in milliseconds.
+const RATE_TELLS_MS: u64 = 1000;
+
+impl PassReport {
+    /// Of an array with such chunks, which is such a group of a log volume, if it is one.
+    pub(super) fn of(pass: &PassStatus, chunk_bytes: u64, group: Option<u8>) -> Self {
+        let (task, member) = match pass.kind {
+            PassKind::Resync => (Task::Resync, None),
+            PassKind::Rebuild(member) => (Task::Rebuild, Some(member.0)),
+            PassKind::Distribute(member) => (Task::Distribute, Some(member.0)),
+            PassKind::Copy(member) => (Task::Copy, Some(member.0)),
+            PassKind::Scrub { .. } => (Task::Scrub, None),
+        };
+        let done_bytes = pass.done * chunk_bytes;
+        let total_bytes = pass.total * chunk_bytes;
+        let elapsed_ms = u64::try_from(pass.elapsed.as_millis()).unwrap_or(u64::MAX);
+        let [rate, advance] = [pass.worked, pass.done.saturating_sub(pass.from)].map(|stripes| {
+            let bytes = u128::from(stripes * chunk_bytes);
+            if elapsed_ms < RATE_TELLS_MS { 0 } else { bytes * 1000 / u128::from(elapsed_ms) }
+        });
+        let left = u128::from(total_bytes.saturating_sub(done_bytes)) * 1000;
+        let left_ms = left.checked_div(advance).and_then(|ms| u64::try_from(ms).ok());
+        Self {
+            task,
+            member,
+            group,
+            done_bytes,
+            total_bytes,
+            paused: pass.paused,
+            stuck_at_stripe: pass.stuck.map(|stripe| stripe.0),
+            mismatches: pass.found.rows,
+            located: pass.found.located,
+            elapsed_ms,
+            bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
+            left_ms: left_ms.filter(|_| !pass.paused && pass.stuck.is_none()),
+        }
+    }
+}
+
+impl Task {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Resync => "resync",
+            Self::Rebuild | Self::Distribute => "rebuild",
+            Self::Copy => "copy",
+            Self::Scrub => "scrub",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use raidcore::engine::Mismatches;
+    use raidcore::units::{MemberId, Stripe};
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A rebuild, of an array with chunks of 1 MiB, that has come to stripe 700 of 1000.
+    fn pass(from: u64, worked: u64, elapsed: Duration) -> PassStatus {
+        PassStatus {
+            kind: PassKind::Rebuild(MemberId(1)),
+            done: 700,
+            total: 1000,
+            paused: false,
+            stuck: None,
+            found: Mismatches::default(),
+            elapsed,
+            from,
+            worked,
+        }
+    }
+
+    /// What is told of the rate, in MiB per second, and of what is left, in seconds.
+    fn told(pass: &PassStatus) -> (u64, Option<u64>) {
+        let report = PassReport::of(pass, MIB, None);
+        assert_eq!((report.done_bytes, report.total_bytes), (700 * MIB, 1000 * MIB));
+        (report.bytes_per_second / MIB, report.left_ms.map(|ms| ms / 1000))
+    }
+
+    #[test]
+    fn a_rate_is_of_what_was_read_or_written() {
+        let ten = Duration::from_secs(10);
+        assert_eq!(told(&pass(0, 700, ten)), (70, Some(4)));
+        // Most of it were zeros. They come as often from now on, as far as is known.
+        assert_eq!(told(&pass(0, 70, ten)), (7, Some(4)));
+        assert_eq!(told(&pass(0, 0, ten)), (0, Some(4)));
+        // What an earlier run had done counts for nothing.
+        assert_eq!(told(&pass(600, 100, ten)), (10, Some(30)));
+        assert_eq!(told(&pass(700, 0, ten)), (0, None));
+    }
+
+    #[test]
+    fn no_rate_is_told_before_there_is_one() {
+        let soon = Duration::from_millis(RATE_TELLS_MS - 1);
+        assert_eq!(told(&pass(0, 700, soon)), (0, None));
+        assert_eq!(told(&pass(0, 700, Duration::from_millis(RATE_TELLS_MS))), (700, Some(0)));
+        let paused = PassStatus { paused: true, ..pass(0, 700, Duration::from_secs(10)) };
+        assert_eq!(told(&paused), (70, None));
+        let stuck = PassStatus { paused: false, stuck: Some(Stripe(700)), ..paused };
+        assert_eq!(told(&stuck), (70, None));
+    }
+}
