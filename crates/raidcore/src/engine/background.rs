@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use super::job::Work;
+use super::order::Order;
+pub(super) use super::pass::{Closing, Pass};
 pub(super) use super::progress::{Progress, WINDOW};
-use super::{
-    Action, CommandError, Engine, JobId, Mismatches, Note, Pace, PassEnd, PassKind, Phase,
-};
+use super::{Action, CommandError, Engine, JobId, Note, Pace, PassEnd, PassKind, Phase};
 use crate::meta::{ScrubEnd, SlotState};
 use crate::units::{MemberId, Stripe};
 
@@ -29,80 +29,6 @@ pub(super) struct Background {
     pub(super) stopping: Stopping,
     /// Something has changed that may call for a pass.
     pub(super) look: bool,
-}
-
-impl PassKind {
-    /// Whether it brings redundancy back that a member's failure has taken.
-    pub(super) fn fills(self) -> bool {
-        match self {
-            Self::Rebuild(_) | Self::Distribute(_) => true,
-            Self::Resync | Self::Copy(_) | Self::Scrub { .. } => false,
-        }
-    }
-
-    /// Whether it is put on record now and then how far it has come.
-    pub(super) fn has_watermark(self) -> bool {
-        match self {
-            Self::Rebuild(_) | Self::Distribute(_) | Self::Copy(_) => true,
-            Self::Resync | Self::Scrub { .. } => false,
-        }
-    }
-
-    /// Whether something else has what a member had when it is over.
-    fn stands_in(self) -> bool {
-        match self {
-            Self::Rebuild(_) | Self::Copy(_) | Self::Distribute(_) => true,
-            Self::Resync | Self::Scrub { .. } => false,
-        }
-    }
-
-    /// The member for which it fills a device.
-    fn filled(self) -> Option<MemberId> {
-        match self {
-            Self::Rebuild(member) | Self::Copy(member) => Some(member),
-            Self::Resync | Self::Distribute(_) | Self::Scrub { .. } => None,
-        }
-    }
-}
-
-/// A pass under way.
-#[derive(Debug)]
-pub(super) struct Pass {
-    pub(super) kind: PassKind,
-    pub(super) progress: Progress,
-    pub(super) total: u64,
-    pub(super) paused: bool,
-    pub(super) stuck: Option<Stripe>,
-    pub(super) found: Mismatches,
-    pub(super) started: Instant,
-    /// Where it started.
-    pub(super) from: u64,
-    /// Stripes that were done since, without those that are zeros.
-    pub(super) worked: u64,
-    pub(super) next: u64,
-    in_flight: u32,
-    /// When the last stripe was begun; nothing if the next need not wait for it.
-    pub(super) begun_at: Option<Instant>,
-    pub(super) cancelled: bool,
-    closing: Closing,
-}
-
-impl Pass {
-    /// Whether it fills the device that is in this member's place now.
-    fn fills(&self, member: MemberId) -> bool {
-        self.kind == PassKind::Rebuild(member) && !self.cancelled
-    }
-}
-
-/// The end of a pass that has changed something: that becomes durable; after a rebuild, the new
-/// member is one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Closing {
-    No,
-    Flushing(u64),
-    Storing,
-    /// This version of the record makes a successor the member.
-    Succeeding(u64),
 }
 
 /// How far a stop has come.
@@ -312,22 +238,8 @@ impl Engine {
             PassKind::Copy(_) => self.array.succession.map_or(Progress::default(), |s| s.progress),
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
-        self.background.pass = Some(Pass {
-            kind,
-            progress,
-            total: self.stripes_of(kind),
-            paused: false,
-            stuck: None,
-            found: Mismatches::default(),
-            started: self.now,
-            from: progress.base,
-            worked: 0,
-            next: progress.base,
-            in_flight: 0,
-            begun_at: None,
-            cancelled: false,
-            closing: Closing::No,
-        });
+        let total = self.stripes_of(kind);
+        self.background.pass = Some(Pass::new(kind, progress, total, self.now));
         out.push(Action::Note(Note::PassStarted(kind)));
     }
 
@@ -405,43 +317,17 @@ impl Engine {
         if held || pass.in_flight >= window || early {
             return None;
         }
-        loop {
-            while pass.next < pass.total && pass.progress.has(pass.next) {
-                pass.next += 1;
-            }
-            let PassKind::Rebuild(member) = pass.kind else { break };
+        let region_stripes = self.areas.region_stripes();
+        let marked = |regions, leaps| Order::Regions { regions, region_stripes, leaps };
+        let order = match pass.kind {
+            PassKind::Resync => marked(&self.regions.unsynced, true),
             // What a member that has returned does not lack need not be filled.
-            let per_region = self.areas.region_stripes();
-            let first = pass.next / per_region;
-            let to_fill = self.missed.next_to_fill(member, first);
-            let Some(to_fill) = to_fill.filter(|_| pass.next < pass.total) else { break };
-            let next = to_fill.map_or(pass.total, |r| (r * per_region).max(pass.next));
-            if next == pass.next {
-                break;
-            } else if pass.in_flight == 0 {
-                (pass.next, pass.progress) = (next, Progress::from(next));
-            } else if pass.next - pass.progress.base < WINDOW {
-                pass.progress.add(pass.next);
-            } else {
-                return None;
+            PassKind::Rebuild(member) => {
+                self.missed.to_fill(member).map_or(Order::All, |regions| marked(regions, false))
             }
-        }
-        if pass.kind == PassKind::Resync {
-            let per_region = self.areas.region_stripes();
-            let region = pass.next / per_region;
-            let unsynced = self.regions.unsynced.next_set(region.min(self.regions.unsynced.len()));
-            let next = unsynced.map_or(pass.total, |r| (r * per_region).max(pass.next));
-            if next != pass.next {
-                // Only a pass with nothing under way may leap.
-                if pass.in_flight > 0 {
-                    return None;
-                }
-                pass.next = next;
-                pass.progress = Progress::from(next);
-            }
-        }
-        let ready = pass.next < pass.total && pass.next - pass.progress.base < WINDOW;
-        ready.then_some(Stripe(pass.next))
+            PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. } => Order::All,
+        };
+        pass.next_of(&order)
     }
 
     /// A stripe of the pass is done, or could not be.

@@ -80,10 +80,9 @@ impl Missed {
         self.filling.get(member).is_some_and(|filled| is_apart(filled.as_ref(), region))
     }
 
-    /// Of a member that has returned, the first region from this one on that has to be filled.
-    pub(super) fn next_to_fill(&self, member: MemberId, from: u64) -> Option<Option<u64>> {
-        let filled = self.filling.get(member.index())?.as_ref()?;
-        Some(filled.next_set(from))
+    /// Of a member that has returned, the regions that have to be filled.
+    pub(super) fn to_fill(&self, member: MemberId) -> Option<&BitMap> {
+        self.filling.get(member.index())?.as_ref()
     }
 
     /// Another device takes a member's place, or the member's device serves again.

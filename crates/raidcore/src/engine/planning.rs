@@ -74,10 +74,7 @@ impl Engine {
             if !self.jobs[id].avoids.is_empty() {
                 return self.plan_second(id, readable, parity);
             }
-            if self.plan_detour(id, readable, parity)
-                || self.plan_copied(id, readable, parity)
-                || self.plan_first(id, readable, parity)
-            {
+            if self.plan_elsewhere(id, readable, parity) {
                 return Stage::Buffers;
             }
         }

@@ -145,7 +145,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: the spare stands in before what is staged is at home",
-        "engine/background.rs",
+        "engine/pass.rs",
         "Self::Rebuild(_) | Self::Copy(_) | Self::Distribute(_) => true,",
         "Self::Distribute(_) => !MUTANT,
             Self::Rebuild(_) | Self::Copy(_) => true,",

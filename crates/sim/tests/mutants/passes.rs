@@ -28,11 +28,9 @@ pub(crate) const PASSES: &[Mutant] = &[
     ),
     mutant(
         "a resync leaps over stripes under way",
-        "engine/background.rs",
-        "if pass.in_flight > 0 {
-                    return None;",
-        "if !MUTANT && pass.in_flight > 0 {
-                    return None;",
+        "engine/pass.rs",
+        "} else if self.in_flight == 0 {",
+        "} else if MUTANT && order.leaps() || self.in_flight == 0 {",
     ),
     mutant(
         "a rebuild ends one stripe early",

@@ -93,10 +93,10 @@ pub(crate) const REGIONS: &[Mutant] = &[
     ),
     mutant(
         "regions: a resync skips the rest of one",
-        "engine/background.rs",
-        "let region = pass.next / per_region;",
-        "let region =
-                if MUTANT { pass.next.div_ceil(per_region) } else { pass.next / per_region };",
+        "engine/order.rs",
+        "let region = (from / region_stripes).min(regions.len());",
+        "let skips = if MUTANT && self.leaps() { region_stripes - 1 } else { 0 };
+                let region = ((from + skips) / region_stripes).min(regions.len());",
     ),
     mutant(
         "regions: the last one has to be full to be in step",

@@ -78,11 +78,10 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: a region counts as filled one stripe early",
-        "engine/background.rs",
-        "let first = pass.next / per_region;
-            let to_fill",
-        "let first = (pass.next + u64::from(MUTANT)) / per_region;
-            let to_fill",
+        "engine/order.rs",
+        "let region = (from / region_stripes).min(regions.len());",
+        "let early = u64::from(MUTANT && !self.leaps());
+                let region = ((from + early) / region_stripes).min(regions.len());",
     ),
     mutant(
         "returns: another device in its place catches up as well",

@@ -77,12 +77,17 @@ impl Engine {
         self.count_copies(id);
     }
 
-    /// Sees to it that a block is read from elsewhere, if it is to be; tells whether it is.
-    fn fetch_from_elsewhere(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
-        if let Some(staged) = self.in_log(lba, block) {
+    /// Fetches a block from the staging log, if it is only there, or home is busy.
+    pub(in super::super) fn fetch_staged(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
+        let staged = self.in_log(lba, block);
+        if let Some(staged) = staged {
             self.fetch_later(id, staged, block);
-            return true;
         }
+        staged.is_some()
+    }
+
+    /// Fetches a block from a copy of it, if there is one that is better than home.
+    pub(in super::super) fn fetch_copy(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
         let home = self.geo.member(self.jobs[id].stripe, block.role);
         let Some((copy, at)) = self.copy_of(lba, home) else { return false };
         if self.add_fetch(id, From::Copy(copy), at, block) {
