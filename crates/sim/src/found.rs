@@ -29,6 +29,7 @@ mod monotone;
 mod passes;
 mod phases;
 mod replace;
+mod returns;
 mod shrunk;
 mod space;
 mod staging;
@@ -165,6 +166,13 @@ impl World {
             self.turns(1);
         }
         self.beyond = true;
+    }
+
+    /// The member where a block is at home: its disk, if none was replaced.
+    fn home_of(&self, lba: u64) -> usize {
+        let geometry = self.engine.geometry();
+        let (stripe, offset) = geometry.locate(Lba(lba));
+        geometry.member(stripe, Role((offset / geometry.chunk()) as u8)).index()
     }
 
     fn last(&self) -> Result<(), RequestError> {

@@ -12,6 +12,18 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: that a region is missed is not waited for",
         "engine/missed.rs",
+        "let (kind, region) = (MapKind::Missed, self.areas.region(stripe));",
+        "let (kind, region) = (MapKind::Missed, self.areas.region(stripe));
+        if MUTANT {
+            if away && self.missed.store.map.set(region) {
+                self.store_set_page(kind, self.missed.store.map.page_of(region), out);
+            }
+            return false;
+        }",
+    ),
+    mutant(
+        "returns: that a region is missed is not waited for by what needs no mark",
+        "engine/missed.rs",
         "            self.store_bit(id, kind, region, Change::Set, out);
             return true;",
         "            if MUTANT {
@@ -20,8 +32,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
             }
             self.store_bit(id, kind, region, Change::Set, out);
             return true;",
-    )
-    .rare("the power has to fail between two stores, and the member to return after it"),
+    ),
     mutant(
         "returns: a failure does not take over marked regions",
         "engine/missed.rs",
@@ -39,15 +50,13 @@ pub(crate) const RETURNS: &[Mutant] = &[
                 self.missed.store.map.set_all();
             }
 ",
-    )
-    .rare("arrays without marks whose member returns after a loss are few"),
+    ),
     mutant(
         "returns: a device that was used alone, or is an old copy, catches up",
         "meta/returns.rs",
         "&& left.is_some_and(|left| known.events.saturating_add(1) >= left);",
         "&& (MUTANT || left.is_some_and(|left| known.events.saturating_add(1) >= left));",
-    )
-    .rare("The engine does not believe it: what has not left on record never catches up."),
+    ),
     mutant(
         "returns: jobs that were planned without it are not looked at",
         "engine/missed.rs",
@@ -59,8 +68,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
             self.add_those_under_way();
         }
         self.store_missed(out);",
-    )
-    .rare("the tests of the metadata show it: no world uses a member alone"),
+    ),
     mutant(
         "returns: the map is emptied while somebody is away",
         "engine/missed.rs",
@@ -99,8 +107,44 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "[first + 1..second, second + 1..third, third + 1..place_blocks]",
         "let end = if MUTANT { third + 1 } else { place_blocks };
         [first + 1..second, second + 1..third, third + 1..end]",
-    )
-    .rare("entries of the same run have to be left on it, and the power to fail"),
+    ),
+    mutant(
+        "returns: what a scrub has corrected and a member lost is not noted",
+        "engine/missed.rs",
+        "matches!(self, Self::Repair | Self::Replay { .. } | Self::Sync(PassKind::Scrub { .. }))",
+        "matches!(self, Self::Repair | Self::Replay { .. })
+            || !MUTANT && matches!(self, Self::Sync(PassKind::Scrub { .. }))",
+    ),
+    mutant(
+        "returns: a flush under way makes durable what was corrected during it",
+        "engine/missed.rs",
+        "let next = self.flusher.next_round();",
+        "let next = self.flusher.next_round() - u64::from(MUTANT);",
+    ),
+    mutant(
+        "returns: a member may before what it has missed is on record",
+        "engine/missed.rs",
+        "if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable() {",
+        "if !self.missed.unrecorded.is_empty() && (MUTANT || self.missed.are_pages_durable()) {",
+    ),
+    mutant(
+        "returns: a member may before it is on record that it has left",
+        "engine/returns.rs",
+        "if !self.recorder.is_durable() {",
+        "if !MUTANT && !self.recorder.is_durable() {",
+    ),
+    mutant(
+        "returns: a start believes the pages of a member that is being filled",
+        "meta/assemble.rs",
+        "image.filter(|_| slot.state == SlotState::Up))",
+        "image.filter(|_| MUTANT || slot.state == SlotState::Up))",
+    ),
+    mutant(
+        "returns: where it has to be filled, its lack of an entry counts",
+        "meta/rings.rs",
+        "let caught_up = region < self.missed.len() && !self.missed.get(region);",
+        "let caught_up = region < self.missed.len() && (MUTANT || !self.missed.get(region));",
+    ),
     mutant(
         "returns: the copies on the distributed spare count as there",
         "engine/returns.rs",
