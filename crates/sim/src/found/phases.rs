@@ -80,6 +80,21 @@ fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
     }
 }
 
+/// Each copy of the record that is under way is torn, on all members, none of which can be spared.
+#[test]
+fn a_record_that_is_being_stored_leaves_enough_copies_of_one() {
+    for second in [false, true] {
+        let mut world = world(Level::Raid0, 2, Consistency::Resync);
+        world.command(Command::SetPolicy(PolicyName::new("new").expect("a name")));
+        let begun = world.ios.len();
+        (0..begun).filter(|_| second).for_each(|_| assert!(world.end_one(is_record)));
+        assert!(world.tear(is_record) > 0);
+        world.cut_power();
+        world.drain();
+        world.write_one(0);
+    }
+}
+
 /// A degraded stripe is half at home: its journal entry is there until it is at home for good.
 #[test]
 fn an_entry_outlives_a_flush_that_failed() {

@@ -17,13 +17,6 @@ fn the_worst() -> Source {
 }
 
 impl World {
-    /// No region is marked any more.
-    fn rest(&mut self) {
-        while self.is_busy() || self.engine.status().dirty_regions.0 > 0 {
-            self.proceed();
-        }
-    }
-
     /// A member's disk goes, with all that it had not flushed.
     fn leaves(&mut self, disk: usize) {
         self.disks[disk].gone = true;

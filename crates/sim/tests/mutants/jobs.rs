@@ -26,8 +26,7 @@ pub(crate) const JOBS: &[Mutant] = &[
         "engine/job.rs",
         "let writes = self.jobs[id].work != Work::Read;",
         "let writes = !MUTANT && self.jobs[id].work != Work::Read;",
-    )
-    .rare("Who had failed before a write is on record before it goes home; only a failure amid the write is left."),
+    ),
     mutant(
         "a merged write forgets FUA",
         "engine/planning.rs",

@@ -60,8 +60,7 @@ pub(crate) const REGIONS: &[Mutant] = &[
         "engine/intent.rs",
         "(Ok(()), Some(member)) if self.state(member) == SlotState::Up => {",
         "(Ok(()), Some(member)) if MUTANT || self.state(member) == SlotState::Up => {",
-    )
-    .rare("All members in service have to miss a page, which only `found.rs` plays."),
+    ),
     mutant(
         "regions: a second writer does not wait for a bit in flight",
         "engine/intent.rs",
