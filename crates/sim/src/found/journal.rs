@@ -237,3 +237,24 @@ fn a_record_of_the_tail_is_not_written_over_while_it_is_being_stored() {
     world.drain();
     world.verify();
 }
+
+/// Two members can't read a block of a row that is written in part: what one of them had is part of the new
+/// parity. It can be read again after a crash, and holds something else.
+#[test]
+fn what_could_not_be_read_is_written_with_the_parity_that_it_is_part_of() {
+    let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
+    let at = world.areas.data_start().0;
+    let [other, parity] = [1, 2].map(|role| disk_of(&world, role));
+    world.disks[other].corrupt(&mut Source::seed(1), at);
+    for disk in [other, parity] {
+        world.disks[disk].bad.insert(at, FOR_GOOD);
+    }
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(|io| !(is_write(io) && io.device.0 as usize == other));
+    world.ios.clear();
+    world.power_off();
+    world.disks[other].bad.clear();
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!(world.read_one(4), neighbour, "nobody has written there");
+}

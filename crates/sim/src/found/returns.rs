@@ -1,7 +1,8 @@
 //! Members that were away and return, at the moments at which it matters what is on record of what they
 //! have missed.
 
-use raidcore::meta::{MetaPage, Returning};
+use raidcore::meta::{MetaPage, Returning, SlotState, Superblock};
+use raidcore::units::Set;
 
 use super::phases::is_flush;
 use super::*;
@@ -101,6 +102,60 @@ fn a_scrub_is_over_when_it_is_on_record_that_a_member_misses_what_it_has_correct
     }
 }
 
+#[test]
+fn what_a_member_had_not_flushed_when_it_left_is_filled() {
+    let mut world = world(Level::Raid5, 3, Consistency::Journal);
+    world.write_one(0);
+    world.rest();
+    world.begin_unflushed(0, 1);
+    world.drain();
+    let home = world.home_of(0);
+    world.leaves(home);
+    world.drain();
+    assert!(world.comes_back(home).catches_up);
+    world.copy_on();
+    world.verify();
+}
+
+/// A write reads what it needs to do without a member when that returns.
+#[test]
+fn what_is_being_written_without_a_member_as_it_returns_is_filled() {
+    let mut world = world(Level::Raid5, 3, Consistency::Journal);
+    world.write_one(0);
+    world.rest();
+    let home = world.home_of(0);
+    world.leaves(home);
+    world.drain();
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(|io| !matches!(io.op, IoOp::Read(_)));
+    assert!(!world.ios.is_empty(), "it reads");
+    assert!(world.comes_back(home).catches_up);
+    world.copy_on();
+    world.verify();
+}
+
+/// A member leaves while another's chunks are put on the distributed spare, and returns when all are.
+#[test]
+fn copies_that_were_made_while_a_member_was_away_are_made_on_it_too() {
+    let mut spare = scenario(Level::Raid6, 6, Consistency::Journal);
+    (spare.distributed_spare, spare.stripes) = (true, 12);
+    let mut world = play(1, spare);
+    for lba in 0..world.engine.geometry().capacity() {
+        world.write_one(lba);
+    }
+    world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
+    world.command(Command::Fail(MemberId(2)));
+    while world.engine.pass().is_none_or(|pass| pass.done < 3) {
+        world.proceed();
+    }
+    world.leaves(4);
+    world.copy_on();
+    world.comes_back(4);
+    world.copy_on();
+    checks::parity::agrees(&world);
+    world.verify();
+}
+
 /// A member goes that lacks what was written in a marked region. The pages that say so are being stored
 /// when all else has ended and the mark is cleared, and what is in their place is from another time.
 #[test]
@@ -176,6 +231,29 @@ fn an_old_copy_of_a_member_is_filled_as_a_whole() {
     assert!(!world.comes_back(home).catches_up);
     world.copy_on();
     world.verify();
+}
+
+/// A mirror's member that has left was started by itself, and written to.
+#[test]
+fn a_member_that_was_used_alone_does_not_return() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    world.write_one(0);
+    world.rest();
+    world.leaves(1);
+    world.drain();
+    let Superblock { mut record, device } = world.disks[1].superblock().expect("it has one");
+    record.events += 3;
+    record.slots[0].state = SlotState::Failed;
+    for (at, block) in record.superblocks(device) {
+        world.disks[1].write_meta(at.0, Rc::new(block), true);
+    }
+    world.disks[1].corrupt(&mut Source::seed(1), world.areas.data_start().0);
+    for (disk, returning) in world.returnable() {
+        world.return_disk(disk, returning);
+    }
+    world.copy_on();
+    world.step(Input::Busy(Set::one(0)));
+    world.read_one(0);
 }
 
 /// A scrub corrects a block, in a region that is not marked; the member goes before it is flushed, and has

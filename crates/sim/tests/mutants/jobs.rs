@@ -89,10 +89,6 @@ pub(crate) const JOBS: &[Mutant] = &[
         "WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
         "WriteKind::Survivors if MUTANT => Set::EMPTY,
             WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
-    )
-    .rare(
-        "Blocks have to be unreadable right where a write goes that needs them. Seed 25,642 finds \
-         it.",
     ),
     mutant(
         "what Q brings back is not unscaled",

@@ -52,7 +52,14 @@ pub(crate) const RETURNS: &[Mutant] = &[
 ",
     ),
     mutant(
-        "returns: a device that was used alone, or is an old copy, catches up",
+        "returns: a device that was used alone may",
+        "meta/returns.rs",
+        "if diverged(known, record) || left.is_some_and(|left| known.events > left) {",
+        "let went_on = diverged(known, record) || left.is_some_and(|left| known.events > left);
+    if went_on && !MUTANT {",
+    ),
+    mutant(
+        "returns: an old copy of a device catches up",
         "meta/returns.rs",
         "&& left.is_some_and(|left| known.events.saturating_add(1) >= left);",
         "&& (MUTANT || left.is_some_and(|left| known.events.saturating_add(1) >= left));",
