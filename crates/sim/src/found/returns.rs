@@ -4,7 +4,7 @@
 use raidcore::meta::{MetaPage, Returning, SlotState, Superblock};
 use raidcore::units::Set;
 
-use super::phases::is_flush;
+use super::phases::{is_flush, is_record};
 use super::*;
 use crate::checks;
 
@@ -76,6 +76,38 @@ fn a_write_ends_when_it_is_on_record_that_a_member_misses_it() {
     assert!(world.comes_back(home).catches_up);
     world.copy_on();
     world.verify();
+}
+
+/// A member returns, or another device takes its place, and that is being recorded when a write ends and its
+/// mark is cleared. The power fails then, and the member returns once more.
+#[test]
+fn what_is_written_before_a_return_is_on_record_is_filled_after_a_crash() {
+    for returns in [true, false] {
+        let mut world = world(Level::Raid5, 3, Consistency::Journal);
+        world.write_one(0);
+        world.rest();
+        let home = world.home_of(0);
+        world.leaves(home);
+        world.drain();
+        let back = if returns {
+            world.comes_back(home);
+            world.disks.len() - 1
+        } else {
+            let spare = world.new_spare();
+            world.command(spare);
+            home
+        };
+        world.ask(0, Op::Write, 0, 1);
+        for _ in 0..1000 {
+            world.end_all(|io| !is_record(io));
+            world.pass_time();
+        }
+        world.cut_power();
+        world.drain();
+        world.comes_back(back);
+        world.copy_on();
+        world.verify();
+    }
 }
 
 /// The same of what a scrub corrects: one of two copies of a mirror, while the third is away.

@@ -86,8 +86,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: what changes before a return is on record is not noted",
         "engine/missed.rs",
-        "let away = !self.missed.away.is_empty() || !returned;",
-        "let away = !self.missed.away.is_empty() || !MUTANT && !returned;",
+        "let away = !self.missed.away.is_empty() || !placed;",
+        "let away = !self.missed.away.is_empty() || !MUTANT && !placed;",
     ),
     mutant(
         "returns: a region counts as filled one stripe early",
