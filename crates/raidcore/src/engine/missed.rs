@@ -36,8 +36,8 @@ pub(super) struct Missed {
     unrecorded: Vec<(MemberId, u64)>,
     /// The version of each page that has to be durable before it is.
     wanted: Vec<u64>,
-    /// Regions in which members were changed without a mark, and the flush round that makes that durable;
-    /// none yet while the change is under way.
+    /// Regions in which members were changed without a mark, and the flush round that makes durable what
+    /// has ended of that; none yet while the first change is under way.
     unmarked: BTreeMap<u64, Option<u64>>,
     /// Members that have returned, and are being filled.
     catching_up: Set,
@@ -97,11 +97,6 @@ impl Missed {
         if let Some(filled) = self.filling.get_mut(member.index()) {
             *filled = None;
         }
-    }
-
-    /// A flush round has made durable what was changed before it began.
-    pub(super) fn flushed(&mut self, round: u64) {
-        self.unmarked.retain(|_, ends| ends.is_none_or(|ends| ends > round));
     }
 
     fn are_pages_durable(&self) -> bool {
@@ -185,6 +180,18 @@ impl Engine {
             let next = self.flusher.next_round();
             self.missed.unmarked.entry(region).and_modify(|ends| *ends = Some(next));
         }
+    }
+
+    /// A flush round has made durable what had been changed when it began, but not what is still under way.
+    pub(super) fn forget_unmarked(&mut self, round: u64) {
+        let (jobs, areas) = (&self.jobs, &self.areas);
+        let is_under_way = |region| {
+            let mut unmarked = jobs.iter().filter(|(_, job)| job.work.is_unmarked());
+            unmarked.any(|(_, job)| areas.region(job.stripe) == region)
+        };
+        self.missed
+            .unmarked
+            .retain(|&region, ends| ends.is_none_or(|ends| ends > round) || is_under_way(region));
     }
 
     /// Adds the regions of all jobs that may change members, or have begun to.

@@ -324,6 +324,46 @@ fn what_a_scrub_has_corrected_and_a_member_lost_is_filled() {
     }
 }
 
+/// A scrub corrects two stripes of a region. The first is corrected and flushed while the second is being
+/// corrected; the member goes before that is flushed, too.
+#[test]
+fn what_is_corrected_beside_what_was_flushed_in_the_same_region_is_filled() {
+    let mut pairs = scenario(Level::Raid4, 4, Consistency::Journal);
+    pairs.region_stripes = 2;
+    let mut world = play(1, pairs);
+    let disk = 3;
+    for lba in [0, 12] {
+        world.write_one(lba);
+    }
+    world.rest();
+    let start = world.areas.data_start().0;
+    let [first, second] = [start, start + 4].map(|at| (at, *world.disks[disk].data(at)));
+    for (at, _) in [first, second] {
+        world.disks[disk].corrupt(&mut Source::seed(1), at);
+    }
+    world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
+    world.command(Command::Scrub { repair: true });
+    let is_write = |io: &Io, at: u64| matches!(io.op, IoOp::Write { .. }) && io.at.0 == at;
+    world.end_all(|io| !is_write(io, first.0) && !is_write(io, second.0));
+    assert!(world.end_one(|io| is_write(io, first.0)));
+    // Something else is written, and flushed.
+    world.ask(0, Op::Write, 120, 1);
+    world.end_all(|io| !is_write(io, second.0));
+    world.now = world.now + Duration::from_secs(6);
+    world.step(Input::Tick);
+    world.end_all(|io| !is_write(io, second.0));
+    assert!(world.disks[disk].is_durable(first.0));
+    assert!(world.end_one(|io| is_write(io, second.0)));
+    world.end_all(|io| !is_flush(io));
+    assert!(!world.disks[disk].is_durable(second.0));
+    world.leaves(disk);
+    world.drain();
+    assert!(world.comes_back(disk).catches_up);
+    world.copy_on();
+    checks::parity::agrees(&world);
+    world.verify();
+}
+
 /// A RAID6 lacks a member, and a write is half at home, as a second one goes and is back at once. The power
 /// fails before it is on record that it went: its journal is needed then.
 #[test]

@@ -129,6 +129,12 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "let next = self.flusher.next_round() - u64::from(MUTANT);",
     ),
     mutant(
+        "returns: what is corrected beside what was flushed is not noted",
+        "engine/missed.rs",
+        "ends.is_none_or(|ends| ends > round) || is_under_way(region)",
+        "ends.is_none_or(|ends| ends > round) || !MUTANT && is_under_way(region)",
+    ),
+    mutant(
         "returns: a member may before what it has missed is on record",
         "engine/missed.rs",
         "if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable() {",
