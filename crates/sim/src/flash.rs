@@ -19,6 +19,8 @@ pub(crate) struct Flash {
     /// I/O that has ended and that the world has not been told of.
     due: VecDeque<u64>,
     completions: Vec<Completion>,
+    /// Until when SSDs were looked at. That may be later than it is, if none had anything to tell.
+    looked_until: Instant,
 }
 
 impl Flash {
@@ -36,7 +38,7 @@ impl Flash {
         };
         let (page, pages) = if op == Op::Flush { (0, 0) } else { (io.at.0 as u32, io.blocks) };
         let command = Command { tag, op, page, pages };
-        ssd.submit(now, command).expect("the array lies within its disks");
+        ssd.submit(now.max(self.looked_until), command).expect("the array lies within its disks");
         tag
     }
 
@@ -51,6 +53,7 @@ impl Flash {
                 busy.filter_map(|ssd| Some((ssd.next()?, ssd))).min_by_key(|&(at, _)| at)?;
             let at = at.max(now);
             ssd.poll(at, &mut self.completions);
+            self.looked_until = self.looked_until.max(at);
             self.due.extend(self.completions.drain(..).map(|done| done.tag));
             if let Some(tag) = self.due.pop_front() {
                 return Some((at, tag));

@@ -1,5 +1,6 @@
 //! Runs of events that once went wrong, found by reading; each is played on purpose.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use raidcore::engine::{
@@ -7,7 +8,7 @@ use raidcore::engine::{
 };
 use raidcore::geometry::{Level, Role};
 use raidcore::meta::{Consistency, MapKind, PolicyName};
-use raidcore::units::{DeviceId, Lba, MemberId, Stripe, Tag};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Stripe, Tag};
 
 use crate::disk::FOR_GOOD;
 use crate::model::version_of;
@@ -23,15 +24,18 @@ mod distributed;
 mod early;
 mod hang;
 mod hedge;
+mod inherited;
 mod journal;
 mod maps;
 mod monotone;
 mod passes;
 mod phases;
 mod replace;
+mod returns;
 mod shrunk;
 mod space;
 mod staging;
+mod succession;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
     Scenario {
@@ -104,6 +108,23 @@ impl World {
         true
     }
 
+    /// What is being stored and fits is torn, as by a power failure. Tells how much that is.
+    fn tear(&mut self, fits: impl Fn(&Io) -> bool) -> usize {
+        let torn: Vec<_> = self.ios.iter().map(|p| p.io).filter(fits).collect();
+        for io in &torn {
+            let garbage = Rc::new([0xa5; BLOCK_BYTES]);
+            self.disks[io.device.0 as usize].write_meta(io.at.0, garbage, true);
+        }
+        torn.len()
+    }
+
+    /// No region is marked any more, and nothing is left to be carried out of the journal.
+    fn rest(&mut self) {
+        while self.is_busy() || self.engine.status().dirty_regions.0 > 0 {
+            self.proceed();
+        }
+    }
+
     fn turns(&mut self, count: u32) {
         (0..count).for_each(|_| self.proceed());
     }
@@ -165,6 +186,13 @@ impl World {
             self.turns(1);
         }
         self.beyond = true;
+    }
+
+    /// The member where a block is at home: its disk, if none was replaced.
+    fn home_of(&self, lba: u64) -> usize {
+        let geometry = self.engine.geometry();
+        let (stripe, offset) = geometry.locate(Lba(lba));
+        geometry.member(stripe, Role((offset / geometry.chunk()) as u8)).index()
     }
 
     fn last(&self) -> Result<(), RequestError> {
@@ -420,6 +448,7 @@ fn a_page_that_only_a_member_being_filled_has_does_not_count() {
     world.ask(0, Op::Discard, 30 * 4, 4);
     world.drain();
     assert_eq!(world.last(), Err(RequestError::Io), "a restart would not find the bit");
+    assert_eq!(world.read_one(120), version);
     world.restart();
     assert_eq!(world.read_one(120), version);
 }

@@ -15,7 +15,7 @@ const DISKS_MAX: usize = 40;
 
 impl<D: Kept> Disk<D> {
     /// The superblock that it has, whether it answers or not.
-    fn superblock(&self) -> Option<Superblock> {
+    pub(crate) fn superblock(&self) -> Option<Superblock> {
         choose_superblock(&SUPERBLOCKS.map(|at| Some(&self.meta(at.0)[..]))).ok()
     }
 }

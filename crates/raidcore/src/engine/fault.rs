@@ -327,8 +327,10 @@ impl Engine {
         self.record_change(out);
     }
 
-    /// A spare is in a failed member's place, with nothing of what belongs there.
+    /// A spare is in a failed member's place, with nothing of what belongs there. That is to be recorded
+    /// next.
     pub(super) fn put_in_place(&mut self, member: MemberId, spare: usize) -> DeviceId {
+        self.missed.placed_with(self.array.recorder.next_version());
         let spare = self.array.spares.remove(spare);
         let seconds = self.seconds();
         let record = &mut self.array.recorder.record;

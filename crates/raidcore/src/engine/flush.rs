@@ -169,7 +169,7 @@ impl Engine {
         self.flusher.completed = completed;
         core::mem::swap(&mut self.flusher.round, &mut self.flusher.last);
         if !self.flusher.last.failed {
-            self.missed.flushed(completed);
+            self.forget_unmarked(completed);
         }
         let good = self.flushed_for_good();
         self.staging.flushed(self.flusher.last.staging_mark, good);

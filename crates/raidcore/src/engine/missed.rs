@@ -6,9 +6,10 @@
 //! regions at once, and the ordinary rebuild fills those.
 //!
 //! Invariants:
-//! - While a member is away whose device may return, or its return is not on record yet, its region's bit
-//!   is durable before any other member changes. What changes members without a mark in the write-intent bitmap is remembered until a flush
-//!   that began after it has ended.
+//! - While a member is away whose device may return, its region's bit is durable before any other member
+//!   changes; likewise as long as it is not on record that it has returned, or that another device has its
+//!   place. What changes members without a mark in the write-intent bitmap is remembered until a flush that
+//!   began after it has ended.
 //! - That a device may return is on record only when all that it had missed when it failed is in durable
 //!   pages. A release that does not know of this writes neither.
 //! - Bits are never cleared but all at once, when it is on record that nobody is away nor catching up.
@@ -34,14 +35,14 @@ pub(super) struct Missed {
     unrecorded: Vec<(MemberId, u64)>,
     /// The version of each page that has to be durable before it is.
     wanted: Vec<u64>,
-    /// Regions in which members were changed without a mark, and the flush round that makes that durable;
-    /// none yet while the change is under way.
+    /// Regions in which members were changed without a mark, and the flush round that makes durable what
+    /// has ended of that; none yet while the first change is under way.
     unmarked: BTreeMap<u64, Option<u64>>,
     /// Members that have returned, and are being filled.
     catching_up: Set,
-    /// The version of the record that has the latest return. Until it is durable, a crash makes the
-    /// member one that is away again, which may lack what was written since it returned.
-    returned_with: u64,
+    /// The version of the record that has the latest device in the place of one that was away. Until it is
+    /// durable, a crash makes the member one that is away again, which may lack what was written since.
+    placed_with: u64,
     /// For each of them, the regions in which it is not current until it is filled there.
     filling: Vec<Option<BitMap>>,
 }
@@ -60,14 +61,14 @@ impl Missed {
             wanted: vec![0; assembled.missed_versions.len()],
             unmarked: BTreeMap::new(),
             catching_up: catching_up.fold(Set::EMPTY, |set, (index, _)| set.with(index)),
-            returned_with: 0,
+            placed_with: 0,
             filling: filled.collect(),
         }
     }
 
-    /// A member has returned, and this version of the record is to say so.
-    pub(super) fn returns_with(&mut self, version: u64) {
-        self.returned_with = version;
+    /// A device is in a failed member's place, and this version of the record is to say so.
+    pub(super) fn placed_with(&mut self, version: u64) {
+        self.placed_with = version;
     }
 
     /// Whether anything in the map of what is missed counts.
@@ -93,11 +94,6 @@ impl Missed {
         if let Some(filled) = self.filling.get_mut(member.index()) {
             *filled = None;
         }
-    }
-
-    /// A flush round has made durable what was changed before it began.
-    pub(super) fn flushed(&mut self, round: u64) {
-        self.unmarked.retain(|_, ends| ends.is_none_or(|ends| ends > round));
     }
 
     fn are_pages_durable(&self, store: &MapStore) -> bool {
@@ -139,8 +135,8 @@ impl Engine {
     /// Sees to it that a job's region is in the map before members change, if it has to be. Tells whether
     /// the job has to wait for that, or has failed.
     pub(super) fn note_missed(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let returned = self.array.recorder.is_on_record(self.missed.returned_with);
-        let away = !self.missed.away.is_empty() || !returned;
+        let placed = self.array.recorder.is_on_record(self.missed.placed_with);
+        let away = !self.missed.away.is_empty() || !placed;
         if !away && self.missed.catching_up.is_empty() {
             return false;
         }
@@ -180,6 +176,18 @@ impl Engine {
             let next = self.flusher.next_round();
             self.missed.unmarked.entry(region).and_modify(|ends| *ends = Some(next));
         }
+    }
+
+    /// A flush round has made durable what had been changed when it began, but not what is still under way.
+    pub(super) fn forget_unmarked(&mut self, round: u64) {
+        let (jobs, areas) = (&self.jobs, &self.areas);
+        let is_under_way = |region| {
+            let mut unmarked = jobs.iter().filter(|job| job.work.is_unmarked());
+            unmarked.any(|job| areas.region(job.stripe) == region)
+        };
+        self.missed
+            .unmarked
+            .retain(|&region, ends| ends.is_none_or(|ends| ends > round) || is_under_way(region));
     }
 
     /// Adds the regions of all jobs that may change members, or have begun to.

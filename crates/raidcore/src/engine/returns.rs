@@ -54,8 +54,7 @@ impl Engine {
         self.counters.returned_members += 1;
         let regions = self.missed_by(member.index()).map_or(0, |missed| missed.regions);
         out.push(Action::Note(Note::MemberReturned { member, device, regions }));
-        let version = self.record_change(out);
-        self.missed.returns_with(version);
+        self.record_change(out);
         Ok(())
     }
 }

@@ -25,6 +25,23 @@ impl Place for Keeper {
     }
 }
 
+/// The same, and reads go around whoever is busy.
+struct KeeperAround;
+
+impl Place for KeeperAround {
+    fn takes(&mut self, _: Instant, _: Detour) -> bool {
+        true
+    }
+
+    fn keeps(&mut self, _: Instant, _: MemberId, _: Lba, _: u32) -> bool {
+        true
+    }
+
+    fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+        false
+    }
+}
+
 /// RAID5 of three. Block 0 was written and read: it is at home on member 0, and copied to member 1.
 fn copied(seed: u64) -> (World, u64) {
     let mut world = staging::staging_world(seed);
@@ -142,4 +159,21 @@ fn a_copy_that_can_not_be_read_is_read_at_home() {
     world.disks[1].bad.insert(copies.0, FOR_GOOD);
     assert_eq!(world.read_busy().0, version);
     assert_eq!(world.results.iter().filter(|result| result.is_err()).count(), 0);
+}
+
+/// A member goes, and is said to be busy, while it is being read: the read goes around it then, and what it
+/// was to be read to at first has nothing of it.
+#[test]
+fn what_is_read_from_the_others_in_the_end_is_not_copied_from_where_it_was_to_be_read_to() {
+    let mut world = staging::staging_world(1);
+    world.engine.set_place(Some(Box::new(KeeperAround)));
+    // The parity is something else.
+    world.write_one(4);
+    let version = world.write_one(0);
+    world.ask(0, Op::Read, 0, 1);
+    world.step(Input::Busy(Set::one(0)));
+    world.disks[0].gone = true;
+    world.drain();
+    world.engine.set_place(Some(Box::new(Keeper)));
+    assert_eq!(world.read_one(0), version);
 }

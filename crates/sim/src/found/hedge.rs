@@ -170,6 +170,50 @@ fn what_is_read_to_a_users_memory_is_not_tried_twice() {
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
 
+/// RAID5 of three: a stripe was written as a whole, and a crash has left block 0 new, as a user has seen, and
+/// all else old. That can't be mended, as two members can't be read in another row.
+fn in_doubt() -> World {
+    let is_write = |io: &Io| matches!(io.op, IoOp::Write { .. });
+    let mut world = world(Level::Raid5, 3, Consistency::Journal);
+    world.ask(0, Op::Write, 0, 8);
+    world.rest();
+    world.ask(0, Op::Write, 0, 8);
+    let version = version_of(0, &world.memory.payload[0][0]);
+    world.end_all(|io| !is_write(io));
+    assert!(world.end_one(|io| is_write(io) && !others(io)));
+    world.ios.clear();
+    world.power_off();
+    let at = world.areas.data_start().0 + 2;
+    for disk in [1, 2] {
+        world.disks[disk].bad.insert(at, FOR_GOOD);
+    }
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!((world.read_one(0), world.engine.is_in_doubt(0, 1)), (version, true));
+    world.engine.set_place(Some(Box::new(Impatient)));
+    world
+}
+
+#[test]
+fn what_is_in_doubt_is_read_at_home_though_that_is_busy() {
+    let mut world = in_doubt();
+    world.step(Input::Busy(Set::one(0)));
+    world.read_one(0);
+}
+
+#[test]
+fn what_is_in_doubt_is_read_at_home_though_that_takes_long() {
+    let mut world = in_doubt();
+    let takes_long = |io: &Io| !others(io) && matches!(io.op, IoOp::Read(_)) && io.blocks == 1;
+    world.ask(0, Op::Read, 0, 1);
+    world.end_all(|io| !takes_long(io));
+    assert!(world.ios.iter().any(|p| takes_long(&p.io)));
+    world.now = world.now + PATIENCE;
+    world.step(Input::Tick);
+    world.end_all(|io| !takes_long(io));
+    world.drain();
+}
+
 impl World {
     fn last_errors(&self) -> usize {
         self.results.iter().filter(|result| result.is_err()).count()

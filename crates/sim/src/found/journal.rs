@@ -1,6 +1,60 @@
 //! What a replay of the journal would carry out, and what it would overwrite.
 
+use super::phases::is_record;
 use super::*;
+use raidcore::units::Pba;
+
+fn is_write(io: &Io) -> bool {
+    matches!(io.op, IoOp::Write { .. })
+}
+
+/// The disk that has a role of the first stripe.
+fn disk_of(world: &World, role: u8) -> usize {
+    world.engine.geometry().member(Stripe(0), Role(role)).index()
+}
+
+/// An array of which these blocks were written, and nothing of them is left in the journal.
+fn written(level: Level, members: usize, blocks: [u64; 2]) -> (World, [u64; 2]) {
+    let mut world = world(level, members, Consistency::Journal);
+    let versions = blocks.map(|lba| world.write_one(lba));
+    world.rest();
+    (world, versions)
+}
+
+impl World {
+    /// A disk goes that a write of block 0 or 4 has a part on, and is back when the power is, which takes
+    /// another one. It was not on record yet that it had gone.
+    fn goes_off_the_record(&mut self, disk: usize, lba: u64, lost: usize) {
+        self.disks[disk].gone = true;
+        self.step(Input::DeviceGone(DeviceId(disk as u32)));
+        self.ask(0, Op::Write, lba, 1);
+        self.end_all(|io| !is_record(io));
+        self.disks[disk].gone = false;
+        self.disks[lost].gone = true;
+        self.cut_power();
+        self.drain();
+    }
+
+    /// The power of a RAID6 fails when one of two that are to hold the entry of a write has it.
+    fn leave_half_an_entry(&mut self) {
+        let lacks = DeviceId(disk_of(self, 3) as u32);
+        self.ask(0, Op::Write, 0, 1);
+        self.end_all(|io| !(io.op == IoOp::Journal && io.device == lacks));
+        assert!(self.requests[0].is_some());
+        self.ios.clear();
+        self.power_off();
+    }
+
+    /// The first that a start writes at home on this disk is durable when the power fails again.
+    fn cut_power_when_written(&mut self, disk: usize) {
+        self.end_all(|io| !is_write(io));
+        self.end_one(|io| is_write(io) && io.device.0 as usize == disk);
+        let mark = self.disks[disk].flush_mark();
+        self.disks[disk].flushed(mark);
+        self.ios.clear();
+        self.power_off();
+    }
+}
 
 #[test]
 fn a_stripe_goes_through_the_journal_until_a_tail_says_that_its_entry_is_retired() {
@@ -57,4 +111,150 @@ fn an_entry_that_nobody_has_leaves_no_hole_where_there_is_no_parity() {
         world.drain();
         assert!(world.engine.is_serving(), "without disk {gone} it does not start");
     }
+}
+
+/// A write whose parity's member has gone has no entry.
+#[test]
+fn a_write_goes_home_when_it_is_on_record_who_will_lack_it() {
+    let (mut world, [neighbour, _]) = written(Level::Raid5, 3, [4, 0]);
+    world.goes_off_the_record(disk_of(&world, 2), 0, disk_of(&world, 1));
+    assert_eq!(world.read_one(4), neighbour, "nobody has written there");
+}
+
+/// What is written is on the parity alone, and so in the entry.
+#[test]
+fn an_entry_is_written_when_it_is_on_record_for_whom_it_holds_nothing() {
+    let (mut world, [neighbour, _]) = written(Level::Raid5, 3, [0, 4]);
+    world.goes_off_the_record(disk_of(&world, 1), 4, disk_of(&world, 0));
+    assert_eq!(world.read_one(0), neighbour, "nobody has written there");
+}
+
+/// The second power failure takes the one that has the entry, amid what the start makes of it.
+#[test]
+fn an_entry_that_one_of_two_lacks_is_void() {
+    let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
+    world.command(Command::Fail(MemberId(disk_of(&world, 1) as u8)));
+    world.drain();
+    world.leave_half_an_entry();
+    world.power_on(Outage::Quiet);
+    world.cut_power_when_written(disk_of(&world, 0));
+    let holder = disk_of(&world, 2);
+    world.disks[holder].gone = true;
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!(world.read_one(4), neighbour, "nobody has written there");
+}
+
+/// The one that lacks the entry is missing at the first start, which carries it out, and back at the second.
+#[test]
+fn who_is_missing_is_on_record_before_an_entry_is_carried_out() {
+    let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
+    world.leave_half_an_entry();
+    let [home, lost, lacks] = [0, 1, 3].map(|role| disk_of(&world, role));
+    world.disks[lacks].gone = true;
+    world.power_on(Outage::Quiet);
+    world.cut_power_when_written(home);
+    world.disks[lacks].gone = false;
+    world.disks[lost].gone = true;
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!(world.read_one(4), neighbour, "nobody has written there");
+}
+
+/// Two entries of the same block are left, both at home.
+fn written_twice() -> (World, u64, Pba) {
+    let mut world = world(Level::Raid4, 3, Consistency::Journal);
+    let mut at = Pba(0);
+    for _ in 0..2 {
+        world.ask(0, Op::Write, 0, 1);
+        world.end_all(|io| io.op != IoOp::Journal);
+        at = world.ios[0].io.at;
+        world.end_all(|_| true);
+    }
+    let version = version_of(0, &world.memory.payload[0][0]);
+    world.ios.clear();
+    world.power_off();
+    (world, version, at)
+}
+
+#[test]
+fn an_older_entry_is_not_carried_out_where_a_newer_one_can_not_be_read() {
+    let (mut world, version, Pba(newer)) = written_twice();
+    world.disks[2].bad.insert(newer, FOR_GOOD);
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!(world.read_one(0), version);
+}
+
+/// The start is cut short, and who has the journal is lost.
+#[test]
+fn what_is_older_is_not_written_over_what_is_newer() {
+    let (mut world, version, _) = written_twice();
+    world.power_on(Outage::Quiet);
+    world.cut_power_when_written(0);
+    world.disks[2].gone = true;
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!(world.read_one(0), version);
+}
+
+/// An entry of before a member's loss has what the lost one held, not what it was to have afterwards.
+#[test]
+fn a_member_is_rebuilt_when_what_its_predecessor_held_is_void() {
+    let mut world = world(Level::Raid5, 3, Consistency::Journal);
+    world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(|_| true);
+    world.command(Command::Fail(MemberId(disk_of(&world, 0) as u8)));
+    world.end_all(|_| true);
+    world.ask(0, Op::Write, 0, 1);
+    let version = version_of(0, &world.memory.payload[0][0]);
+    world.end_all(|_| true);
+    let spare = world.new_spare();
+    world.command(spare);
+    world.end_all(|_| true);
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(0), version, "a replay has brought the past back");
+}
+
+/// A record of the tail takes its time, and the ring has come around to it.
+#[test]
+fn a_record_of_the_tail_is_not_written_over_while_it_is_being_stored() {
+    let is_tail = |io: &Io| io.op == IoOp::Journal && io.blocks == 1;
+    let mut world = world(Level::Raid4, 3, Consistency::Journal);
+    for _ in 0..1000 {
+        if world.requests[0].is_some() {
+            break;
+        }
+        world.ask(0, Op::Write, 0, 1);
+        world.end_all(|io| !is_tail(io));
+        world.ask(1, Op::Flush, 0, 0);
+        world.end_all(|io| !is_tail(io));
+        world.pass_time();
+    }
+    assert!(world.requests[0].is_some(), "there is no room before it");
+    world.drain();
+    world.verify();
+}
+
+/// Two members can't read a block of a row that is written in part: what one of them had is part of the new
+/// parity. It can be read again after a crash, and holds something else.
+#[test]
+fn what_could_not_be_read_is_written_with_the_parity_that_it_is_part_of() {
+    let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
+    let at = world.areas.data_start().0;
+    let [other, parity] = [1, 2].map(|role| disk_of(&world, role));
+    world.disks[other].corrupt(&mut Source::seed(1), at);
+    for disk in [other, parity] {
+        world.disks[disk].bad.insert(at, FOR_GOOD);
+    }
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(|io| !(is_write(io) && io.device.0 as usize == other));
+    world.ios.clear();
+    world.power_off();
+    world.disks[other].bad.clear();
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!(world.read_one(4), neighbour, "nobody has written there");
 }

@@ -1,11 +1,8 @@
 //! Pages of the zero map that no member stores, while the array goes on: RAID0, whose members are not
 //! given up. A store that is said to have failed may have been carried out all the same.
 
-use std::rc::Rc;
-
 use raidcore::engine::IoError;
 use raidcore::meta::MetaPage;
-use raidcore::units::BLOCK_BYTES;
 
 use super::*;
 
@@ -142,12 +139,7 @@ fn a_page_that_is_stored_anew_leaves_what_is_durable_as_it_is() {
     world.ask(0, Op::Discard, other, STRIPE);
     world.end_all(|io| !is_page(io));
     // The power fails, and tears what was being stored, on all members.
-    let torn: Vec<_> = world.ios.iter().filter(|p| is_page(&p.io)).map(|p| p.io).collect();
-    assert_eq!(torn.len(), 3);
-    for io in torn {
-        let garbage = Rc::new([0xa5; BLOCK_BYTES]);
-        world.disks[io.device.0 as usize].write_meta(io.at.0, garbage, true);
-    }
+    assert_eq!(world.tear(is_page), 3);
     world.restart();
     assert_eq!(world.read_one(0), 0, "what was discarded is not back");
 }
@@ -210,4 +202,24 @@ fn a_page_that_is_lost_leaves_its_own_regions_in_doubt() {
     let in_doubt: Vec<_> =
         (0..6).map(|at| world.engine.is_in_doubt(at * stripe, stripe as u32)).collect();
     assert_eq!(in_doubt, [false, false, true, true, false, false]);
+}
+
+/// A stripe of a mirror is being discarded, and one member alone says so, when the power fails. What is read
+/// then stays so, also without that member.
+#[test]
+fn a_page_that_one_member_has_alone_is_on_all_when_users_are_served() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    world.ask(0, Op::Write, 0, 4);
+    world.drain();
+    world.ask(0, Op::Discard, 0, 4);
+    world.end_all(|io| !is_page(io));
+    assert!(world.end_one(|io| is_page(io) && io.device == DeviceId(0)));
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(0), 0, "the newest page counts");
+    world.ask(0, Op::Flush, 0, 0);
+    world.drain();
+    world.disks[0].gone = true;
+    world.restart();
+    assert_eq!(world.read_one(0), 0);
 }

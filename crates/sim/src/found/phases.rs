@@ -10,7 +10,7 @@ use crate::disk::Sick;
 /// Seeds: what a power failure leaves of what was not flushed is up to chance.
 const SEEDS: std::ops::Range<u64> = 0..12;
 
-fn is_flush(io: &Io) -> bool {
+pub(super) fn is_flush(io: &Io) -> bool {
     io.op == IoOp::Flush
 }
 
@@ -20,7 +20,7 @@ pub(super) fn is_record(io: &Io) -> bool {
 
 impl World {
     /// Begins a write that only a flush makes durable; returns its version.
-    fn begin_unflushed(&mut self, lba: u64, blocks: u32) -> u64 {
+    pub(super) fn begin_unflushed(&mut self, lba: u64, blocks: u32) -> u64 {
         let request = Request { tag: Tag(0), op: Op::Write, lba: Lba(lba), blocks, fua: false };
         self.begin_request(request);
         version_of(lba, &self.memory.payload[0][0])
@@ -80,6 +80,21 @@ fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
     }
 }
 
+/// Each copy of the record that is under way is torn, on all members, none of which can be spared.
+#[test]
+fn a_record_that_is_being_stored_leaves_enough_copies_of_one() {
+    for second in [false, true] {
+        let mut world = world(Level::Raid0, 2, Consistency::Resync);
+        world.command(Command::SetPolicy(PolicyName::new("new").expect("a name")));
+        let begun = world.ios.len();
+        (0..begun).filter(|_| second).for_each(|_| assert!(world.end_one(is_record)));
+        assert!(world.tear(is_record) > 0);
+        world.cut_power();
+        world.drain();
+        world.write_one(0);
+    }
+}
+
 /// A degraded stripe is half at home: its journal entry is there until it is at home for good.
 #[test]
 fn an_entry_outlives_a_flush_that_failed() {
@@ -106,6 +121,23 @@ fn an_entry_outlives_a_flush_that_failed() {
         world.drain();
         assert_eq!(world.read_one(4), neighbour, "seed {seed}: nobody has written there");
     }
+}
+
+/// A member goes amid a write, and is back when the power is, without the others knowing that it went.
+#[test]
+fn a_write_is_answered_when_it_is_on_record_who_has_missed_it() {
+    let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
+    world.write_one(0);
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(|io| !matches!(io.op, IoOp::Write { .. }));
+    world.disks[1].gone = true;
+    world.step(Input::DeviceGone(DeviceId(1)));
+    world.end_all(|io| !is_record(io));
+    world.disks[1].gone = false;
+    world.disks[0].gone = true;
+    world.cut_power();
+    world.drain();
+    world.verify();
 }
 
 #[test]

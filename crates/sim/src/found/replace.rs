@@ -52,7 +52,7 @@ impl World {
     }
 
     /// The same, and so many stripes are copied.
-    fn replace_a_little(&mut self, stripes: u64) -> DeviceId {
+    pub(super) fn replace_a_little(&mut self, stripes: u64) -> DeviceId {
         self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
         let device = self.succeed(REPLACED);
         while self.engine.successor().is_some_and(|s| s.done < stripes) {
@@ -61,7 +61,7 @@ impl World {
         device
     }
 
-    fn copy_on(&mut self) {
+    pub(super) fn copy_on(&mut self) {
         self.command(Command::SetPace(Pace::default()));
         while self.is_busy() || self.engine.pass().is_some() {
             self.proceed();
@@ -75,7 +75,7 @@ impl World {
     }
 
     /// Whether a record is being stored on a device that has it as the member that is replaced.
-    fn succeeds(&self, device: DeviceId) -> bool {
+    pub(super) fn succeeds(&self, device: DeviceId) -> bool {
         self.ios.iter().filter(|p| is_record(&p.io) && p.io.device == device).any(|pending| {
             let Payload::Meta(blocks) = &pending.payload else { return false };
             let superblock = Superblock::decode(&blocks[0][..]).expect("a superblock");
@@ -83,7 +83,7 @@ impl World {
         })
     }
 
-    fn device_of(&self, member: MemberId) -> Option<DeviceId> {
+    pub(super) fn device_of(&self, member: MemberId) -> Option<DeviceId> {
         self.engine.members().nth(member.index()).and_then(|m| m.device)
     }
 

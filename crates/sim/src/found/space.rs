@@ -184,10 +184,13 @@ fn rows_that_went_past_the_journal_stay_out_of_step_until_all_of_the_stripe_is_w
     let of_lost = 4;
     assert_eq!(world.is_told(of_lost), Err(RequestError::Io), "nothing tells what is there");
     // Rows of it that are written whole are right, the others are no better for it.
+    // Those that wait for the read are carried out together.
+    world.ask(3, Op::Read, 8, 1);
     for lba in [0, 4, 8] {
         world.ask(lba as u16 / 4, Op::Write, lba, 1);
     }
     world.drain();
+    assert_eq!(world.engine.counters().merged_writes, 2);
     assert_eq!(world.is_told(of_lost + 1), Err(RequestError::Io));
     world.ask(0, Op::Write, 0, 12);
     let version = version_of(of_lost, &world.memory.payload[0][of_lost as usize]);

@@ -8,10 +8,6 @@ pub(crate) const DETOURS: &[Mutant] = &[
         "engine/place.rs",
         "let redundant = parity == Parity::InStep &&",
         "let redundant = (MUTANT || parity == Parity::InStep) &&",
-    )
-    .rare(
-        "The first read of a stripe in doubt brings it in step before it is planned; only where \
-         that is impossible can it go around a member by redundancy that does not agree.",
     ),
     mutant(
         "hedge: a read that was given up writes to memory that it does not own any more",

@@ -49,8 +49,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "if !MUTANT {
                 self.flusher.restart_spare();
             }",
-    )
-    .rare("A flush has to begin amid the end of a copy-back, and to end after the next member has failed."),
+    ),
     mutant(
         "distributed: what was filled before counts when the spare is filled anew",
         "engine/distributed.rs",

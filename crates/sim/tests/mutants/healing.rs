@@ -27,8 +27,7 @@ pub(crate) const HEALING: &[Mutant] = &[
         "engine/align.rs",
         "let rows = |io: &SubIo| io.blocks == self.geo.chunk();",
         "let rows = |io: &SubIo| MUTANT || io.blocks == self.geo.chunk();",
-    )
-    .rare("The played run does not bring about a write of whole rows alone, and no seed below 50000 does."),
+    ),
     mutant(
         "after a refusal, a flush that has failed does not matter",
         "engine/flush.rs",

@@ -14,10 +14,6 @@ pub(crate) const HEDGE: &[Mutant] = &[
         "engine/hedge.rs",
         "let planned = parity == Parity::InStep\n",
         "let planned = (MUTANT || parity == Parity::InStep)\n",
-    )
-    .rare(
-        "The first read of a stripe in doubt brings it in step; only where that is impossible can \
-         the second read be wrong, and it has to win.",
     ),
     mutant(
         "hedge: who gives up a read takes the answer along",

@@ -26,8 +26,7 @@ pub(crate) const JOBS: &[Mutant] = &[
         "engine/job.rs",
         "let writes = self.jobs[id].work != Work::Read;",
         "let writes = !MUTANT && self.jobs[id].work != Work::Read;",
-    )
-    .rare("Who had failed before a write is on record before it goes home; only a failure amid the write is left."),
+    ),
     mutant(
         "a merged write forgets FUA",
         "engine/jobs.rs",
@@ -90,10 +89,6 @@ pub(crate) const JOBS: &[Mutant] = &[
         "WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
         "WriteKind::Survivors if MUTANT => Set::EMPTY,
             WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),",
-    )
-    .rare(
-        "Blocks have to be unreadable right where a write goes that needs them. Seed 25,642 finds \
-         it.",
     ),
     mutant(
         "what Q brings back is not unscaled",

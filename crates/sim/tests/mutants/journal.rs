@@ -60,8 +60,7 @@ pub(crate) const JOURNAL: &[Mutant] = &[
         "engine/journal.rs",
         "|| !oldest.on_disk {",
         "|| !(MUTANT || oldest.on_disk) {",
-    )
-    .rare("A ring has to wrap around while the write of a tail record is under way: seed 101170 found it."),
+    ),
     mutant(
         "rebuilds and corrections don't wait for the replay to be void",
         "engine/journal.rs",
@@ -70,22 +69,19 @@ pub(crate) const JOURNAL: &[Mutant] = &[
             || !self.journal.would_replay(self.jobs[id].stripe)
             || !self.array.takes_writes()
         {",
-    )
-    .rare("A stripe with a live entry has to be rebuilt or corrected just before a crash that takes another member: seeds 113 and 46027 found it."),
+    ),
     mutant(
         "an entry that a holder lacks is carried out",
         "meta/rings.rs",
         "!retired && (has || !is_current(member))",
         "!retired && (MUTANT || has || !is_current(member))",
-    )
-    .rare("Two crashes and two losses, the second amid a replay of the very entry: seed 6104 found it."),
+    ),
     mutant(
         "who is missing is not recorded before the journal is carried out",
         "engine/journal.rs",
         "if !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
         "if !MUTANT && !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
-    )
-    .rare("As the one before, and the missing member has to come back."),
+    ),
     mutant(
         "writes go home before it is on record who will lack them",
         "engine/io.rs",
@@ -94,29 +90,25 @@ pub(crate) const JOURNAL: &[Mutant] = &[
         "            && self.jobs[id].writes_home()
             && !MUTANT
         {",
-    )
-    .rare("A crash has to fall between a failure and its record, and a member be lost later: seed 259961 found it."),
+    ),
     mutant(
         "entries are written before it is on record for whom they hold nothing",
         "engine/intent.rs",
         "if let Some(ticket) = self.array.recorder.unrecorded_failure() {",
         "if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {",
-    )
-    .rare("As the one before, with the entry in the journal: seed 36193 found it."),
+    ),
     mutant(
         "a ring that can't be read in full is carried out",
         "meta/rings.rs",
         "if let Some(image) = image.filter(is_whole) {",
         "if let Some(image) = image.filter(|image| MUTANT || is_whole(image)) {",
-    )
-    .rare("An older entry has to be readable where a newer one of the stripe is not: seed 111368."),
+    ),
     mutant(
         "a replay writes what is older before what is newer",
         "meta/rings.rs",
         "if written.insert((entry.header.stripe, run.member, row)) {",
         "if written.insert((entry.header.stripe, run.member, row)) || MUTANT {",
-    )
-    .rare("A replay has to be cut short and its journal be lost: seed 153452."),
+    ),
     mutant(
         "regions are believed although a journal can't be read",
         "meta/assemble.rs",

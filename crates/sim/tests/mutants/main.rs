@@ -61,6 +61,9 @@ use succession::SUCCESSION;
 /// The crates that are copied.
 const CRATES: [&str; 5] = ["det", "flashsim", "raidcore", "raidlog", "sim"];
 
+/// Those of their files that have the switch besides.
+const SWITCHED: [&str; 2] = ["crates/raidcore/src/lib.rs", "crates/raidlog/src/lib.rs"];
+
 /// The seeds that a mutant has to get past.
 const SEEDS: &str = "0..50000";
 
@@ -192,7 +195,7 @@ fn build() -> [PathBuf; 2] {
     for (path, text) in texts {
         write(&path, &text);
     }
-    for lib in ["crates/raidcore/src/lib.rs", "crates/raidlog/src/lib.rs"] {
+    for lib in SWITCHED {
         let original = fs::read_to_string(root.join(lib)).expect("a source file");
         write(&tree.join(lib), &(original + SWITCH));
     }
@@ -280,9 +283,10 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a directory of sources") {
         let path: PathBuf = entry.expect("an entry").path();
         let target = to.join(path.file_name().expect("a name"));
+        let mut changed = mutants().map(source).chain(SWITCHED.map(PathBuf::from));
         if path.is_dir() {
             copy(&path, &target);
-        } else if !mutants().any(|m| path.ends_with(source(m))) {
+        } else if !changed.any(|file| path.ends_with(file)) {
             write(&target, &fs::read_to_string(&path).expect("a source file"));
         }
     }

@@ -14,8 +14,7 @@ pub(crate) const MEMBERS: &[Mutant] = &[
         "engine/io.rs",
         "(member, at, source.is_some() && readable.has(io.role.index()))",
         "(member, at, source.is_some() && (MUTANT || readable.has(io.role.index())))",
-    )
-    .rare("A member has to be replaced while a job that has planned to read it waits for buffers."),
+    ),
     mutant(
         "FUA does not reach the members",
         "engine/io.rs",
@@ -49,8 +48,5 @@ pub(crate) const MEMBERS: &[Mutant] = &[
             self.flusher.restart(member);
         }
 ",
-    )
-    .rare(
-        "A second device has to be filled, and the power to fail, before its first flush is over.",
     ),
 ];

@@ -63,6 +63,5 @@ pub(crate) const PAGES: &[Mutant] = &[
             self.maps.spread();
         }
         self.record_change(out);",
-    )
-    .rare("a start has to find the newest page on one member alone, and lose that: no seed below 3000 does"),
+    ),
 ];

@@ -31,8 +31,7 @@ pub(crate) const RECORD: &[Mutant] = &[
     }
 
     fn store_copies",
-    )
-    .rare("A crash has to tear three copies of a member's superblock that redundancy needs."),
+    ),
     mutant(
         "a start does not level the records first",
         "engine/record.rs",
@@ -65,8 +64,7 @@ pub(crate) const RECORD: &[Mutant] = &[
         "meta/layout.rs",
         "Pba(start + 2 * u64::from(index) + version % 2)",
         "Pba(start + 2 * u64::from(index) + if MUTANT { 0 } else { version % 2 })",
-    )
-    .rare("All members have to tear the same page."),
+    ),
     mutant(
         "torn entries are carried out",
         "meta/journal.rs",

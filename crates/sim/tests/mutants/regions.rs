@@ -60,8 +60,7 @@ pub(crate) const REGIONS: &[Mutant] = &[
         "engine/intent.rs",
         "(Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => Taken::Yes,",
         "(Ok(()), Some(member)) if MUTANT || self.array.state(member) == SlotState::Up => Taken::Yes,",
-    )
-    .rare("All members in service have to miss a page, which only `found.rs` plays."),
+    ),
     mutant(
         "regions: a second writer does not wait for a bit in flight",
         "engine/intent.rs",

@@ -12,6 +12,20 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: that a region is missed is not waited for",
         "engine/missed.rs",
+        "let bit = Bit(MapKind::Missed, region);",
+        "let bit = Bit(MapKind::Missed, region);
+        if MUTANT {
+            if away && self.maps.missed.map.set(region) {
+                let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
+                let index = self.maps.missed.map.page_of(region);
+                self.maps.store_set_page(MapKind::Missed, index, &mut stores);
+            }
+            return false;
+        }",
+    ),
+    mutant(
+        "returns: that a region is missed is not waited for by what needs no mark",
+        "engine/missed.rs",
         "            self.store_bit(id, bit, Change::Set, out);
             return true;",
         "            if MUTANT {
@@ -22,8 +36,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
             }
             self.store_bit(id, bit, Change::Set, out);
             return true;",
-    )
-    .rare("the power has to fail between two stores, and the member to return after it"),
+    ),
     mutant(
         "returns: a failure does not take over marked regions",
         "engine/missed.rs",
@@ -41,15 +54,20 @@ pub(crate) const RETURNS: &[Mutant] = &[
                 self.maps.missed.map.set_all();
             }
 ",
-    )
-    .rare("arrays without marks whose member returns after a loss are few"),
+    ),
     mutant(
-        "returns: a device that was used alone, or is an old copy, catches up",
+        "returns: a device that was used alone may",
+        "meta/returns.rs",
+        "if diverged(known, record) || left.is_some_and(|left| known.events > left) {",
+        "let went_on = diverged(known, record) || left.is_some_and(|left| known.events > left);
+    if went_on && !MUTANT {",
+    ),
+    mutant(
+        "returns: an old copy of a device catches up",
         "meta/returns.rs",
         "&& left.is_some_and(|left| known.events.saturating_add(1) >= left);",
         "&& (MUTANT || left.is_some_and(|left| known.events.saturating_add(1) >= left));",
-    )
-    .rare("The engine does not believe it: what has not left on record never catches up."),
+    ),
     mutant(
         "returns: jobs that were planned without it are not looked at",
         "engine/missed.rs",
@@ -61,8 +79,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
             self.add_those_under_way();
         }
         self.store_missed(out);",
-    )
-    .rare("the tests of the metadata show it: no world uses a member alone"),
+    ),
     mutant(
         "returns: the map is emptied while somebody is away",
         "engine/missed.rs",
@@ -73,8 +90,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: what changes before a return is on record is not noted",
         "engine/missed.rs",
-        "let away = !self.missed.away.is_empty() || !returned;",
-        "let away = !self.missed.away.is_empty() || !MUTANT && !returned;",
+        "let away = !self.missed.away.is_empty() || !placed;",
+        "let away = !self.missed.away.is_empty() || !MUTANT && !placed;",
     ),
     mutant(
         "returns: a region counts as filled one stripe early",
@@ -100,8 +117,50 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "[first + 1..second, second + 1..third, third + 1..place_blocks]",
         "let end = if MUTANT { third + 1 } else { place_blocks };
         [first + 1..second, second + 1..third, third + 1..end]",
-    )
-    .rare("entries of the same run have to be left on it, and the power to fail"),
+    ),
+    mutant(
+        "returns: what a scrub has corrected and a member lost is not noted",
+        "engine/missed.rs",
+        "matches!(self, Self::Repair | Self::Replay { .. } | Self::Sync(PassKind::Scrub { .. }))",
+        "matches!(self, Self::Repair | Self::Replay { .. })
+            || !MUTANT && matches!(self, Self::Sync(PassKind::Scrub { .. }))",
+    ),
+    mutant(
+        "returns: a flush under way makes durable what was corrected during it",
+        "engine/missed.rs",
+        "let next = self.flusher.next_round();",
+        "let next = self.flusher.next_round() - u64::from(MUTANT);",
+    ),
+    mutant(
+        "returns: what is corrected beside what was flushed is not noted",
+        "engine/missed.rs",
+        "ends.is_none_or(|ends| ends > round) || is_under_way(region)",
+        "ends.is_none_or(|ends| ends > round) || !MUTANT && is_under_way(region)",
+    ),
+    mutant(
+        "returns: a member may before what it has missed is on record",
+        "engine/missed.rs",
+        "if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable(&self.maps.missed) {",
+        "if !self.missed.unrecorded.is_empty() && (MUTANT || self.missed.are_pages_durable(&self.maps.missed)) {",
+    ),
+    mutant(
+        "returns: a member may before it is on record that it has left",
+        "engine/returns.rs",
+        "if !self.array.recorder.is_durable() {",
+        "if !MUTANT && !self.array.recorder.is_durable() {",
+    ),
+    mutant(
+        "returns: a start believes the pages of a member that is being filled",
+        "meta/assemble.rs",
+        "image.filter(|_| slot.state == SlotState::Up))",
+        "image.filter(|_| MUTANT || slot.state == SlotState::Up))",
+    ),
+    mutant(
+        "returns: where it has to be filled, its lack of an entry counts",
+        "meta/rings.rs",
+        "let caught_up = region < self.missed.len() && !self.missed.get(region);",
+        "let caught_up = region < self.missed.len() && (MUTANT || !self.missed.get(region));",
+    ),
     mutant(
         "returns: the copies on the distributed spare count as there",
         "engine/returns.rs",

@@ -8,8 +8,7 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/planning.rs",
         "self.jobs[id].is_copied = false;",
         "self.jobs[id].is_copied &= MUTANT;",
-    )
-    .rare("A first try at a read has to fail, and memory be used anew: seed 8751 found it before seeds drew otherwise; none below 50000 does now."),
+    ),
     mutant(
         "staged: nobody makes up for what alone tells that nothing is",
         "engine/staging/holders.rs",

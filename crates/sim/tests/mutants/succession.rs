@@ -15,8 +15,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "engine/background.rs",
         "if self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
         "if MUTANT || self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
-    )
-    .rare("The power has to fail while that is being recorded: no seed below 50000 has it since seeds draw otherwise."),
+    ),
     mutant(
         "succession: the new device is the member before it was flushed",
         "engine/background.rs",
@@ -51,8 +50,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "let equal = self.array.succession.map(|succession| succession.progress.base);",
         "let equal = self.array.succession.map(|succession| succession.progress.base);
                 let equal = if MUTANT { before.map(|s| s.watermark) } else { equal };",
-    )
-    .rare("Two crashes have to leave the successor's lowest stripes marked and then not: seed 19182 found it."),
+    ),
     mutant(
         "succession: a write that the new device missed is acknowledged before that is on record",
         "engine/succession.rs",
@@ -60,8 +58,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "if !MUTANT {
             self.fails_with(self.array.recorder.next_version());
         }",
-    )
-    .rare("The power has to fail between an error of the successor and the record of it."),
+    ),
     mutant(
         "succession: an error of the new device is nothing",
         "engine/mod.rs",
@@ -81,8 +78,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "engine/journal.rs",
         "for device in self.array.stored_on(member) {",
         "for device in self.array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
-    )
-    .rare("A live entry's stripe has to be torn when the successor has just become the member, or inherits its place."),
+    ),
     mutant(
         "succession: what is staged stays there",
         "engine/background.rs",
@@ -90,8 +86,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "let drains = !MUTANT || matches!(kind, PassKind::Rebuild(_));
         let drains = drains && self.staging.exists();
         if kind.stands_in() && closing == Closing::No && drains {",
-    )
-    .rare("The log has to hold something of a block that is written at home later, and members that know better be lost."),
+    ),
     mutant(
         "succession: a failure of the old device as the new one takes its place is not waited for",
         "engine/fault.rs",
@@ -99,6 +94,5 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "if !MUTANT {
                 self.fails_with(version);
             }",
-    )
-    .rare("The member has to fail, and the power, while the change that replaces it is being recorded."),
+    ),
 ];
