@@ -109,6 +109,7 @@ impl World {
         if !self.beyond {
             let now = self.model.now();
             self.model.flushed(now, now);
+            self.adopted.clear();
         }
         let refused = self.command(Command::Pause);
         assert!(self.answers.contains(&(refused, Err(CommandError::Stopping))));

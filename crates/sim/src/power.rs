@@ -119,6 +119,7 @@ impl World {
         let (assembled, devices) = self.assemble(there, &returned);
         self.trace(format_args!("the power is back: {assembled:?}"));
         self.model.crashed();
+        self.suspects.extend(std::mem::take(&mut self.adopted).into_keys());
         let mut slots = assembled.slots.iter().zip(&assembled.record.slots);
         let whole = slots
             .by_ref()

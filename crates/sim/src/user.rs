@@ -121,6 +121,7 @@ impl World {
             Op::Read => {}
             Op::Flush if result.is_ok() => {
                 self.model.flushed(begun, oldest);
+                self.adopted.retain(|_, &mut at| at > begun);
                 self.settled_full = self.settled_full.max(full);
                 checks::ordering::flushed(self);
             }

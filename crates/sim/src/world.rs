@@ -72,6 +72,9 @@ pub(crate) struct World {
     pub(crate) spoilt: BTreeMap<Stripe, BTreeSet<usize>>,
     /// Blocks that may hold anything: they were exposed when a member was lost.
     pub(crate) suspects: BTreeSet<u64>,
+    /// Those that were found to hold something, and when. Until a flush that begins later, a crash may
+    /// bring back what other members hold.
+    pub(crate) adopted: BTreeMap<u64, u64>,
     /// More has failed than redundancy makes up for: errors are answers, too.
     pub(crate) beyond: bool,
     /// How requests have ended while that was so.
@@ -126,6 +129,7 @@ impl World {
             spoilt: BTreeMap::new(),
             whole_at: 0,
             suspects: BTreeSet::new(),
+            adopted: BTreeMap::new(),
             beyond: false,
             results: Vec::new(),
             out: Vec::new(),

@@ -62,6 +62,7 @@ impl World {
         for &(lba, found) in &survey {
             if suspects.contains(&lba) {
                 self.model.adopt(lba, found);
+                self.adopted.insert(lba, now);
                 continue;
             }
             let allowed = self.model.is_readable(lba, found, now);
