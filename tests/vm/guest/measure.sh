@@ -1,6 +1,6 @@
 # Measures block devices by the instructions that an I/O takes, in a machine of kind `counted`: one
 # processor, on which an instruction takes a nanosecond, so that time is the count of instructions,
-# and the same from run to run. docs/performance.md says what that means and what it doesn't.
+# and the same from run to run. docs/results/performance.md says what that means and what it doesn't.
 #
 # What the functions below set:
 #   iops           of the last measurement, in the machine's time

@@ -1,4 +1,4 @@
-# how many instructions an I/O takes, beside Linux md: docs/performance.md
+# how many instructions an I/O takes, beside Linux md: docs/results/performance.md
 # machine: counted
 # program: ublk_null
 # program: rival

@@ -260,7 +260,10 @@ fn copy_sources(root: &Path, tree: &Path) {
     let members = CRATES.map(|name| format!("\"crates/{name}\"")).join(", ");
     let members = format!("members = [{members}]");
     fs::create_dir_all(tree).expect("a directory for mutants");
-    write(&tree.join("Cargo.toml"), &manifest.replace("members = [\"crates/*\"]", &members));
+    write(
+        &tree.join("Cargo.toml"),
+        &manifest.replace("members = [\"crates/*\", \"examples\"]", &members),
+    );
     if !tree.join("Cargo.lock").exists() {
         fs::copy(root.join("Cargo.lock"), tree.join("Cargo.lock")).expect("the lock file");
     }

@@ -31,7 +31,7 @@
 //! comparison ([`Detector::advice`]) is over days and between members, and steers nothing.
 //!
 //! The constants, and how well all this does on drives that are known to collect, are in
-//! `docs/detection.md`.
+//! `docs/results/detection.md`.
 //!
 //! Invariant: only BUSY members are avoided, and at most as many as parity can stand in for.
 

@@ -37,7 +37,7 @@ pub enum Mood {
 }
 
 /// The constants of a [`super::Detector`]. How the defaults were found is told in
-/// `docs/detection.md`.
+/// `docs/results/detection.md`.
 ///
 /// An I/O's *usual* latency is what the detector expects of it, with what stands before it: see
 /// [the module](super).

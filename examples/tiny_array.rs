@@ -133,3 +133,8 @@ fn main() {
     println!("The same bytes. The array is {:?} and has done this:", status.health);
     println!("{:#?}", status.counters);
 }
+
+#[test]
+fn what_was_written_outlives_a_disk() {
+    main();
+}
