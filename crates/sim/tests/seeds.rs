@@ -46,6 +46,7 @@ fn seeds_that_once_failed() {
         6_104,   // An entry that a holder lacked was carried out, half.
         8_751,   // What was read around a busy member was copied from a buffer of another job.
         18_754,  // A stop was answered while a flush for room in the journal was under way.
+        19_863,  // A member that returned was not what it should have been.
         36_193,  // An entry held nothing for a member that had failed off the record.
         46_027,  // A replay brought back the parity that a scrub had corrected.
         59_802,  // A resync was done before it was durable.
