@@ -164,6 +164,9 @@ impl Engine {
 
     /// Stores more of the pages that are to be spread, a few at a time.
     pub(super) fn store_spread_pages(&mut self, out: &mut Vec<Action>) {
+        if !self.maps.is_spreading() {
+            return;
+        }
         let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
         let misses = self.missed.is_used(&self.maps.missed.map);
         self.maps.store_spread_pages(misses, &mut stores);

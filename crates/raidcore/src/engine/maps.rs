@@ -289,6 +289,11 @@ impl Maps {
         self.spread.next = Some(0);
     }
 
+    /// Whether some of the pages that are to be spread were not begun.
+    pub(super) fn is_spreading(&self) -> bool {
+        self.spread.next.is_some()
+    }
+
     /// Stores more of the pages that are to be spread, a few at a time; those of what members miss only
     /// if anything of that counts.
     pub(super) fn store_spread_pages(&mut self, misses: bool, stores: &mut Stores<'_>) {
