@@ -350,12 +350,13 @@ impl Engine {
         }
         let worked = !job.plan.reads.is_empty() || !job.plan.writes.is_empty();
         pass.worked += u64::from(worked);
-        pass.found.rows += job.findings.len() as u64;
-        pass.found.located += job.findings.iter().filter(|finding| finding.located).count() as u64;
+        pass.found.rows += job.scrub.findings.len() as u64;
+        pass.found.located +=
+            job.scrub.findings.iter().filter(|finding| finding.located).count() as u64;
         let before = pass.progress.base;
         pass.progress.add(stripe.0);
         let after = pass.progress.base;
-        if !job.findings.is_empty() {
+        if !job.scrub.findings.is_empty() {
             self.record_unfinished_scrub(out);
         }
         if let PassKind::Copy(_) = kind {

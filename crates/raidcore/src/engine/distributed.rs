@@ -203,7 +203,7 @@ impl Engine {
         if !elsewhere {
             return Some((member, home));
         }
-        let tried = |member: MemberId| job.tried.contains(&(index as u16, member));
+        let tried = |member: MemberId| job.retries.tried.contains(&(index as u16, member));
         let able = |&(member, _): &(MemberId, Pba)| {
             !self.array.members[member.index()].unreadable && !tried(member)
         };
@@ -213,7 +213,7 @@ impl Engine {
         }
         if let Work::Sync(PassKind::Scrub { .. }) = job.work {
             let all = self.copies_on_spare(job.stripe, io.row).iter();
-            return all.skip(job.round.into()).find(able).or_else(|| copies.next());
+            return all.skip(job.scrub.round.into()).find(able).or_else(|| copies.next());
         }
         let load = |&(member, _): &(MemberId, Pba)| {
             (self.is_member_busy(member.index()), self.flights.of(member.index()))

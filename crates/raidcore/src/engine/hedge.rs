@@ -31,6 +31,17 @@ pub(super) struct Patience {
     until: BinaryHeap<Reverse<(Instant, u64)>>,
 }
 
+/// What a read has to do with another one of the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hedge {
+    /// The other, if there are two, of which one is to answer.
+    pub(super) partner: Option<JobId>,
+    /// It is the second of them, and goes around these roles.
+    pub(super) avoids: Set,
+    /// Which of the plan's reads have ended well.
+    pub(super) landed: Set,
+}
+
 impl Engine {
     /// When the first to wait has waited long enough.
     pub(super) fn patience_deadline(&self) -> Option<Instant> {
@@ -42,7 +53,7 @@ impl Engine {
         let job = &self.jobs[id];
         let able = job.base == Base::Stored
             && job.bad.is_empty()
-            && job.fetches.is_empty()
+            && job.fetching.fetches.is_empty()
             && self.geo.redundancy() > 0;
         let Some(policy) = self.places.policy.as_mut().filter(|_| able) else { return false };
         let Some(patience) = policy.patience(self.now, job.blocks) else { return false };
@@ -59,7 +70,7 @@ impl Engine {
     /// Plans the second of two that read the same, if the policy wants it now.
     pub(super) fn plan_second(&mut self, id: JobId, readable: Set, parity: Parity) -> Stage {
         let job = &self.jobs[id];
-        let others = readable.minus(job.avoids);
+        let others = readable.minus(job.hedge.avoids);
         let calm = others.minus(self.roles_of(job.stripe, self.places.busy));
         // Of those who are said to be busy, each may still be before the one that takes long.
         let planned = parity == Parity::InStep
@@ -100,7 +111,7 @@ impl Engine {
     pub(super) fn landed(&mut self, id: JobId, index: u16) {
         let (job, index) = (&mut self.jobs[id], usize::from(index));
         if index < READS_MAX {
-            job.landed = job.landed.with(index);
+            job.hedge.landed = job.hedge.landed.with(index);
         }
     }
 
@@ -130,7 +141,7 @@ impl Engine {
         let job = self.jobs.get(Id::from_bits(job));
         job.is_some_and(|job| {
             let reads = matches!(job.stage, Stage::Buffers | Stage::Read | Stage::AfterRead);
-            reads && job.partner.is_none()
+            reads && job.hedge.partner.is_none()
         })
     }
 
@@ -145,7 +156,7 @@ impl Engine {
             return;
         }
         let reads = job.plan.reads.iter().enumerate();
-        let late = reads.filter(|(index, _)| !job.landed.has(*index));
+        let late = reads.filter(|(index, _)| !job.hedge.landed.has(*index));
         let late = late.fold(Set::EMPTY, |set, (_, io)| set.with(io.role.index()));
         let is_read = job.stage == Stage::AfterRead && !job.replan && job.bad.is_empty();
         if !is_read || late.is_empty() {
@@ -153,11 +164,12 @@ impl Engine {
         }
         let (stripe, blocks, begun) = (job.stripe, job.blocks, job.begun);
         let Some(second) = self.new_job(Work::Read, stripe) else { return };
-        self.jobs[first].partner = Some(second);
+        self.jobs[first].hedge.partner = Some(second);
         let pieces = mem::take(&mut self.jobs[first].pieces);
         let job = &mut self.jobs[second];
         job.pieces.extend(&pieces);
-        (job.partner, job.avoids, job.blocks, job.begun) = (Some(first), late, blocks, begun);
+        (job.hedge.partner, job.hedge.avoids, job.blocks, job.begun) =
+            (Some(first), late, blocks, begun);
         self.jobs[first].pieces = pieces;
         self.jobs.join(second);
     }
@@ -165,7 +177,7 @@ impl Engine {
     /// Whether another job has answered in this one's place.
     pub(super) fn is_given_up(&self, id: JobId) -> bool {
         let job = &self.jobs[id];
-        job.work == Work::Read && job.tags.is_empty() && job.partner.is_none()
+        job.work == Work::Read && job.tags.is_empty() && job.hedge.partner.is_none()
     }
 
     /// Leaves the answer to the other of two that read the same; tells whether there is one.
@@ -176,7 +188,7 @@ impl Engine {
         self.jobs[id].tags = tags;
         self.jobs[id].tags.clear();
         // It goes on as if it had always been alone.
-        self.jobs[other].avoids = Set::EMPTY;
+        self.jobs[other].hedge.avoids = Set::EMPTY;
         true
     }
 
@@ -194,8 +206,8 @@ impl Engine {
 
     /// Two that read the same go on each by itself.
     fn part(&mut self, id: JobId) -> Option<JobId> {
-        let other = self.jobs[id].partner.take()?;
-        self.jobs[other].partner = None;
+        let other = self.jobs[id].hedge.partner.take()?;
+        self.jobs[other].hedge.partner = None;
         Some(other)
     }
 }

@@ -3,15 +3,46 @@
 use alloc::vec::Vec;
 
 use super::flight::{Flight, Owner};
-use super::job::{Scan, Stage, Work};
+use super::job::{Stage, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
 use crate::plan::{Bad, SubIo, WriteKind};
 use crate::units::{MemberId, Pba, Set};
 
+/// A block of a failed read that is being tried by itself.
+#[derive(Clone, Copy, Debug)]
+struct Scan {
+    /// Which of the plan's reads it is.
+    index: u16,
+    /// The blocks after it.
+    rest: Option<SubIo>,
+}
+
+/// What was tried of a job's reads that failed.
+#[derive(Debug, Default)]
+pub(super) struct Retries {
+    /// Which of the plan's reads failed on which members, and were tried on others.
+    pub(super) tried: Vec<(u16, MemberId)>,
+    /// What was read from another copy then.
+    pub(super) weak: Vec<Bad>,
+    /// Reads that failed and are to be tried block by block.
+    scans: Vec<SubIo>,
+    /// The block being tried.
+    scan: Option<Scan>,
+}
+
+impl Retries {
+    pub(super) fn clear(&mut self) {
+        self.tried.clear();
+        self.weak.clear();
+        self.scans.clear();
+        self.scan = None;
+    }
+}
+
 impl Engine {
     pub(super) fn issue_reads(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let (readable, _) = self.health(self.jobs[id].stripe);
-        self.jobs[id].landed = Set::EMPTY;
+        self.jobs[id].hedge.landed = Set::EMPTY;
         for index in 0..self.jobs[id].plan.reads.len() {
             self.issue_read(id, index, readable, out);
         }
@@ -79,7 +110,7 @@ impl Engine {
             self.issue_discards(id, out);
         } else if job.work.resyncs() && self.geo.parities() == 0 {
             // Copies that agree need not be written; one that can't be read now may differ.
-            if !job.mismatch && job.bad.is_empty() {
+            if job.scrub.agrees() && job.bad.is_empty() {
                 return Stage::Settle;
             }
         }
@@ -138,7 +169,7 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         let replays = matches!(self.jobs[id].work, Work::Replay { .. });
-        let scanned = self.jobs[id].scan.take_if(|scan| scan.index == index);
+        let scanned = self.jobs[id].retries.scan.take_if(|scan| scan.index == index);
         match (result, op.member) {
             (Ok(()), _) | (_, None) => self.landed(id, index),
             (Err(_), Some(_)) if !self.array.is_current(&op) => self.jobs[id].replan = true,
@@ -158,11 +189,11 @@ impl Engine {
                 let io = self.jobs[id].plan.reads[usize::from(index)];
                 let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                 if io.blocks > 1 {
-                    self.jobs[id].scans.push(io);
+                    self.jobs[id].retries.scans.push(io);
                 } else if self.reads_another_copy(id, index, member, out) {
-                    self.jobs[id].weak.push(bad);
+                    self.jobs[id].retries.weak.push(bad);
                     // Another block may be being tried, which this one has nothing to do with.
-                    self.jobs[id].scan = scanned.or(self.jobs[id].scan);
+                    self.jobs[id].retries.scan = scanned.or(self.jobs[id].retries.scan);
                     return self.jobs.one_done(id);
                 } else {
                     self.jobs[id].bad.push(bad);
@@ -171,7 +202,7 @@ impl Engine {
             }
         }
         if let Some(Scan { rest: Some(rest), .. }) = scanned {
-            self.jobs[id].scans.push(rest);
+            self.jobs[id].retries.scans.push(rest);
         }
         self.scan_on(id, out);
         self.jobs.one_done(id);
@@ -190,7 +221,7 @@ impl Engine {
         if self.geo.member(job.stripe, role) == tried || self.array.spared().is_none() {
             return false;
         }
-        self.jobs[id].tried.push((index, tried));
+        self.jobs[id].retries.tried.push((index, tried));
         let before = self.jobs[id].outstanding;
         if self.source(id, usize::from(index)).is_some() {
             let (readable, _) = self.health(self.jobs[id].stripe);
@@ -203,21 +234,21 @@ impl Engine {
     /// time, as a dying device fails them all.
     fn scan_on(&mut self, id: JobId, out: &mut Vec<Action>) {
         let job = &mut self.jobs[id];
-        if job.scan.is_some() {
+        if job.retries.scan.is_some() {
             return;
         }
-        let Some(io) = job.scans.pop() else { return };
+        let Some(io) = job.retries.scans.pop() else { return };
         let rest = SubIo { row: io.row + 1, blocks: io.blocks - 1, mem: io.mem.plus(1), ..io };
         let index = job.plan.reads.len() as u16;
         job.plan.reads.push(SubIo { blocks: 1, ..io });
-        job.scan = Some(Scan { index, rest: Some(rest).filter(|rest| rest.blocks > 0) });
+        job.retries.scan = Some(Scan { index, rest: Some(rest).filter(|rest| rest.blocks > 0) });
         let before = job.outstanding;
         let (readable, _) = self.health(self.jobs[id].stripe);
         self.issue_read(id, usize::from(index), readable, out);
         if self.jobs[id].outstanding == before {
             // The member went meanwhile: what is left decides anew.
-            self.jobs[id].scan = None;
-            self.jobs[id].scans.clear();
+            self.jobs[id].retries.scan = None;
+            self.jobs[id].retries.scans.clear();
         }
     }
 

@@ -9,15 +9,18 @@ use core::mem;
 
 use det::Instant;
 
+use super::hedge::Hedge;
+use super::io::Retries;
 use super::maps::{Bit, Change};
 use super::place::Way;
-use super::staging::Fetch;
+use super::scrub::Scrub;
+use super::staging::{Fetching, Logged};
 pub(super) use super::work::Work;
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
 use crate::meta::MapKind;
-use crate::plan::{Bad, Base, Finding, Piece, Plan, Step, SubIo, WriteKind};
-use crate::units::{Mem, MemberId, Set, Stripe, Tag};
+use crate::plan::{Bad, Base, Piece, Plan, Step, WriteKind};
+use crate::units::{Mem, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
 pub(super) const PIECES_MAX: usize = 64;
@@ -63,13 +66,15 @@ pub(super) enum Wait {
     Staging,
 }
 
-/// A block of a failed read that is being tried by itself.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scan {
-    /// Which of the plan's reads it is.
-    pub(super) index: u16,
-    /// The blocks after it.
-    pub(super) rest: Option<SubIo>,
+/// Whether a read waits for its stripe's lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// As it comes: beside a writer if that does it no harm.
+    Any,
+    /// It reads beside a writer.
+    Beside,
+    /// It waits for writers, whatever they write.
+    InLine,
 }
 
 /// The scratch buffers of a job, by what they are to its plan.
@@ -111,52 +116,22 @@ pub struct Job {
     pub(super) tags: Vec<Tag>,
     pub(super) plan: Plan,
     pub(super) bad: Vec<Bad>,
-    /// Which of the plan's reads failed on which members, and were tried on others.
-    pub(super) tried: Vec<(u16, MemberId)>,
-    /// What was read from another copy then.
-    pub(super) weak: Vec<Bad>,
-    /// Reads that failed and are to be tried block by block.
-    pub(super) scans: Vec<SubIo>,
-    /// The block being tried.
-    pub(super) scan: Option<Scan>,
+    pub(super) retries: Retries,
     pub(super) base: Base,
     pub(super) kind: WriteKind,
     pub(super) fua: bool,
     pub(super) outstanding: u32,
     pub(super) queued: bool,
     pub(super) replan: bool,
-    pub(super) mismatch: bool,
-    /// What a scrub found wrong, and how much of it is corrected or being corrected.
-    pub(super) findings: Vec<Finding>,
-    pub(super) mended: usize,
-    /// How many copies on the distributed spare it reads besides the first, which of them it reads
-    /// now, and the rows that did not agree with one of those before, once for each.
-    pub(super) rounds: u8,
-    pub(super) round: u8,
-    pub(super) differed: Vec<u32>,
+    pub(super) scrub: Scrub,
     pub(super) marked: bool,
     pub(super) error: Option<RequestError>,
     /// The journal entry's number, and the members that hold it.
     pub(super) entry: Option<(u64, Set)>,
-    /// The entry of the staging log that it writes.
-    pub(super) staged: Option<u64>,
-    /// It writes over what is staged.
-    pub(super) covers: bool,
-    /// There is room for its marker.
-    pub(super) promised: bool,
-    /// What it reads from the staging log, and how much of that was begun.
-    pub(super) fetches: Vec<Fetch>,
-    pub(super) fetched: usize,
-    /// It reads beside somebody who writes to the stripe.
-    pub(super) beside: bool,
-    /// It has to wait for those.
-    pub(super) in_line: bool,
-    /// The other of two reads of the same, of which one is to answer.
-    pub(super) partner: Option<JobId>,
-    /// It is the second of them, and goes around these roles.
-    pub(super) avoids: Set,
-    /// Which of the plan's reads have ended well.
-    pub(super) landed: Set,
+    pub(super) log: Logged,
+    pub(super) fetching: Fetching,
+    pub(super) turn: Turn,
+    pub(super) hedge: Hedge,
     /// A copy is made of what it reads.
     pub(super) is_copied: bool,
     /// Which way a user's read or write goes, how many blocks it has, and when it began.
@@ -176,35 +151,21 @@ impl Job {
             tags: Vec::with_capacity(PIECES_MAX),
             plan: Plan::with_room_for(geo),
             bad: Vec::new(),
-            tried: Vec::new(),
-            weak: Vec::new(),
-            scans: Vec::new(),
-            scan: None,
+            retries: Retries::default(),
             base: Base::Stored,
             kind: WriteKind::Full,
             fua: false,
             outstanding: 0,
             queued: false,
             replan: false,
-            mismatch: false,
-            findings: Vec::new(),
-            mended: 0,
-            rounds: 0,
-            round: 0,
-            differed: Vec::new(),
+            scrub: Scrub::default(),
             marked: false,
             error: None,
             entry: None,
-            staged: None,
-            covers: false,
-            promised: false,
-            fetches: Vec::new(),
-            fetched: 0,
-            beside: false,
-            in_line: false,
-            partner: None,
-            avoids: Set::EMPTY,
-            landed: Set::EMPTY,
+            log: Logged::default(),
+            fetching: Fetching::default(),
+            turn: Turn::Any,
+            hedge: Hedge::default(),
             is_copied: false,
             way: Way::Calm,
             blocks: 0,
@@ -223,32 +184,25 @@ impl Job {
         self.tags.clear();
         self.plan.clear();
         self.bad.clear();
-        self.tried.clear();
-        self.weak.clear();
-        self.scans.clear();
-        self.scan = None;
+        self.retries.clear();
         self.base = Base::Stored;
         self.kind = WriteKind::Full;
         self.fua = false;
         self.queued = false;
         self.replan = false;
-        self.mismatch = false;
-        self.findings.clear();
-        self.mended = 0;
-        (self.rounds, self.round) = (0, 0);
-        self.differed.clear();
+        self.scrub.clear();
         self.error = None;
         self.entry = None;
-        self.covers = false;
-        self.beside = false;
-        self.in_line = false;
-        self.partner = None;
-        self.avoids = Set::EMPTY;
+        self.log.covers = false;
+        self.turn = Turn::Any;
+        (self.hedge.partner, self.hedge.avoids) = (None, Set::EMPTY);
         self.is_copied = false;
         self.way = Way::Calm;
         self.blocks = 0;
         assert!(self.outstanding == 0 && !self.marked && !self.buffers.held);
-        assert!(self.staged.is_none() && !self.promised && self.fetches.is_empty());
+        assert!(
+            self.log.staged.is_none() && !self.log.promised && self.fetching.fetches.is_empty()
+        );
     }
 
     /// The host's memory for the plan's.
@@ -400,14 +354,14 @@ impl Engine {
 
     fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.jobs[id];
-        if job.error.is_some() || !job.makes_real() && !job.covers {
+        if job.error.is_some() || !job.makes_real() && !job.log.covers {
             return Stage::Settle;
         }
         if let Work::Zero { .. } = job.work {
             // The zero map says so already.
             return Stage::Uncover;
         }
-        if self.config.undefined_discards && !job.covers {
+        if self.config.undefined_discards && !job.log.covers {
             return Stage::Unzero;
         }
         let ticket = self.flush(out);
@@ -474,12 +428,13 @@ impl Engine {
         }
         self.answer(id, out);
         self.jobs.unlock(id);
-        let (bad, weak) = (mem::take(&mut self.jobs[id].bad), mem::take(&mut self.jobs[id].weak));
+        let (bad, weak) =
+            (mem::take(&mut self.jobs[id].bad), mem::take(&mut self.jobs[id].retries.weak));
         if work != Work::Repair && error.is_none() {
             self.repair_later(stripe, &bad);
             self.repair_later(stripe, &weak);
         }
-        (self.jobs[id].bad, self.jobs[id].weak) = (bad, weak);
+        (self.jobs[id].bad, self.jobs[id].retries.weak) = (bad, weak);
         self.jobs.remove(id);
     }
 

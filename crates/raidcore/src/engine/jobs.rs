@@ -17,7 +17,7 @@ use core::ops::{Index, IndexMut};
 
 use det::{Instant, Slots};
 
-use super::job::{Job, PIECES_MAX, Stage, Wait, Work};
+use super::job::{Job, PIECES_MAX, Stage, Turn, Wait, Work};
 use super::{JobId, RequestError};
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;
@@ -227,7 +227,7 @@ impl Jobs {
         let job = &self.table[id];
         let (stripe, exclusive) = (job.stripe, job.is_exclusive());
         if self.may_read_beside(job, is_busy) {
-            self.table[id].beside = true;
+            self.table[id].turn = Turn::Beside;
             self.locks.join(stripe);
             return true;
         }
@@ -254,7 +254,7 @@ impl Jobs {
 
     /// Whether somebody writes to a read's stripe, but not to what is to be read.
     fn may_read_beside(&self, job: &Job, is_busy: impl Fn(Stripe, Role) -> bool) -> bool {
-        if job.work != Work::Read || job.in_line {
+        if job.work != Work::Read || job.turn == Turn::InLine {
             return false;
         }
         let holder = self.locks.exclusive_holder(job.stripe);
@@ -302,7 +302,7 @@ impl Jobs {
     /// A job that reads beside a writer has to do without a block, and waits for the writer after all.
     pub(super) fn fall_in(&mut self, id: JobId) -> Stage {
         self.unlock(id);
-        (self.table[id].beside, self.table[id].in_line) = (false, true);
+        self.table[id].turn = Turn::InLine;
         Stage::Lock
     }
 

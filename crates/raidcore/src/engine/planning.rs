@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::goal::{plan_replay, plan_sync};
-use super::job::{Stage, Work};
+use super::job::{Stage, Turn, Work};
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Level;
 use crate::plan::{self, Base, Health, Lost};
@@ -13,7 +13,7 @@ use crate::units::{Mem, Stripe};
 
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        self.jobs[id].tried.clear();
+        self.jobs[id].retries.tried.clear();
         // An earlier plan may have read into scratch buffers what this one reads elsewhere.
         self.jobs[id].is_copied = false;
         let rebuilds = matches!(
@@ -34,7 +34,7 @@ impl Engine {
         }
         let stripe = self.jobs[id].stripe;
         let (readable, writable) = self.health(stripe);
-        if self.jobs[id].beside && !self.jobs.reads_home(id, readable) {
+        if self.jobs[id].turn == Turn::Beside && !self.jobs.reads_home(id, readable) {
             return self.jobs.fall_in(id);
         }
         if self.jobs.disturbs_readers(id) {
@@ -46,13 +46,14 @@ impl Engine {
         self.counters.merged_writes += self.jobs.absorb_waiting_writes(id);
         self.forget_copies(id);
         self.split_staged(id);
-        self.jobs[id].covers = self.covers(id);
+        self.jobs[id].log.covers = self.covers(id);
         if self.jobs[id].work == Work::Reclaim {
             self.gather(id);
         }
         let parity = self.parity(stripe, readable);
         let zero = self.maps.zero.map.get(stripe.0);
-        let stays_zero = zero && self.maps.zero.is_surely_set(stripe.0) && !self.jobs[id].covers;
+        let stays_zero =
+            zero && self.maps.zero.is_surely_set(stripe.0) && !self.jobs[id].log.covers;
         let prefer = self.preferred_copy(stripe);
         let takes_writes = self.array.takes_writes();
         let copy = match self.jobs[id].work {
@@ -70,8 +71,8 @@ impl Engine {
         let writable = if heals { self.kept(stripe) } else { writable };
         let also = self.also_written(id);
         self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
-        if self.jobs[id].work == Work::Read && !self.jobs[id].beside {
-            if !self.jobs[id].avoids.is_empty() {
+        if self.jobs[id].work == Work::Read && self.jobs[id].turn != Turn::Beside {
+            if !self.jobs[id].hedge.avoids.is_empty() {
                 return self.plan_second(id, readable, parity);
             }
             if self.plan_elsewhere(id, readable, parity) {
@@ -124,7 +125,7 @@ impl Engine {
         match work {
             Work::Write if self.is_to_be_staged(id) => Stage::Store,
             Work::Write | Work::Zero { .. } => {
-                let ready = !self.jobs[id].covers || self.promise_marker(id);
+                let ready = !self.jobs[id].log.covers || self.promise_marker(id);
                 if ready { next } else { Stage::Lock }
             }
             Work::Reclaim if self.is_put_off(id) => Stage::Finish,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::job::Work;
+use super::job::{Turn, Work};
 use super::{Action, CommandError, Engine, JobId, Op, Phase, Request, RequestError};
 use crate::geometry::Role;
 use crate::plan::Piece;
@@ -74,7 +74,9 @@ impl Engine {
                 return false;
             }
             self.fill(job, request, cut, offset, blocks);
-            self.jobs[job].in_line = in_doubt;
+            if in_doubt {
+                self.jobs[job].turn = Turn::InLine;
+            }
             cut += blocks;
             self.users.add_part(request.tag, cut);
             self.start_job(job);

@@ -16,16 +16,46 @@ use super::job::{Stage, Work};
 use super::{Action, Engine, JobId, Mismatches, Note, PassKind, Phase, RequestError};
 use crate::geometry::Role;
 use crate::meta::{ScrubEnd, ScrubRecord};
-use crate::plan::{self, Found, Lost};
+use crate::plan::{self, Finding, Found, Lost};
 use crate::units::Set;
+
+/// What a scrub knows of its stripe.
+#[derive(Debug, Default)]
+pub(super) struct Scrub {
+    /// Something does not agree.
+    mismatch: bool,
+    /// What is wrong, and how much of it is corrected or being corrected.
+    pub(super) findings: Vec<Finding>,
+    mended: usize,
+    /// How many copies on the distributed spare it reads besides the first, which of them it reads
+    /// now, and the rows that did not agree with one of those before, once for each.
+    rounds: u8,
+    pub(super) round: u8,
+    differed: Vec<u32>,
+}
+
+impl Scrub {
+    pub(super) fn clear(&mut self) {
+        self.mismatch = false;
+        self.findings.clear();
+        self.mended = 0;
+        (self.rounds, self.round) = (0, 0);
+        self.differed.clear();
+    }
+
+    /// Whether nothing differs, as far as is known.
+    pub(super) fn agrees(&self) -> bool {
+        !self.mismatch
+    }
+}
 
 impl Engine {
     /// The host tells what a step of the job's arithmetic has found.
     pub fn found(&mut self, job: JobId, found: Found) {
         let job = &mut self.jobs[job];
         match found {
-            Found::Difference => job.mismatch = true,
-            Found::Wrong(finding) => job.findings.push(finding),
+            Found::Difference => job.scrub.mismatch = true,
+            Found::Wrong(finding) => job.scrub.findings.push(finding),
         }
     }
 
@@ -34,13 +64,13 @@ impl Engine {
     pub(super) fn begin_rounds(&mut self, id: JobId) {
         let copies = self.scrubbed_copies(self.jobs[id].stripe);
         let job = &mut self.jobs[id];
-        (job.rounds, job.round) = (copies.saturating_sub(1), copies.saturating_sub(1));
+        (job.scrub.rounds, job.scrub.round) = (copies.saturating_sub(1), copies.saturating_sub(1));
     }
 
     /// If something differs, the host is asked who is wrong.
     pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &mut self.jobs[id];
-        if job.mismatch {
+        if job.scrub.mismatch {
             plan::locate(&mut job.plan, &self.geo);
             self.ask_for_arithmetic(id, out);
         }
@@ -51,20 +81,20 @@ impl Engine {
     /// wrong.
     pub(super) fn judge(&mut self, id: JobId) -> Stage {
         let job = &mut self.jobs[id];
-        if job.round > 0 {
-            job.round -= 1;
-            job.mismatch = false;
-            job.differed.extend(job.findings.drain(..).map(|finding| finding.row));
+        if job.scrub.round > 0 {
+            job.scrub.round -= 1;
+            job.scrub.mismatch = false;
+            job.scrub.differed.extend(job.scrub.findings.drain(..).map(|finding| finding.row));
             self.jobs.release_buffers(id);
             return Stage::Plan;
         }
         if let Some(member) = self.array.spared() {
             let job = &mut self.jobs[id];
             let role = self.geo.role(job.stripe, member);
-            let others = usize::from(job.rounds);
-            plan::judge_copies(&mut job.findings, &job.differed, others, role);
+            let others = usize::from(job.scrub.rounds);
+            plan::judge_copies(&mut job.scrub.findings, &job.scrub.differed, others, role);
         }
-        if self.jobs[id].findings.is_empty() { Stage::Settle } else { Stage::Mend }
+        if self.jobs[id].scrub.findings.is_empty() { Stage::Settle } else { Stage::Mend }
     }
 
     /// What is wrong is made right in memory, if it is to be.
@@ -79,8 +109,13 @@ impl Engine {
         }
         let (_, writable) = self.health(self.jobs[id].stripe);
         let job = &mut self.jobs[id];
-        match plan::mend(&mut job.plan, &self.geo, &job.findings[job.mended..], writable) {
-            Ok(count) => job.mended += count,
+        match plan::mend(
+            &mut job.plan,
+            &self.geo,
+            &job.scrub.findings[job.scrub.mended..],
+            writable,
+        ) {
+            Ok(count) => job.scrub.mended += count,
             Err(Lost) => {
                 job.error = Some(RequestError::Io);
                 return Stage::Settle;
@@ -93,7 +128,7 @@ impl Engine {
     /// The stage after the writes: more of them, if that was not all.
     pub(super) fn after_write(&self, id: JobId) -> Stage {
         let job = &self.jobs[id];
-        if job.mended < job.findings.len() { Stage::Mend } else { Stage::Harden }
+        if job.scrub.mended < job.scrub.findings.len() { Stage::Mend } else { Stage::Harden }
     }
 
     /// Puts on record what a scrub under way has found, if nothing was there before: it may be cut
@@ -124,16 +159,16 @@ impl Engine {
         if job.error.is_some() {
             return;
         }
-        let (stripe, corrected) = (job.stripe, job.mended > 0);
+        let (stripe, corrected) = (job.stripe, job.scrub.mended > 0);
         for role in Set::first(self.geo.members()) {
-            let located = job.findings.iter().filter(|f| f.located && f.wrong.has(role));
+            let located = job.scrub.findings.iter().filter(|f| f.located && f.wrong.has(role));
             let blocks = located.count() as u32;
             if blocks > 0 {
                 let member = self.geo.member(stripe, Role(role as u8));
                 out.push(Action::Note(Note::BlocksWrong { member, stripe, blocks, corrected }));
             }
         }
-        let rows = job.findings.iter().filter(|finding| !finding.located).count() as u32;
+        let rows = job.scrub.findings.iter().filter(|finding| !finding.located).count() as u32;
         if rows > 0 {
             out.push(Action::Note(Note::Mismatch { stripe, rows, corrected }));
         }

@@ -16,14 +16,14 @@ pub(crate) const ALIGN: &[Mutant] = &[
     mutant(
         "monotone: a read beside a writer shows what was not brought in step",
         "engine/request.rs",
-        "in_line = in_doubt;",
-        "in_line = !MUTANT && in_doubt;",
+        "            if in_doubt {",
+        "            if in_doubt && !MUTANT {",
     ),
     mutant(
         "monotone: a copy that can't be read for a while is left as it is",
         "engine/io.rs",
-        "if !job.mismatch && job.bad.is_empty() {",
-        "if !job.mismatch && (MUTANT || job.bad.is_empty()) {",
+        "if job.scrub.agrees() && job.bad.is_empty() {",
+        "if job.scrub.agrees() && (MUTANT || job.bad.is_empty()) {",
     ),
     mutant(
         "monotone: a stripe is in step as soon as that is asked for",

@@ -18,8 +18,8 @@ pub(crate) const DETOURS: &[Mutant] = &[
     mutant(
         "hedge: a read that is tried again goes to memory that may be given back before it ends",
         "engine/staging/fetch.rs",
-        "let alone = job.avoids.is_empty();",
-        "let alone = MUTANT || job.avoids.is_empty();",
+        "let alone = job.hedge.avoids.is_empty();",
+        "let alone = MUTANT || job.hedge.avoids.is_empty();",
     ),
     mutant(
         "beside: a read of what is being written",
@@ -30,8 +30,8 @@ pub(crate) const DETOURS: &[Mutant] = &[
     mutant(
         "beside: a read builds on redundancy that is being written",
         "engine/planning.rs",
-        "if self.jobs[id].beside && !self.jobs.reads_home(id, readable) {",
-        "if !MUTANT && self.jobs[id].beside && !self.jobs.reads_home(id, readable) {",
+        "if self.jobs[id].turn == Turn::Beside && !self.jobs.reads_home(id, readable) {",
+        "if !MUTANT && self.jobs[id].turn == Turn::Beside && !self.jobs.reads_home(id, readable) {",
     ),
     mutant(
         "beside: a write takes over another of what is being read",

@@ -19,8 +19,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: another copy is tried, and what was being tried block by block is forgotten",
         "engine/io.rs",
-        "self.jobs[id].scan = scanned.or(self.jobs[id].scan);",
-        "self.jobs[id].scan = if MUTANT { scanned } else { scanned.or(self.jobs[id].scan) };",
+        "self.jobs[id].retries.scan = scanned.or(self.jobs[id].retries.scan);",
+        "self.jobs[id].retries.scan = if MUTANT { scanned } else { scanned.or(self.jobs[id].retries.scan) };",
     ),
     mutant(
         "distributed: the spare is read before it is filled",

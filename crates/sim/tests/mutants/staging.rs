@@ -60,8 +60,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: home is written over it without a marker",
         "engine/staging/store.rs",
-        "if !job.covers || job.error.is_some() {",
-        "if MUTANT || !job.covers || job.error.is_some() {",
+        "if !job.log.covers || job.error.is_some() {",
+        "if MUTANT || !job.log.covers || job.error.is_some() {",
     ),
     mutant(
         "staged: a marker without a flush",

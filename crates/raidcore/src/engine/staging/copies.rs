@@ -271,7 +271,7 @@ impl Engine {
         let [piece] = job.pieces[..] else { return false };
         let stored = job.base == Base::Stored;
         let room = self.copies.rings[0].len;
-        if room == 0 || !stored || !job.fetches.is_empty() || !job.bad.is_empty() {
+        if room == 0 || !stored || !job.fetching.fetches.is_empty() || !job.bad.is_empty() {
             return false;
         }
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
@@ -286,7 +286,7 @@ impl Engine {
     /// A job has read what a copy is wanted of: it answers, and then makes one.
     pub(in super::super) fn keep(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.jobs[id];
-        let ([piece], true) = (&job.pieces[..], job.error.is_none() && job.partner.is_none())
+        let ([piece], true) = (&job.pieces[..], job.error.is_none() && job.hedge.partner.is_none())
         else {
             return Stage::Finish;
         };

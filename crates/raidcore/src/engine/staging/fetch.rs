@@ -34,12 +34,20 @@ pub(in super::super) struct Fetch {
     tried: Set,
 }
 
+/// What a job reads from the staging log, or from copies.
+#[derive(Debug, Default)]
+pub(in super::super) struct Fetching {
+    pub(in super::super) fetches: Vec<Fetch>,
+    /// How many of them were begun.
+    fetched: usize,
+}
+
 impl Engine {
     /// Takes what is staged out of a read's pieces: it is read from the log.
     pub(in super::super) fn split_staged(&mut self, id: JobId) {
         let job = &self.jobs[id];
         // Of two that read the same, neither has anything staged.
-        let alone = job.avoids.is_empty();
+        let alone = job.hedge.avoids.is_empty();
         let concerned = self.staging.concerns(job.stripe) || self.copies_may_serve();
         if job.work != Work::Read || !alone || !concerned {
             return;
@@ -100,12 +108,12 @@ impl Engine {
     fn count_copies(&mut self, id: JobId) {
         let job = &mut self.jobs[id];
         let copied = |fetch: &Fetch| matches!(fetch.from, From::Copy(_));
-        if job.way == Way::Around || !job.fetches.iter().any(copied) {
+        if job.way == Way::Around || !job.fetching.fetches.iter().any(copied) {
             return;
         }
         job.way = Way::Around;
         self.counters.copy_reads += 1;
-        let homes = self.jobs[id].fetches.iter().filter(|fetch| copied(fetch));
+        let homes = self.jobs[id].fetching.fetches.iter().filter(|fetch| copied(fetch));
         let home = |fetch: &Fetch| self.geo.member(self.jobs[id].stripe, fetch.piece.role).index();
         let homes = homes.map(home).fold(Set::EMPTY, Set::with);
         homes.for_each(|member| self.array.members[member].avoided.reads += 1);
@@ -138,7 +146,7 @@ impl Engine {
 
     /// A job is to read a block of something; tells whether it was not about to read from it anyway.
     fn add_fetch(&mut self, id: JobId, from: From, at: u32, block: Piece) -> bool {
-        let fetches = &mut self.jobs[id].fetches;
+        let fetches = &mut self.jobs[id].fetching.fetches;
         if let Some(last) = fetches.last_mut()
             && (last.from, last.at + last.piece.blocks) == (from, at)
             && last.piece.block(last.piece.blocks) == block
@@ -163,18 +171,18 @@ impl Engine {
         let before = self.jobs[id].outstanding;
         while self.jobs[id].outstanding == before {
             let job = &mut self.jobs[id];
-            let index = job.fetched;
-            if index == job.fetches.len() {
+            let index = job.fetching.fetched;
+            if index == job.fetching.fetches.len() {
                 return false;
             }
-            job.fetched += 1;
+            job.fetching.fetched += 1;
             self.begin_fetch(id, index, out);
         }
         true
     }
 
     fn begin_fetch(&mut self, id: JobId, index: usize, out: &mut Vec<Action>) {
-        let Fetch { from, at: offset, piece, tried } = self.jobs[id].fetches[index];
+        let Fetch { from, at: offset, piece, tried } = self.jobs[id].fetching.fetches[index];
         let place = match from {
             From::Entry(number) => self.best_holder(number, tried),
             From::Copy(number) => {
@@ -210,13 +218,13 @@ impl Engine {
 
     /// Nobody is left from whom it could be read as a whole.
     fn not_fetched(&mut self, id: JobId, index: usize) {
-        let Fetch { from, at, piece, .. } = self.jobs[id].fetches[index];
+        let Fetch { from, at, piece, .. } = self.jobs[id].fetching.fetches[index];
         match from {
             // Each holder may lack another block of it.
             From::Entry(number) if piece.blocks > 1 => {
                 self.staging.entry_mut(number).pins += piece.blocks;
                 let one = |i| Fetch { from, at: at + i, piece: piece.block(i), tried: Set::EMPTY };
-                self.jobs[id].fetches.extend((0..piece.blocks).map(one));
+                self.jobs[id].fetching.fetches.extend((0..piece.blocks).map(one));
             }
             From::Entry(number) => {
                 let lbas = self.lbas_of(id, &piece);
@@ -247,7 +255,7 @@ impl Engine {
                 self.array.members[member.index()].read_errors += 1;
             }
             // The others have it, too.
-            let fetch = &mut self.jobs[id].fetches[usize::from(index)];
+            let fetch = &mut self.jobs[id].fetching.fetches[usize::from(index)];
             fetch.tried = fetch.tried.with(member.index());
             self.begin_fetch(id, usize::from(index), out);
         }
@@ -259,14 +267,14 @@ impl Engine {
 
     /// A job reads no more from the log, nor from copies.
     pub(super) fn unpin(&mut self, id: JobId) {
-        let mut fetches = mem::take(&mut self.jobs[id].fetches);
+        let mut fetches = mem::take(&mut self.jobs[id].fetching.fetches);
         for fetch in fetches.drain(..) {
             match fetch.from {
                 From::Entry(number) => self.staging.entry_mut(number).pins -= 1,
                 From::Copy(number) => self.copies.unpin(number),
             }
         }
-        self.jobs[id].fetches = fetches;
-        self.jobs[id].fetched = 0;
+        self.jobs[id].fetching.fetches = fetches;
+        self.jobs[id].fetching.fetched = 0;
     }
 }

@@ -45,7 +45,8 @@ use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
 
 pub(super) use copies::Copies;
-pub(super) use fetch::Fetch;
+pub(super) use fetch::Fetching;
+pub(super) use store::Logged;
 
 /// The most members that an entry is on.
 const COPIES_MAX: usize = 3;

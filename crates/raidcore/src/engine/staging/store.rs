@@ -18,6 +18,17 @@ const RESERVE: u64 = 8;
 /// An entry takes at most this part of a ring.
 const SHARE: u64 = 4;
 
+/// What a job has to do with the staging log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Logged {
+    /// The entry that it writes.
+    pub(in super::super) staged: Option<u64>,
+    /// It writes over what is staged.
+    pub(in super::super) covers: bool,
+    /// There is room for its marker.
+    pub(in super::super) promised: bool,
+}
+
 impl Engine {
     /// Whether a job writes over what is staged.
     pub(in super::super) fn covers(&self, id: JobId) -> bool {
@@ -56,7 +67,7 @@ impl Engine {
         let able = self.staging.exists()
             && !self.staging.draining
             && self.phase == Phase::Serving
-            && (!self.places.busy.is_empty() || job.covers || self.background.rebuilds());
+            && (!self.places.busy.is_empty() || job.log.covers || self.background.rebuilds());
         if !able {
             return false;
         }
@@ -109,7 +120,7 @@ impl Engine {
             data_busy: job.pieces.iter().any(|piece| busy(piece.role)),
             busy: !self.write_waits_for(id).is_empty(),
             rebuilds: self.background.rebuilds(),
-            staged: job.covers,
+            staged: job.log.covers,
             used: used as f64 / len as f64,
         }
     }
@@ -148,7 +159,7 @@ impl Engine {
     /// Makes sure that there will be room for a marker. If there is none, the job gives its lock
     /// back and waits: the room may have to be made by bringing its own stripe home.
     pub(in super::super) fn promise_marker(&mut self, id: JobId) -> bool {
-        if self.jobs[id].promised {
+        if self.jobs[id].log.promised {
             return true;
         }
         let (staging, able) = (&self.staging, self.array.able());
@@ -156,7 +167,7 @@ impl Engine {
         let fits = |&member: &usize| staging.rings[member].room(blocks).is_some();
         if able.clone().all(|member| fits(&member)) && !able.is_empty() {
             self.staging.promised += 1;
-            self.jobs[id].promised = true;
+            self.jobs[id].log.promised = true;
             return true;
         }
         self.staging.starved = true;
@@ -179,7 +190,7 @@ impl Engine {
     /// Says that what a job has written at home counts, and not what is staged.
     pub(in super::super) fn uncover(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.jobs[id];
-        if !job.covers || job.error.is_some() {
+        if !job.log.covers || job.error.is_some() {
             return Stage::Settle;
         }
         // A member that failed and came back would show what it held before.
@@ -202,7 +213,7 @@ impl Engine {
         self.runs_of(id, &mut runs);
         let stripe = self.jobs[id].stripe;
         let number = self.begin_entry(kind, stripe, holders, runs);
-        self.jobs[id].staged = Some(number);
+        self.jobs[id].log.staged = Some(number);
         self.jobs[id].outstanding += self.store_entry(number, Owner::Staged { job: id }, out);
     }
 
@@ -295,7 +306,7 @@ impl Engine {
 
     /// A job does not need room for a marker any more.
     pub(in super::super) fn break_promise(&mut self, id: JobId) {
-        self.staging.promised -= u64::from(core::mem::take(&mut self.jobs[id].promised));
+        self.staging.promised -= u64::from(core::mem::take(&mut self.jobs[id].log.promised));
     }
 
     /// A job ends that may have staged something, or written over it.
@@ -303,11 +314,11 @@ impl Engine {
         self.unpin(id);
         self.break_promise(id);
         let job = &self.jobs[id];
-        self.staging.blocked &= job.staged.is_none() && job.work != Work::Reclaim;
+        self.staging.blocked &= job.log.staged.is_none() && job.work != Work::Reclaim;
         if job.work == Work::Reclaim {
             self.reclaimed(id);
         }
-        let Some(number) = self.jobs[id].staged.take() else { return };
+        let Some(number) = self.jobs[id].log.staged.take() else { return };
         // What has failed may be found after a crash, or not; but then no write is taken any more.
         if self.jobs[id].error.is_some() {
             return;
@@ -401,7 +412,7 @@ impl Engine {
     /// The entry that an I/O writes, if it is one of the staging log's.
     pub(in super::super) fn staged_entry(&self, io: IoId) -> Option<u64> {
         match self.flights.get(io).owner {
-            Owner::Staged { job } => self.jobs[job].staged,
+            Owner::Staged { job } => self.jobs[job].log.staged,
             Owner::StagedTail => self.staging.telling,
             Owner::Read { .. }
             | Owner::Write { .. }
