@@ -143,6 +143,14 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "finding.alike = Some(role).filter(|_| !MUTANT);",
     ),
     mutant(
+        "distributed: what the spare misses is acknowledged before it is on record that it is free",
+        "engine/distributed.rs",
+        "self.fails_with(self.array.recorder.next_version());",
+        "if !MUTANT {
+                self.fails_with(self.array.recorder.next_version());
+            }",
+    ),
+    mutant(
         "distributed: the spare stands in before what is staged is at home",
         "engine/pass.rs",
         "Self::Rebuild(_) | Self::Copy(_) | Self::Distribute(_) => true,",
