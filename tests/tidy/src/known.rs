@@ -26,12 +26,6 @@ pub const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "raidcore",
-        &["meta::assemble", "meta::returns", "meta::rings", "meta::staged", "meta::superblock"],
-    ),
-    ("raidcore", &["meta::codec", "meta::journal", "meta::layout", "meta::page"]),
-    ("raidlog", &["codec", "map", "shape"]),
-    (
         "sim",
         &[
             "create",
@@ -74,9 +68,6 @@ pub const FILES: &[(&str, usize)] = &[
     ("crates/raidcore/src/engine/job.rs", 596),
     ("crates/raidcore/src/engine/journal.rs", 685),
     ("crates/raidcore/src/engine/staging/mod.rs", 556),
-    ("crates/raidcore/src/meta/assemble.rs", 558),
-    ("crates/raidcore/src/meta/layout.rs", 523),
-    ("crates/raidlog/src/codec.rs", 513),
     ("crates/ublkd/src/host/data.rs", 532),
 ];
 
