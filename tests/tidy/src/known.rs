@@ -44,20 +44,6 @@ pub const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("sim", &["stack::host", "stack::world"]),
-    ("ublkd", &["arena", "volume"]),
-    (
-        "ublkd",
-        &[
-            "control::problem",
-            "control::report",
-            "control::returns",
-            "control::scrub",
-            "control::service",
-        ],
-    ),
-    ("ublkd", &["create", "flash", "members", "signature"]),
-    ("ublkd", &["host::data", "host::handle", "host::log", "host::machine", "host::returns"]),
-    ("ublkd", &["ops", "ring"]),
 ];
 
 /// Files that are too long, and how long they may be.

@@ -13,7 +13,7 @@ use det::Prng;
 use hdrhistogram::Histogram;
 use raidcore::units::BLOCK_BYTES;
 use rustix::time::{ClockId, clock_gettime};
-use ublkd::create::random_uuid;
+use ublkd::random::random_uuid;
 
 use super::target::{Address, Aligned, Target};
 
