@@ -25,25 +25,6 @@ pub const CIRCLES: &[(&str, &[&str])] = &[
             "engine::succession",
         ],
     ),
-    (
-        "sim",
-        &[
-            "create",
-            "host",
-            "log",
-            "log::lives",
-            "log::scenario",
-            "log::users",
-            "power",
-            "run",
-            "scenario",
-            "shrink",
-            "stack",
-            "user",
-            "world",
-        ],
-    ),
-    ("sim", &["stack::host", "stack::world"]),
 ];
 
 /// Files that are too long, and how long they may be.
