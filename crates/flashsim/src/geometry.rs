@@ -7,8 +7,6 @@
 //! Dies are numbered across channels first, so that neighbours are on different channels; planes
 //! and blocks count through the drive, die by die.
 
-use crate::profile::Profile;
-
 /// Sizes of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -39,30 +37,6 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The sizes of a profile that has been checked.
-    pub(crate) fn new(profile: &Profile) -> Self {
-        let (g, nand) = (&profile.geometry, &profile.nand);
-        let pages_per_row = nand.program_planes * (g.page_bytes / profile.mapping_bytes());
-        let dies = g.channels * g.chips * g.dies;
-        let planes_per_die = g.planes / nand.program_planes;
-        let data_pages = (g.pages - u32::from(profile.ftl.summary)) * pages_per_row;
-        let offered = g.blocks - profile.spare_blocks();
-        Self {
-            channels: g.channels,
-            chips: g.channels * g.chips,
-            dies,
-            planes_per_die,
-            planes: dies * planes_per_die,
-            blocks_per_plane: g.blocks,
-            pages_per_block: g.pages * pages_per_row,
-            data_pages,
-            pages_per_row,
-            pages_per_program: nand.program_pages * pages_per_row,
-            page_bytes: profile.mapping_bytes(),
-            logical_pages: dies * planes_per_die * offered * data_pages,
-        }
-    }
-
     /// Blocks of the drive.
     #[must_use]
     pub fn blocks(&self) -> u32 {

@@ -4,6 +4,7 @@
 //! [`experiment::Experiment`] is a file that says what to measure; [`sweep`] runs it on all cores,
 //! and every [shard](shard::run_shard) of it becomes a line of JSON, a [`results::Record`].
 
+mod arrival;
 pub mod calibrate;
 pub mod experiment;
 pub mod judge;
@@ -11,6 +12,7 @@ pub mod measure;
 mod pages;
 pub mod plan;
 pub mod play;
+mod point;
 pub mod report;
 pub mod results;
 pub mod run;

@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 
 use raidcore::units::{BLOCK_BYTES, Lba};
 
-use crate::map::WIDTH;
 use crate::shape::Shape;
+use crate::sizes::{PAGE_BYTES, PREFIX_BYTES, WIDTH};
 use crate::units::{GroupId, Segment};
 
 /// The format that this build writes, and the only one that it reads.
@@ -26,23 +26,7 @@ const PAGE_MAGIC: [u8; 8] = *b"EKlgp\r\n\x1a";
 const SUMMARY_MAGIC: [u8; 8] = *b"EKlgs\r\n\x1a";
 
 const CHECKSUM_AT: usize = 12;
-const PREFIX_BYTES: usize = 32;
-const PAGE_BYTES: usize = PREFIX_BYTES + 16;
 const STREAM_BYTES: usize = 12;
-
-/// Bytes of a summary before its entries.
-pub(crate) const SUMMARY_BYTES: usize = PREFIX_BYTES + 56;
-
-/// Bytes of an entry of a summary.
-pub(crate) const ENTRY_BYTES: usize = 1 + WIDTH + 4;
-
-/// Blocks of the map that a page tells.
-pub(crate) const ENTRIES_PER_PAGE: u64 = ((BLOCK_BYTES - PAGE_BYTES) / WIDTH) as u64;
-
-/// Segments whose ages a page tells.
-pub(crate) const AGES_PER_PAGE: u64 = ((BLOCK_BYTES - PAGE_BYTES) / 8) as u64;
-
-const _: () = assert!(ENTRIES_PER_PAGE == 809 && AGES_PER_PAGE == 506);
 
 /// A number that counts up is never so great: nothing counts so far, and whoever goes on counting
 /// from here does not overflow.

@@ -20,6 +20,7 @@ mod map;
 mod recovery;
 mod segments;
 mod shape;
+mod sizes;
 mod units;
 mod volume;
 

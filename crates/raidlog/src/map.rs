@@ -8,11 +8,8 @@ use alloc::vec::Vec;
 
 use raidcore::units::Lba;
 
-use crate::codec::ENTRIES_PER_PAGE;
+use crate::sizes::{ENTRIES_PER_PAGE, WIDTH};
 use crate::units::Pba;
-
-/// Bytes of an entry.
-pub(crate) const WIDTH: usize = 5;
 
 /// Five bytes of ones.
 const NONE: u64 = (1 << 40) - 1;

@@ -20,11 +20,10 @@ use alloc::vec::Vec;
 use raidcore::engine::IoError;
 use raidcore::units::{BLOCK_BYTES, Lba};
 
-use crate::codec::{
-    AGES_PER_PAGE, CodecError, Entry, Header, Position, Summary, VolumeId, decode_page,
-};
-use crate::map::{Map, WIDTH};
+use crate::codec::{CodecError, Entry, Header, Position, Summary, VolumeId, decode_page};
+use crate::map::Map;
 use crate::shape::Shape;
+use crate::sizes::{AGES_PER_PAGE, ENTRIES_PER_PAGE, WIDTH};
 use crate::units::{GroupId, Pba, Segment};
 use crate::volume::{Config, Origin, Volume};
 
@@ -445,7 +444,7 @@ fn is_sound(shape: &Shape, page: u32, told: &[u8]) -> bool {
         let pba = Pba(u64::from_le_bytes(word));
         entry == [0xff; WIDTH] || pba.0 < shape.log_blocks()
     };
-    told.chunks_exact(WIDTH).take(crate::codec::ENTRIES_PER_PAGE as usize).all(in_log)
+    told.chunks_exact(WIDTH).take(ENTRIES_PER_PAGE as usize).all(in_log)
 }
 
 fn load_ages(ages: &mut [u64], page: u32, told: &[u8]) {

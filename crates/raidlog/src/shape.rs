@@ -12,7 +12,7 @@
 use raidcore::meta::VolumePart;
 use raidcore::units::{BLOCK_BYTES, Lba};
 
-use crate::codec::{AGES_PER_PAGE, ENTRIES_PER_PAGE, ENTRY_BYTES, SUMMARY_BYTES};
+use crate::sizes::{AGES_PER_PAGE, ENTRIES_PER_PAGE, ENTRY_BYTES, SUMMARY_BYTES};
 use crate::units::{GroupId, Pba, Segment};
 
 /// The most groups of a volume.

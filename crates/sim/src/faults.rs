@@ -10,8 +10,8 @@ use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
 
 use crate::create::uuid_of;
 use crate::disk::{Disk, FOR_GOOD, Kept, Phase, Sick};
-use crate::host::Pending;
-use crate::power::Fuse;
+use crate::fuse::Fuse;
+use crate::under_way::Pending;
 use crate::world::World;
 
 /// Members and staging devices of an array that do not serve in full, or will not when the engine finds

@@ -4,66 +4,13 @@ use std::rc::Rc;
 
 use raidcore::engine::{Io, IoError, IoOp, JobId};
 use raidcore::meta::{Image, checksum};
-use raidcore::units::{BLOCK_BYTES, Mem, Pba};
+use raidcore::units::{BLOCK_BYTES, Pba};
 
 use crate::arithmetic;
 use crate::checks;
-use crate::disk::{Data, FOR_GOOD, KEPT, Meta, whole};
-use crate::scenario::Scenario;
+use crate::disk::{FOR_GOOD, KEPT, Meta, whole};
+use crate::under_way::{Payload, Pending};
 use crate::world::World;
-
-/// An I/O under way.
-pub(crate) struct Pending {
-    pub(crate) io: Io,
-    pub(crate) payload: Payload,
-    pub(crate) flush_mark: u64,
-    /// Its name where SSDs say when it ends.
-    pub(crate) tag: u64,
-}
-
-/// The bytes of a write when it began.
-pub(crate) enum Payload {
-    None,
-    Data(Vec<Data>),
-    Meta(Vec<Meta>),
-}
-
-/// What the engine names with [`Mem`].
-pub(crate) struct Memory {
-    pub(crate) payload: Vec<Vec<Data>>,
-    scratch: Vec<Vec<Data>>,
-}
-
-impl Memory {
-    /// The first request's buffer holds the whole array.
-    pub(crate) fn new(scenario: &Scenario, capacity: u64) -> Self {
-        let blocks = |tag| if tag == 0 { capacity } else { u64::from(scenario.load.blocks) };
-        let buffer = |tag| vec![[0; KEPT]; blocks(tag).min(capacity) as usize];
-        Self { payload: (0..scenario.tags).map(buffer).collect(), scratch: Vec::new() }
-    }
-
-    pub(crate) fn new_scratch(&mut self, chunk: u32, buffers: u16) {
-        self.scratch = vec![vec![[0xa5; KEPT]; chunk as usize]; buffers.into()];
-    }
-
-    fn blocks_mut(&mut self, mem: Mem, count: u32) -> &mut [Data] {
-        let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&mut self.payload[usize::from(tag.0)], at),
-            Mem::Scratch { buffer, at } => (&mut self.scratch[usize::from(buffer)], at),
-            Mem::Zero => panic!("zeros are never a destination"),
-        };
-        &mut buffer[at as usize..(at + count) as usize]
-    }
-
-    fn blocks(&self, mem: Mem, count: u32) -> Vec<Data> {
-        let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&self.payload[usize::from(tag.0)], at),
-            Mem::Scratch { buffer, at } => (&self.scratch[usize::from(buffer)], at),
-            Mem::Zero => return vec![[0; KEPT]; count as usize],
-        };
-        buffer[at as usize..(at + count) as usize].to_vec()
-    }
-}
 
 impl World {
     pub(crate) fn begin_io(&mut self, io: Io) {
@@ -197,15 +144,5 @@ impl World {
                 self.engine.found(job, found);
             }
         }
-    }
-}
-
-impl arithmetic::Memory for Memory {
-    fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
-        self.blocks(mem, blocks).into_flattened()
-    }
-
-    fn put(&mut self, mem: Mem, blocks: u32, bytes: &[u8]) {
-        self.blocks_mut(mem, blocks).as_flattened_mut().copy_from_slice(bytes);
     }
 }

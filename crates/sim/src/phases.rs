@@ -6,7 +6,8 @@ use raidcore::units::{DeviceId, Set};
 
 use crate::checks;
 use crate::checks::progress::Bound;
-use crate::power::{Fuse, Outage};
+use crate::fuse::Fuse;
+use crate::power::Outage;
 use crate::world::World;
 
 impl World {

@@ -7,8 +7,9 @@ use raidcore::meta::{
 };
 use raidcore::units::{DeviceId, Lba, Pba};
 
-use crate::disk::{Disk, FOR_GOOD, Kept, Phase};
-use crate::host::Pending;
+use crate::disk::{Disk, FOR_GOOD, Kept};
+use crate::fuse::Fuse;
+use crate::under_way::Pending;
 use crate::world::{World, is_exposed, start};
 
 /// What may happen to disks while the power is off.
@@ -20,18 +21,6 @@ pub(crate) enum Outage {
     Lossy,
     /// Those that had gone come back.
     Healing,
-}
-
-/// What makes the power fail at one moment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Fuse {
-    /// Nothing does.
-    #[default]
-    None,
-    /// The next I/O of a phase does.
-    Lit(Phase),
-    /// It has failed when this disk had carried out such an I/O.
-    Blown(usize),
 }
 
 impl World {

@@ -5,8 +5,8 @@ use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
 use serde::{Deserialize, Serialize};
 
-use crate::run::Playable;
-use crate::shrink;
+use crate::play::Playable;
+use crate::simpler::Simpler;
 use crate::source::Source;
 
 /// What a run is about.
@@ -236,7 +236,47 @@ impl Playable for Scenario {
     }
 
     fn simpler(&self) -> Vec<Self> {
-        shrink::array(self)
+        let least = self.least_members();
+        let mut s = Simpler::than(self);
+        s.with(|s| s.faults = Faults::default());
+        s.with(|s| s.requests = (s.requests / 2).max(1));
+        s.with(|s| s.requests = (s.requests * 3 / 4).max(1));
+        s.with(|s| s.requests = s.requests.saturating_sub(1).max(1));
+        s.with(|s| s.lives = 1);
+        s.with(|s| s.lives = (s.lives - 1).max(1));
+        s.with(|s| s.members = least);
+        s.with(|s| s.members = (s.members - 1).max(least));
+        s.with(|s| s.stripes = s.stripes.div_ceil(2));
+        s.with(|s| s.page_bits = 0);
+        s.with(|s| s.region_stripes /= 2);
+        s.with(|s| s.chunk = (s.chunk / 2).max(1));
+        s.with(|s| s.used_disks = false);
+        s.with(|s| s.flash = false);
+        s.with(|s| s.busy = 0);
+        s.with(|s| s.distributed_spare = false);
+        s.with(|s| s.staging_devices = 0);
+        s.with(|s| s.staging_devices = s.staging_devices.min(1));
+        s.with(|s| s.tags = s.tags.div_ceil(2));
+        s.with(|s| s.load.blocks = s.load.blocks.div_ceil(2));
+        s.with(|s| s.load.whole = 0);
+        s.with(|s| s.load.fua = 0);
+        s.with(|s| s.load.flush = 0);
+        s.with(|s| s.load.discard = 0);
+        s.with(|s| s.load.zeroes = 0);
+        s.with(|s| s.faults.gone = 0);
+        s.with(|s| s.faults.write = 0);
+        s.with(|s| s.faults.latent = 0);
+        s.with(|s| s.faults.transient = 0);
+        s.with(|s| s.faults.stall = 0);
+        s.with(|s| s.faults.hang = 0);
+        s.with(|s| s.faults.operator = 0);
+        s.with(|s| s.faults.reorder = false);
+        s.with(|s| s.faults.torn = false);
+        s.with(|s| s.faults.lossy = false);
+        s.with(|s| s.faults.stale = false);
+        s.with(|s| s.faults.silent = false);
+        s.with(|s| s.faults.beyond = false);
+        s.all
     }
 }
 

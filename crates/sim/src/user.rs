@@ -5,18 +5,8 @@ use raidcore::units::{Lba, Tag};
 
 use crate::checks;
 use crate::model::content;
+use crate::under_way::Outstanding;
 use crate::world::World;
-
-/// A request under way.
-pub(crate) struct Outstanding {
-    pub(crate) request: Request,
-    /// When it began, by the model's clock.
-    pub(crate) begun: u64,
-    /// Whole stripes overwritten when it began, if nothing was under way; a flush settles those.
-    full: u64,
-    /// It is a reading of the whole array, whose bytes are checked by whoever asked for it.
-    pub(crate) survey: bool,
-}
 
 impl World {
     /// Asks for something new, if a tag is free; returns whether it did.

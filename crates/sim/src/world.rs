@@ -19,13 +19,14 @@ use crate::create::create;
 use crate::digest::Digest;
 use crate::disk::Disk;
 use crate::flash::Flash;
-use crate::host::{Memory, Pending};
+use crate::fuse::Fuse;
+use crate::memory::Memory;
 use crate::model::{GARBAGE, Model};
-use crate::power::Fuse;
-use crate::run::{Sink, Summary};
+use crate::play::Sink;
 use crate::scenario::Scenario;
 use crate::source::Source;
-use crate::user::Outstanding;
+use crate::summary::Summary;
+use crate::under_way::{Outstanding, Pending};
 
 pub(crate) struct World {
     pub(crate) scenario: Scenario,

@@ -16,17 +16,16 @@
 #![allow(unsafe_code)]
 
 mod idle;
-mod region;
 
 use std::io;
 use std::ops::Range;
 
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
 
+use crate::region::Region;
 use crate::volume::PayloadMemory;
 use idle::KEEP;
 pub(crate) use idle::{LOOK, LOOK_LATER, Look};
-pub(crate) use region::Region;
 
 /// Metadata pages that are mapped at once.
 const PAGES_AT_ONCE: usize = 64;

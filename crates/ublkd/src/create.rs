@@ -15,7 +15,6 @@ mod staging;
 mod write;
 
 use std::fs::File;
-use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,8 +29,9 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::flash::{Named, state_path};
 use crate::members::{Device, OpenError, OpenOptions};
-use crate::paths::shown;
+use crate::paths::{shown, sync_directory};
 use crate::policy::Able;
+use crate::random::random_uuid;
 use crate::signature::{Signature, has_blkid};
 pub use log::{CreatedLog, LogConfig, VOLUME_MEMBERS_MAX, create_log};
 pub use problem::{CreateError, CreateNote};
@@ -213,18 +213,6 @@ fn make<T>(
     }
     files.keep();
     Ok((Made { records, needs_resync: needs, notes }, planned))
-}
-
-/// 16 random bytes in the form of a UUID, version 4 (RFC 9562, section 5.4).
-///
-/// # Errors
-/// If the kernel gives none.
-pub fn random_uuid() -> io::Result<[u8; 16]> {
-    let mut uuid = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut uuid)?;
-    uuid[6] = uuid[6] & 0x0f | 0x40;
-    uuid[8] = uuid[8] & 0x3f | 0x80;
-    Ok(uuid)
 }
 
 /// The time in seconds since 1970.
@@ -431,10 +419,4 @@ impl Drop for NewFiles {
             }
         }
     }
-}
-
-/// Makes a new file's name durable.
-pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use flashsim::profile::BUILTIN;
 use flashsim::{Precondition, Profile, ProfileError, RestoreError, Ssd};
 
-use crate::create::{random_uuid, sync_directory};
-use crate::paths::shown;
+use crate::paths::{shown, sync_directory};
+use crate::random::random_uuid;
 
 /// What a path begins with to be that of a drive with a profile.
 const PREFIX: &str = "flash:";

@@ -8,9 +8,11 @@
 //! - However the data thread ends, every request completes and every question is answered.
 
 mod carry;
+mod carry_log;
 mod clock;
 mod counts;
 mod data;
+mod former;
 mod handle;
 mod idle;
 mod log;
@@ -18,6 +20,7 @@ mod machine;
 mod metrics;
 mod notes;
 mod partial;
+mod places;
 mod residents;
 mod returns;
 mod steer;

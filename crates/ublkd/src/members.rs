@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use flashsim::Ssd;
 use raidcore::units::{BLOCK_BYTES, Pba};
 
-use crate::arena::Region;
 use crate::flash::{self, FlashError, NewFlash};
 use crate::holder::holder;
 use crate::paths::shown;
+use crate::region::Region;
 use crate::users;
 pub use backing::DurableBy;
 pub use identity::Identity;

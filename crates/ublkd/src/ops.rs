@@ -16,7 +16,7 @@ use raidcore::units::Mem;
 use raidlog::GroupId;
 
 use crate::arena::PieceId;
-use crate::ring::{MemberIndex, Members};
+use crate::open_members::{MemberIndex, Members};
 
 /// Names an I/O of the array, or of one of the arrays below a log volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,6 +5,8 @@
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -118,6 +120,12 @@ pub(crate) mod list {
         let texts = Vec::<String>::deserialize(from)?;
         Ok(texts.iter().map(|text| super::from_text(text)).collect())
     }
+}
+
+/// Makes a new file's name durable.
+pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

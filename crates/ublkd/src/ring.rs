@@ -31,6 +31,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba};
 
 use crate::arena::{Arena, PieceId};
 use crate::members::{Device, DurableBy};
+use crate::open_members::{MEMBERS, MemberIndex, Members};
 use crate::ops::{IoName, Model, OpId, OpKind, Ops, Sync};
 use crate::resident::Command;
 use buffers::Buffers;
@@ -39,7 +40,6 @@ pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
 use kernel::Entries;
 pub(crate) use kernel::probe;
 use run::Run;
-pub(crate) use silence::Members;
 use silence::Silence;
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 use watch::Size;
@@ -49,13 +49,6 @@ const BELL: u64 = u64::MAX;
 const CANCELLED: u64 = u64::MAX - 1;
 /// A resident's command: its place and number follow.
 const COMMAND: u64 = 1 << 63;
-
-/// Members that can be open at once: the most members and spares, and as many that linger.
-const MEMBERS: u32 = 128;
-
-/// A member's place among those that are open.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct MemberIndex(pub(crate) u16);
 
 struct Member {
     id: DeviceId,

@@ -13,9 +13,10 @@ use det::Prng;
 use hdrhistogram::Histogram;
 use raidcore::units::BLOCK_BYTES;
 use rustix::time::{ClockId, clock_gettime};
-use ublkd::create::random_uuid;
+use ublkd::random::random_uuid;
 
-use super::target::{Address, Aligned, Target};
+use super::address::Address;
+use super::target::{Aligned, Target};
 
 /// Blocks that are moved at once when everything is written or checked (1 MiB).
 const SWEEP_BLOCKS: u64 = 256;

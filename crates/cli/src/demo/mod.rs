@@ -1,5 +1,6 @@
 //! `evenkeel demo`: an array on modelled SSDs, through its whole life, every byte checked.
 
+mod address;
 mod compare;
 mod gc;
 mod load;
@@ -20,9 +21,9 @@ use ublkd::control::{ArrayReport, Health, Request};
 use crate::args::DemoArgs;
 use crate::output::Output;
 use crate::progress;
+use address::Address;
 use load::{Contents, Figures, monotonic_nanos, random_seed};
 use summary::Summary;
-use target::Address;
 use world::{Kept, World};
 
 /// The member that fails.

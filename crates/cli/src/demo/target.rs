@@ -4,12 +4,10 @@ use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use raidcore::units::BLOCK_BYTES;
 use rustix::fs::OFlags;
-
-use super::nbd::NbdClient;
 
 /// A connection to the array. Offsets and lengths are whole blocks, memory is aligned to them.
 pub(super) trait Target {
@@ -18,44 +16,11 @@ pub(super) trait Target {
     fn flush(&mut self) -> io::Result<()>;
 }
 
-/// How to reach the array.
-#[derive(Clone, Debug)]
-pub(super) enum Address {
-    /// An NBD server on a Unix socket, and the export's name.
-    Nbd(PathBuf, String),
-    /// A file, to be opened with O_DIRECT.
-    File(PathBuf),
-}
-
-impl Address {
-    /// One more connection.
-    pub(super) fn connect(&self) -> io::Result<Box<dyn Target>> {
-        Ok(match self {
-            Self::Nbd(socket, name) => Box::new(NbdClient::connect(socket, name)?),
-            Self::File(path) => Box::new(DirectFile::open(path)?),
-        })
-    }
-
-    /// The array's size in bytes.
-    pub(super) fn bytes(&self) -> io::Result<u64> {
-        match self {
-            Self::Nbd(socket, name) => Ok(NbdClient::connect(socket, name)?.bytes()),
-            Self::File(path) => Ok(std::fs::metadata(path)?.len()),
-        }
-    }
-
-    pub(super) fn name(&self) -> &'static str {
-        match self {
-            Self::Nbd(..) => "NBD",
-            Self::File(_) => "FUSE",
-        }
-    }
-}
-
-struct DirectFile(File);
+/// A file that is read and written with O_DIRECT.
+pub(super) struct DirectFile(File);
 
 impl DirectFile {
-    fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let direct = OFlags::DIRECT.bits() as i32;
         let file = File::options().read(true).write(true).custom_flags(direct).open(path)?;
         Ok(Self(file))

@@ -22,7 +22,7 @@ use ublkd::create::{CreateConfig, StagingSize, create};
 use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
-use super::target::Address;
+use super::address::Address;
 use crate::args::DemoArgs;
 use crate::commands::start_in_background;
 use crate::size::Size;

@@ -10,7 +10,7 @@ use lab::judge::{Finding, Judgement, Verdict, judge};
 use lab::results::{Record, read};
 use serde_json::{Value, json};
 
-use super::run::default_out;
+use super::out::default_out;
 use super::table::Table;
 use crate::args::{CheckArgs, Part};
 use crate::output::Output;

@@ -1,6 +1,8 @@
 //! `evenkeel lab`: arrays and SSDs in virtual time.
 
+mod drive;
 mod judged;
+mod out;
 mod plan;
 mod played;
 mod run;

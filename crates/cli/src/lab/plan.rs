@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use lab::plan::{SegmentTimes, Swan};
-use lab::target::{DriveSpec, Use};
 use lab::units::Bytes;
 use raidcore::units::BLOCK_BYTES;
 use serde_json::{Value, json};
 use ublkd::create::VOLUME_MEMBERS_MAX;
 
+use super::drive::drive;
 use super::played::{self, Played};
 use super::table::Table;
 use crate::args::{PlanAction, SwanArgs};
@@ -53,17 +53,6 @@ fn swan(args: &SwanArgs, output: Output) -> Result<ExitCode> {
     });
     let confirmed = played.is_none_or(|played| played.is_confirmed());
     Ok(if confirmed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// The SSD, as it is.
-pub(super) fn drive(args: &SwanArgs) -> DriveSpec {
-    DriveSpec {
-        profile: args.profile.clone(),
-        blocks: None,
-        used: Use::Fresh,
-        overwrites: 0.0,
-        set: toml::Table::new(),
-    }
 }
 
 /// The SSD's times for its part of a segment.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use toml::Table as Toml;
 use ublkd::create::VOLUME_MEMBERS_MAX;
 
-use super::plan::drive;
+use super::drive::drive;
 use super::run::watched;
 use super::table::Table;
 use super::values;

@@ -1,6 +1,5 @@
 //! `evenkeel lab run`.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,6 +16,7 @@ use serde_json::json;
 use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
+use super::out::default_out;
 use super::table::Table;
 use super::{judged, validate, values};
 use crate::args::{Part, RunArgs};
@@ -78,14 +78,6 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
 
 fn cores(threads: usize) -> usize {
     if threads > 0 { threads } else { thread::available_parallelism().map_or(1, Into::into) }
-}
-
-pub(super) fn default_out(experiment: &Path, Part { part, of }: Part) -> PathBuf {
-    let name = experiment.file_stem().unwrap_or_default().to_string_lossy();
-    PathBuf::from(match of {
-        1 => format!("{name}.jsonl"),
-        _ => format!("{name}.{part}-of-{of}.jsonl"),
-    })
 }
 
 /// Says that it is done when it goes out of scope: also in a panic, or nobody would hear of that.

@@ -93,7 +93,7 @@ pub(crate) struct Ftl {
 impl Ftl {
     /// An empty drive after a profile that has been checked. `seed` is for policies that draw.
     pub(crate) fn new(profile: &Profile, seed: u64) -> Self {
-        let geometry = Geometry::new(profile);
+        let geometry = profile.sizes();
         let (blocks, planes) = (geometry.blocks(), geometry.planes as usize);
         let full = OpenBlock { id: NONE, next: geometry.data_pages };
         let plane = |plane: u32| Plane {

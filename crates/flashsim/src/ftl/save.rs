@@ -6,7 +6,6 @@
 
 use super::block::{NONE, State};
 use super::{Ftl, Lpn, Moving, OpenBlock, Place, Ppa};
-use crate::geometry::Geometry;
 use crate::profile::Profile;
 use crate::save::{Reader, RestoreError, Writer};
 
@@ -39,7 +38,7 @@ impl Ftl {
 
     /// After a profile that has been checked.
     pub(crate) fn restore(profile: &Profile, input: &mut Reader) -> Result<Self, RestoreError> {
-        let g = Geometry::new(profile);
+        let g = profile.sizes();
         // Before memory is taken for them.
         if input.left() < 4 * (u64::from(g.blocks()) + u64::from(g.logical_pages)) {
             return Err(RestoreError::Damaged);

@@ -6,12 +6,11 @@
 mod builtin;
 mod error;
 mod lines;
+mod sizes;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-
-use crate::geometry::Geometry;
 
 pub use builtin::{BUILTIN, Builtin};
 pub use error::ProfileError;
@@ -412,12 +411,6 @@ impl Profile {
     /// The first impossibility that was found.
     pub fn check(&self) -> Result<(), ProfileError> {
         error::check(self)
-    }
-
-    /// How many there are of everything in such a drive, if the profile is possible.
-    #[must_use]
-    pub fn sizes(&self) -> Geometry {
-        Geometry::new(self)
     }
 
     /// The parts of a plane's blocks that are free when collection must start, and when it has

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::die::NONE;
+use super::work::NONE;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {

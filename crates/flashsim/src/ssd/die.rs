@@ -1,10 +1,8 @@
 //! A die: what it does, and what waits for it.
 
-use super::gc::DieGc;
+use super::die_gc::DieGc;
 use super::pool::Pool;
-
-/// No job, command, plane or slot.
-pub(crate) const NONE: u32 = u32::MAX;
+use super::work::{NONE, Work};
 
 /// One operation for the host on one die.
 #[derive(Clone, Copy, Debug)]
@@ -45,22 +43,6 @@ pub(crate) struct Running {
     /// From when on the array is busy with a program or an erase, which can be suspended.
     pub(crate) array_from: u64,
     pub(crate) suspends: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// Reading the array for a job: the transfer follows.
-    HostRead { job: u32 },
-    /// The last part of a job.
-    Host { job: u32 },
-    /// Reading rows for garbage collection: transfers and the program follow.
-    MoveRead { pages: u32, filled: bool },
-    /// Programming what garbage collection moved.
-    Move,
-    /// Erasing the victim.
-    Erase,
-    /// Getting ready to read instead of what was suspended.
-    Suspending,
 }
 
 #[derive(Clone, Debug)]

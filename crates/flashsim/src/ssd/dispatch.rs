@@ -1,8 +1,9 @@
 //! What a die does next.
 
 use super::Ssd;
-use super::die::{Die, JobKind, NONE, Running, Work};
+use super::die::{Die, JobKind, Running};
 use super::event::Event;
+use super::work::{NONE, Work};
 use crate::ftl::{Place, Stream};
 use crate::profile::CopyPath;
 

@@ -12,61 +12,15 @@ use det::Instant;
 
 use super::Ssd;
 use super::api::{GcOrder, GcState};
-use super::die::{NONE, Work};
+use super::die_gc::Boundary;
 use super::dispatch::Eligible;
 use super::event::Event;
+use super::work::{NONE, Work};
 use crate::ftl::Step;
 use crate::geometry::Geometry;
 use crate::profile::{CopyPath, Preempt, Profile, Scope, Unit};
 use crate::save::RestoreError;
 use crate::stats::{Stats, Sum};
-
-/// How far the collection of a die has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Boundary {
-    /// A unit is to begin.
-    #[default]
-    Begin,
-    /// A page has been moved.
-    Page,
-    /// A block has been erased, and the unit goes on.
-    Block,
-    /// A unit has ended, and another one is to follow.
-    Unit,
-}
-
-/// The collection of one die.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DieGc {
-    /// The plane that is being collected, if any is.
-    plane: u32,
-    active: bool,
-    /// Since when it is active.
-    since: u64,
-    boundary: Boundary,
-    /// Host operations that may still go before the next unit.
-    turns: u32,
-    /// Whether an operation on another plane goes next.
-    host_next: bool,
-    background: bool,
-    /// Where the search for a low plane begins.
-    cursor: u32,
-}
-
-impl Default for DieGc {
-    fn default() -> Self {
-        Self {
-            plane: NONE,
-            active: false,
-            since: 0,
-            boundary: Boundary::Begin,
-            turns: 0,
-            host_next: false,
-            background: false,
-            cursor: 0,
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Idle {

@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use det::Instant;
 
-use super::die::{Job, JobKind, NONE};
+use super::die::{Job, JobKind};
 use super::event::Event;
+use super::work::NONE;
 use super::{Completion, Op, Ssd};
 use crate::ftl::Place;
 

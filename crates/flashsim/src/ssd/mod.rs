@@ -13,6 +13,7 @@
 mod api;
 mod buffer;
 mod die;
+mod die_gc;
 mod dispatch;
 mod event;
 mod gc;
@@ -20,6 +21,7 @@ mod host;
 mod lane;
 mod pool;
 mod save;
+mod work;
 
 use std::collections::VecDeque;
 

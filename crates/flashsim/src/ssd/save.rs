@@ -8,9 +8,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Ssd;
-use super::die::{Die, JobKind, NONE};
+use super::die::{Die, JobKind};
+use super::work::NONE;
 use crate::ftl::{Ftl, Place};
-use crate::geometry::Geometry;
 use crate::profile::Profile;
 use crate::save::{Reader, RestoreError, Writer};
 use crate::stats::Stats;
@@ -61,7 +61,7 @@ impl Ssd {
         let now = input.count()?;
         let prng = input.prng()?;
         let at_rest = input.below(2, "neither at rest nor not")? == 1;
-        let g = Geometry::new(&profile);
+        let g = profile.sizes();
         let mut cursors = Vec::new();
         for _ in 0..g.dies {
             cursors.push(input.below(g.planes_per_die, "a plane that it doesn't have")?);

@@ -14,9 +14,11 @@ mod task;
 use std::path::{Path, PathBuf};
 
 use flashsim::profile::line_of;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
+pub(crate) use crate::point::label;
+pub use crate::point::{Labelled, Point};
 use crate::results::Record;
 use crate::run::RunSpec;
 use crate::target::{ArraySpec, DriveSpec, LogSpec};
@@ -27,67 +29,6 @@ pub(crate) use calibrate::GC_DUTY;
 pub use error::ExperimentError;
 pub use expect::{Class, Expectation, Gate, Measure, Over};
 pub use task::{Task, Validation};
-
-/// One thing to measure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Point {
-    /// The array; without it, the SSD is measured by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub array: Option<ArraySpec>,
-    /// The log array, instead of an array. What its SSDs have been through happens to the log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log: Option<LogSpec>,
-    /// What its SSDs are like.
-    pub ssd: DriveSpec,
-    /// What is asked of it, as it was written: a [`Workload`].
-    pub workload: Table,
-    /// How long, and how often.
-    pub run: RunSpec,
-}
-
-impl Point {
-    /// What is asked of it.
-    ///
-    /// # Errors
-    /// If that is no workload: the key, and what it could be.
-    pub fn workload(&self) -> Result<Workload, String> {
-        let workload: Workload = self
-            .workload
-            .clone()
-            .try_into()
-            .map_err(|e: toml::de::Error| format!("workload: {}", e.to_string().trim_end()))?;
-        workload.check().map_err(|e| format!("workload: {e}"))?;
-        Ok(workload)
-    }
-}
-
-/// A point, and what makes it different from the others.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Labelled {
-    /// The variant's name, if there are variants.
-    pub variant: Option<String>,
-    /// The swept keys and their values here.
-    pub swept: Vec<(String, Value)>,
-    /// The point.
-    pub point: Point,
-}
-
-impl Labelled {
-    /// Variant and swept values in a few words; empty if there are none.
-    #[must_use]
-    pub fn label(&self) -> String {
-        label(self.variant.as_deref(), &self.swept)
-    }
-}
-
-/// Variant and swept values in a few words.
-pub(crate) fn label(variant: Option<&str>, swept: &[(String, Value)]) -> String {
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
-    let swept = swept.iter().map(|(key, value)| format!("{}={}", last(key), plain(value)));
-    variant.map(str::to_owned).into_iter().chain(swept).collect::<Vec<_>>().join(" ")
-}
 
 /// What a file asks for.
 #[derive(Clone, Debug, PartialEq)]

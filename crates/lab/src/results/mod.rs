@@ -8,8 +8,8 @@ mod statistics;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use crate::experiment::{Labelled, Point, label};
 use crate::measure::Figures;
+use crate::point::{Labelled, Point, label};
 
 pub use columns::{COLUMNS, Column, Unit};
 pub use compare::{Comparison, compare};

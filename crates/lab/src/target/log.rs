@@ -10,34 +10,18 @@ use std::time::Duration;
 use det::{Instant, Prng};
 use flashsim::{Precondition, Ssd};
 use raidcore::engine::{self, Engine, JobId};
-use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray};
+use raidcore::meta::{ArrayId, Assembled, DeviceUuid, NewArray};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
 use raidlog::array::{Action, Input, Look};
-use raidlog::{Answer, Counters, GroupId, LogArray, Shape, ShapeError, Volume, VolumeId, Wish};
+use raidlog::{Answer, Counters, GroupId, LogArray, Shape, Volume, VolumeId, Wish};
 
 use super::array::{kind, translated};
 use super::drive::{Drive, IoEnd};
+use super::log_error::LogError;
 use super::log_spec::LogSpec;
 use super::{Ended, Logged, Request, Side, Steered, Target, Told};
 use crate::plan::SegmentTimes;
 use crate::workload::Kind;
-
-/// Why a log array can't be started.
-#[derive(Debug, thiserror::Error)]
-pub enum LogError {
-    /// Its groups' shape is impossible.
-    #[error("[log]: {0}")]
-    Layout(#[from] LayoutError),
-    /// The volume's is.
-    #[error("[log]: {0}")]
-    Shape(#[from] ShapeError),
-    /// A part is no whole number of blocks, or too large.
-    #[error("log.{0} must be a multiple of 4 KiB, and is at most 1 MiB for a chunk, 64 MiB else")]
-    Size(&'static str),
-    /// Nobody knows how many SSDs there are.
-    #[error("log.members is missing: how many SSDs does {0} have?")]
-    Members(raidlog::Layout),
-}
 
 /// Blocks of a request that fills the volume.
 const FILLING: u32 = 64;

@@ -7,7 +7,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::array::{ConsistencyName, chunk, journal, journaled};
-use super::log::LogError;
+use super::log_error::LogError;
 use crate::units::Bytes;
 
 /// `[log]`: what the log array is like.

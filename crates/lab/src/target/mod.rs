@@ -4,6 +4,7 @@ mod alone;
 mod array;
 mod drive;
 mod log;
+mod log_error;
 mod log_spec;
 
 use std::time::Duration;
@@ -17,7 +18,8 @@ use crate::workload::Kind;
 pub use alone::Alone;
 pub use array::{Array, ArraySpec, RebuildSpec, SchemeName, StartError};
 pub use drive::{DriveError, DriveSpec, Use};
-pub use log::{Log, LogError};
+pub use log::Log;
+pub use log_error::LogError;
 pub use log_spec::{Cleaner, Gc, LogSpec};
 
 /// A request, in blocks of 4 KiB.

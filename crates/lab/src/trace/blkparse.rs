@@ -5,11 +5,11 @@
 //! it begins with `F`; a write may follow it in the same word (`FWS`, `FWFS`), which makes two
 //! records of the line: a flush and a write. Writes with FUA (an `F` after the `W`) are writes.
 
-use super::format::Action;
+use super::action::Action;
 use super::input::Input;
 use super::text::{Devices, Expected, length, number, sectors, time};
 use super::{Reader, Record, TraceError};
-use crate::workload::Kind;
+use crate::arrival::Kind;
 
 const RANGE: Expected = "sector + sectors, of less than 4 GiB, in columns 8 to 10";
 

@@ -2,7 +2,7 @@
 
 use super::Record;
 use super::text::{Devices, Expected, SECTOR, length, number, one_reads, sectors, time};
-use crate::workload::Kind;
+use crate::arrival::Kind;
 
 const ADDRESS: Expected = "an address in sectors of 512 bytes in column 3";
 const SIZE: Expected = "a size in sectors of 512 bytes, below 4 GiB, in column 4";

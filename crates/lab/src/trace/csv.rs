@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Record;
 use super::text::{Devices, Expected, length, number, sectors, time};
-use crate::workload::Kind;
+use crate::arrival::Kind;
 
 /// `unit,lba,bytes,opcode,seconds` and whatever follows, with spaces around fields allowed ("SPC
 /// Trace File Format Specification", revision 1.0.1). The unit's name is its number; addresses

@@ -6,7 +6,7 @@ use det::Instant;
 use serde::Deserialize;
 
 use super::Record;
-use crate::workload::{Arrival, Kind};
+use crate::arrival::{Arrival, Kind};
 
 /// What happens with a trace that is larger than the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::action::Action;
 use super::blkparse::{Blkparse, is_blkparse};
 use super::text::Lines;
 use super::vscsi::{Vscsi, is_vscsi};
@@ -27,27 +28,6 @@ pub enum Format {
     Vscsi,
     /// What blkparse prints.
     Blkparse,
-}
-
-/// Which events of a blkparse trace are requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
-pub enum Action {
-    /// What was queued: the requests as programs and file systems make them.
-    Q,
-    /// What was issued to the device: after merging and scheduling.
-    D,
-    /// What was completed, at the time of its end.
-    C,
-}
-
-impl Action {
-    pub(super) fn letter(self) -> u8 {
-        match self {
-            Self::Q => b'Q',
-            Self::D => b'D',
-            Self::C => b'C',
-        }
-    }
 }
 
 impl Format {

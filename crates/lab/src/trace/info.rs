@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Format, Record, Selection, Trace, TraceError};
+use crate::arrival::Kind;
 use crate::pages::{PAGE, Pages};
-use crate::workload::Kind;
 
 /// What a trace, or the selected part of it, is like. Shares are of the requests that it is about,
 /// from 0 to 1.

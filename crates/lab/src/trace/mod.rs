@@ -20,6 +20,7 @@
 //! the first error. Times never go back: a record that is earlier than one before it gets its time,
 //! and is counted as an inversion.
 
+mod action;
 mod blkparse;
 mod columns;
 mod csv;
@@ -36,16 +37,17 @@ use std::path::Path;
 
 use det::Instant;
 
+pub use action::Action;
 pub use error::{Position, TraceError};
 pub use fit::Fit;
-pub use format::{Action, Format};
+pub use format::Format;
 pub use info::{DeviceInfo, Info, Sizes};
 use input::Input;
 pub(crate) use replay::Player;
 pub use replay::{Device, Repeat, Replay};
 use text::Devices;
 
-use crate::workload::Kind;
+use crate::arrival::Kind;
 
 /// What of a trace is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

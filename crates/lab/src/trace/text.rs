@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::{Record, TraceError};
-use crate::workload::Kind;
+use crate::arrival::Kind;
 
 use det::Instant;
 

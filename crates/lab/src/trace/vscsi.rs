@@ -16,7 +16,7 @@ use det::Instant;
 use super::input::Input;
 use super::text::{Devices, SECTOR};
 use super::{Reader, Record, TraceError};
-use crate::workload::Kind;
+use crate::arrival::Kind;
 
 const V1_BYTES: usize = 32;
 const V2_BYTES: usize = 40;

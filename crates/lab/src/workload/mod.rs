@@ -19,7 +19,6 @@ mod ycsb;
 use std::path::Path;
 use std::time::Duration;
 
-use det::Instant;
 use serde::Deserialize;
 
 pub use address::{Address, HotCold, Regions, ZipfExtents};
@@ -34,34 +33,8 @@ pub use sizes::Sizes;
 pub use synthetic::Synthetic;
 pub use ycsb::{Letter, Ycsb};
 
+pub use crate::arrival::{Arrival, Kind};
 use crate::trace::{Player, Replay};
-
-/// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Says that the range is not needed.
-    Discard,
-    /// Makes durable what was written. It has no range.
-    Flush,
-}
-
-/// A request, as a trace or a generator has it: in bytes, which need not be aligned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// When, counted from the start of the workload. Zero in a closed loop, where a request comes
-    /// when an earlier one has ended.
-    pub at: Instant,
-    /// What it does.
-    pub kind: Kind,
-    /// The first byte.
-    pub offset: u64,
-    /// How many bytes: at least one, but for a flush.
-    pub bytes: u32,
-}
 
 /// Who says when the next request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

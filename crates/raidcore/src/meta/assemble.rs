@@ -14,78 +14,17 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::codec::checksum;
-use super::journal::{Replay, Ring};
+use super::image::{Image, Unreadable, there};
+use super::journal::Replay;
 use super::layout::SUPERBLOCKS;
 use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
-use super::returns::may_return;
+use super::returns::{diverged, may_return};
 use super::rings::Rings;
 use super::staged;
 use super::superblock::{SuperblockError, choose};
-use crate::units::{BLOCK_BYTES, MemberId, Pba};
-
-/// What assembly sees of a device.
-pub trait Image {
-    /// What to call it in messages: its path.
-    fn label(&self) -> &str;
-
-    /// The device's size in blocks.
-    fn blocks(&self) -> u64;
-
-    /// One block of its metadata; without bytes if it lies beyond what there is.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    fn block(&self, at: Pba) -> Result<&[u8], Unreadable>;
-
-    /// The [`checksum`] of a block of the staging log, of which [`Image::block`] need give headers
-    /// only; nothing if it can't be read.
-    fn sum(&self, at: Pba) -> Option<u32> {
-        there(self, at).map(checksum)
-    }
-}
-
-/// A block that is there and can be read.
-pub(super) fn there<I: Image + ?Sized>(image: &I, at: Pba) -> Option<&[u8]> {
-    image.block(at).ok().filter(|block| !block.is_empty())
-}
-
-/// A member's ring that begins at a block of the member.
-pub(super) struct RingOf<'a, I> {
-    pub(super) image: &'a I,
-    pub(super) start: Pba,
-}
-
-impl<I: Image> Ring for RingOf<'_, I> {
-    fn block(&self, at: u64) -> Option<&[u8]> {
-        there(self.image, Pba(self.start.0 + at))
-    }
-
-    fn sum(&self, at: u64) -> Option<u32> {
-        self.image.sum(Pba(self.start.0 + at))
-    }
-}
-
-/// A block can't be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the block can't be read")]
-pub struct Unreadable;
-
-/// What was read from a device, in one piece.
-#[derive(Clone, Debug)]
-pub struct MemberImage {
-    /// What to call it in messages: its path.
-    pub label: String,
-    /// The device's size in blocks.
-    pub blocks: u64,
-    /// Its first blocks, up to [`Areas::meta_blocks`](super::Areas::meta_blocks) if the superblock
-    /// could be read; what can't be read is zeros.
-    pub meta: Vec<u8>,
-    /// Which blocks of `meta` could not be read.
-    pub unreadable: Vec<Pba>,
-}
+use crate::units::{MemberId, Pba};
 
 /// What an operator accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -392,25 +331,6 @@ impl<I: Image> Image for &I {
     }
 }
 
-impl Image for MemberImage {
-    fn label(&self) -> &str {
-        &self.label
-    }
-
-    fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
-    fn block(&self, at: Pba) -> Result<&[u8], Unreadable> {
-        if self.unreadable.contains(&at) {
-            return Err(Unreadable);
-        }
-        let start = usize::try_from(at.0).ok().and_then(|at| at.checked_mul(BLOCK_BYTES));
-        let range = start.and_then(|start| Some(start..start.checked_add(BLOCK_BYTES)?));
-        Ok(range.and_then(|range| self.meta.get(range)).unwrap_or(&[]))
-    }
-}
-
 /// The superblock of each image; none for those that are damaged.
 fn read_superblocks<I: Image>(
     images: &[I],
@@ -477,18 +397,6 @@ fn newest<'a, I: Image>(
         }
     }
     Ok(&newest.record)
-}
-
-/// Whether two records can't be of one history: they differ at the same count, or the older one
-/// has taken a device out of service that the newer one still uses.
-pub(super) fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
-    let (old, new) = if a.events <= b.events { (a, b) } else { (b, a) };
-    let uses = |device| {
-        new.slots.iter().any(|slot| slot.device == device && slot.state != SlotState::Failed)
-    };
-    let gone = |slot: &&super::SlotRecord| slot.state == SlotState::Failed;
-    (old.events == new.events && old != new)
-        || old.slots.iter().filter(gone).any(|slot| uses(slot.device))
 }
 
 /// A map, its pages' versions, and which pages have no intact copy.

@@ -6,7 +6,7 @@
 //! - The checksum is CRC-32C over everything that the block protects, its own four bytes as zeros.
 //! - Numbers are little-endian. A field begins where the one before it ends.
 
-use super::layout::LayoutError;
+use super::layout_error::LayoutError;
 use super::record::ArrayId;
 use crate::geometry::GeometryError;
 use crate::units::BLOCK_BYTES;

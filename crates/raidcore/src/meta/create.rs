@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use super::assemble::Assembled;
 use super::label::DeviceLabel;
-use super::layout::{Areas, LayoutError, SUPERBLOCKS};
+use super::layout::{Areas, SUPERBLOCKS};
+use super::layout_error::LayoutError;
 use super::page::{BitMap, MapKind};
 use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
 use crate::geometry::{Geometry, Level};

@@ -10,9 +10,10 @@
 //! - [`Areas`] that came from a disk have passed [`Areas::check`].
 
 use super::journal::{PAYLOAD_MAX, header_blocks};
+use super::layout_error::LayoutError;
 use super::page::{BITS_PER_PAGE, BitMap, MapKind, is_page_size};
 use super::record::Consistency;
-use crate::geometry::{Geometry, GeometryError};
+use crate::geometry::Geometry;
 use crate::units::{MemberId, Pba, Stripe};
 
 /// How many copies of the superblock a member holds.
@@ -61,30 +62,6 @@ const JOURNAL_ENTRIES_MIN: u64 = 4;
 
 /// The most stripes, as [`Geometry::new`] has it.
 const STRIPES_MAX: u64 = 1 << 42;
-
-/// Why there is no such layout.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum LayoutError {
-    /// There is no room for a single stripe.
-    #[error(
-        "the smallest member has {have} blocks of 4 KiB; this array needs at least {need} of each"
-    )]
-    TooSmall {
-        /// Blocks of the smallest member.
-        have: u64,
-        /// Blocks needed.
-        need: u64,
-    },
-    /// The shape is impossible.
-    #[error(transparent)]
-    Geometry(#[from] GeometryError),
-    /// Without parity there is no distributed spare.
-    #[error("a distributed spare takes parity to fill it from: RAID4, RAID5 or RAID6")]
-    NoDistributedSpare,
-    /// An area is out of place or too small.
-    #[error("the {0} is out of place or has the wrong size")]
-    Area(&'static str),
-}
 
 /// Where things are on each member of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,9 +5,11 @@
 mod assemble;
 mod codec;
 mod create;
+mod image;
 mod journal;
 mod label;
 mod layout;
+mod layout_error;
 mod page;
 mod policy;
 mod problem;
@@ -20,9 +22,10 @@ mod staged;
 mod substitutes;
 mod superblock;
 
-pub use assemble::{AssembleOptions, Assembled, Image, MemberImage, Unreadable, assemble};
+pub use assemble::{AssembleOptions, Assembled, assemble};
 pub use codec::{CodecError, FORMAT, checksum};
 pub use create::NewArray;
+pub use image::{Image, MemberImage, Unreadable};
 pub use journal::{
     JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, Ring,
     encode_header as encode_journal_header, header_blocks as journal_header_blocks,
@@ -30,9 +33,10 @@ pub use journal::{
 };
 pub use label::{DeviceLabel, LABEL_MAX, SERIAL_MAX};
 pub use layout::{
-    Areas, JOURNAL_BLOCKS, LayoutError, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
+    Areas, JOURNAL_BLOCKS, STAGING_MAX, STAGING_MIN, SUPERBLOCK_COPIES, SUPERBLOCKS,
     can_distribute, can_stage, spare_copies,
 };
+pub use layout_error::LayoutError;
 pub use page::{BITS_PER_PAGE, BitMap, MapKind};
 pub use policy::{POLICY_NAME_MAX, Policy, PolicyName};
 pub use problem::{AssembleError, MissingMember, Warning};

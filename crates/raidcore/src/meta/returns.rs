@@ -1,7 +1,6 @@
 //! Members that were away and come back with what they have: whether a device may, and the superblock's
 //! field of those that have.
 
-use super::assemble::diverged;
 use super::codec::Field;
 use super::record::{ArrayRecord, DeviceUuid, SlotRecord, SlotState, Superblock};
 use super::substitutes;
@@ -107,4 +106,16 @@ pub fn may_return(
     let catches_up = !record.is_staging_device(member)
         && left.is_some_and(|left| known.events.saturating_add(1) >= left);
     Ok(Returning { member, was: *device, catches_up })
+}
+
+/// Whether two records can't be of one history: they differ at the same count, or the older one
+/// has taken a device out of service that the newer one still uses.
+pub(super) fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
+    let (old, new) = if a.events <= b.events { (a, b) } else { (b, a) };
+    let uses = |device| {
+        new.slots.iter().any(|slot| slot.device == device && slot.state != SlotState::Failed)
+    };
+    let gone = |slot: &&SlotRecord| slot.state == SlotState::Failed;
+    (old.events == new.events && old != new)
+        || old.slots.iter().filter(gone).any(|slot| uses(slot.device))
 }

@@ -13,7 +13,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::assemble::{Image, RingOf, there};
+use super::image::{Image, RingOf, there};
 use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
 use super::page::BitMap;
 use super::problem::Warning;

@@ -10,7 +10,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::assemble::{Image, RingOf};
+use super::image::{Image, RingOf};
 use super::journal::{JournalEntry, Log, Replay, scan};
 use super::problem::Warning;
 use super::record::ArrayRecord;

@@ -23,7 +23,8 @@ use raidcore::engine::IoError;
 
 use super::stream::{HOT, cold};
 use super::{Action, IoOp, Note, Op, Pages, Volume};
-use crate::codec::{AGES_PER_PAGE, Header, Position, encode_page};
+use crate::codec::{Header, Position, encode_page};
+use crate::sizes::AGES_PER_PAGE;
 use crate::units::{GroupId, Segment};
 
 /// The most pages of an I/O.

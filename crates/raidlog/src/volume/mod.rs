@@ -378,7 +378,7 @@ impl Volume {
         let info = self.segments.get_mut(segment);
         if info.age != age {
             info.age = age;
-            let page = u64::from(segment.0) / crate::codec::AGES_PER_PAGE;
+            let page = u64::from(segment.0) / crate::sizes::AGES_PER_PAGE;
             self.map.touch(self.shape.map_pages() + page as u32);
         }
     }

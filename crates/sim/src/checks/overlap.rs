@@ -2,7 +2,7 @@
 
 use raidcore::engine::{Io, IoOp};
 
-use crate::host::Pending;
+use crate::under_way::Pending;
 
 /// `io` begins while `others` are under way.
 pub(crate) fn begins(io: &Io, others: &[Pending]) {

@@ -6,7 +6,7 @@ use raidcore::meta::{SlotState, Superblock};
 use super::phases::is_record;
 use super::*;
 use crate::checks;
-use crate::host::Payload;
+use crate::under_way::Payload;
 
 const REPLACED: MemberId = MemberId(1);
 

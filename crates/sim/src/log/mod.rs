@@ -16,7 +16,7 @@ use std::ops::AddAssign;
 
 pub use scenario::LogScenario;
 
-use crate::run::{Play, Sink};
+use crate::play::{Play, Sink};
 use crate::source::Source;
 use lives::Lives;
 use world::World;

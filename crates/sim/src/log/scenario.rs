@@ -5,8 +5,8 @@ use std::time::Duration;
 use raidlog::{Choice, Cleaning, Config, Wish};
 use serde::{Deserialize, Serialize};
 
-use crate::run::Playable;
-use crate::shrink;
+use crate::play::Playable;
+use crate::simpler::Simpler;
 use crate::source::Source;
 
 /// What a run is about. Kinds of requests have weights.
@@ -96,7 +96,28 @@ impl Playable for LogScenario {
     }
 
     fn simpler(&self) -> Vec<Self> {
-        shrink::log(self)
+        let mut s = Simpler::than(self);
+        s.with(|s| s.requests = (s.requests / 2).max(1));
+        s.with(|s| s.requests = (s.requests * 3 / 4).max(1));
+        s.with(|s| s.requests = s.requests.saturating_sub(1).max(1));
+        s.with(|s| s.lives = 1);
+        s.with(|s| s.lives = (s.lives - 1).max(1));
+        s.with(|s| s.tags = s.tags.div_ceil(2));
+        s.with(|s| s.buffers = 2);
+        s.with(|s| s.blocks = s.blocks.div_ceil(2));
+        s.with(|s| s.hot = s.hot.div_ceil(2));
+        s.with(|s| s.choice = Choice::Greedy);
+        s.with(|s| s.cleaning = Cleaning::Paced);
+        s.with(|s| s.checkpoint = 100_000);
+        s.with(|s| s.forget = 1000);
+        s.with(|s| s.read = 0);
+        s.with(|s| s.flush = 0);
+        s.with(|s| s.discard = 0);
+        s.with(|s| s.fua = 0);
+        s.with(|s| s.bad_reads = 0);
+        s.with(|s| s.bad_writes = 0);
+        s.with(|s| s.torn = false);
+        s.all
     }
 }
 

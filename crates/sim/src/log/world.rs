@@ -11,7 +11,7 @@ use super::scenario::LogScenario;
 use super::users::Users;
 use crate::digest::Digest;
 use crate::disk::{Block, Kept};
-use crate::run::Sink;
+use crate::play::Sink;
 use crate::source::Source;
 
 pub(super) const VOLUME: VolumeId = VolumeId(*b"a simulated one.");

@@ -8,7 +8,7 @@ use super::StackScenario;
 use super::world::World;
 use crate::disk::{Phase, Sick};
 use crate::log::lives::Lives;
-use crate::run::Playable;
+use crate::play::Playable;
 use crate::source::Source;
 
 impl World {

@@ -6,7 +6,7 @@ use raidcore::units::{DeviceId, Set};
 use raidlog::GroupId;
 use raidlog::array::Input;
 
-use super::host::Pending;
+use super::under_way::Pending;
 use super::world::World;
 
 impl World {

@@ -5,119 +5,15 @@ use std::time::Duration;
 
 use raidcore::engine::{self, IoError, IoOp};
 use raidcore::meta::checksum;
-use raidcore::units::{BLOCK_BYTES, DeviceId, Mem};
+use raidcore::units::BLOCK_BYTES;
 use raidlog::array::{Action, Input, Place};
-use raidlog::{Answer, BatchId, GroupId, LogArray, Pages};
+use raidlog::{Answer, BatchId, GroupId, Pages};
 
-use super::world::{Looking, World};
+use super::memory::{Below, on};
+use super::under_way::{Looking, Payload, Pending};
+use super::world::World;
 use crate::arithmetic;
 use crate::disk::{Block, Kept, Meta};
-
-/// An I/O under way.
-pub(super) struct Pending {
-    group: GroupId,
-    io: engine::Io,
-    /// Where its bytes are.
-    place: Option<Place>,
-    payload: Payload,
-    /// What a flush will make durable.
-    mark: u64,
-}
-
-impl Pending {
-    pub(super) fn at(&self) -> (GroupId, DeviceId) {
-        (self.group, self.io.device)
-    }
-
-    pub(super) fn id(&self) -> engine::IoId {
-        self.io.id
-    }
-
-    pub(super) fn is_at(&self, group: GroupId, device: DeviceId, at: u64) -> bool {
-        let Self { group: own, io, .. } = self;
-        let extent = io.at.0..io.at.0 + u64::from(io.blocks);
-        (*own, io.device) == (group, device) && extent.contains(&at)
-    }
-}
-
-/// The bytes of a write when it began.
-enum Payload {
-    None,
-    Data(Vec<Block>),
-    Meta(Vec<Meta>),
-}
-
-/// What the log array names with [`Place`].
-#[derive(Default)]
-pub(super) struct Memory {
-    /// Users' buffers, by tag: arithmetic may leave there for a while what is no user's.
-    pub(super) payloads: Vec<Vec<Block>>,
-    pub(super) segments: Vec<Vec<Block>>,
-    pub(super) slots: Vec<Vec<Block>>,
-    /// By group.
-    pub(super) scratch: Vec<Vec<Vec<Block>>>,
-}
-
-/// All memory, as the array of a group names it.
-struct Below<'a> {
-    array: &'a LogArray,
-    group: GroupId,
-    memory: &'a mut Memory,
-}
-
-impl arithmetic::Memory for Below<'_> {
-    fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
-        let place = self.array.place(self.group, mem);
-        (0..blocks).flat_map(|n| self.memory.block(on(place, n)).bytes()).collect()
-    }
-
-    fn put(&mut self, mem: Mem, _: u32, bytes: &[u8]) {
-        let place = self.array.place(self.group, mem);
-        for (n, bytes) in (0..).zip(bytes.as_chunks().0) {
-            self.memory.put(on(place, n), Block::of(bytes));
-        }
-    }
-}
-
-impl Memory {
-    fn block(&self, place: Place) -> Block {
-        match place {
-            Place::Payload { tag, at } => self.payloads[usize::from(tag.0)][at as usize].clone(),
-            Place::Segment { buffer, at } => {
-                self.segments[usize::from(buffer)][at as usize].clone()
-            }
-            Place::Slot { slot, at } => self.slots[usize::from(slot)][at as usize].clone(),
-            Place::Scratch { group, buffer, at } => {
-                self.scratch[group.index()][usize::from(buffer)][at as usize].clone()
-            }
-            Place::Zero => Block::ZERO,
-        }
-    }
-
-    fn put(&mut self, place: Place, block: Block) {
-        let to = match place {
-            Place::Payload { tag, at } => &mut self.payloads[usize::from(tag.0)][at as usize],
-            Place::Segment { buffer, at } => &mut self.segments[usize::from(buffer)][at as usize],
-            Place::Slot { slot, at } => &mut self.slots[usize::from(slot)][at as usize],
-            Place::Scratch { group, buffer, at } => {
-                &mut self.scratch[group.index()][usize::from(buffer)][at as usize]
-            }
-            Place::Zero => panic!("zeros are never a destination"),
-        };
-        *to = block;
-    }
-}
-
-/// The place so many blocks on.
-fn on(place: Place, n: u32) -> Place {
-    match place {
-        Place::Payload { tag, at } => Place::Payload { tag, at: at + n },
-        Place::Segment { buffer, at } => Place::Segment { buffer, at: at + n },
-        Place::Slot { slot, at } => Place::Slot { slot, at: at + n },
-        Place::Scratch { group, buffer, at } => Place::Scratch { group, buffer, at: at + n },
-        Place::Zero => Place::Zero,
-    }
-}
 
 impl World {
     /// Tells the log array something, and does what it answers.

@@ -10,8 +10,10 @@
 mod found;
 mod hang;
 mod host;
+mod memory;
 mod phases;
 mod scenario;
+mod under_way;
 mod world;
 
 use std::ops::AddAssign;
@@ -19,7 +21,7 @@ use std::ops::AddAssign;
 pub use scenario::StackScenario;
 
 use crate::log::lives::Lives;
-use crate::run::{Play, Sink};
+use crate::play::{Play, Sink};
 use crate::source::Source;
 use world::World;
 

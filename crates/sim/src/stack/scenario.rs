@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::LogScenario;
 use crate::log::scenario::wish;
-use crate::run::Playable;
+use crate::play::Playable;
 use crate::scenario::Scenario;
-use crate::shrink;
+use crate::simpler::Simpler;
 use crate::source::Source;
 
 /// What a run is about.
@@ -57,7 +57,13 @@ impl Playable for StackScenario {
     }
 
     fn simpler(&self) -> Vec<Self> {
-        shrink::stack(self)
+        let mut s = Simpler::than(self);
+        s.with(|s| s.faults = 0);
+        s.with(|s| s.array.faults.lossy = false);
+        s.with(|s| s.array.faults.torn = false);
+        let with = |log| Self { log, ..self.clone() };
+        s.all.extend(self.log.simpler().into_iter().map(with));
+        s.all
     }
 }
 

@@ -7,19 +7,20 @@ use raidcore::engine::{Command, Engine, IoError, JobId};
 use raidcore::meta::{Areas, VolumePart, VolumeUuid};
 use raidcore::parity::Kernels;
 use raidcore::units::DeviceId;
-use raidlog::array::{Look, SLOT_BLOCKS};
+use raidlog::array::SLOT_BLOCKS;
 use raidlog::{GroupId, LogArray, Note, RecoveryError, Shape, VolumeId, array};
 
 use super::StackSummary;
-use super::host::{Memory, Pending};
+use super::memory::Memory;
 use super::scenario::StackScenario;
+use super::under_way::{Looking, Pending};
 use crate::create::{create, uuid_of};
 use crate::digest::Digest;
 use crate::disk::{Block, Disk, FOR_GOOD, Kept, Sick};
 use crate::faults::{missing, superblocks};
 use crate::log::users::Users;
+use crate::play::Sink;
 use crate::power::array_of;
-use crate::run::Sink;
 use crate::source::Source;
 use crate::world::{config, is_exposed};
 
@@ -36,14 +37,6 @@ pub(super) struct Group {
     spoilt: bool,
     /// Disks that had gone and have come back while the power was off.
     returned: Vec<usize>,
-}
-
-/// Something that was read, to be looked at.
-pub(super) struct Looking {
-    pub(super) look: Look,
-    pub(super) slot: u16,
-    pub(super) blocks: u32,
-    pub(super) checksums: bool,
 }
 
 pub(super) struct World {

@@ -10,11 +10,13 @@
 //! - Every request gets one answer, in order. A request of another version is refused before
 //!   anything else of it is read.
 
+mod away;
 mod client;
 mod disks;
 mod log;
 mod newcomer;
 mod problem;
+mod problems;
 mod report;
 mod returns;
 mod scrub;
@@ -23,6 +25,7 @@ mod service;
 mod spares;
 mod staging;
 mod stopper;
+mod way_back;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -38,13 +41,13 @@ pub use report::{
     ArrayReport, ErrorReport, EventReport, Facts, Front, Health, MemberReport, MemberState,
     PaceReport, PassReport, RemedyReport, SpareUseReport, Task, disk_name, level_name,
 };
-pub use returns::WayBack;
 pub use scrub::{ScrubEndReport, ScrubReport};
 pub use server::{BindError, CLIENTS_MAX, Server};
 pub use service::Service;
 pub use spares::SpareReport;
 pub use staging::StagingReport;
 pub use stopper::{Manner, Stopper};
+pub use way_back::WayBack;
 pub(crate) use words::recovered;
 
 /// The protocol's version.

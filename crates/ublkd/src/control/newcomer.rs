@@ -18,10 +18,11 @@ use tokio::time::timeout;
 
 use super::Refusal;
 use crate::attach::{RELEASE_MAX, open, superblock};
-use crate::create::{prepare_spare, random_uuid};
+use crate::create::prepare_spare;
 use crate::flash::Named;
 use crate::members::{Device, OpenError};
 use crate::paths::shown;
+use crate::random::random_uuid;
 use crate::signature::Signature;
 
 /// A device that is to become a spare.

@@ -12,9 +12,9 @@ use raidlog::Layout;
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
-use super::returns::WayBack;
 use super::scrub::ScrubReport;
 use super::spares::SpareReport;
+use super::way_back::WayBack;
 use super::{LogReport, StagingReport};
 use crate::host::{Detours, FlashReport, Hedged, Marked, Opened, Requests};
 pub use member::{ErrorReport, MemberReport, MemberState};

@@ -8,8 +8,6 @@
 //!   failed again.
 //! - A path that never answers keeps one thread busy, and nobody waiting.
 
-mod away;
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -19,43 +17,27 @@ use std::time::{Duration, Instant};
 use raidcore::engine::{MemberStatus, Note, Status};
 use raidcore::meta::{ArrayRecord, DeviceUuid, NoReturn, Returning, SlotState};
 use raidcore::units::{BLOCK_BYTES, MemberId};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-pub(super) use away::Away;
-
 use super::Refusal;
+use super::away::{Away, EVERY, Which};
 use super::newcomer::{patiently, refused};
 use super::service::Service;
+use super::way_back::WayBack;
 use crate::attach::{examine, open, superblock};
-use crate::create::{prepare_return, random_uuid};
+use crate::create::prepare_return;
 use crate::flash::Named;
 use crate::host::{HostError, HostHandle};
 use crate::members::{Device, OpenError};
 use crate::paths::{shown, to_text};
-
-/// How often it is looked for members that are away.
-const EVERY: Duration = Duration::from_secs(3);
+use crate::random::random_uuid;
 
 /// How long it takes at most that it is on record what a member misses that has just failed.
 const RECORDED_MAX: Duration = Duration::from_secs(5);
 
 /// For how long a way back that has failed is not tried again, at most.
 const RETRY_MAX: Duration = Duration::from_secs(60);
-
-/// How a member that is away comes back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WayBack {
-    /// It is taken back as soon as its device is there.
-    ByItself,
-    /// `disk add` takes it back.
-    ByCommand,
-}
-
-/// An array, by its number, and a member of it.
-type Which = (usize, MemberId);
 
 /// What a device is that was asked to come back.
 enum Came {

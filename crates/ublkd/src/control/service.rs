@@ -12,8 +12,8 @@ use raidlog::GroupId;
 use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 
+use super::away::Away;
 use super::report::{ArrayReport, EventReport, Facts, Front};
-use super::returns::Away;
 use super::stopper::{Manner, StopError, Stopper};
 use super::words::{Weight, describe, describe_volume, is_news, weight};
 use super::{Launch, Refusal, Request, StagingReport};

@@ -12,11 +12,10 @@ use raidcore::meta::{
 };
 use raidlog::{Layout, Shape, Wish};
 
-use super::{
-    CreateConfig, CreateError, CreateNote, DEFAULT_CHUNK, Made, Sizes, make, random_uuid, record,
-};
+use super::{CreateConfig, CreateError, CreateNote, DEFAULT_CHUNK, Made, Sizes, make, record};
 use crate::attach::attach;
 use crate::host::{Begin, Host, HostConfig};
+use crate::random::random_uuid;
 
 /// The most members of a log volume: what a process serves at once, and some that come and go.
 pub const VOLUME_MEMBERS_MAX: usize = 96;

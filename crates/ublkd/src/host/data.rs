@@ -26,13 +26,13 @@ use raidcore::units::{DeviceId, Mem, Set, Tag};
 use raidlog::GroupId;
 
 use super::clock::{now, wall_seconds};
+use super::former::Former;
 use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
 use super::log::{Begin, Log};
 use super::machine::{Machine, ONLY};
 use super::metrics::Metrics;
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
-use super::returns::Former;
 use super::steer::Steering;
 use super::{Group, HostConfig};
 use crate::arena::Arena;

@@ -4,13 +4,10 @@ use std::collections::VecDeque;
 
 use raidcore::engine::Engine;
 use raidcore::meta::VolumePart;
-use raidcore::units::BLOCK_BYTES;
-use raidlog::array::{Action, Input, Look, Place};
-use raidlog::{Answer, Config, LogArray, Pages, RecoveryError, Shape, Status, VolumeId, codec};
+use raidlog::array::{Action, Look};
+use raidlog::{Config, LogArray, Shape, Status, VolumeId};
 
-use super::data::Data;
-use super::machine::{Machine, Places};
-use super::notes::Happened;
+use super::places::Places;
 
 /// How a log volume begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,19 +38,19 @@ pub(super) struct Log {
     segment_buffers: u16,
     /// That the volume is what the superblocks say was seen.
     seen: bool,
-    looks: VecDeque<Looked>,
-    actions: Vec<Action>,
+    pub(super) looks: VecDeque<Looked>,
+    pub(super) actions: Vec<Action>,
     /// Scratch space for what is encoded.
-    bytes: Vec<u8>,
-    checksums: Vec<u32>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) checksums: Vec<u32>,
 }
 
 /// What is to be looked at.
-struct Looked {
-    look: Look,
-    slot: u16,
-    blocks: u32,
-    checksums: bool,
+pub(super) struct Looked {
+    pub(super) look: Look,
+    pub(super) slot: u16,
+    pub(super) blocks: u32,
+    pub(super) checksums: bool,
 }
 
 impl Log {
@@ -93,7 +90,7 @@ impl Log {
     }
 
     /// Whether the volume, once it is there, is what the superblocks say.
-    fn is_as_said(&mut self) -> bool {
+    pub(super) fn is_as_said(&mut self) -> bool {
         if let Some(volume) = self.array.volume().filter(|_| !self.seen) {
             let (part, shape) = (&self.part, volume.shape());
             self.seen = (shape.groups(), shape.segment_blocks(), shape.capacity())
@@ -101,113 +98,5 @@ impl Log {
             return self.seen;
         }
         true
-    }
-}
-
-impl Data {
-    /// How the log volume is, if it is one and is there.
-    pub(super) fn log_status(&self) -> Option<LogStatus> {
-        match &self.machine {
-            Machine::Array(_) => None,
-            Machine::Log(log) => log.status(),
-        }
-    }
-
-    /// Tells the volume, and begins what it says.
-    pub(super) fn step_log(&mut self, input: Input<'_>) {
-        let Machine::Log(log) = &mut self.machine else { return };
-        let mut actions = std::mem::take(&mut log.actions);
-        log.array.step(self.now, input, &mut actions);
-        self.carry_out_all(actions);
-    }
-
-    /// Tells the volume what it wanted to see, if it wanted to.
-    pub(super) fn look(&mut self) -> bool {
-        let Machine::Log(log) = &mut self.machine else { return false };
-        let Some(Looked { look, slot, blocks, checksums }) = log.looks.pop_front() else {
-            return false;
-        };
-        let seen = self.arena.blocks(log.places.of(Place::Slot { slot, at: 0 }), blocks);
-        let answer = if checksums {
-            log.checksums.clear();
-            log.checksums.extend(seen.chunks_exact(BLOCK_BYTES).map(codec::checksum));
-            Answer::Checksums(&log.checksums)
-        } else {
-            Answer::Bytes(seen)
-        };
-        let mut actions = std::mem::take(&mut log.actions);
-        log.array.step(self.now, Input::Seen { look, answer }, &mut actions);
-        self.carry_out_all(actions);
-        true
-    }
-
-    fn carry_out_all(&mut self, mut actions: Vec<Action>) {
-        self.checksums.clear();
-        let Machine::Log(log) = &mut self.machine else { return };
-        if !log.is_as_said() {
-            tracing::error!(
-                "the log volume is not what its members' superblocks say; nothing was written"
-            );
-            self.broken = true;
-            return;
-        }
-        for action in actions.drain(..) {
-            match action {
-                Action::Array { group, action } => self.carry_out(group, action),
-                Action::Complete { tag, result } => self.complete(tag, result),
-                action @ (Action::Summary { .. }
-                | Action::Pages { .. }
-                | Action::Look { .. }
-                | Action::Copy { .. }
-                | Action::Note(_)
-                | Action::Lost(_)
-                | Action::Stopped(_)) => self.carry_out_of_log(action),
-            }
-        }
-        if let Machine::Log(log) = &mut self.machine {
-            log.actions = actions;
-        }
-    }
-
-    fn carry_out_of_log(&mut self, action: Action) {
-        let Machine::Log(log) = &mut self.machine else { return };
-        match action {
-            Action::Summary { batch, buffer, first, .. } => {
-                let Some(volume) = log.array.volume() else { return };
-                log.bytes.resize(volume.shape().summary() as usize * BLOCK_BYTES, 0);
-                let place = |at| log.places.of(Place::Segment { buffer, at });
-                volume.encode_summary(batch, &mut log.bytes, |at| {
-                    codec::checksum(self.arena.blocks(place(at), 1))
-                });
-                self.arena.put(place(first), &log.bytes);
-            }
-            Action::Pages { group, pages, blocks, slot } => {
-                let Some(volume) = log.array.volume() else { return };
-                log.bytes.resize(blocks as usize * BLOCK_BYTES, 0);
-                for (n, into) in (0..).zip(log.bytes.chunks_exact_mut(BLOCK_BYTES)) {
-                    let page = match pages {
-                        Pages::Header => Pages::Header,
-                        Pages::From(first) => Pages::From(first + n),
-                    };
-                    volume.encode_page(group, page, into);
-                }
-                self.arena.put(log.places.of(Place::Slot { slot, at: 0 }), &log.bytes);
-            }
-            Action::Look { look, slot, blocks, checksums, .. } => {
-                log.looks.push_back(Looked { look, slot, blocks, checksums });
-            }
-            Action::Copy { from, to, blocks } => {
-                self.arena.copy(log.places.of(from), log.places.of(to), blocks);
-            }
-            Action::Note(note) => self.note(Happened::Volume(note)),
-            Action::Lost(error) => self.lost(error),
-            Action::Stopped(result) => self.stopped = Some(result),
-            Action::Array { .. } | Action::Complete { .. } => {}
-        }
-    }
-
-    fn lost(&mut self, error: RecoveryError) {
-        tracing::error!("the log volume can't be started: {error}");
-        self.shared.lose(error);
     }
 }

@@ -13,24 +13,9 @@ use det::Instant;
 use raidcore::engine::IoError;
 use raidcore::units::DeviceId;
 
-use super::{MEMBERS, MemberIndex, Ring};
+use super::Ring;
 use crate::arena::Arena;
-
-/// Members, by their [index](super::MemberIndex).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Members(u128);
-
-const _: () = assert!(MEMBERS <= u128::BITS);
-
-impl Members {
-    pub(crate) fn insert(&mut self, index: u16) {
-        self.0 |= 1 << index;
-    }
-
-    pub(crate) fn has(self, index: u16) -> bool {
-        self.0 >> index & 1 != 0
-    }
-}
+use crate::open_members::{MemberIndex, Members};
 
 /// See the [module](self).
 pub(super) struct Silence {

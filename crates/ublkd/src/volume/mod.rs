@@ -27,7 +27,7 @@ use crossbeam_queue::ArrayQueue;
 use raidcore::engine::{Op, RequestError};
 use raidcore::units::{BLOCK_BYTES, Lba, Tag};
 
-use crate::arena::Region;
+use crate::region::Region;
 pub(crate) use bell::Bell;
 pub use bytes::Edges;
 pub(crate) use bytes::Touched;

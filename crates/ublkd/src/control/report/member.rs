@@ -7,7 +7,7 @@ use raidcore::meta::SlotState;
 use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
-use crate::control::returns::WayBack;
+use crate::control::way_back::WayBack;
 use crate::host::{FlashReport, Opened};
 use crate::members::DurableBy;
 

@@ -5,15 +5,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use raidcore::engine::IoError;
+use raidcore::units::MemberId;
 
-use super::{EVERY, Which};
+/// How often it is looked for members that are away.
+pub(super) const EVERY: Duration = Duration::from_secs(3);
 
 /// What has come back by itself and vanishes again within this time is not waited for.
 const FLAPS: Duration = Duration::from_secs(600);
 
+/// An array, by its number, and a member of it.
+pub(super) type Which = (usize, MemberId);
+
 /// What is known of members that are away.
 #[derive(Debug, Default)]
-pub(in crate::control) struct Away {
+pub(super) struct Away {
     awaited: BTreeMap<(usize, u8), Awaited>,
     /// When who came back by itself last.
     back: BTreeMap<(usize, u8), Instant>,

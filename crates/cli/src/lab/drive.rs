@@ -1,0 +1,16 @@
+//! The SSDs of a planned array.
+
+use lab::target::{DriveSpec, Use};
+
+use crate::args::SwanArgs;
+
+/// The SSD, as it is.
+pub(super) fn drive(args: &SwanArgs) -> DriveSpec {
+    DriveSpec {
+        profile: args.profile.clone(),
+        blocks: None,
+        used: Use::Fresh,
+        overwrites: 0.0,
+        set: toml::Table::new(),
+    }
+}

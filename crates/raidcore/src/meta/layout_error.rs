@@ -1,0 +1,27 @@
+//! Why an array can't be laid out. Apart from the layout, as decoding tells of it, too.
+
+use crate::geometry::GeometryError;
+
+/// Why there is no such layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// There is no room for a single stripe.
+    #[error(
+        "the smallest member has {have} blocks of 4 KiB; this array needs at least {need} of each"
+    )]
+    TooSmall {
+        /// Blocks of the smallest member.
+        have: u64,
+        /// Blocks needed.
+        need: u64,
+    },
+    /// The shape is impossible.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// Without parity there is no distributed spare.
+    #[error("a distributed spare takes parity to fill it from: RAID4, RAID5 or RAID6")]
+    NoDistributedSpare,
+    /// An area is out of place or too small.
+    #[error("the {0} is out of place or has the wrong size")]
+    Area(&'static str),
+}

@@ -1,0 +1,90 @@
+//! What happened in a run.
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// What happened in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Requests that ended as they should.
+    pub requests: u64,
+    /// Requests that ended with an error, as more had failed than redundancy makes up for.
+    pub errors: u64,
+    /// What the engine was told.
+    pub events: u64,
+    /// What operators asked for.
+    pub commands: u64,
+    /// What went wrong.
+    pub faults: FaultCounts,
+    /// Reads that went around members that were said to be busy.
+    pub detours: u64,
+    /// Reads that were tried another way, too.
+    pub hedges: u64,
+    /// Writes that were staged.
+    pub staged: u64,
+    /// Blocks that came home from the staging log.
+    pub reclaimed: u64,
+    /// Reads that were served from copies, as home was busy.
+    pub copy_reads: u64,
+    /// How often SSDs collected garbage, where the disks were such.
+    pub collections: u64,
+    /// How long it was for the array.
+    pub simulated: Duration,
+    /// A sum over all that happened: the same for the same run only.
+    pub digest: u64,
+}
+
+/// What went wrong, by kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FaultCounts {
+    /// How often the power failed.
+    pub crashes: u64,
+    /// Disks that went.
+    pub gone: u64,
+    /// Writes and flushes that failed.
+    pub write: u64,
+    /// Blocks that could not be read, for good or for a while.
+    pub unreadable: u64,
+    /// Disks that took no notice of anything for a while.
+    pub stalls: u64,
+    /// How often a disk, or all, did not answer for so long that they were said to hang.
+    pub hangs: u64,
+    /// Disks that came back into their places, and were filled with what they had missed.
+    pub returned: u64,
+    /// Stripes that were changed without a word.
+    pub silent: u64,
+    /// How often more failed than redundancy makes up for.
+    pub beyond: u64,
+}
+
+impl AddAssign for Summary {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.errors += other.errors;
+        self.events += other.events;
+        self.commands += other.commands;
+        self.faults += other.faults;
+        self.collections += other.collections;
+        self.detours += other.detours;
+        self.hedges += other.hedges;
+        self.staged += other.staged;
+        self.reclaimed += other.reclaimed;
+        self.copy_reads += other.copy_reads;
+        self.simulated += other.simulated;
+        self.digest ^= other.digest;
+    }
+}
+
+impl AddAssign for FaultCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.crashes += other.crashes;
+        self.gone += other.gone;
+        self.write += other.write;
+        self.unreadable += other.unreadable;
+        self.stalls += other.stalls;
+        self.hangs += other.hangs;
+        self.returned += other.returned;
+        self.silent += other.silent;
+        self.beyond += other.beyond;
+    }
+}

@@ -1,0 +1,248 @@
+//! What is wrong with an array, since when, and what to do about it, in words.
+
+use super::problem::Problem;
+use super::report::{
+    ArrayReport, ErrorReport, Health, MemberReport, MemberState, PassReport, RemedyReport,
+    SpareUseReport, Task,
+};
+use super::spares::absent;
+use super::way_back::WayBack;
+use crate::paths::shown;
+
+impl ArrayReport {
+    pub(super) fn find_problems(&self) -> Vec<Problem> {
+        let name = &self.facts.name;
+        let mut problems: Vec<Problem> = self.failure().into_iter().collect();
+        let members = self.members.iter();
+        problems.extend(members.filter_map(|member| self.problem_of(member)));
+        problems.extend(self.torn());
+        problems.extend(absent(&self.absent_spares, name));
+        problems.extend(self.staging.as_ref().and_then(|staging| staging.problem(name)));
+        if let Some(pass) = &self.pass {
+            problems.extend(pass.problem(name));
+        }
+        problems.extend(self.last_scrub.and_then(|scrub| scrub.problem(name)));
+        problems
+    }
+
+    /// That requests fail, and why.
+    fn failure(&self) -> Option<Problem> {
+        if self.health != Health::Failed {
+            return None;
+        }
+        let name = &self.facts.name;
+        let full = |m: &&MemberReport| {
+            m.state == MemberState::Up && m.last_error == Some(ErrorReport::NoSpace)
+        };
+        let full: Vec<_> = self.members.iter().filter(full).map(|m| self.named(m)).collect();
+        let (what, action) = if full.is_empty() {
+            (
+                "more members are missing than the redundancy makes up for: requests fail".into(),
+                format!("stop it (`evenkeel stop {name}`), bring the members back, start it again"),
+            )
+        } else {
+            let by_itself = self.remedy == Some(RemedyReport::Room);
+            let until = if by_itself { "there is room" } else { "the array is started again" };
+            let what = format!(
+                "no space was left behind {}, which can't be spared: writes are refused, and were not \
+                 acknowledged, until {until}",
+                full.join(" and ")
+            );
+            let then = match by_itself {
+                true => "the array takes writes again by itself then".to_owned(),
+                false => format!("then start the array again: `evenkeel restart {name}`"),
+            };
+            (what, format!("{MAKE_ROOM}; {then}"))
+        };
+        Some(Problem { what, since: None, action })
+    }
+
+    /// That refused writes have left stripes out of step, though writes are taken.
+    fn torn(&self) -> Option<Problem> {
+        let what = format!(
+            "{} stripes are out of step, as writes to them were refused: what is on no other member \
+             can't be read there",
+            self.torn_stripes
+        );
+        let action = format!(
+            "start the array again (`evenkeel restart {}`), or write these stripes as a whole",
+            self.facts.name
+        );
+        let tells = self.torn_stripes > 0 && self.remedy.is_none();
+        tells.then_some(Problem { what, since: None, action })
+    }
+
+    /// What is in a place, and which device that is or was.
+    fn named(&self, member: &MemberReport) -> String {
+        self.facts.place(member.member) + &member.device()
+    }
+
+    /// The failed member that the next new device goes to: the distributed spare's comes last.
+    fn next_to_replace(&self) -> Option<&MemberReport> {
+        let failed = self.members.iter().filter(|m| m.state == MemberState::Failed);
+        let spared = |m: &&MemberReport| {
+            self.distributed_spare == Some(SpareUseReport::StandsInFor(m.member))
+        };
+        failed.min_by_key(spared)
+    }
+
+    fn problem_of(&self, member: &MemberReport) -> Option<Problem> {
+        let name = &self.facts.name;
+        let named = self.named(member);
+        let number = self.facts.disk(member.member);
+        let (what, since, action) = match member.state {
+            MemberState::Failed => self.out_of_service(member),
+            MemberState::Up | MemberState::Rebuilding if member.hangs => (
+                format!("{named} does not answer, and who needs it waits"),
+                None,
+                "bring the device back (cables, power, the network, the kernel's log): nothing is \
+                 lost, and nothing fails meanwhile"
+                    .into(),
+            ),
+            MemberState::Rebuilding => (
+                match member.missed_bytes {
+                    None => format!("{named} is being rebuilt"),
+                    Some(bytes) => {
+                        format!("{named} has come back, and catches up: {} left", mebibytes(bytes))
+                    }
+                },
+                Some(member.since),
+                format!("wait (`evenkeel rebuild status {name} --wait`)"),
+            ),
+            MemberState::Up if member.read_errors + member.write_errors > 0 => (
+                format!(
+                    "{named} had {} read and {} write errors since the start{}",
+                    member.read_errors,
+                    member.write_errors,
+                    member.last_error.map_or("", ErrorReport::told)
+                ),
+                None,
+                match member.last_error {
+                    Some(ErrorReport::NoSpace) => format!("{MAKE_ROOM}: nothing is broken"),
+                    Some(
+                        ErrorReport::Medium
+                        | ErrorReport::Gone
+                        | ErrorReport::Shrunk
+                        | ErrorReport::TimedOut,
+                    )
+                    | None => format!(
+                        "check the device (smartctl, cables, the kernel's log), or replace it: \
+                         `evenkeel disk replace {name} {number} PATH`"
+                    ),
+                },
+            ),
+            MemberState::Up => return None,
+        };
+        Some(Problem { what, since, action })
+    }
+
+    /// Whether a member's device may come back, and what is to be copied then.
+    fn may_come_back(&self, member: &MemberReport) -> Option<String> {
+        let known = member.missed_bytes.map(|bytes| {
+            format!("and {} at most are copied, which it has missed", mebibytes(bytes))
+        });
+        known.filter(|_| self.facts.redundancy > 0)
+    }
+
+    fn out_of_service(&self, member: &MemberReport) -> (String, Option<u64>, String) {
+        let name = &self.facts.name;
+        let number = self.facts.disk(member.member);
+        let spared = self.distributed_spare == Some(SpareUseReport::StandsInFor(member.member));
+        let what = format!(
+            "{} is out of service{}{}{}",
+            self.facts.place(member.member),
+            member.device(),
+            member.last_error.map_or("", ErrorReport::told),
+            if spared { "; the distributed spare stands in for it" } else { "" }
+        );
+        let what = match &member.why_away {
+            None => what,
+            Some(why) => format!("{what}; it does not come back: {why}"),
+        };
+        let replace = format!("`evenkeel disk replace {name} {number} PATH`");
+        let action = match self.next_to_replace() {
+            _ if self.facts.redundancy == 0 => {
+                "this level has no redundancy: bring the device back, or restore a backup".into()
+            }
+            Some(next) if next.member != member.member => {
+                format!("replace {} first, then this one: {replace}", self.facts.place(next.member))
+            }
+            Some(_) | None if member.last_error == Some(ErrorReport::NoSpace) => {
+                format!("{MAKE_ROOM}, or take another device: {replace}")
+            }
+            Some(_) | None => format!("give the array a new device: {replace}"),
+        };
+        let action = match (self.may_come_back(member), member.comes_back) {
+            (None, _) | (_, None) => action,
+            (Some(how), Some(WayBack::ByItself)) => {
+                format!("bring the device back: it is taken in by itself, {how}; or {action}")
+            }
+            (Some(how), Some(WayBack::ByCommand)) => {
+                format!("`evenkeel disk add {name} PATH` takes its device back, {how}; or {action}")
+            }
+        };
+        (what, Some(member.since), action)
+    }
+}
+
+impl MemberReport {
+    /// Which device it is or was, after what is said of it.
+    fn device(&self) -> String {
+        // Files and the like have no name but the path.
+        let label = self.label.as_ref().filter(|&label| Some(label) != self.path.as_ref());
+        let known = [self.path.as_ref(), label].into_iter().flatten();
+        let known = known.map(|path| shown(path).to_string());
+        let serial = self.serial.as_ref().map(|serial| format!("serial number {serial}"));
+        let known: Vec<_> = known.chain(serial).collect();
+        if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
+    }
+}
+
+/// So many bytes, for people.
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+/// What is to be done about a device that has run out of space.
+const MAKE_ROOM: &str =
+    "make room where it lies (its file system, or the pool behind a thin device)";
+
+impl ErrorReport {
+    /// What it says of a member, after what became of that.
+    fn told(self) -> &'static str {
+        match self {
+            Self::Medium => ": it failed to read or write",
+            Self::NoSpace => ": no space was left behind it",
+            Self::Gone => ": it was gone",
+            Self::Shrunk => ": it was smaller than before, and has lost what was behind its end",
+            Self::TimedOut => ": it did not answer",
+        }
+    }
+}
+
+impl PassReport {
+    pub(super) fn problem(&self, name: &str) -> Option<Problem> {
+        let task = self.task.name();
+        let (what, action) = match (self.stuck_at_stripe, self.paused, self.task) {
+            (Some(stripe), _, _) => (
+                format!("the {task} can't go on: stripe {stripe} can't be read from what is left"),
+                format!(
+                    "bring missing members back, or overwrite what that stripe holds; then let it go \
+                     on: `evenkeel rebuild resume {name}`"
+                ),
+            ),
+            (None, true, _) => (
+                format!("the {task} is paused"),
+                format!("let it go on: `evenkeel rebuild resume {name}`"),
+            ),
+            (None, false, Task::Resync) => (
+                "redundancy is being brought into step with the data".to_owned(),
+                format!("wait (`evenkeel rebuild status {name} --wait`)"),
+            ),
+            (None, false, Task::Rebuild | Task::Distribute | Task::Copy | Task::Scrub) => {
+                return None;
+            }
+        };
+        Some(Problem { what, since: None, action })
+    }
+}

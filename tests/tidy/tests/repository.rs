@@ -1,0 +1,105 @@
+//! The repository keeps its rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidy::{circles, code, files, known, links, ratchet, sizes, words};
+
+/// Crates that are for machines without an operating system, too.
+const WITHOUT_STD: [&str; 4] = ["det", "raidcore", "raidlog", "steering"];
+
+fn fail_if_any(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} offences:\n\n{}\n", wrong.len(), wrong.join("\n"));
+}
+
+fn rust_files() -> Vec<(String, String)> {
+    ["crates", "tests", "examples"].iter().flat_map(|dir| files::below(dir, &[".rs"])).collect()
+}
+
+#[test]
+fn modules_form_no_circles() {
+    let mut expected: BTreeSet<(&str, Vec<String>)> = known::CIRCLES
+        .iter()
+        .map(|(name, circle)| (*name, circle.iter().map(|&module| module.to_owned()).collect()))
+        .collect();
+    let mut wrong = Vec::new();
+    let crates = files::crates();
+    for name in &crates {
+        let src = format!("crates/{name}/src/");
+        let of_src = files::below(src.trim_end_matches('/'), &[".rs"]);
+        let uses = circles::uses(
+            &of_src
+                .into_iter()
+                .map(|(path, text)| (path[src.len()..].to_owned(), text))
+                .collect::<Vec<_>>(),
+        );
+        for circle in circles::circles(&uses) {
+            let edges = circles::explain(&uses, &circle);
+            if !expected.remove(&(name.as_str(), circle)) {
+                wrong.push(format!(
+                    "{name} has modules that use each other in a circle. Move what both sides need \
+                     into a module that uses neither:\n{edges}"
+                ));
+            }
+        }
+    }
+    for (name, circle) in expected {
+        wrong.push(format!("{name} has no circle of {circle:?} now: remove it from known.rs"));
+    }
+    fail_if_any(&wrong);
+}
+
+#[test]
+fn files_are_short() {
+    let lines = rust_files().into_iter().map(|(path, text)| (path, text.lines().count())).collect();
+    let advice = "split it by what it does";
+    fail_if_any(&ratchet::sizes(&lines, sizes::FILE, known::FILES, advice));
+}
+
+#[test]
+fn functions_are_short() {
+    let mut lines = BTreeMap::new();
+    for (path, text) in rust_files() {
+        let of = sizes::functions(&text).into_iter();
+        lines.extend(of.map(|(name, lines)| (format!("{path} {name}"), lines)));
+    }
+    let advice = "move steps of it into functions";
+    fail_if_any(&ratchet::sizes(&lines, sizes::FUNCTION, known::FUNCTIONS, advice));
+}
+
+#[test]
+fn no_banned_words() {
+    let mut wrong = Vec::new();
+    for (path, text) in files::below("", &[".rs", ".toml", ".md", ".sh", "/test", "/run", "/fuzz"])
+    {
+        for (line, word) in words::banned(&text) {
+            wrong.push(format!("{path}:{line}: {word}: finish it, or say it without the word"));
+        }
+    }
+    fail_if_any(&wrong);
+}
+
+#[test]
+fn links_are_alive() {
+    let documents = files::below("", &[".md"]).into_iter().collect();
+    fail_if_any(&links::dead(&documents, |path| files::root().join(path).exists()));
+}
+
+/// That their own code asks for `std` nowhere. `raidcore` does not build for a target without it:
+/// `crc-fast`, which its checksums come from, needs `std` on x86-64.
+#[test]
+fn crates_without_std_do_not_ask_for_it() {
+    let mut wrong = Vec::new();
+    for name in WITHOUT_STD {
+        let src = format!("crates/{name}/src");
+        for (path, text) in files::below(&src, &[".rs"]) {
+            let (code, _) = code::without_tests(&code::code_only(&text));
+            if path == format!("{src}/lib.rs") && !code.contains("#![no_std]") {
+                wrong.push(format!("{path}: {name} builds without std: put #![no_std] at its top"));
+            }
+            if code.contains("extern crate std") {
+                wrong.push(format!("{path}: {name} builds without std: use core and alloc"));
+            }
+        }
+    }
+    fail_if_any(&wrong);
+}
