@@ -37,22 +37,27 @@ fn seeds_from_1_000_000_on() {
 #[test]
 fn seeds_that_once_failed() {
     play_all([
-        122_907, // An entry was carried out whose other holder could not be read at that start.
-        686,     // A stop was answered while a spare's failure was still being recorded.
-        732,     // What a scrub had repaired was undone by a power failure.
-        1_337,   // A resync took parity as it was, and left its copies on the spare different.
-        1_924,   // A replay was cut short, then its journal unreadable, its region unmarked.
-        3_766,   // A member that could not be recorded became one.
-        6_104,   // An entry that a holder lacked was carried out, half.
-        8_751,   // What was read around a busy member was copied from a buffer of another job.
-        18_754,  // A stop was answered while a flush for room in the journal was under way.
-        36_193,  // An entry held nothing for a member that had failed off the record.
-        46_027,  // A replay brought back the parity that a scrub had corrected.
-        59_802,  // A resync was done before it was durable.
-        101_170, // An entry overwrote a tail record whose write was under way.
-        111_368, // What could be read of a journal was older than what could not.
-        153_452, // A replay wrote the older before the newer, and was cut short.
-        259_961, // A write went home before the record of who had failed.
+        122_907,    // An entry was carried out whose other holder could not be read at that start.
+        686,        // A stop was answered while a spare's failure was still being recorded.
+        732,        // What a scrub had repaired was undone by a power failure.
+        1_337,      // A resync took parity as it was, and left its copies on the spare different.
+        1_924,      // A replay was cut short, then its journal unreadable, its region unmarked.
+        3_766,      // A member that could not be recorded became one.
+        6_104,      // An entry that a holder lacked was carried out, half.
+        8_751,      // What was read around a busy member was copied from a buffer of another job.
+        18_754,     // A stop was answered while a flush for room in the journal was under way.
+        36_193,     // An entry held nothing for a member that had failed off the record.
+        46_027,     // A replay brought back the parity that a scrub had corrected.
+        59_802,     // A resync was done before it was durable.
+        101_170,    // An entry overwrote a tail record whose write was under way.
+        111_368,    // What could be read of a journal was older than what could not.
+        153_452,    // A replay wrote the older before the newer, and was cut short.
+        259_961,    // A write went home before the record of who had failed.
+        10_302_874, // A write before a return was on record was not noted as missed by the member.
+        20_217_859, // The same before it was on record that a spare had the place.
+        20_315_083, // The same.
+        30_134_408, // A staging device that had never held anything counted as lost.
+        30_225_076, // Writes that the spare missed were acknowledged before it was free on record.
     ]);
 }
 

@@ -6,11 +6,14 @@ pub const CIRCLES: &[(&str, &[&str])] = &[(
     &[
         "engine::array",
         "engine::background",
+        "engine::hedge",
+        "engine::io",
         "engine::job",
         "engine::jobs",
         "engine::maps",
         "engine::place",
         "engine::record",
+        "engine::scrub",
         "engine::staging",
         "engine::succession",
     ],
@@ -20,9 +23,8 @@ pub const CIRCLES: &[(&str, &[&str])] = &[(
 pub const FILES: &[(&str, usize)] = &[
     ("crates/lab/src/target/array.rs", 548),
     ("crates/raidcore/src/engine/api.rs", 661),
-    ("crates/raidcore/src/engine/job.rs", 596),
     ("crates/raidcore/src/engine/journal.rs", 685),
-    ("crates/raidcore/src/engine/staging/mod.rs", 556),
+    ("crates/raidcore/src/engine/staging/mod.rs", 557),
     ("crates/ublkd/src/host/data.rs", 532),
 ];
 
@@ -30,7 +32,7 @@ pub const FILES: &[(&str, usize)] = &[
 pub const FUNCTIONS: &[(&str, usize)] = &[
     ("crates/lab/src/target/array.rs start", 97),
     ("crates/raidcore/src/engine/background.rs close_pass", 87),
-    ("crates/raidcore/src/engine/planning.rs plan", 105),
+    ("crates/raidcore/src/engine/planning.rs plan", 106),
     ("crates/raidcore/src/meta/assemble.rs assemble", 107),
     ("crates/raidcore/tests/meta/document.rs a_superblock_by_the_book", 101),
     ("crates/raidcore/tests/meta/superblock.rs any_record", 83),

@@ -122,7 +122,7 @@ impl Engine {
         }
         let seconds = self.seconds();
         let slot = &mut self.array.recorder.record.slots[member.index()];
-        let known = slot.is_known();
+        let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
         slot.becomes(SlotState::Failed, seconds);
         let m = &mut self.array.members[member.index()];
         (m.unreadable, m.unwritable, m.unkept, m.hangs) = (false, false, false, false);
@@ -137,7 +137,8 @@ impl Engine {
                 Some(heir) => self.journal.inherit_ring(member, heir.first_entry),
                 None => self.journal.drop_ring(member),
             }
-        } else {
+        } else if was_up {
+            // One that was being filled held nothing.
             let thin = &mut self.array.recorder.record.staging_thin;
             *thin = thin.with(member.index());
         }
