@@ -259,11 +259,9 @@ fn copy_sources(root: &Path, tree: &Path) {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace's manifest");
     let members = CRATES.map(|name| format!("\"crates/{name}\"")).join(", ");
     let members = format!("members = [{members}]");
+    let of_copy = |line| if str::starts_with(line, "members = ") { &*members } else { line };
     fs::create_dir_all(tree).expect("a directory for mutants");
-    write(
-        &tree.join("Cargo.toml"),
-        &manifest.replace("members = [\"crates/*\", \"examples\"]", &members),
-    );
+    write(&tree.join("Cargo.toml"), &manifest.lines().map(of_copy).collect::<Vec<_>>().join("\n"));
     if !tree.join("Cargo.lock").exists() {
         fs::copy(root.join("Cargo.lock"), tree.join("Cargo.lock")).expect("the lock file");
     }

@@ -96,9 +96,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: a region counts as filled one stripe early",
         "engine/order.rs",
-        "let region = (from / region_stripes).min(regions.len());",
-        "let early = u64::from(MUTANT && !self.leaps());
-                let region = ((from + early) / region_stripes).min(regions.len());",
+        "let next = regions.next_set(region);",
+        "let last = (from + 1).is_multiple_of(region_stripes) && !self.leaps();
+                let next = regions.next_set(region + u64::from(MUTANT && last));",
     ),
     mutant(
         "returns: another device in its place catches up as well",

@@ -7,7 +7,7 @@ use raidcore::engine::IoError;
 use super::watch::Size;
 use super::{BELL, CANCELLED, COMMAND, Completed, Member, MemberIndex, Place, Ring};
 use crate::arena::Arena;
-use crate::members::Kind;
+use crate::members::{Device, Kind};
 use crate::ops::{Model, Next, OpId, OpKind};
 
 impl Ring {
@@ -69,8 +69,15 @@ impl Ring {
         }
         // A block device that was pulled has no blocks any more, and keeps what it holds.
         let member = self.members[usize::from(member.0)].as_ref();
-        let is_block = member.is_some_and(|member| member.device.kind() == Kind::Block);
-        if result == Err(IoError::Shrunk) && is_block {
+        let block =
+            member.map(|member| &member.device).filter(|device| device.kind() == Kind::Block);
+        let pulled = match result {
+            Err(IoError::Shrunk) => block.is_some(),
+            // So a write is told that there is nowhere to write to, too.
+            Err(IoError::NoSpace) => block.is_some_and(Device::has_shrunk),
+            Ok(()) | Err(_) => false,
+        };
+        if pulled {
             result = Err(IoError::Gone);
         }
         let op = self.ops.get(id);
