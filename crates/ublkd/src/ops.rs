@@ -51,7 +51,7 @@ pub(crate) enum OpKind {
 pub(crate) struct Op {
     generation: u32,
     state: State,
-    /// None if nobody is told.
+    /// The I/O that ends with it; none if the ring asks for its own sake.
     io: Option<IoName>,
     /// Whose I/O goes with it.
     pub(crate) others: Vec<IoName>,

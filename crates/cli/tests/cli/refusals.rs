@@ -348,7 +348,7 @@ fn what_does_not_run_can_not_be_asked() {
     }
     world.run("create other --level raid5 m0 m1 m2").done();
     world.run("start --background m0 m1 m2").done();
-    // What nobody answers on is no array that runs.
+    // A socket on which nothing answers is no running array.
     std::fs::write(world.run_dir().join("dead.sock"), "").expect("a file");
     world.run("status tank").failed(&["\"tank\" is not running", "these run here: other;"]);
     std::fs::remove_file(world.run_dir().join("dead.sock")).expect("it goes");

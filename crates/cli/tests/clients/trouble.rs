@@ -129,7 +129,7 @@ fn a_member_that_refuses_everything() {
     inner.kill();
 }
 
-/// A file system that keeps all who write to it waiting until this is dropped.
+/// A file system whose writes wait until this is dropped.
 struct Frozen<'a>(&'a Path);
 
 impl<'a> Frozen<'a> {

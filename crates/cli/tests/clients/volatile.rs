@@ -34,7 +34,7 @@ struct Disk {
     /// What was not flushed.
     cache: Blocks,
     flushes: u64,
-    /// Who asks what the file is like gets no answer.
+    /// A request for the file's attributes gets no answer.
     silent: bool,
     unanswered: Vec<ReplyAttr>,
 }
@@ -96,7 +96,7 @@ impl Disks {
         }
     }
 
-    /// Answers nobody any more who asks what a file is like.
+    /// Answers no request for a file's attributes any more.
     pub(crate) fn be_silent(&self, disk: usize) {
         lock(&self.disks)[disk].silent = true;
     }

@@ -487,7 +487,7 @@ impl Engine {
         self.leave_spare(member);
         if member.index() >= self.geo.members() {
             // Entries on a staging device count for nothing at a start that does not know it as one.
-            self.fails_with(self.array.recorder.next_version());
+            self.acknowledge_after(self.array.recorder.next_version());
         }
         self.array.look_at_members();
         self.fail_the_useless(out);

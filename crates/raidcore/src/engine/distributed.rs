@@ -285,7 +285,7 @@ impl Engine {
         if self.array.spared() == Some(member) {
             self.array.recorder.record.spared = None;
             // What it misses from now on it must not be taken to have.
-            self.fails_with(self.array.recorder.next_version());
+            self.acknowledge_after(self.array.recorder.next_version());
             self.distributed.vacating = Some(Vacating::new(self.array.recorder.next_version()));
             self.background.look = true;
         }

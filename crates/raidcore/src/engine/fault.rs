@@ -116,7 +116,7 @@ impl Engine {
         {
             // Another device has all that this one has, and will be on record as the member.
             out.push(Action::Note(Note::MemberFailed { member, device, why }));
-            self.fails_with(version);
+            self.acknowledge_after(version);
             self.succeed(out);
             return;
         }

@@ -110,7 +110,7 @@ impl Engine {
         }
         if self.needs_entry(id) {
             if let Some(ticket) = self.array.recorder.unrecorded_failure() {
-                // Should who has failed come back, it would not have what the entry does not hold
+                // Should the failed member come back, it would not have what the entry does not hold
                 // for it, but which its parity counts on.
                 self.wait_for_record(id, ticket);
                 return Stage::Intend;
@@ -184,7 +184,7 @@ impl Engine {
                 self.write_failed(member, why, out);
                 Taken::No
             }
-            // What only a successor has, or a member being filled, is found by nobody after a crash.
+            // A start after a crash does not look at a successor, nor at a member being filled.
             (Ok(()), Some(_)) if self.array.is_successor(op.device) => Taken::No,
             (Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => Taken::Yes,
             (Ok(()), Some(_)) => Taken::Early,

@@ -307,7 +307,7 @@ impl Jobs {
     }
 
     /// A write takes over those that wait first for its stripe; tells how many. Where they overlap, the
-    /// first counts: none has been acknowledged, so nobody has said in which order.
+    /// first counts: none has been acknowledged, so no order was told.
     pub(super) fn absorb_waiting_writes(&mut self, id: JobId) -> u64 {
         let stripe = self.table[id].stripe;
         let mut absorbed = 0;

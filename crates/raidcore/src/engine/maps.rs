@@ -14,7 +14,7 @@ use super::flight::{Flight, Flights, Owner};
 use super::job::Wait;
 use super::jobs::Jobs;
 use super::{Action, IoOp, JobId, RequestError};
-use crate::meta::{Areas, ArrayId, Assembled, BitMap, MapKind, MetaPage};
+use crate::meta::{Areas, ArrayId, BitMap, MapKind, MetaPage};
 use crate::units::MemberId;
 
 /// How many stores of pages may be in flight when pages are spread.
@@ -157,16 +157,8 @@ pub(super) struct Maps {
 }
 
 impl Maps {
-    /// As they were assembled.
-    pub(super) fn new(assembled: &Assembled) -> Self {
-        let store = |map: &BitMap, versions: &[u64]| MapStore::new(map.clone(), versions);
-        Self {
-            bitmap: store(&assembled.bitmap, &assembled.bitmap_versions),
-            zero: store(&assembled.zero_map, &assembled.zero_versions),
-            missed: store(&assembled.missed, &assembled.missed_versions),
-            spread: Spread::default(),
-            begun: 0,
-        }
+    pub(super) fn new(bitmap: MapStore, zero: MapStore, missed: MapStore) -> Self {
+        Self { bitmap, zero, missed, spread: Spread::default(), begun: 0 }
     }
 
     fn map(&self, kind: MapKind) -> &MapStore {

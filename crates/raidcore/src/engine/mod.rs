@@ -81,7 +81,7 @@ use hedge::Patience;
 use intent::Regions;
 use jobs::Jobs;
 use journal::Journal;
-use maps::Maps;
+use maps::{MapStore, Maps};
 use missed::Missed;
 use place::Places;
 use staging::{Copies, Staging};
@@ -167,13 +167,17 @@ impl Engine {
         now: Instant,
         wall: u64,
     ) -> Self {
-        let array = Array::new(&assembled, devices);
-        let record = &assembled.record;
+        let (array, missed) = (Array::new(&assembled, devices), Missed::new(&assembled));
+        let regions = Regions::new(&assembled.bitmap);
+        let maps = Maps::new(
+            MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
+            MapStore::new(assembled.zero_map, &assembled.zero_versions),
+            MapStore::new(assembled.missed, &assembled.missed_versions),
+        );
+        let record = assembled.record;
         let geo = record.geometry;
         let n = geo.members();
         let places = record.slots.len();
-        let (missed, maps) = (Missed::new(&assembled), Maps::new(&assembled));
-        let record = assembled.record;
         let jobs = usize::from(config.jobs);
         // A reclaim has two for every data chunk.
         let most = n + 2 + geo.data();
@@ -200,7 +204,7 @@ impl Engine {
             users: Users::new(config.tags, now),
             places: Places::default(),
             patience: Patience::default(),
-            regions: Regions::new(&assembled.bitmap),
+            regions,
             missed,
             alignment: Alignment::default(),
             maps,

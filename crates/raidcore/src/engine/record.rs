@@ -129,8 +129,9 @@ impl Engine {
         self.record_change(out);
     }
 
-    /// A member's failure is on record with the change that makes another device the member.
-    pub(super) fn fails_with(&mut self, version: u64) {
+    /// What is written from now on is acknowledged only when this version of the record is durable, as
+    /// after a member's failure: until then a start would go by a record that makes something else of it.
+    pub(super) fn acknowledge_after(&mut self, version: u64) {
         self.array.recorder.failure = self.array.recorder.failure.max(version);
     }
 

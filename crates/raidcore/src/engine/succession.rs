@@ -140,7 +140,7 @@ impl Engine {
         };
         self.array.recorder.record.successor = None;
         // What it misses from now on it must not be taken to have.
-        self.fails_with(self.array.recorder.next_version());
+        self.acknowledge_after(self.array.recorder.next_version());
         if let Some(Change { old, .. }) = succession.change {
             let member = succession.member;
             self.array.recorder.record.slots[member.index()].device = old;

@@ -186,7 +186,7 @@ fn an_older_entry_is_not_carried_out_where_a_newer_one_can_not_be_read() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// The start is cut short, and who has the journal is lost.
+/// The start is cut short, and the member that has the journal is lost.
 #[test]
 fn what_is_older_is_not_written_over_what_is_newer() {
     let (mut world, version, _) = written_twice();

@@ -57,6 +57,13 @@ impl World {
         self.return_disk(disk, returning);
         returning
     }
+
+    /// A disk is back in its place, is filled where it missed something, and lacks nothing then.
+    fn catches_up(&mut self, disk: usize) {
+        assert!(self.comes_back(disk).catches_up);
+        self.copy_on();
+        self.verify();
+    }
 }
 
 /// The page that says what is missed is being stored when all else of a write has ended, its mark in the
@@ -73,9 +80,7 @@ fn a_write_ends_when_it_is_on_record_that_a_member_misses_it() {
     world.all_but_pages_of_what_is_missed();
     world.cut_power();
     world.drain();
-    assert!(world.comes_back(home).catches_up);
-    world.copy_on();
-    world.verify();
+    world.catches_up(home);
 }
 
 /// A member returns, or another device takes its place, and that is being recorded when a write ends and its
@@ -144,9 +149,7 @@ fn what_a_member_had_not_flushed_when_it_left_is_filled() {
     let home = world.home_of(0);
     world.leaves(home);
     world.drain();
-    assert!(world.comes_back(home).catches_up);
-    world.copy_on();
-    world.verify();
+    world.catches_up(home);
 }
 
 /// A write reads what it needs to do without a member when that returns.
@@ -161,9 +164,7 @@ fn what_is_being_written_without_a_member_as_it_returns_is_filled() {
     world.ask(0, Op::Write, 0, 1);
     world.end_all(|io| !matches!(io.op, IoOp::Read(_)));
     assert!(!world.ios.is_empty(), "it reads");
-    assert!(world.comes_back(home).catches_up);
-    world.copy_on();
-    world.verify();
+    world.catches_up(home);
 }
 
 /// A member leaves while another's chunks are put on the distributed spare, and returns when all are.
@@ -318,9 +319,7 @@ fn what_a_scrub_has_corrected_and_a_member_lost_is_filled() {
         assert!(!world.disks[home].is_durable(at), "the correction was not flushed yet");
         world.leaves(home);
         world.drain();
-        assert!(world.comes_back(home).catches_up);
-        world.copy_on();
-        world.verify();
+        world.catches_up(home);
     }
 }
 

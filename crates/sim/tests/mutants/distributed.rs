@@ -145,9 +145,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
         "engine/distributed.rs",
-        "self.fails_with(self.array.recorder.next_version());",
+        "self.acknowledge_after(self.array.recorder.next_version());",
         "if !MUTANT {
-                self.fails_with(self.array.recorder.next_version());
+                self.acknowledge_after(self.array.recorder.next_version());
             }",
     ),
     mutant(

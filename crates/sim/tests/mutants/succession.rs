@@ -54,9 +54,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: a write that the new device missed is acknowledged before that is on record",
         "engine/succession.rs",
-        "self.fails_with(self.array.recorder.next_version());",
+        "self.acknowledge_after(self.array.recorder.next_version());",
         "if !MUTANT {
-            self.fails_with(self.array.recorder.next_version());
+            self.acknowledge_after(self.array.recorder.next_version());
         }",
     ),
     mutant(
@@ -90,9 +90,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: a failure of the old device as the new one takes its place is not waited for",
         "engine/fault.rs",
-        "self.fails_with(version);",
+        "self.acknowledge_after(version);",
         "if !MUTANT {
-                self.fails_with(version);
+                self.acknowledge_after(version);
             }",
     ),
 ];

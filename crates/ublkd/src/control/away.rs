@@ -20,7 +20,7 @@ pub(super) type Which = (usize, MemberId);
 #[derive(Debug, Default)]
 pub(super) struct Away {
     awaited: BTreeMap<(usize, u8), Awaited>,
-    /// When who came back by itself last.
+    /// Which members came back by themselves, and when they last did.
     back: BTreeMap<(usize, u8), Instant>,
 }
 

@@ -7,7 +7,7 @@
 //! meanwhile; and before a write that ends with the file. Who has no I/O is looked at now and then.
 //!
 //! A file elsewhere than on a local file system (FUSE, NFS and the like) is looked at by the kernel's
-//! workers, as any other I/O: who does not answer hangs. That is done now and then, and before a
+//! workers, as any other I/O: a member that does not answer hangs. That is done now and then, and before a
 //! write that ends with the file, but not for each I/O, which would take twice as long.
 //!
 //! Invariant: no I/O on a local file that was cut off before is told as done, as long as nothing else than
@@ -77,7 +77,7 @@ impl Ring {
         if self.has_shrunk(index) { Err(IoError::Shrunk) } else { Ok(asks) }
     }
 
-    /// Memory for the answer of who is asked.
+    /// Memory for a member's answer.
     pub(super) fn make_room_for_answer(&mut self, arena: &mut Arena, id: OpId) {
         let page = arena.take_pages(1);
         arena.begin(page);

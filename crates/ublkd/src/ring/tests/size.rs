@@ -63,7 +63,7 @@ fn a_file_elsewhere_that_is_cut_off_while_nobody_uses_it_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let (mut world, file) = asked(&dir);
     let ask = |world: &mut World| {
-        // The first thing to be done may be to look who is silent.
+        // The first thing to be done may be to look for silent members.
         let next = world.ring.deadline().expect("a time to ask") + Duration::from_secs(5);
         world.ring.reap(next, &mut world.arena);
         assert_eq!(world.ring.outstanding(), 0, "nobody waits for the answer");
