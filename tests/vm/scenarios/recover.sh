@@ -42,6 +42,10 @@ no_device_left
 
 say "told to end under load: what it leaves undone is done by the next"
 start
+# Somebody has it open all the time, also between two runs of fio: it would be removed otherwise, and
+# fio make a file of its name.
+sleep infinity <"$disk" &
+holder=$!
 for ((round = 1; round <= rounds; round++)); do
     load verify --bsrange=4k-64k --blockalign=4k --size=8M --iodepth=16
     under_load $((RANDOM % 100))
@@ -51,6 +55,8 @@ for ((round = 1; round <= rounds; round++)); do
     same "the device" "$disk" "$first"
     unload
 done
+kill "$holder"
+wait "$holder" 2>/dev/null || true
 stop
 
 say "restarted while it is mounted, and used"
