@@ -16,6 +16,8 @@ use crate::power::Outage;
 use crate::scenario::{Faults, Load, Scenario};
 use crate::source::Source;
 use crate::world::World;
+use phases::is_record;
+use returns::is_missed_page;
 
 mod beside;
 mod copies;
@@ -36,6 +38,7 @@ mod shrunk;
 mod space;
 mod staging;
 mod succession;
+mod unrecorded;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
     Scenario {
@@ -319,6 +322,18 @@ fn a_stop_that_finds_a_spare_gone_is_answered_when_that_is_on_record() {
     assert!(world.stops());
     world.restart();
     assert_eq!(world.engine.status().spares, []);
+}
+
+#[test]
+fn nothing_is_stored_after_a_stop_that_a_member_did_not_record() {
+    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    world.write_one(0);
+    let number = world.command(Command::Stop);
+    world.end_all(|io| !is_record(io));
+    world.disks[1].gone = true;
+    world.end_all(|io| !is_missed_page(io));
+    assert!(world.answers.contains(&(number, Ok(()))));
+    assert!(world.ios.is_empty(), "{:?}", world.ios[0].io);
 }
 
 #[test]

@@ -166,9 +166,11 @@ impl Model {
         self.survivors(lba).any(|w| !w.durable && w.begun <= at)
     }
 
-    /// Whether the block has been written, or is being, by someone who began after `begun`.
+    /// Whether the block has been written, or is being, by someone who began after `begun`, or had not
+    /// ended then: that may have come after what began then.
     pub(crate) fn is_rewritten(&self, lba: u64, begun: u64) -> bool {
-        self.blocks[lba as usize].iter().any(|w| w.begun > begun)
+        let mut others = self.blocks[lba as usize].iter().filter(|w| w.begun != begun);
+        others.any(|w| w.ended.is_none_or(|ended| ended > begun))
     }
 
     /// Whether the block holds something that a user has written, and nothing else.

@@ -58,6 +58,10 @@ fn seeds_that_once_failed() {
         20_315_083, // The same.
         30_134_408, // A staging device that had never held anything counted as lost.
         30_225_076, // Writes that the spare missed were acknowledged before it was free on record.
+        40_178_713, // A page of a life that is not on record counted when its spare became a member.
+        40_297_114, // A replay was cut short, and its parity member returned to a region without a mark.
+        40_634_963, // A stop was answered while pages of what a member misses were being stored.
+        50_061_961, // An entry was carried out that only a successor had, which lacked the stripe.
     ]);
 }
 

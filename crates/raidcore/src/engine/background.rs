@@ -219,8 +219,7 @@ impl Engine {
             self.activate(member, spare, out);
             PassKind::Rebuild(member)
         } else if let Some(member) = self.to_be_distributed() {
-            // What is under way to what it held before ends first.
-            if self.array.spared().is_none() && self.flights.on_spare() > 0 {
+            if self.array.spared().is_none() && !self.is_spare_free() {
                 return;
             }
             self.begin_to_distribute(member, out);
@@ -429,7 +428,7 @@ impl Engine {
                 self.note_end(kind, PassEnd::Stuck(last), out);
             }
             (PassKind::Rebuild(_) | PassKind::Copy(_), Closing::Flushing(_)) => {
-                self.maps.spread();
+                self.maps.spread_to_both_places();
                 self.set_closing(Closing::Storing);
             }
             (PassKind::Rebuild(member), Closing::Storing) => {

@@ -13,7 +13,8 @@
 //!   and nothing else has to be known of them.
 //! - What is on the spare is written whenever the chunk is, until another device is the member: that
 //!   device may fail, too.
-//! - The spare holds something new only when no I/O is under way to what it held before.
+//! - The spare holds something new only when no I/O is under way to what it held before, and it is on
+//!   record that it held nothing since: until then a start reads what is there as what it held before.
 
 use alloc::vec::Vec;
 
@@ -34,6 +35,8 @@ const PLACES_MAX: usize = 4;
 pub(super) struct Distributed {
     /// How far it is filled while no pass fills it.
     pub(super) filled: Progress,
+    /// The version of the record that says that it is free, as whose chunks were on it has another device.
+    freed_with: u64,
     /// What of it is to be discarded.
     pub(super) vacating: Option<Vacating>,
 }
@@ -257,11 +260,17 @@ impl Engine {
         }
     }
 
+    /// Whether nothing is on the spare for a start, either.
+    pub(super) fn is_spare_free(&self) -> bool {
+        self.array.spared().is_none()
+            && self.flights.on_spare() == 0
+            && self.array.recorder.is_on_record(self.distributed.freed_with)
+    }
+
     /// A failed member's chunks go to the spare from now on.
     pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
         if self.array.spared().is_none() {
             self.distributed.filled = Progress::default();
-            self.distributed.vacating = None;
             self.flusher.restart_spare();
             self.array.recorder.record.spared = Some(Spared { member, watermark: 0 });
             self.record_change(out);
@@ -284,9 +293,10 @@ impl Engine {
     pub(super) fn leave_spare(&mut self, member: MemberId) {
         if self.array.spared() == Some(member) {
             self.array.recorder.record.spared = None;
+            self.distributed.freed_with = self.array.recorder.next_version();
             // What it misses from now on it must not be taken to have.
-            self.acknowledge_after(self.array.recorder.next_version());
-            self.distributed.vacating = Some(Vacating::new(self.array.recorder.next_version()));
+            self.acknowledge_after(self.distributed.freed_with);
+            self.distributed.vacating = Some(Vacating::default());
             self.background.look = true;
         }
     }

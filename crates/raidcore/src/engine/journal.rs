@@ -588,7 +588,9 @@ impl Engine {
         if self.journal.replaying {
             return;
         }
-        if !self.journal.replay.is_empty() && !self.miss_the_missing(out) {
+        let is_prepared =
+            self.journal.replay.is_empty() || self.miss_the_missing(out) && self.maps.are_spread();
+        if !is_prepared {
             return;
         }
         if let Some(entry) = self.journal.replay.get(self.journal.replay_next) {
@@ -662,7 +664,10 @@ impl Engine {
 
     /// Records that the array is in use, by which members; entries of earlier epochs are void.
     fn record_start(&mut self, out: &mut Vec<Action>) {
-        if !self.journal.replay.is_empty() {
+        if self.journal.replay.is_empty() {
+            // After a crash some members may lack the latest pages; those that have them may fail.
+            self.maps.spread();
+        } else {
             let entries = self.journal.replay.len() as u32;
             let runs = self.journal.replay.iter().flat_map(|entry| &entry.runs);
             let blocks = runs.map(|run| u64::from(run.to.blocks)).sum();
@@ -678,8 +683,6 @@ impl Engine {
         self.array.recorder.record.clean = false;
         self.array.look_at_members();
         self.phase = Phase::Starting;
-        // After a crash some members may lack the latest pages; those that have them may fail.
-        self.maps.spread();
         self.record_change(out);
     }
 }

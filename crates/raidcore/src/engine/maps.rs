@@ -108,6 +108,10 @@ impl MapStore {
 #[derive(Debug, Default)]
 struct Spread {
     next: Option<u32>,
+    /// All pages follow once more, which overwrites their other places, too.
+    again: bool,
+    /// Those of what members miss are among them, even if nothing of that counts.
+    all: bool,
     in_flight: u32,
     /// Pages whose spreading has begun and not ended.
     pending: u32,
@@ -278,23 +282,36 @@ impl Maps {
 
     /// All pages of all maps go to all members, so that each of them can be the only one left.
     pub(super) fn spread(&mut self) {
+        self.spread.all &= !self.are_spread();
         self.spread.next = Some(0);
+    }
+
+    /// The same for a device that becomes a member: both places of each page are overwritten. It may have
+    /// been in a member's place in a life of the array that is not on record. Its pages of that life count
+    /// as many versions as these, or more.
+    pub(super) fn spread_to_both_places(&mut self) {
+        self.spread.next = Some(0);
+        (self.spread.again, self.spread.all) = (true, true);
     }
 
     /// Whether some of the pages that are to be spread were not begun.
     pub(super) fn is_spreading(&self) -> bool {
-        self.spread.next.is_some()
+        self.spread.next.is_some() || self.spread.again
     }
 
     /// Stores more of the pages that are to be spread, a few at a time; those of what members miss only
     /// if anything of that counts.
     pub(super) fn store_spread_pages(&mut self, misses: bool, stores: &mut Stores<'_>) {
+        // A page that was asked for while it was being stored would be stored once for both.
+        if self.spread.next.is_none() && self.spread.pending == 0 && self.spread.again {
+            (self.spread.next, self.spread.again) = (Some(0), false);
+        }
         while let Some(next) = self.spread.next {
             if self.spread.in_flight >= SPREAD_MAX {
                 return;
             }
             let (bitmap, zero) = (self.bitmap.map.pages(), self.zero.map.pages());
-            let missed = if misses { self.missed.map.pages() } else { 0 };
+            let missed = if misses || self.spread.all { self.missed.map.pages() } else { 0 };
             let total = bitmap + zero + missed;
             self.spread.next = (next + 1 < total).then_some(next + 1);
             let (kind, index) = match next.checked_sub(bitmap) {
@@ -312,7 +329,7 @@ impl Maps {
 
     /// Whether all pages that are to be spread have been.
     pub(super) fn are_spread(&self) -> bool {
-        self.spread.next.is_none() && self.spread.pending == 0
+        !self.is_spreading() && self.spread.pending == 0
     }
 
     /// The store of a page on a member has ended.

@@ -127,7 +127,7 @@ impl Work {
 
     /// Whether it changes members in regions that need not be marked.
     fn is_unmarked(self) -> bool {
-        matches!(self, Self::Repair | Self::Replay { .. } | Self::Sync(PassKind::Scrub { .. }))
+        matches!(self, Self::Repair | Self::Sync(PassKind::Scrub { .. }))
     }
 }
 
@@ -212,7 +212,9 @@ impl Engine {
     /// it may lack is noted. Its state is failed by now.
     pub(super) fn is_away(&mut self, member: MemberId, out: &mut Vec<Action>) {
         self.missed.forget(member);
-        if member.index() >= self.geo.members() || self.geo.redundancy() == 0 {
+        let stripes = member.index() < self.geo.members() && self.geo.redundancy() > 0;
+        // A stop is answered when its record is durable: pages would be under way then.
+        if !stripes || self.phase == Phase::Stopped {
             return;
         }
         let unmarked = self.array.recorder.record.consistency == Consistency::Resync;

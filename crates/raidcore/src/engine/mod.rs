@@ -169,11 +169,14 @@ impl Engine {
     ) -> Self {
         let (array, missed) = (Array::new(&assembled, devices), Missed::new(&assembled));
         let regions = Regions::new(&assembled.bitmap);
-        let maps = Maps::new(
+        let mut maps = Maps::new(
             MapStore::new(assembled.bitmap, &assembled.bitmap_versions),
             MapStore::new(assembled.zero_map, &assembled.zero_versions),
             MapStore::new(assembled.missed, &assembled.missed_versions),
         );
+        if !assembled.replay.is_empty() {
+            maps.spread();
+        }
         let record = assembled.record;
         let geo = record.geometry;
         let n = geo.members();

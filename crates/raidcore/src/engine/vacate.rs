@@ -5,7 +5,7 @@
 //! - Nothing is discarded before it is on record that the spare is free: until then a crash leaves
 //!   an array that reads what is there.
 //! - Discards and what the spare is used for never meet: each waits for what is under way of the
-//!   other, and a new use ends what is left to be discarded.
+//!   other, and a new use ends what is left to be discarded: when that is over, all of it is.
 //!
 //! A stop or a crash ends it, too. What is left then costs room, and nothing else.
 
@@ -21,21 +21,12 @@ use crate::units::{MemberId, Pba};
 const PART: u64 = 8;
 
 /// What is left to be discarded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Vacating {
-    /// The version of the record that says that the spare is free.
-    record: u64,
     /// How many blocks of each member were discarded, or are being.
     done: u64,
     /// When the last part was begun, and how large it was.
     last: Option<(Instant, u64)>,
-}
-
-impl Vacating {
-    /// All of it, as soon as that version of the record is durable.
-    pub(super) fn new(record: u64) -> Self {
-        Self { record, done: 0, last: None }
-    }
 }
 
 impl Engine {
@@ -53,7 +44,7 @@ impl Engine {
             self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
         }
         let done = left.done + part;
-        let next = Vacating { done, last: Some((self.now, part)), ..left };
+        let next = Vacating { done, last: Some((self.now, part)) };
         self.distributed.vacating = Some(next).filter(|_| done < blocks);
     }
 
@@ -68,8 +59,7 @@ impl Engine {
     /// What is left to be discarded, if nothing but the pace is in the way.
     fn to_be_vacated(&self) -> Option<Vacating> {
         let left = self.distributed.vacating?;
-        let quiet = self.phase == Phase::Serving && self.flights.on_spare() == 0;
-        (quiet && self.array.recorder.is_on_record(left.record)).then_some(left)
+        (self.phase == Phase::Serving && self.is_spare_free()).then_some(left)
     }
 
     fn next_part_at(&self, left: &Vacating) -> Option<Instant> {

@@ -144,6 +144,11 @@ pub fn assemble<I: Image>(
         }
         let rings = Rings::read(newest, members, &missed);
         replay = rings.replay(&mut warnings);
+        // A crash may cut the replay short, and the member that has the entry be lost: what the others
+        // have of it is to be found by the marks.
+        for Replay { stripe, .. } in &replay {
+            bitmap.set(newest.areas.region(*stripe));
+        }
         next_entry = rings.next_entry();
     }
     let staged = if newest.clean || newest.areas.staging().1 == 0 {

@@ -1,14 +1,15 @@
 //! What an unclean stop has left in the journal and has to be carried out.
 //!
 //! An entry is carried out if all its holders that are there and current in its stripe have it,
-//! live. A write goes home only when all its holders have its entry, or their failure is on record:
+//! live, and there is such a holder: later writes of the stripe pass the rings of the others by. A write goes home only when all its holders have its entry, or their failure is on record:
 //! so if one lacks it, the write never went home, was not acknowledged, and may be forgotten. If
 //! it were carried out all the same, a crash amid that, with the loss of those that have it, would
 //! leave it half at home. A ring that can't be read in full is left alone, and so is every entry that
 //! its member should have: nobody can tell whether it does, and the next start may be able to, and
-//! find that it does not. Such an array is whole, and resynced. Holders that are missing now are recorded as failed before anything is
-//! carried out, so none of them comes back without it. And a holder may have retired it, by a tail
-//! beyond it: what a ring that stood still since holds is not to be brought back.
+//! find that it does not. Such an array is whole, and resynced. Holders that are missing now are
+//! recorded as failed before anything is carried out, so none of them comes back without it. And a
+//! holder may have retired it, by a tail beyond it: what a ring that stood still since holds is not to
+//! be brought back.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -145,6 +146,7 @@ impl<'a> Rings<'a> {
         let mut present = holders.and(self.present);
         let due = !entry.runs.is_empty()
             && !holders.and(self.unreadable).any(is_current)
+            && copies.clone().any(|(member, _)| is_current(member))
             && copies.all(agrees)
             && present.all(|member| {
                 let has = self.live[member].contains_key(&number);

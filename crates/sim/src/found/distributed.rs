@@ -6,7 +6,7 @@ use raidcore::engine::{ArrayHealth, CommandError, IoError, SpareUse};
 use raidcore::meta::MetaPage;
 use raidcore::units::{Pba, Set};
 
-use super::phases::is_flush;
+use super::phases::{is_flush, is_record};
 use super::*;
 use crate::checks;
 use crate::checks::progress::Bound;
@@ -471,4 +471,43 @@ fn what_was_filled_for_one_member_is_not_on_record_of_the_next() {
     world.cut_power();
     world.drain();
     world.verify();
+}
+
+/// A member has its chunks back and the next one fails, while the former is being recorded. Returns that
+/// world, in which all else has ended, and the next one.
+fn unrecorded() -> (World, Vec<u64>, MemberId) {
+    let (mut world, versions) = written();
+    world.fail(FAILED);
+    // So fast that nothing of it is on record before its end.
+    world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
+    let spare = world.new_spare();
+    world.command(spare);
+    while world.engine.distributed_spare() != Some(SpareUse::Free) {
+        world.proceed();
+    }
+    let next = MemberId(0);
+    world.command(Command::Fail(next));
+    for _ in 0..100 {
+        world.end_all(|io| !is_record(io));
+        world.pass_time();
+    }
+    (world, versions, next)
+}
+
+/// The power fails: the start reads the first one's chunks where it knows them to be.
+#[test]
+fn the_spare_is_not_used_for_the_next_one_before_it_is_on_record_that_it_is_free() {
+    let (mut world, versions, _) = unrecorded();
+    world.cut_power();
+    world.drain();
+    world.holds(&versions);
+}
+
+#[test]
+fn the_spare_is_used_for_the_next_one_as_soon_as_it_is_on_record_that_it_is_free() {
+    let (mut world, versions, next) = unrecorded();
+    world.end_all(|_| true);
+    world.finish();
+    world.spare_is(SpareUse::StandsInFor(next));
+    world.holds(&versions);
 }

@@ -153,3 +153,23 @@ fn the_new_one_has_the_entries_of_what_is_not_at_home() {
     world.drain();
     assert_eq!(world.read_one(lba + 4), neighbour, "nobody has written there");
 }
+
+/// The old one goes as the new one has the entry of a write, but nothing of its stripe. What is written
+/// there then passes the new one's journal by, and stays when the power fails.
+#[test]
+fn an_entry_that_only_the_new_one_has_is_not_carried_out_where_it_is_not_filled() {
+    let mut world = written(Consistency::Journal);
+    world.replace_a_little(2);
+    let geometry = *world.engine.geometry();
+    let parity = |stripe: &u64| geometry.member(Stripe(*stripe), Role(2)) == REPLACED;
+    let stripe = (8..12).find(parity).expect("each member has some");
+    let lba = stripe * u64::from(geometry.stripe_blocks());
+    world.write_one(lba);
+    let old = world.device_of(REPLACED).expect("it serves");
+    world.disks[old.0 as usize].gone = true;
+    world.step(Input::DeviceGone(old));
+    let version = world.write_one(lba);
+    world.cut_power();
+    world.drain();
+    assert_eq!(world.read_one(lba), version, "a replay has brought the past back");
+}

@@ -99,30 +99,35 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     )
     .rare("A step that never returns is found only by waiting for it; `tests/distributed.rs` has seeds."),
     mutant(
-        "distributed: a spare is filled anew while it is still written to",
+        "distributed: a spare is filled anew while it is still written to, or not free on record",
         "engine/background.rs",
-        "if self.array.spared().is_none() && self.flights.on_spare() > 0 {",
-        "if !MUTANT && self.array.spared().is_none() && self.flights.on_spare() > 0 {",
+        "if self.array.spared().is_none() && !self.is_spare_free() {",
+        "if !MUTANT && self.array.spared().is_none() && !self.is_spare_free() {",
     ),
     mutant(
-        "distributed: the spare is discarded before it is on record that it is free",
-        "engine/vacate.rs",
-        "quiet && self.array.recorder.is_on_record(left.record)",
-        "quiet && (MUTANT || self.array.recorder.is_on_record(left.record))",
-    ),
-    mutant(
-        "distributed: what is left of the spare is discarded when it is in use again",
+        "distributed: the spare is used before it is on record that it is free",
         "engine/distributed.rs",
-        "self.distributed.vacating = None;",
-        "if !MUTANT {
-                self.distributed.vacating = None;
-            }",
+        "&& self.array.recorder.is_on_record(self.distributed.freed_with)",
+        "&& (MUTANT || self.array.recorder.is_on_record(self.distributed.freed_with))",
     ),
     mutant(
-        "distributed: the spare is discarded while it is read",
+        "distributed: the spare is used while it is read or written for what it held",
+        "engine/distributed.rs",
+        "&& self.flights.on_spare() == 0",
+        "&& (MUTANT || self.flights.on_spare() == 0)",
+    ),
+    mutant(
+        "distributed: the spare is discarded while it is in use",
         "engine/vacate.rs",
-        "self.phase == Phase::Serving && self.flights.on_spare() == 0;",
-        "self.phase == Phase::Serving && (MUTANT || self.flights.on_spare() == 0);",
+        "(self.phase == Phase::Serving && self.is_spare_free()).then_some(left)",
+        "(self.phase == Phase::Serving && (MUTANT || self.is_spare_free())).then_some(left)",
+    ),
+    mutant(
+        "distributed: nobody looks whether the spare is needed when it is free on record",
+        "engine/record.rs",
+        "            // The distributed spare may be free by this.
+            self.background.look = true;",
+        "            self.background.look |= !MUTANT;",
     ),
     mutant(
         "distributed: a scrub compares one copy only",
@@ -145,9 +150,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
         "engine/distributed.rs",
-        "self.acknowledge_after(self.array.recorder.next_version());",
+        "self.acknowledge_after(self.distributed.freed_with);",
         "if !MUTANT {
-                self.acknowledge_after(self.array.recorder.next_version());
+                self.acknowledge_after(self.distributed.freed_with);
             }",
     ),
     mutant(

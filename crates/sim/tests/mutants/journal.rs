@@ -79,8 +79,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "who is missing is not recorded before the journal is carried out",
         "engine/journal.rs",
-        "if !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
-        "if !MUTANT && !self.journal.replay.is_empty() && !self.miss_the_missing(out) {",
+        "|| self.miss_the_missing(out) && self.maps.are_spread()",
+        "|| (MUTANT || self.miss_the_missing(out)) && self.maps.are_spread()",
     ),
     mutant(
         "writes go home before it is on record who will lack them",
@@ -143,5 +143,27 @@ pub(crate) const JOURNAL: &[Mutant] = &[
                 self.array.is_current(&op) && !self.write_failed(member, why, out)
             }
             Ok(()) | Err(_) => false,",
+    ),
+    mutant(
+        "entries are carried out before members know where",
+        "engine/mod.rs",
+        "            maps.spread();",
+        "            if !MUTANT {
+                maps.spread();
+            }",
+    ),
+    mutant(
+        "where entries are carried out is not marked",
+        "meta/assemble.rs",
+        "            bitmap.set(newest.areas.region(*stripe));",
+        "            if !MUTANT {
+                bitmap.set(newest.areas.region(*stripe));
+            }",
+    ),
+    mutant(
+        "an entry is carried out that only who lacks the stripe has",
+        "meta/rings.rs",
+        "copies.clone().any(|(member, _)| is_current(member))",
+        "copies.clone().any(|(member, _)| MUTANT || is_current(member))",
     ),
 ];

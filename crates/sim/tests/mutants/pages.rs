@@ -57,11 +57,29 @@ pub(crate) const PAGES: &[Mutant] = &[
     mutant(
         "pages: a start leaves the newest one where it is",
         "engine/journal.rs",
-        "        self.maps.spread();
-        self.record_change(out);",
-        "        if !MUTANT {
-            self.maps.spread();
-        }
-        self.record_change(out);",
+        "            self.maps.spread();
+        } else {",
+        "            if !MUTANT {
+                self.maps.spread();
+            }
+        } else {",
+    ),
+    mutant(
+        "pages: a device becomes a member with one of another life",
+        "engine/maps.rs",
+        "(self.spread.again, self.spread.all) = (true, true);",
+        "(self.spread.again, self.spread.all) = (!MUTANT, true);",
+    ),
+    mutant(
+        "pages: of these, one of what is missed stays",
+        "engine/maps.rs",
+        "if misses || self.spread.all {",
+        "if misses || !MUTANT && self.spread.all {",
+    ),
+    mutant(
+        "pages: one is stored while a stop is recorded",
+        "engine/missed.rs",
+        "if !stripes || self.phase == Phase::Stopped {",
+        "if !stripes || !MUTANT && self.phase == Phase::Stopped {",
     ),
 ];

@@ -21,10 +21,10 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a rebuilt member lacks the maps",
         "engine/background.rs",
-        "self.maps.spread();",
+        "self.maps.spread_to_both_places();",
         "if !MUTANT {
-                        self.maps.spread();
-                    }",
+                    self.maps.spread_to_both_places();
+                }",
     ),
     mutant(
         "a resync leaps over stripes under way",
