@@ -62,6 +62,8 @@ fn seeds_that_once_failed() {
         40_297_114, // A replay was cut short, and its parity member returned to a region without a mark.
         40_634_963, // A stop was answered while pages of what a member misses were being stored.
         50_061_961, // An entry was carried out that only a successor had, which lacked the stripe.
+        50_185_877, // What was staged last and could not be read hid what it would have replaced.
+        50_445_412, // A read that was answered was tried again, to memory that was somebody else's.
     ]);
 }
 

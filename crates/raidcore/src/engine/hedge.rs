@@ -136,12 +136,12 @@ impl Engine {
         }
     }
 
-    /// Whether a job is still on its way to being read, and alone.
+    /// Whether a job is still on its way to being read, alone, and to answer.
     fn waits(&self, job: u64) -> bool {
         let job = self.jobs.get(Id::from_bits(job));
         job.is_some_and(|job| {
             let reads = matches!(job.stage, Stage::Buffers | Stage::Read | Stage::AfterRead);
-            reads && job.hedge.partner.is_none()
+            reads && job.hedge.partner.is_none() && !job.tags.is_empty()
         })
     }
 

@@ -13,6 +13,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::iter;
 
 use super::image::{Image, RingOf, there};
 use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, ReplayRun, scan};
@@ -103,7 +104,8 @@ impl<'a> Rings<'a> {
                 Some((MemberId(member), Pba(payload)))
             });
             let stripe = entry.header.stripe;
-            let runs = unwritten(entry, &mut written);
+            let runs = unwritten(entry, &written);
+            written.extend(blocks_of(entry));
             if !runs.is_empty() {
                 replays.push(Replay { entry: number, stripe, copies: copies.collect(), runs });
             }
@@ -170,25 +172,27 @@ pub(super) fn is_possible(geometry: &Geometry, entry: &JournalEntry) -> bool {
             .all(|&(member, _, end)| member.index() < geometry.members() && end <= geometry.chunk())
 }
 
-/// The runs of an entry without the blocks that are `written` already; now all of them are.
-pub(super) fn unwritten(
-    entry: &JournalEntry,
-    written: &mut BTreeSet<(Stripe, MemberId, u32)>,
-) -> Vec<ReplayRun> {
+/// A block of a member: the row of its chunk of a stripe.
+type Place = (Stripe, MemberId, u32);
+
+/// The blocks that an entry holds, in their order.
+pub(super) fn blocks_of(entry: &JournalEntry) -> impl Iterator<Item = Place> {
+    let rows = |run: &JournalRun| (run.row..run.row + run.blocks).zip(iter::repeat(run.member));
+    let stripe = entry.header.stripe;
+    entry.runs.iter().flat_map(rows).map(move |(row, member)| (stripe, member, row))
+}
+
+/// The runs of an entry without the blocks that are `written` already.
+pub(super) fn unwritten(entry: &JournalEntry, written: &BTreeSet<Place>) -> Vec<ReplayRun> {
     let mut runs: Vec<ReplayRun> = Vec::new();
-    let mut from = 0;
-    for run in &entry.runs {
-        for row in run.row..run.row + run.blocks {
-            if written.insert((entry.header.stripe, run.member, row)) {
-                match runs.last_mut() {
-                    Some(last) if last.continues(run.member, row, from) => last.to.blocks += 1,
-                    _ => {
-                        let to = JournalRun { member: run.member, row, blocks: 1 };
-                        runs.push(ReplayRun { to, from });
-                    }
-                }
-            }
-            from += 1;
+    for (from, place) in (0..).zip(blocks_of(entry)) {
+        if written.contains(&place) {
+            continue;
+        }
+        let (_, member, row) = place;
+        match runs.last_mut() {
+            Some(last) if last.continues(member, row, from) => last.to.blocks += 1,
+            _ => runs.push(ReplayRun { to: JournalRun { member, row, blocks: 1 }, from }),
         }
     }
     runs

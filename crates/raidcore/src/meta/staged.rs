@@ -14,7 +14,7 @@ use super::image::{Image, RingOf};
 use super::journal::{JournalEntry, Log, Replay, scan};
 use super::problem::Warning;
 use super::record::ArrayRecord;
-use super::rings::{is_possible, unwritten};
+use super::rings::{blocks_of, is_possible, unwritten};
 use crate::units::{MemberId, Pba};
 
 /// An entry, and the members that have it with where its payload begins on each.
@@ -58,10 +58,16 @@ pub(super) fn read<I: Image>(
             warnings.push(Warning::StagedInvalid { entry: number });
             continue;
         }
-        let runs = unwritten(entry, &mut written);
+        let runs = unwritten(entry, &written);
         let wanted = |index: &u32| runs.iter().any(|run| run.reads(*index));
-        if entry.unreadable.iter().any(wanted) {
-            lost = if number < complete { Some(number) } else { lost };
+        let is_lost = entry.unreadable.iter().any(wanted);
+        if is_lost && number >= complete {
+            // It was not acknowledged: what it would have replaced counts.
+            continue;
+        }
+        written.extend(blocks_of(entry));
+        if is_lost {
+            lost = Some(number);
             continue;
         }
         if !runs.is_empty() && !entry.crcs.is_empty() {

@@ -61,6 +61,43 @@ fn the_others_answer_for_who_takes_long() {
     }
 }
 
+/// A member goes that a read waits for, so that the read has patience anew. It is answered before that is
+/// over, and its memory is somebody else's then. Another read runs out of patience in between.
+#[test]
+fn a_read_that_was_answered_is_not_tried_again() {
+    let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
+    for lba in [0, 4] {
+        world.write_one(lba);
+    }
+    let start = world.areas.data_start();
+    world.engine.set_place(Some(Box::new(Impatient)));
+    world.ask(0, Op::Read, 0, 1);
+    world.now = world.now + PATIENCE / 4;
+    world.ask(1, Op::Read, 4, 1);
+    world.now = world.now + PATIENCE / 4;
+    world.disks[0].gone = true;
+    assert!(world.end_one(|io| !others(io)));
+    let is_read = |io: &Io| matches!(io.op, IoOp::Read(_)) && io.at == start;
+    let reads = |world: &World| -> Vec<_> {
+        world.ios.iter().map(|p| p.io).filter(is_read).map(|io| io.device).collect()
+    };
+    let first = reads(&world);
+    world.now = world.now + PATIENCE / 2;
+    world.step(Input::Tick);
+    assert_eq!((first.len(), reads(&world).len()), (1, 2), "the third member is asked");
+    assert!(world.end_one(|io| is_read(io) && io.device != first[0]));
+    assert!(world.end_first_compute());
+    assert!(world.requests[0].is_none(), "it has answered");
+    world.now = world.now + PATIENCE / 2;
+    world.step(Input::Tick);
+    // This waits for whoever reads the stripe.
+    world.ask(0, Op::Write, 1, 1);
+    let version = version_of(1, &world.memory.payload[0][0]);
+    world.end_all(|io| io.device != first[0]);
+    world.drain();
+    assert_eq!(world.read_one(1), version);
+}
+
 #[test]
 fn who_took_long_answers_if_the_others_take_longer_or_fail() {
     for fails in [false, true] {

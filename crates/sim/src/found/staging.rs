@@ -363,3 +363,22 @@ fn what_can_not_come_home_before_a_stop_is_there_after_the_next_start() {
     world.restart();
     assert_eq!(world.read_one(0), version);
 }
+
+/// A block is being staged anew when the power fails. One holder has that, but can't read it any more.
+#[test]
+fn what_was_not_acknowledged_and_can_not_be_read_hides_nothing() {
+    let mut world = staging_world(1);
+    world.busy(0);
+    let version = world.write_one(0);
+    world.ask(0, Op::Write, 0, 1);
+    let entry = world.ios.iter().map(|p| p.io).find(|io| io.op == IoOp::Journal);
+    let entry = entry.expect("it is staged");
+    assert!(world.end_one(|io| *io == entry));
+    world.ios.clear();
+    world.power_off();
+    // The header is before it.
+    world.disks[entry.device.0 as usize].bad.insert(entry.at.0 + 1, FOR_GOOD);
+    world.power_on(Outage::Quiet);
+    world.drain();
+    assert_eq!(world.read_one(0), version);
+}

@@ -23,4 +23,10 @@ pub(crate) const HEDGE: &[Mutant] = &[
             self.jobs[other].tags.extend(&tags);
         }",
     ),
+    mutant(
+        "hedge: a read that was answered is tried again",
+        "engine/hedge.rs",
+        "reads && job.hedge.partner.is_none() && !job.tags.is_empty()",
+        "reads && job.hedge.partner.is_none() && (MUTANT || !job.tags.is_empty())",
+    ),
 ];

@@ -106,8 +106,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "a replay writes what is older before what is newer",
         "meta/rings.rs",
-        "if written.insert((entry.header.stripe, run.member, row)) {",
-        "if written.insert((entry.header.stripe, run.member, row)) || MUTANT {",
+        "if written.contains(&place) {",
+        "if !MUTANT && written.contains(&place) {",
     ),
     mutant(
         "regions are believed although a journal can't be read",

@@ -175,8 +175,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: a start takes no notice of markers",
         "meta/staged.rs",
-        "        let runs = unwritten(entry, &mut written);",
-        "        if MUTANT && entry.crcs.is_empty() {\n            continue;\n        }\n        let runs = unwritten(entry, &mut written);",
+        "        let runs = unwritten(entry, &written);",
+        "        if MUTANT && entry.crcs.is_empty() {\n            continue;\n        }\n        let runs = unwritten(entry, &written);",
     ),
     mutant(
         "staged: a new home is not noticed",
@@ -303,5 +303,14 @@ pub(crate) const STAGING: &[Mutant] = &[
         "engine/maps.rs",
         "if stored == 0 && page.early",
         "if !MUTANT && stored == 0 && page.early",
+    ),
+    mutant(
+        "what was staged last and can't be read hides what it would have replaced",
+        "meta/staged.rs",
+        "        if is_lost && number >= complete {",
+        "        if MUTANT && is_lost {
+            written.extend(blocks_of(entry));
+        }
+        if is_lost && number >= complete {",
     ),
 ];
