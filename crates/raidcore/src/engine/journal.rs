@@ -645,14 +645,14 @@ impl Engine {
         for index in 0..self.array.members.len() {
             let slot = &mut self.array.recorder.record.slots[index];
             if self.array.members[index].device.is_none() && slot.state != SlotState::Failed {
-                let known = slot.is_known();
+                let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
                 slot.becomes(SlotState::Failed, seconds);
                 some = true;
                 if known {
                     self.is_away(MemberId(index as u8), out);
                 }
                 // What was on it is on fewer others, until it is at home.
-                if index >= self.geo.members() {
+                if index >= self.geo.members() && was_up {
                     let thin = &mut self.array.recorder.record.staging_thin;
                     *thin = thin.with(index);
                 }

@@ -263,9 +263,10 @@ impl Roster {
         let devices = record.places().skip(record.geometry.members());
         let lost = devices.filter(|place| match record.slots[place.index()].state {
             SlotState::Up => self.slots[place.index()].is_none(),
-            SlotState::Failed => record.staging_thin.has(place.index()),
-            // It may hold some already, and that be on record nowhere.
-            SlotState::Rebuilding { .. } => true,
+            // What a new device took was not acknowledged before it was up on record.
+            SlotState::Failed | SlotState::Rebuilding { .. } => {
+                record.staging_thin.has(place.index())
+            }
         });
         let lost = lost.count();
         let absent = self.slots.iter().zip(&record.slots);

@@ -2,9 +2,10 @@
 //! depends on what is in the log.
 
 use raidcore::engine::{CommandError, SpareUse};
-use raidcore::meta::{AssembleError, AssembleOptions, Assembled, assemble};
+use raidcore::meta::{AssembleError, AssembleOptions, Assembled, SlotState, assemble};
 use raidcore::units::Set;
 
+use super::phases::is_record;
 use super::*;
 
 /// The place of the staging device.
@@ -125,6 +126,63 @@ fn another_staging_device_takes_the_place_of_one_that_failed() {
     world.disks[1].gone = true;
     world.restart();
     assert_eq!(world.read_one(0), newer);
+}
+
+/// A staging device is one as soon as that is being recorded, and takes what is staged.
+#[test]
+fn what_a_new_staging_device_takes_is_acknowledged_when_it_is_on_record() {
+    let (mut world, _) = staged();
+    world.fails(DEVICE);
+    world.drain();
+    let spare = world.new_spare();
+    world.command(spare);
+    let is_up = |world: &World| {
+        let device = world.engine.members().nth(DEVICE.index()).expect("its place");
+        device.state == SlotState::Up
+    };
+    while !is_up(&world) {
+        world.proceed();
+    }
+    world.step(Input::Busy(Set::one(0).with(2)));
+    world.ask(0, Op::Write, 0, 1);
+    let version = version_of(0, &world.memory.payload[0][0]);
+    world.end_all(|io| !is_record(io));
+    assert!(world.requests[0].is_some(), "a start would not look for it on the device");
+    world.drain();
+    assert!(world.engine.is_staged(Lba(0)));
+    world.disks[1].gone = true;
+    world.restart();
+    assert_eq!(world.read_one(0), version);
+}
+
+/// A staging device that is being filled has nothing that counts: without it, and without a member, the
+/// array starts as it would if there were none.
+#[test]
+fn a_staging_device_that_is_not_one_yet_is_not_missed() {
+    let (mut world, _) = staged();
+    world.fails(DEVICE);
+    world.drain();
+    let version = world.read_one(0);
+    let spare = world.new_spare();
+    world.command(spare);
+    let is_placed = |state| matches!(state, SlotState::Rebuilding { .. });
+    let known = |world: &World| {
+        let used = world.disks_in_use();
+        let mut records = world.superblocks().filter(|(disk, _)| used.contains(disk));
+        records.all(|(_, found)| is_placed(found.record.slots[DEVICE.index()].state))
+    };
+    while !known(&world) {
+        world.proceed();
+    }
+    let device = world.disks.len() - 1;
+    assert!(world.assemble_without(&[1, device]).is_ok());
+    // Nor is it once it is on record that it has failed.
+    world.disks[device].gone = true;
+    world.cut_power();
+    world.record();
+    assert_eq!(world.thin(), [false; 3]);
+    world.drain();
+    assert_eq!(world.read_one(0), version);
 }
 
 /// RAID5 of five with a staging device and a distributed spare, which stands in for member 0. Block 0 was

@@ -313,4 +313,24 @@ pub(crate) const STAGING: &[Mutant] = &[
         }
         if is_lost && number >= complete {",
     ),
+    mutant(
+        "what a new staging device takes is acknowledged before it is on record",
+        "engine/background.rs",
+        "self.acknowledge_after(self.array.recorder.next_version());",
+        "if !MUTANT {
+                self.acknowledge_after(self.array.recorder.next_version());
+            }",
+    ),
+    mutant(
+        "a staging device that was being filled is missed",
+        "engine/journal.rs",
+        "if index >= self.geo.members() && was_up {",
+        "if index >= self.geo.members() && (MUTANT || was_up) {",
+    ),
+    mutant(
+        "nobody starts without a staging device that is being filled",
+        "meta/assemble.rs",
+        "                record.staging_thin.has(place.index())",
+        "                MUTANT || record.staging_thin.has(place.index())",
+    ),
 ];
