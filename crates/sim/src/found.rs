@@ -39,6 +39,7 @@ mod space;
 mod staging;
 mod succession;
 mod unrecorded;
+mod vacated;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
     Scenario {

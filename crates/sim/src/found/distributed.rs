@@ -1,25 +1,23 @@
 //! The distributed spare: a failed member's data is put on the others, and comes back from there.
 
-use std::collections::BTreeSet;
-
 use raidcore::engine::{ArrayHealth, CommandError, IoError, SpareUse};
 use raidcore::meta::MetaPage;
 use raidcore::units::{Pba, Set};
 
-use super::phases::{is_flush, is_record};
+use super::phases::is_flush;
 use super::*;
 use crate::checks;
 use crate::checks::progress::Bound;
 use crate::disk::Sick;
 
-const FAILED: MemberId = MemberId(2);
+pub(super) const FAILED: MemberId = MemberId(2);
 
 /// RAID5 of five, written all over, with a distributed spare and without another.
-fn written() -> (World, Vec<u64>) {
+pub(super) fn written() -> (World, Vec<u64>) {
     written_by(1, 9)
 }
 
-fn written_by(seed: u64, stripes: u64) -> (World, Vec<u64>) {
+pub(super) fn written_by(seed: u64, stripes: u64) -> (World, Vec<u64>) {
     let mut scenario = scenario(Level::Raid5, 5, Consistency::Journal);
     (scenario.distributed_spare, scenario.stripes) = (true, stripes);
     let mut world = play(seed, scenario);
@@ -29,14 +27,14 @@ fn written_by(seed: u64, stripes: u64) -> (World, Vec<u64>) {
 }
 
 impl World {
-    fn fail(&mut self, member: MemberId) {
+    pub(super) fn fail(&mut self, member: MemberId) {
         let number = self.command(Command::Fail(member));
         self.finish();
         assert!(self.answers.contains(&(number, Ok(()))), "{:?}", self.answers.last());
     }
 
     /// All that was begun ends, passes among it.
-    fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         let mut bound = Bound::new("all passes are over", 100_000);
         while self.is_busy() || self.engine.pass().is_some() {
             self.proceed();
@@ -44,7 +42,7 @@ impl World {
         }
     }
 
-    fn holds(&mut self, versions: &[u64]) {
+    pub(super) fn holds(&mut self, versions: &[u64]) {
         for (lba, &version) in (0..).zip(versions) {
             assert_eq!(self.read_one(lba), version, "block {lba}");
         }
@@ -64,7 +62,7 @@ impl World {
         }
     }
 
-    fn spare_is(&self, used: SpareUse) {
+    pub(super) fn spare_is(&self, used: SpareUse) {
         assert_eq!(self.engine.distributed_spare(), Some(used));
     }
 }
@@ -319,106 +317,6 @@ fn a_replay_brings_nothing_back_that_a_failed_member_held() {
     assert_eq!(world.read_one(last.0), version, "the failed member's block is back");
 }
 
-/// Replaces the failed member, and goes on until the first part of the spare is being discarded that
-/// it stood in on.
-fn copied_back(seed: u64) -> (World, Vec<u64>) {
-    let (mut world, versions) = written_by(seed, 40);
-    world.fail(FAILED);
-    let device = world.new_spare();
-    world.command(device);
-    for _ in 0..100_000 {
-        if !discarding(&world).is_empty() {
-            world.spare_is(SpareUse::Free);
-            return (world, versions);
-        }
-        world.proceed();
-    }
-    panic!("nothing is discarded");
-}
-
-/// The parts of the spare that are being discarded, by device.
-fn discarding(world: &World) -> Vec<(DeviceId, Pba, u32)> {
-    let discards = world.ios.iter().map(|p| &p.io).filter(|io| io.op == IoOp::Discard);
-    discards.map(|io| (io.device, io.at, io.blocks)).collect()
-}
-
-#[test]
-fn all_of_the_spare_is_discarded_once_when_it_is_free_again() {
-    let (mut world, versions) = copied_back(1);
-    world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
-    let mut parts = BTreeSet::new();
-    while world.is_busy() {
-        parts.extend(discarding(&world));
-        world.proceed();
-    }
-    let (Pba(start), blocks) = world.areas.distributed_spare();
-    for device in world.engine.members().filter_map(|member| member.device) {
-        let mut end = start;
-        for &(_, Pba(at), blocks) in parts.iter().filter(|part| part.0 == device) {
-            assert_eq!(at, end, "{device:?}: a gap, or twice the same");
-            end += u64::from(blocks);
-        }
-        assert_eq!(end, start + blocks, "{device:?}");
-    }
-    assert!(parts.len() > 2 * 5, "it takes more than one part");
-    checks::parity::agrees(&world);
-    world.holds(&versions);
-}
-
-#[test]
-fn what_a_crash_brings_back_was_not_discarded() {
-    for seed in 0..40 {
-        let (mut world, versions) = copied_back(seed);
-        assert!(world.end_one(|io| io.op == IoOp::Discard));
-        world.cut_power();
-        world.drain();
-        world.holds(&versions);
-        world.finish();
-        world.spare_is(SpareUse::Free);
-        checks::parity::agrees(&world);
-    }
-}
-
-#[test]
-fn what_is_discarded_late_harms_nothing_that_is_on_the_spare_since() {
-    let (mut world, versions) = copied_back(1);
-    // Slowly, so that not all is discarded when the next one fails.
-    world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
-    let next = MemberId(0);
-    world.command(Command::Fail(next));
-    let late = discarding(&world);
-    for _ in 0..400 {
-        if !world.end_one(|io| io.op != IoOp::Discard) && !world.end_first_compute() {
-            world.pass_time();
-        }
-        let spare = world.areas.distributed_spare().0;
-        assert!(world.ios.iter().all(|p| p.io.at < spare || p.io.op == IoOp::Discard));
-    }
-    assert_eq!(discarding(&world), late, "one part at a time");
-    world.command(Command::SetPace(Pace::default()));
-    world.finish();
-    world.spare_is(SpareUse::StandsInFor(next));
-    checks::parity::agrees(&world);
-    world.holds(&versions);
-}
-
-#[test]
-fn a_stop_waits_for_what_is_being_discarded_and_not_for_the_rest() {
-    let (mut world, versions) = copied_back(1);
-    world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
-    let begun = world.now;
-    let number = world.command(Command::Stop);
-    world.end_all(|io| io.op != IoOp::Discard);
-    let stopped = |world: &World| world.answers.contains(&(number, Ok(())));
-    assert!(!stopped(&world) && !discarding(&world).is_empty());
-    world.end_all(|_| true);
-    assert!(stopped(&world));
-    assert_eq!(world.now, begun, "it takes seconds until the next part");
-    world.cut_power();
-    world.drain();
-    world.holds(&versions);
-}
-
 #[test]
 fn what_is_staged_is_at_home_before_the_spare_stands_in() {
     let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
@@ -471,43 +369,4 @@ fn what_was_filled_for_one_member_is_not_on_record_of_the_next() {
     world.cut_power();
     world.drain();
     world.verify();
-}
-
-/// A member has its chunks back and the next one fails, while the former is being recorded. Returns that
-/// world, in which all else has ended, and the next one.
-fn unrecorded() -> (World, Vec<u64>, MemberId) {
-    let (mut world, versions) = written();
-    world.fail(FAILED);
-    // So fast that nothing of it is on record before its end.
-    world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
-    let spare = world.new_spare();
-    world.command(spare);
-    while world.engine.distributed_spare() != Some(SpareUse::Free) {
-        world.proceed();
-    }
-    let next = MemberId(0);
-    world.command(Command::Fail(next));
-    for _ in 0..100 {
-        world.end_all(|io| !is_record(io));
-        world.pass_time();
-    }
-    (world, versions, next)
-}
-
-/// The power fails: the start reads the first one's chunks where it knows them to be.
-#[test]
-fn the_spare_is_not_used_for_the_next_one_before_it_is_on_record_that_it_is_free() {
-    let (mut world, versions, _) = unrecorded();
-    world.cut_power();
-    world.drain();
-    world.holds(&versions);
-}
-
-#[test]
-fn the_spare_is_used_for_the_next_one_as_soon_as_it_is_on_record_that_it_is_free() {
-    let (mut world, versions, next) = unrecorded();
-    world.end_all(|_| true);
-    world.finish();
-    world.spare_is(SpareUse::StandsInFor(next));
-    world.holds(&versions);
 }
