@@ -23,7 +23,6 @@ pub const CIRCLES: &[(&str, &[&str])] = &[(
 pub const FILES: &[(&str, usize)] = &[
     ("crates/lab/src/target/array.rs", 548),
     ("crates/raidcore/src/engine/api.rs", 661),
-    ("crates/raidcore/src/engine/journal.rs", 685),
     ("crates/raidcore/src/engine/staging/mod.rs", 557),
     ("crates/ublkd/src/host/data.rs", 532),
 ];

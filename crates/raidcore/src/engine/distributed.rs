@@ -260,7 +260,8 @@ impl Engine {
         }
     }
 
-    /// Whether nothing is on the spare for a start, either.
+    /// Whether nothing is on the spare for a start, either. What was there is discarded then, and whoever
+    /// waits for the spare looks again when that has ended.
     pub(super) fn is_spare_free(&self) -> bool {
         self.array.spared().is_none()
             && self.flights.on_spare() == 0

@@ -105,7 +105,7 @@ impl Engine {
         }
         let before = self.healing.step;
         if self.phase != Phase::Serving || self.stop_command.is_some() || !self.can_heal() {
-            if !self.journal.is_replaying() {
+            if !self.replays.is_under_way() {
                 (self.healing.step, self.healing.at) = (Step::Resting, None);
             }
             return false;
@@ -116,7 +116,7 @@ impl Engine {
                 Some(_) => {}
                 None => self.heal_later(),
             },
-            Step::Writing if self.journal.is_replaying() => {}
+            Step::Writing if self.replays.is_under_way() => {}
             _ if self.healing.refused => self.heal_later(),
             Step::Writing => self.write_refused(out),
             Step::Flushing(ticket) if !self.flusher.is_over(ticket) => {}
@@ -149,14 +149,14 @@ impl Engine {
         self.healing.refused = false;
         self.healing.step = Step::Writing;
         let refused = self.alignment.refused(&self.geo, &self.areas);
-        self.journal.replay_anew(refused);
+        self.replays.begin_anew(refused);
     }
 
     /// Writes the next of what was refused, or has all of it made durable.
     fn write_refused(&mut self, out: &mut Vec<Action>) {
-        if let Some((index, stripe)) = self.journal.next_to_replay() {
+        if let Some((index, stripe)) = self.replays.next() {
             if let Some(job) = self.new_job(Work::Replay { index }, stripe) {
-                self.journal.set_replaying();
+                self.replays.one_begun();
                 self.start_job(job);
             }
             return;
@@ -168,7 +168,7 @@ impl Engine {
     /// What was refused is written, or was not taken once more.
     pub(super) fn wrote_refused(&mut self, done: bool) {
         self.healing.refused |= !done;
-        self.journal.replayed_one();
+        self.replays.one_done();
     }
 
     fn take_writes_again(&mut self, out: &mut Vec<Action>) {

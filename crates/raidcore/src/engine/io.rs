@@ -60,7 +60,7 @@ impl Engine {
                 // Nothing is left to be read from if none of those that have it is in service.
                 let copy = self.replay_copy(entry);
                 let (member, at) = copy.unwrap_or((MemberId(0), Pba(0)));
-                let from = self.journal.replay(entry).runs[index].from;
+                let from = self.replays.get(entry).runs[index].from;
                 (member, Pba(at.0 + u64::from(from)), copy.is_some())
             }
             None => {
@@ -175,7 +175,7 @@ impl Engine {
             (Err(_), Some(_)) if !self.array.is_current(&op) => self.jobs[id].replan = true,
             (Err(why), Some(member)) if why.is_final() || replays => {
                 if replays {
-                    self.journal.pass_copy_by(member);
+                    self.replays.pass_copy_by(member);
                 }
                 if why.is_final() {
                     self.read_failed(member, why, out);
@@ -268,7 +268,7 @@ impl Engine {
                 && !self.healing.is_under_way()
                 && !self.can_spare(member)
             {
-                self.journal.refused_by(member, why);
+                self.replays.refused_by(member, why);
                 self.alignment.leave_behind(self.jobs[id].stripe, io.role);
                 self.jobs[id].error = Some(RequestError::Io);
             } else if helps && !self.can_spare(member) {

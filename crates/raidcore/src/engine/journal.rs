@@ -16,12 +16,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::flight::{Flight, Owner};
-use super::job::{Wait, Work};
+use super::job::Wait;
 use super::ring::{Entry, Ring};
-use super::{Action, Engine, IoError, IoId, IoOp, JobId, Note, Phase, RequestError};
-use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, ReplayRun, SlotState};
+use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
+use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, ReplayRun};
 use crate::plan::WriteKind;
-use crate::units::{Mem, MemberId, Pba, Set, Stripe};
+use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// Blocks that entries leave free, so that a tail record finds room.
 const RESERVE: u64 = 2;
@@ -31,7 +31,7 @@ const BUCKETS: usize = 4096;
 /// The number of what is no entry, but is to be written where it is.
 pub(super) const IN_PLACE: u64 = u64::MAX;
 
-/// The rings, and what is left to be replayed.
+/// The rings.
 #[derive(Debug)]
 pub(super) struct Journal {
     start: Pba,
@@ -44,16 +44,10 @@ pub(super) struct Journal {
     entries: u32,
     /// Somebody waits for room.
     starved: bool,
-    replay: Vec<Replay>,
-    replay_next: usize,
-    replaying: bool,
-    replay_flush: Option<u64>,
-    /// Which members, that can't be spared, have not taken the blocks of which entries.
-    refused: Vec<(usize, MemberId, IoError)>,
 }
 
 impl Journal {
-    pub(super) fn new(record: &ArrayRecord, replay: Vec<Replay>, next_entry: u64) -> Self {
+    pub(super) fn new(record: &ArrayRecord, next_entry: u64) -> Self {
         let (start, len) = record.areas.journal();
         let used = record.consistency == Consistency::Journal && record.geometry.parities() > 0;
         let len = if used { len } else { 0 };
@@ -66,11 +60,6 @@ impl Journal {
             live: vec![0; BUCKETS],
             entries: 0,
             starved: false,
-            replay,
-            replay_next: 0,
-            replaying: false,
-            replay_flush: None,
-            refused: Vec::new(),
         }
     }
 
@@ -78,40 +67,13 @@ impl Journal {
         self.homes_done
     }
 
-    pub(super) fn replay(&self, index: usize) -> &Replay {
-        &self.replay[index]
-    }
-
-    /// A member's copy of the entry that is being replayed can't be read.
-    pub(super) fn pass_copy_by(&mut self, member: MemberId) {
-        self.replay[self.replay_next].copies.retain(|&(m, _)| m != member);
-    }
-
-    /// What members have refused is to be carried out now.
-    pub(super) fn replay_anew(&mut self, refused: Vec<Replay>) {
-        (self.replay, self.replay_next) = (refused, 0);
-    }
-
-    /// What is to be carried out next, and of which stripe.
-    pub(super) fn next_to_replay(&self) -> Option<(usize, Stripe)> {
-        Some((self.replay_next, self.replay.get(self.replay_next)?.stripe))
-    }
-
-    pub(super) fn is_replaying(&self) -> bool {
-        self.replaying
-    }
-
-    pub(super) fn set_replaying(&mut self) {
-        self.replaying = true;
-    }
-
-    pub(super) fn replayed_one(&mut self) {
-        self.replaying = false;
-        self.replay_next += 1;
+    /// An entry, or a record of the tail, of a member's ring.
+    pub(super) fn entry(&self, member: MemberId, id: u64) -> Option<&Entry> {
+        self.rings[member.index()].entries.iter().rev().find(|entry| entry.id == id)
     }
 
     /// Whether a member's ring has an entry; what is none, but is written where it is, anybody has.
-    fn holds(&self, member: MemberId, entry: u64) -> bool {
+    pub(super) fn holds(&self, member: MemberId, entry: u64) -> bool {
         let ring = self.rings.get(member.index());
         entry == IN_PLACE || ring.is_some_and(|ring| ring.entries.iter().any(|e| e.id == entry))
     }
@@ -123,11 +85,6 @@ impl Journal {
         for entry in self.rings.iter_mut().flat_map(|ring| &mut ring.entries) {
             entry.home = entry.home.or(Some(self.homes_done));
         }
-    }
-
-    /// A member that can't be spared has not taken a block of the entry that is being replayed.
-    pub(super) fn refused_by(&mut self, member: MemberId, why: IoError) {
-        self.refused.push((self.replay_next, member, why));
     }
 
     fn bucket(stripe: Stripe) -> u16 {
@@ -256,7 +213,7 @@ impl Engine {
             .fold(Set::EMPTY, |set, role| set.or(self.holders_of(job.stripe, role)))
     }
 
-    fn entry_blocks(&self, id: JobId) -> (u32, u32) {
+    pub(super) fn entry_blocks(&self, id: JobId) -> (u32, u32) {
         let writes = &self.jobs[id].plan.writes;
         let payload = writes.iter().map(|io| io.blocks).sum();
         (meta::journal_header_blocks(payload, writes.len() as u32), payload)
@@ -484,205 +441,5 @@ impl Engine {
         for index in 0..self.journal.rings.len() {
             self.write_tail(MemberId(index as u8), out);
         }
-    }
-
-    /// How many header blocks the entry of an [`IoOp::Journal`] begins with.
-    #[must_use]
-    pub fn journal_header_blocks(&self, io: IoId) -> u32 {
-        if let Some(number) = self.staged_entry(io) {
-            return self.staged_header_blocks(number);
-        }
-        if let Owner::Entry { job } = self.flights.get(io).owner {
-            self.entry_blocks(job).0
-        } else {
-            1
-        }
-    }
-
-    /// The payload of an [`IoOp::Journal`]: memory and how many blocks of it, in order.
-    pub fn journal_payload(&self, io: IoId, mut visit: impl FnMut(Mem, u32)) {
-        if let Some(number) = self.staged_entry(io) {
-            return self.staged_payload(number, visit);
-        }
-        if let Owner::Entry { job } = self.flights.get(io).owner {
-            let job = &self.jobs[job];
-            for io in &job.plan.writes {
-                visit(job.bind(io.mem), io.blocks);
-            }
-        }
-    }
-
-    /// Encodes the header blocks of an [`IoOp::Journal`]. `crc_of` gives the
-    /// [`checksum`](crate::meta::checksum) of one block of memory.
-    pub fn encode_journal(&self, io: IoId, mut crc_of: impl FnMut(Mem) -> u32, into: &mut [u8]) {
-        let op = self.flights.get(io);
-        let Some(member) = op.member else { return };
-        if let Some(number) = self.staged_entry(io) {
-            return self.encode_staged(number, member, crc_of, into);
-        }
-        let ring = &self.journal.rings[member.index()];
-        let (entry, holders, job) = if let Owner::Entry { job } = op.owner {
-            let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
-            (ring.entries.iter().rev().find(|e| e.id == entry), holders, Some(job))
-        } else {
-            let is_it = |e: &&Entry| op.owner == Owner::Tail { entry: e.id };
-            (ring.entries.iter().rev().find(is_it), Set::one(member.index()), None)
-        };
-        let Some(entry) = entry else { return };
-        let writes = job.map_or(&[][..], |job| &self.jobs[job].plan.writes[..]);
-        let stripe = job.map_or(Stripe(0), |job| self.jobs[job].stripe);
-        let runs = writes.iter().map(|io| JournalRun {
-            member: self.geo.member(stripe, io.role),
-            row: io.row,
-            blocks: io.blocks,
-        });
-        let header = meta::JournalHeader {
-            log: meta::Log::Journal,
-            open: 0,
-            array: self.array.recorder.record.array,
-            epoch: self.array.recorder.record.epoch,
-            entry: entry.id,
-            tail: entry.tail,
-            member,
-            at: entry.at,
-            holders,
-            stripe,
-        };
-        let blocks = writes.iter().flat_map(|io| (0..io.blocks).map(|i| io.mem.plus(i)));
-        let crcs = blocks.map(|mem| crc_of(job.map_or(mem, |job| self.jobs[job].bind(mem))));
-        meta::encode_journal_header(&header, runs, crcs, into);
-    }
-
-    /// Where an entry can be read from.
-    pub(super) fn replay_copy(&self, index: usize) -> Option<(MemberId, Pba)> {
-        let Replay { entry, copies, .. } = self.journal.replay(index);
-        // When users are served, another device may have taken a member's place.
-        let holds = |member| !self.healing.is_under_way() || self.journal.holds(member, *entry);
-        let is_there = |&(member, _): &_| self.array.live_device(member).is_some() && holds(member);
-        copies.iter().copied().find(is_there)
-    }
-
-    /// The entry that was being replayed is at home, or can't be brought there. That does no harm if a
-    /// member has refused its blocks, as the next start finds it again; or if nobody has the stripe's
-    /// parity: who is out of service, or yet to be rebuilt there. Then there is nothing to agree with.
-    pub(super) fn replayed(&mut self, done: bool) {
-        if self.healing.is_under_way() {
-            return self.wrote_refused(done);
-        }
-        let stripe = self.journal.replay(self.journal.replay_next).stripe;
-        let (readable, writable) = self.health(stripe);
-        let current = readable.or(writable);
-        let hole = (self.geo.data()..self.geo.members()).any(|role| current.has(role));
-        let refused = self.journal.refused.last();
-        let is_kept = refused.is_some_and(|&(entry, ..)| entry == self.journal.replay_next);
-        self.journal.replaying = false;
-        self.journal.replay_next += 1;
-        if !done && hole && !is_kept {
-            self.phase = Phase::Broken;
-        }
-    }
-
-    /// Carries out what an unclean stop has left in the journal, one entry after the other; then
-    /// records the start.
-    pub(super) fn replay(&mut self, out: &mut Vec<Action>) {
-        if self.journal.replaying {
-            return;
-        }
-        let is_prepared =
-            self.journal.replay.is_empty() || self.miss_the_missing(out) && self.maps.are_spread();
-        if !is_prepared {
-            return;
-        }
-        if let Some(entry) = self.journal.replay.get(self.journal.replay_next) {
-            let work = Work::Replay { index: self.journal.replay_next };
-            if let Some(job) = self.new_job(work, entry.stripe) {
-                self.journal.replaying = true;
-                self.start_job(job);
-            }
-            return;
-        }
-        match self.journal.replay_flush {
-            None => self.journal.replay_flush = Some(self.flush(out)),
-            Some(ticket) if self.flusher.is_over(ticket) && self.flusher.has_failed() => {
-                self.phase = Phase::Broken;
-            }
-            Some(ticket) if self.flusher.is_over(ticket) && !self.journal.refused.is_empty() => {
-                self.serve_reads(out);
-            }
-            Some(ticket) if self.flusher.is_over(ticket) => self.record_start(out),
-            Some(_) => {}
-        }
-    }
-
-    /// Serves users without taking writes, as members have refused what the journal has for them: a
-    /// thin pool may be full. The start is not recorded, so that the next one finds all entries.
-    fn serve_reads(&mut self, out: &mut Vec<Action>) {
-        for (_, member, why) in core::mem::take(&mut self.journal.refused) {
-            self.write_failed(member, why, out);
-        }
-        self.healing.leave_to_a_start();
-        self.journal.replay = Vec::new();
-        self.phase = if self.staging.dirty() > 0 { Phase::Reclaiming } else { Phase::Serving };
-    }
-
-    /// Records who is missing, before they could miss what is carried out; returns whether it is
-    /// on record.
-    fn miss_the_missing(&mut self, out: &mut Vec<Action>) -> bool {
-        if self.fail_missing(out) {
-            self.array.look_at_members();
-            self.record_change(out);
-        }
-        if self.array.recorder.is_broken() {
-            self.phase = Phase::Broken;
-        }
-        self.array.recorder.is_durable()
-    }
-
-    /// Members that have no device are failed; returns whether some had not been.
-    fn fail_missing(&mut self, out: &mut Vec<Action>) -> bool {
-        let seconds = self.seconds();
-        let mut some = false;
-        for index in 0..self.array.members.len() {
-            let slot = &mut self.array.recorder.record.slots[index];
-            if self.array.members[index].device.is_none() && slot.state != SlotState::Failed {
-                let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
-                slot.becomes(SlotState::Failed, seconds);
-                some = true;
-                if known {
-                    self.is_away(MemberId(index as u8), out);
-                }
-                // What was on it is on fewer others, until it is at home.
-                if index >= self.geo.members() && was_up {
-                    let thin = &mut self.array.recorder.record.staging_thin;
-                    *thin = thin.with(index);
-                }
-            }
-        }
-        some |= self.look_for_successor(out);
-        some
-    }
-
-    /// Records that the array is in use, by which members; entries of earlier epochs are void.
-    fn record_start(&mut self, out: &mut Vec<Action>) {
-        if self.journal.replay.is_empty() {
-            // After a crash some members may lack the latest pages; those that have them may fail.
-            self.maps.spread();
-        } else {
-            let entries = self.journal.replay.len() as u32;
-            let runs = self.journal.replay.iter().flat_map(|entry| &entry.runs);
-            let blocks = runs.map(|run| u64::from(run.to.blocks)).sum();
-            out.push(Action::Note(Note::JournalReplayed { entries, blocks }));
-        }
-        self.journal.replay = Vec::new();
-        self.fail_missing(out);
-        self.array.recorder.record.epoch += 1;
-        if self.staging.exists() && self.staging.dirty() == 0 {
-            // What may be left of it is not to be found again.
-            self.array.recorder.record.staging_epoch += 1;
-        }
-        self.array.recorder.record.clean = false;
-        self.array.look_at_members();
-        self.phase = Phase::Starting;
-        self.record_change(out);
     }
 }

@@ -19,6 +19,7 @@ mod api;
 mod array;
 mod background;
 mod burden;
+mod bytes;
 mod config;
 mod counters;
 mod distributed;
@@ -42,6 +43,7 @@ mod place;
 mod planning;
 mod progress;
 mod record;
+mod replay;
 mod request;
 mod returns;
 mod ring;
@@ -67,7 +69,7 @@ pub use job::Job;
 pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
 
 use crate::geometry::{Geometry, Role};
-use crate::meta::{Areas, Assembled, Consistency, MapKind, MetaPage};
+use crate::meta::{Areas, Assembled, Consistency};
 use crate::plan::{BoundStep, Parity};
 use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe};
 use align::Alignment;
@@ -84,6 +86,7 @@ use journal::Journal;
 use maps::{MapStore, Maps};
 use missed::Missed;
 use place::Places;
+use replay::Replays;
 use staging::{Copies, Staging};
 use users::Users;
 
@@ -142,6 +145,7 @@ pub struct Engine {
     regions: Regions,
     alignment: Alignment,
     journal: Journal,
+    replays: Replays,
     staging: Staging,
     copies: Copies,
     flusher: Flusher,
@@ -213,7 +217,8 @@ impl Engine {
             maps,
             staging: Staging::new(&record, &assembled.staged),
             copies: Copies::new(&record),
-            journal: Journal::new(&record, assembled.replay, assembled.next_entry),
+            journal: Journal::new(&record, assembled.next_entry),
+            replays: Replays::new(assembled.replay),
             flusher: Flusher::default(),
             healing: Healing::default(),
             distributed: Distributed::new(&record),
@@ -440,20 +445,6 @@ impl Engine {
             Owner::Page { kind, index } => self.page_done((kind, index), op, result, out),
             Owner::Superblock => self.superblock_done(op, result, out),
             Owner::Flush => self.flush_done(op, result, out),
-        }
-    }
-
-    /// The bytes of a metadata block for a device: what [`IoOp::Store`] writes.
-    pub fn encode(&self, page: MetaPage, device: DeviceId, into: &mut [u8]) {
-        let array = self.array.recorder.record.array;
-        match page {
-            MetaPage::Superblock { .. } => {
-                let uuid = self.array.uuid_of(device);
-                self.array.recorder.snapshot.encode(uuid, into);
-            }
-            MetaPage::Bitmap { index } => self.maps.encode(array, MapKind::Bitmap, index, into),
-            MetaPage::ZeroMap { index } => self.maps.encode(array, MapKind::ZeroMap, index, into),
-            MetaPage::Missed { index } => self.maps.encode(array, MapKind::Missed, index, into),
         }
     }
 }

@@ -104,7 +104,7 @@ impl Engine {
             }
             Work::Replay { .. } if copy.is_none() => Err(Lost),
             Work::Replay { index } => {
-                plan_replay(&mut plan, geo, stripe, self.journal.replay(index), writable);
+                plan_replay(&mut plan, geo, stripe, self.replays.get(index), writable);
                 Ok(Stage::Buffers)
             }
         };

@@ -230,8 +230,6 @@ impl Engine {
         let durable = if broken { u64::MAX } else { self.array.recorder.started };
         if !broken {
             self.array.recorder.durable = durable;
-            // The distributed spare may be free by this.
-            self.background.look = true;
         }
         if broken {
             self.jobs.fail_waiting(|wait| matches!(wait, Wait::Record(_)));

@@ -135,22 +135,9 @@ pub fn assemble<I: Image>(
         let warning = Warning::DirtyDegraded;
         accept(options.force, AssembleError::DirtyDegraded, warning, &mut warnings)?;
     }
-    let (mut replay, mut next_entry) = (Vec::new(), 1);
-    if !newest.clean && newest.consistency == Consistency::Journal {
-        if !check_journals(newest, members, options.force || !degraded, &mut warnings)? {
-            // What such a ring holds is not carried out, and a replay of it that a crash has cut
-            // short may have left anything behind, in regions that are not marked.
-            bitmap.set_all();
-        }
-        let rings = Rings::read(newest, members, &missed);
-        replay = rings.replay(&mut warnings);
-        // A crash may cut the replay short, and the member that has the entry be lost: what the others
-        // have of it is to be found by the marks.
-        for Replay { stripe, .. } in &replay {
-            bitmap.set(newest.areas.region(*stripe));
-        }
-        next_entry = rings.next_entry();
-    }
+    let accepted = options.force || !degraded;
+    let maps = (&mut bitmap, &missed);
+    let (replay, next_entry) = read_journals(newest, members, maps, accepted, &mut warnings)?;
     let staged = if newest.clean || newest.areas.staging().1 == 0 {
         Vec::new()
     } else {
@@ -433,6 +420,33 @@ fn load_map<I: Image>(
         }
     }
     (map, versions, lost)
+}
+
+/// The entries that are to be carried out, in this order, and the number of the next one. Marks in the
+/// write-intent bitmap where they write. `accepted`: that a journal can't be read is no reason not to start.
+fn read_journals<I: Image>(
+    record: &ArrayRecord,
+    members: &[Option<&I>],
+    (bitmap, missed): (&mut BitMap, &BitMap),
+    accepted: bool,
+    warnings: &mut Vec<Warning>,
+) -> Result<(Vec<Replay>, u64), AssembleError> {
+    if record.clean || record.consistency != Consistency::Journal {
+        return Ok((Vec::new(), 1));
+    }
+    if !check_journals(record, members, accepted, warnings)? {
+        // What such a ring holds is not carried out, and a replay of it that a crash has cut
+        // short may have left anything behind.
+        bitmap.set_all();
+    }
+    let rings = Rings::read(record, members, missed);
+    let replays = rings.replay(warnings);
+    // A crash may cut the replay short, and the member that has the entry be lost: what the others
+    // have of it is to be found by the marks.
+    for Replay { stripe, .. } in &replays {
+        bitmap.set(record.areas.region(*stripe));
+    }
+    Ok((replays, rings.next_entry()))
 }
 
 /// Whether the journals can be read. `accepted`: if not, that is no reason not to start.

@@ -6,6 +6,7 @@ use raidcore::meta::{SlotState, Superblock};
 use super::phases::is_record;
 use super::*;
 use crate::checks;
+use crate::checks::progress::Bound;
 use crate::under_way::Payload;
 
 const REPLACED: MemberId = MemberId(1);
@@ -63,8 +64,10 @@ impl World {
 
     pub(super) fn copy_on(&mut self) {
         self.command(Command::SetPace(Pace::default()));
+        let mut bound = Bound::new("all passes are over", 100_000);
         while self.is_busy() || self.engine.pass().is_some() {
             self.proceed();
+            bound.spend(self);
         }
     }
 

@@ -5,6 +5,7 @@ use raidcore::meta::MetaPage;
 
 use super::phases::is_record;
 use super::*;
+use crate::checks;
 
 fn is_page(io: &Io, kind: MapKind) -> bool {
     matches!(
@@ -20,7 +21,10 @@ const WHOLE: u32 = 4;
 
 /// A mirror that has a spare and two stripes.
 fn mirror() -> World {
-    let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
+    let mut mirror = scenario(Level::Raid1, 2, Consistency::Bitmap);
+    // Each stripe has a region for itself, and all of them one page.
+    (mirror.region_stripes, mirror.page_bits) = (1, 64);
+    let mut world = play(1, mirror);
     let spare = world.new_spare();
     world.command(spare);
     world.drain();
@@ -84,7 +88,8 @@ fn what_was_missed_in_a_life_that_is_not_on_record_hides_nothing_that_is_missed_
     world.begin_unflushed(STRIPES[0], 1);
     world.drain();
     world.leaves(0);
-    world.drain();
+    world.rest();
     world.restart();
     world.catches_up(0);
+    checks::parity::agrees(&world);
 }

@@ -111,9 +111,8 @@ fn a_stop_waits_for_what_is_being_discarded_and_not_for_the_rest() {
     world.holds(&versions);
 }
 
-/// A member has its chunks back and the next one fails, while the former is being recorded. Returns that
-/// world, in which all else has ended, and the next one.
-fn unrecorded() -> (World, Vec<u64>, MemberId) {
+/// RAID5 of five whose distributed spare is free again, which is being recorded.
+fn freed() -> (World, Vec<u64>) {
     let (mut world, versions) = written();
     world.fail(FAILED);
     // So fast that nothing of it is on record before its end.
@@ -123,6 +122,29 @@ fn unrecorded() -> (World, Vec<u64>, MemberId) {
     while world.engine.distributed_spare() != Some(SpareUse::Free) {
         world.proceed();
     }
+    (world, versions)
+}
+
+/// A start would read a block of the member that has its chunks back on the spare.
+#[test]
+fn what_the_spare_misses_is_acknowledged_when_it_is_free_on_record() {
+    let (mut world, _) = freed();
+    let mut blocks = 0..world.engine.geometry().capacity();
+    let lba = blocks.rfind(|&lba| world.home_of(lba) == FAILED.index()).expect("there are some");
+    world.ask(0, Op::Write, lba, 1);
+    for _ in 0..100 {
+        world.end_all(|io| !is_record(io));
+        world.pass_time();
+    }
+    assert!(world.requests[0].is_some());
+    world.end_all(|_| true);
+    assert!(world.requests[0].is_none());
+}
+
+/// A member has its chunks back and the next one fails, while the former is being recorded. Returns that
+/// world, in which all else has ended, and the next one.
+fn unrecorded() -> (World, Vec<u64>, MemberId) {
+    let (mut world, versions) = freed();
     let next = MemberId(0);
     world.command(Command::Fail(next));
     for _ in 0..100 {
@@ -142,7 +164,7 @@ fn the_spare_is_not_used_for_the_next_one_before_it_is_on_record_that_it_is_free
 }
 
 #[test]
-fn the_spare_is_used_for_the_next_one_as_soon_as_it_is_on_record_that_it_is_free() {
+fn the_spare_is_used_for_the_next_one_when_it_is_on_record_that_it_is_free() {
     let (mut world, versions, next) = unrecorded();
     world.end_all(|_| true);
     world.finish();

@@ -62,9 +62,9 @@ pub(crate) const ALIGN: &[Mutant] = &[
     ),
     mutant(
         "torn: what the journal has of a refused block is forgotten",
-        "engine/journal.rs",
-        "!self.journal.refused.is_empty() =>",
-        "!MUTANT && !self.journal.refused.is_empty() =>",
+        "engine/replay.rs",
+        "!self.replays.refused.is_empty() =>",
+        "!MUTANT && !self.replays.refused.is_empty() =>",
     ),
     mutant(
         "torn: a block that is older than the journal's is read",

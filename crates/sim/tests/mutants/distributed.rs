@@ -123,13 +123,6 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "(self.phase == Phase::Serving && (MUTANT || self.is_spare_free())).then_some(left)",
     ),
     mutant(
-        "distributed: nobody looks whether the spare is needed when it is free on record",
-        "engine/record.rs",
-        "            // The distributed spare may be free by this.
-            self.background.look = true;",
-        "            self.background.look |= !MUTANT;",
-    ),
-    mutant(
         "distributed: a scrub compares one copy only",
         "engine/scrub.rs",
         "let copies = self.scrubbed_copies(self.jobs[id].stripe);",

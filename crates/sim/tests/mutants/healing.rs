@@ -36,7 +36,7 @@ pub(crate) const HEALING: &[Mutant] = &[
     ),
     mutant(
         "after a refusal, what a start could not carry out does not matter",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "        self.healing.leave_to_a_start();",
         "        if !MUTANT {
             self.healing.leave_to_a_start();

@@ -25,20 +25,20 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "entries are never void",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "self.array.recorder.record.epoch += 1;",
         "self.array.recorder.record.epoch += u64::from(!MUTANT);",
     ),
     mutant(
         "what was replayed is not flushed",
-        "engine/journal.rs",
-        "None => self.journal.replay_flush = Some(self.flush(out)),",
+        "engine/replay.rs",
+        "None => self.replays.flush = Some(self.flush(out)),",
         "None if MUTANT => self.record_start(out),
-            None => self.journal.replay_flush = Some(self.flush(out)),",
+            None => self.replays.flush = Some(self.flush(out)),",
     ),
     mutant(
         "an entry is missed where no parity is left to disagree",
-        "engine/journal.rs",
+        "engine/replay.rs",
         ".any(|role| current.has(role));",
         ".any(|role| MUTANT || current.has(role));",
     ),
@@ -78,7 +78,7 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "who is missing is not recorded before the journal is carried out",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "|| self.miss_the_missing(out) && self.maps.are_spread()",
         "|| (MUTANT || self.miss_the_missing(out)) && self.maps.are_spread()",
     ),
@@ -112,14 +112,14 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "regions are believed although a journal can't be read",
         "meta/assemble.rs",
-        "            bitmap.set_all();
+        "        bitmap.set_all();
+    }
+    let rings",
+        "        if !MUTANT {
+            bitmap.set_all();
         }
-        let rings",
-        "            if !MUTANT {
-                bitmap.set_all();
-            }
-        }
-        let rings",
+    }
+    let rings",
     )
     .rare("A replay has to be cut short, and its journal be unreadable afterwards: seed 1924 found it, before such a journal was left alone."),
     mutant(
@@ -155,10 +155,10 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "where entries are carried out is not marked",
         "meta/assemble.rs",
-        "            bitmap.set(newest.areas.region(*stripe));",
-        "            if !MUTANT {
-                bitmap.set(newest.areas.region(*stripe));
-            }",
+        "bitmap.set(record.areas.region(*stripe));",
+        "if !MUTANT {
+            bitmap.set(record.areas.region(*stripe));
+        }",
     ),
     mutant(
         "an entry is carried out that only who lacks the stripe has",

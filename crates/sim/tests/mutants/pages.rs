@@ -56,7 +56,7 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: a start leaves the newest one where it is",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "            self.maps.spread();
         } else {",
         "            if !MUTANT {

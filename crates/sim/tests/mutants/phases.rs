@@ -65,7 +65,7 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: a start goes on though what it has carried out could not be flushed",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "self.flusher.is_over(ticket) && self.flusher.has_failed() => {",
         "self.flusher.is_over(ticket) && !MUTANT && self.flusher.has_failed() => {",
     ),

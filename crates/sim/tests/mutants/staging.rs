@@ -129,7 +129,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: what was void at a start is found again",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "if self.staging.exists() && self.staging.dirty() == 0 {",
         "if !MUTANT && self.staging.exists() && self.staging.dirty() == 0 {",
     ),
@@ -264,7 +264,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: that it is missing does not count for what is staged",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "*thin = thin.with(index);",
         "*thin = if MUTANT { *thin } else { thin.with(index) };",
     ),
@@ -323,7 +323,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "a staging device that was being filled is missed",
-        "engine/journal.rs",
+        "engine/replay.rs",
         "if index >= self.geo.members() && was_up {",
         "if index >= self.geo.members() && (MUTANT || was_up) {",
     ),

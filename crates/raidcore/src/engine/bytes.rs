@@ -1,0 +1,89 @@
+//! The bytes of what only the engine knows: metadata blocks and entries of the journal and the staging log.
+
+use super::flight::Owner;
+use super::{Engine, IoId};
+use crate::meta::{self, JournalRun, MapKind, MetaPage};
+use crate::units::{DeviceId, Mem, Set, Stripe};
+
+impl Engine {
+    /// The bytes of a metadata block for a device: what [`IoOp::Store`] writes.
+    pub fn encode(&self, page: MetaPage, device: DeviceId, into: &mut [u8]) {
+        let array = self.array.recorder.record.array;
+        match page {
+            MetaPage::Superblock { .. } => {
+                let uuid = self.array.uuid_of(device);
+                self.array.recorder.snapshot.encode(uuid, into);
+            }
+            MetaPage::Bitmap { index } => self.maps.encode(array, MapKind::Bitmap, index, into),
+            MetaPage::ZeroMap { index } => self.maps.encode(array, MapKind::ZeroMap, index, into),
+            MetaPage::Missed { index } => self.maps.encode(array, MapKind::Missed, index, into),
+        }
+    }
+
+    /// How many header blocks the entry of an [`IoOp::Journal`] begins with.
+    #[must_use]
+    pub fn journal_header_blocks(&self, io: IoId) -> u32 {
+        if let Some(number) = self.staged_entry(io) {
+            return self.staged_header_blocks(number);
+        }
+        if let Owner::Entry { job } = self.flights.get(io).owner {
+            self.entry_blocks(job).0
+        } else {
+            1
+        }
+    }
+
+    /// The payload of an [`IoOp::Journal`]: memory and how many blocks of it, in order.
+    pub fn journal_payload(&self, io: IoId, mut visit: impl FnMut(Mem, u32)) {
+        if let Some(number) = self.staged_entry(io) {
+            return self.staged_payload(number, visit);
+        }
+        if let Owner::Entry { job } = self.flights.get(io).owner {
+            let job = &self.jobs[job];
+            for io in &job.plan.writes {
+                visit(job.bind(io.mem), io.blocks);
+            }
+        }
+    }
+
+    /// Encodes the header blocks of an [`IoOp::Journal`]. `crc_of` gives the
+    /// [`checksum`](crate::meta::checksum) of one block of memory.
+    pub fn encode_journal(&self, io: IoId, mut crc_of: impl FnMut(Mem) -> u32, into: &mut [u8]) {
+        let op = self.flights.get(io);
+        let Some(member) = op.member else { return };
+        if let Some(number) = self.staged_entry(io) {
+            return self.encode_staged(number, member, crc_of, into);
+        }
+        let (number, holders, job) = if let Owner::Entry { job } = op.owner {
+            let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
+            (entry, holders, Some(job))
+        } else if let Owner::Tail { entry } = op.owner {
+            (entry, Set::one(member.index()), None)
+        } else {
+            return;
+        };
+        let Some(entry) = self.journal.entry(member, number) else { return };
+        let writes = job.map_or(&[][..], |job| &self.jobs[job].plan.writes[..]);
+        let stripe = job.map_or(Stripe(0), |job| self.jobs[job].stripe);
+        let runs = writes.iter().map(|io| JournalRun {
+            member: self.geo.member(stripe, io.role),
+            row: io.row,
+            blocks: io.blocks,
+        });
+        let header = meta::JournalHeader {
+            log: meta::Log::Journal,
+            open: 0,
+            array: self.array.recorder.record.array,
+            epoch: self.array.recorder.record.epoch,
+            entry: entry.id,
+            tail: entry.tail,
+            member,
+            at: entry.at,
+            holders,
+            stripe,
+        };
+        let blocks = writes.iter().flat_map(|io| (0..io.blocks).map(|i| io.mem.plus(i)));
+        let crcs = blocks.map(|mem| crc_of(job.map_or(mem, |job| self.jobs[job].bind(mem))));
+        meta::encode_journal_header(&header, runs, crcs, into);
+    }
+}
