@@ -64,6 +64,7 @@ fn seeds_that_once_failed() {
         50_061_961, // An entry was carried out that only a successor had, which lacked the stripe.
         50_185_877, // What was staged last and could not be read hid what it would have replaced.
         50_445_412, // A read that was answered was tried again, to memory that was somebody else's.
+        50_728_625, // The oldest of a full staging log could not come home, and others waited for room.
     ]);
 }
 

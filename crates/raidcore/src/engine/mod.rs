@@ -44,6 +44,7 @@ mod planning;
 mod progress;
 mod record;
 mod replay;
+mod report;
 mod request;
 mod returns;
 mod ring;
@@ -67,6 +68,7 @@ pub use config::Config;
 pub use counters::Counters;
 pub use job::Job;
 pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
+pub use report::*;
 
 use crate::geometry::{Geometry, Role};
 use crate::meta::{Areas, Assembled, Consistency};

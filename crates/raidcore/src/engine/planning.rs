@@ -124,6 +124,8 @@ impl Engine {
         let work = self.jobs[id].work;
         match work {
             Work::Write if self.is_to_be_staged(id) => Stage::Store,
+            // It has waited for room in the staging log, and there will be none.
+            Work::Write | Work::Zero { .. } if self.jobs[id].error.is_some() => Stage::Finish,
             Work::Write | Work::Zero { .. } => {
                 let ready = !self.jobs[id].log.covers || self.promise_marker(id);
                 if ready { next } else { Stage::Lock }

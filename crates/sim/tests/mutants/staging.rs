@@ -333,4 +333,10 @@ pub(crate) const STAGING: &[Mutant] = &[
         "                record.staging_thin.has(place.index())",
         "                MUTANT || record.staging_thin.has(place.index())",
     ),
+    mutant(
+        "staged: who waits for room that nothing makes waits for ever",
+        "engine/staging/reclaim.rs",
+        "if self.staging.starved && self.staging.gets_no_room() {",
+        "if !MUTANT && self.staging.starved && self.staging.gets_no_room() {",
+    ),
 ];

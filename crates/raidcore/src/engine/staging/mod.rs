@@ -26,9 +26,11 @@
 //!   it has none of what the others know.
 
 mod copies;
+mod entry;
 mod fetch;
 mod holders;
 mod reclaim;
+mod ring;
 mod store;
 
 use alloc::collections::{BTreeSet, VecDeque};
@@ -39,138 +41,18 @@ use det::Instant;
 
 use super::Engine;
 use super::job::Wait;
-use crate::geometry::{Geometry, Role};
-use crate::meta::{self, ArrayRecord, Replay};
+use crate::geometry::Geometry;
+use crate::meta::{ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};
-use crate::units::{Lba, Mem, MemberId, Pba, Set, Stripe};
+use crate::units::{Lba, Pba, Set, Stripe};
 
 pub(super) use copies::Copies;
+use entry::{Entry, Kind, Run};
 pub(super) use fetch::Fetching;
+use ring::Ring;
 pub(super) use store::Logged;
 
-/// The most members that an entry is on.
-const COPIES_MAX: usize = 3;
-
 const BUCKETS: usize = 4096;
-
-/// Consecutive blocks of a data chunk.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    role: Role,
-    row: u32,
-    blocks: u32,
-    /// Where they come from while the entry is being written.
-    mem: Mem,
-}
-
-/// What an entry is there for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// It holds blocks.
-    Data,
-    /// It says that home counts.
-    Marker,
-    /// It tells the tail.
-    Tail,
-}
-
-#[derive(Debug)]
-struct Entry {
-    number: u64,
-    kind: Kind,
-    stripe: Stripe,
-    /// The tail that it tells.
-    tail: u64,
-    /// The members that have it and are in service.
-    holders: Set,
-    /// Where its payload begins, by member.
-    payload: [(MemberId, Pba); COPIES_MAX],
-    /// How many blocks of payload it has.
-    blocks: u32,
-    runs: Vec<Run>,
-    /// It is on all its holders.
-    done: bool,
-    dirty: u32,
-    /// The number of the last homecoming of a part of it.
-    home: u64,
-    pins: u32,
-    /// It is not brought home while any of these is busy.
-    waits_for: Set,
-    /// Stores of it under way, if it has no job.
-    outstanding: u32,
-}
-
-impl Entry {
-    /// An entry that is not on its holders yet.
-    fn new(number: u64, kind: Kind, stripe: Stripe, holders: Set, runs: Vec<Run>) -> Self {
-        let blocks = match kind {
-            Kind::Data => runs.iter().map(|run| run.blocks).sum(),
-            Kind::Marker | Kind::Tail => 0,
-        };
-        Self {
-            number,
-            kind,
-            stripe,
-            tail: 0,
-            holders,
-            payload: [(MemberId(0), Pba(0)); COPIES_MAX],
-            blocks,
-            runs,
-            done: false,
-            dirty: 0,
-            home: 0,
-            pins: 0,
-            waits_for: Set::EMPTY,
-            outstanding: 0,
-        }
-    }
-
-    fn header_blocks(&self) -> u32 {
-        meta::journal_header_blocks(self.blocks, self.runs.len() as u32)
-    }
-}
-
-/// A member's part of the log, or a staging device's.
-#[derive(Debug)]
-struct Ring {
-    /// Its blocks.
-    len: u64,
-    head: u64,
-    /// The entries that are there, each with where it begins.
-    entries: VecDeque<(u64, u64)>,
-}
-
-impl Ring {
-    /// An empty one of so many blocks.
-    fn new(len: u64) -> Self {
-        Self { len, head: 0, entries: VecDeque::new() }
-    }
-
-    /// Where so many contiguous blocks are free.
-    fn room(&self, blocks: u64) -> Option<u64> {
-        let len = self.len;
-        let Some(&(_, oldest)) = self.entries.front() else {
-            let at = if self.head + blocks <= len { self.head } else { 0 };
-            return (blocks <= len).then_some(at);
-        };
-        if self.head <= oldest {
-            (self.head + blocks <= oldest).then_some(self.head)
-        } else if self.head + blocks <= len {
-            Some(self.head)
-        } else {
-            (blocks <= oldest).then_some(0)
-        }
-    }
-
-    fn used(&self) -> u64 {
-        let oldest = self.entries.front().map_or(self.head, |&(_, at)| at);
-        if self.entries.is_empty() || self.head > oldest {
-            self.head - oldest
-        } else {
-            self.len + self.head - oldest
-        }
-    }
-}
 
 /// The log, and what is known of it.
 #[derive(Debug)]
@@ -505,6 +387,14 @@ impl Staging {
         let known = self.announced.saturating_sub(self.front()) as usize;
         let first = self.entries.iter().skip(known).find(|entry| !self.is_dead(entry));
         first.map_or(self.next, |entry| entry.number)
+    }
+
+    /// Whether nothing is under way that makes room, and the oldest entry can't be brought home.
+    fn gets_no_room(&self) -> bool {
+        let is_quiet = self.reclaiming.is_empty() && !self.flushing && self.telling.is_none();
+        let oldest = self.entries.iter().find(|entry| !self.is_dead(entry));
+        is_quiet
+            && oldest.is_some_and(|entry| entry.dirty > 0 && self.stuck.contains(&entry.stripe))
     }
 
     /// An entry is durable that tells the tail: what is before it is void.

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::super::background::Stopping;
-use super::super::job::Work;
+use super::super::job::{Wait, Work};
 use super::super::{Action, Engine, JobId, Note, Phase};
 use super::{Entry, Kind};
 use crate::geometry::Role;
@@ -78,6 +78,10 @@ impl Engine {
                 self.flush(out);
             }
             self.tell_tail(out);
+        }
+        if self.staging.starved && self.staging.gets_no_room() {
+            self.staging.starved = false;
+            self.jobs.fail_waiting(|wait| *wait == Wait::Staging);
         }
     }
 

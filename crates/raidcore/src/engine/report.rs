@@ -1,0 +1,199 @@
+//! The engine's state, for people.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{Counters, IoError, Pace, PassKind};
+use crate::meta::{ArrayId, DeviceLabel, DeviceUuid, Policy, ScrubRecord, SlotState};
+use crate::units::{DeviceId, Lba, MemberId, Stripe};
+
+/// The engine's state, for people.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Status {
+    /// Which array.
+    pub array: ArrayId,
+    /// Its health.
+    pub health: ArrayHealth,
+    /// Its members, in order, and after them the staging devices.
+    pub members: Vec<MemberStatus>,
+    /// Its spares, but for the successor.
+    pub spares: Vec<DeviceId>,
+    /// Spares that are on record and not there.
+    pub absent_spares: Vec<DeviceUuid>,
+    /// The spare to which a member is being copied, if one is.
+    pub successor: Option<SuccessorStatus>,
+    /// The background pass under way.
+    pub pass: Option<PassStatus>,
+    /// How the last scrub ended, be it before this start.
+    pub last_scrub: Option<ScrubRecord>,
+    /// How many regions are marked in the write-intent bitmap, of how many.
+    pub dirty_regions: (u64, u64),
+    /// How many stripes are discarded, of how many.
+    pub zero_stripes: (u64, u64),
+    /// The pace of background work.
+    pub pace: Pace,
+    /// The policy on record.
+    pub policy: Option<Policy>,
+    /// The staging log, if there is one.
+    pub staging: Option<StagingStatus>,
+    /// The distributed spare, if there is one.
+    pub distributed_spare: Option<SpareUse>,
+    /// What has to happen before writes are taken again, if members that can't be spared have refused
+    /// some.
+    pub remedy: Option<Remedy>,
+    /// How many stripes are out of step, as a write was refused: what missing members had there can't be
+    /// read before the stripe is written as a whole or discarded, or the array started again.
+    pub torn_stripes: u64,
+    /// Blocks whose latest content was staged, and can't be read from any member that held it: reads
+    /// fail until they are written or discarded. Where each range of them begins, and how many.
+    pub lost: Vec<(Lba, u64)>,
+    /// Counters since the start.
+    pub counters: Counters,
+}
+
+/// What makes an array take writes again that refuses them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Remedy {
+    /// Room behind the members: what they have refused is tried again by and by.
+    Room,
+    /// A start.
+    Start,
+}
+
+/// A spare to which a member that serves is being copied, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SuccessorStatus {
+    /// Whose place it is to take.
+    pub member: MemberId,
+    /// Which device it is.
+    pub device: DeviceId,
+    /// Stripes that it holds: all before this one.
+    pub done: u64,
+    /// Stripes in all.
+    pub total: u64,
+}
+
+/// What a distributed spare is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpareUse {
+    /// Nothing.
+    Free,
+    /// A failed member's chunks are being put on it.
+    Filling(MemberId),
+    /// A failed member's chunks are on it.
+    StandsInFor(MemberId),
+}
+
+/// How well the array is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArrayHealth {
+    /// All members serve, or the distributed spare stands in for the one that does not.
+    Online,
+    /// Members are missing or being rebuilt; the data is there.
+    Degraded,
+    /// More is missing than the redundancy makes up for.
+    Failed,
+}
+
+/// A member's state, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemberStatus {
+    /// Its place.
+    pub member: MemberId,
+    /// It is a staging device: it holds nothing of any stripe.
+    pub stages: bool,
+    /// Its device, if there is one.
+    pub device: Option<DeviceId>,
+    /// The device's identity as the superblock has it.
+    pub uuid: DeviceUuid,
+    /// Its state.
+    pub state: SlotState,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+    /// Read errors since the start, whether corrected or not.
+    pub read_errors: u64,
+    /// Write errors since the start.
+    pub write_errors: u64,
+    /// The latest of these errors.
+    pub last_error: Option<IoError>,
+    /// What people call its device, or the one that it had.
+    pub label: DeviceLabel,
+    /// It does not answer, and is waited for.
+    pub hangs: bool,
+    /// What went around it.
+    pub avoided: Avoided,
+    /// If it has failed: what its device lacks, if that is known, so that it can return. If its device has
+    /// returned: what is left to be filled.
+    pub missed: Option<MissedStatus>,
+}
+
+/// What a device that was away lacks at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissedStatus {
+    /// In how many regions of the write-intent bitmap it may lack something.
+    pub regions: u64,
+    /// Of how many.
+    pub of: u64,
+    /// How many of its blocks these regions have, the last one counted as whole.
+    pub blocks: u64,
+}
+
+/// Requests, or parts of them that lie in one stripe, that went around a busy member since the start.
+/// One can have gone around several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Avoided {
+    /// Reads that were served by the others.
+    pub reads: u64,
+    /// Writes that were staged on others.
+    pub writes: u64,
+}
+
+/// A background pass, for people.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PassStatus {
+    /// What it does.
+    pub kind: PassKind,
+    /// Stripes done.
+    pub done: u64,
+    /// Stripes in all.
+    pub total: u64,
+    /// Whether it is held.
+    pub paused: bool,
+    /// Where it can't go on, if so.
+    pub stuck: Option<Stripe>,
+    /// What a scrub has found so far.
+    pub found: Mismatches,
+    /// How long it has run.
+    pub elapsed: Duration,
+    /// Stripes that were done before.
+    pub from: u64,
+    /// Stripes that it has read or written since: those of zeros, or in step, need nothing.
+    pub worked: u64,
+}
+
+/// The staging log, for people. Numbers are of blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StagingStatus {
+    /// Not at home yet.
+    pub dirty: u64,
+    /// Staged, whether home has them, too, or not.
+    pub staged: u64,
+    /// Copied from home, to be read when that is busy.
+    pub copied: u64,
+    /// In use where it is fullest.
+    pub used: u64,
+    /// What each member has of it.
+    pub capacity: u64,
+    /// Bytes of memory that the tables of what is staged and copied take.
+    pub table_bytes: u64,
+}
+
+/// What a scrub has found, in rows: a row is one block of each member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mismatches {
+    /// Rows whose blocks did not agree.
+    pub rows: u64,
+    /// Of these, rows in which redundancy tells which blocks are wrong. In the others data (of a
+    /// mirror the first copy) is believed.
+    pub located: u64,
+}

@@ -1,0 +1,93 @@
+//! An entry of the staging log.
+
+use alloc::vec::Vec;
+
+use crate::geometry::Role;
+use crate::meta;
+use crate::units::{Mem, MemberId, Pba, Set, Stripe};
+
+/// The most members that an entry is on.
+const COPIES_MAX: usize = 3;
+
+/// Consecutive blocks of a data chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) role: Role,
+    pub(super) row: u32,
+    pub(super) blocks: u32,
+    /// Where they come from while the entry is being written.
+    pub(super) mem: Mem,
+}
+
+/// What an entry is there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// It holds blocks.
+    Data,
+    /// It says that home counts.
+    Marker,
+    /// It tells the tail.
+    Tail,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) number: u64,
+    pub(super) kind: Kind,
+    pub(super) stripe: Stripe,
+    /// The tail that it tells.
+    pub(super) tail: u64,
+    /// The members that have it and are in service.
+    pub(super) holders: Set,
+    /// Where its payload begins, by member.
+    pub(super) payload: [(MemberId, Pba); COPIES_MAX],
+    /// How many blocks of payload it has.
+    pub(super) blocks: u32,
+    pub(super) runs: Vec<Run>,
+    /// It is on all its holders.
+    pub(super) done: bool,
+    pub(super) dirty: u32,
+    /// The number of the last homecoming of a part of it.
+    pub(super) home: u64,
+    pub(super) pins: u32,
+    /// It is not brought home while any of these is busy.
+    pub(super) waits_for: Set,
+    /// Stores of it under way, if it has no job.
+    pub(super) outstanding: u32,
+}
+
+impl Entry {
+    /// An entry that is not on its holders yet.
+    pub(super) fn new(
+        number: u64,
+        kind: Kind,
+        stripe: Stripe,
+        holders: Set,
+        runs: Vec<Run>,
+    ) -> Self {
+        let blocks = match kind {
+            Kind::Data => runs.iter().map(|run| run.blocks).sum(),
+            Kind::Marker | Kind::Tail => 0,
+        };
+        Self {
+            number,
+            kind,
+            stripe,
+            tail: 0,
+            holders,
+            payload: [(MemberId(0), Pba(0)); COPIES_MAX],
+            blocks,
+            runs,
+            done: false,
+            dirty: 0,
+            home: 0,
+            pins: 0,
+            waits_for: Set::EMPTY,
+            outstanding: 0,
+        }
+    }
+
+    pub(super) fn header_blocks(&self) -> u32 {
+        meta::journal_header_blocks(self.blocks, self.runs.len() as u32)
+    }
+}
