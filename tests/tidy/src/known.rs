@@ -20,8 +20,7 @@ pub const CIRCLES: &[(&str, &[&str])] = &[(
 )];
 
 /// Files that are too long, and how long they may be.
-pub const FILES: &[(&str, usize)] =
-    &[("crates/lab/src/target/array.rs", 548), ("crates/ublkd/src/host/data.rs", 532)];
+pub const FILES: &[(&str, usize)] = &[("crates/ublkd/src/host/data.rs", 532)];
 
 /// Functions that are too long (the file, a space, the name), and how long they may be.
 pub const FUNCTIONS: &[(&str, usize)] = &[

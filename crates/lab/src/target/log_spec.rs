@@ -6,7 +6,7 @@ use raidlog::{Choice, Cleaning, Config, Layout};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::array::{ConsistencyName, chunk, journal, journaled};
+use super::array_spec::{ConsistencyName, chunk, journal, journaled};
 use super::log_error::LogError;
 use crate::units::Bytes;
 

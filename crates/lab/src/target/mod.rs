@@ -2,6 +2,7 @@
 
 mod alone;
 mod array;
+mod array_spec;
 mod drive;
 mod log;
 mod log_error;
@@ -16,7 +17,8 @@ use crate::plan::SegmentTimes;
 use crate::workload::Kind;
 
 pub use alone::Alone;
-pub use array::{Array, ArraySpec, RebuildSpec, SchemeName, StartError};
+pub use array::{Array, StartError};
+pub use array_spec::{ArraySpec, RebuildSpec, SchemeName};
 pub use drive::{DriveError, DriveSpec, Use};
 pub use log::Log;
 pub use log_error::LogError;

@@ -1,4 +1,5 @@
-//! The bytes of what only the engine knows: metadata blocks and entries of the journal and the staging log.
+//! The bytes of what only the engine knows: metadata blocks, and entries of the journal and the staging
+//! log.
 
 use super::flight::Owner;
 use super::{Engine, IoId};
@@ -6,7 +7,7 @@ use crate::meta::{self, JournalRun, MapKind, MetaPage};
 use crate::units::{DeviceId, Mem, Set, Stripe};
 
 impl Engine {
-    /// The bytes of a metadata block for a device: what [`IoOp::Store`] writes.
+    /// The bytes of a metadata block for a device: what [`IoOp::Store`](super::IoOp::Store) writes.
     pub fn encode(&self, page: MetaPage, device: DeviceId, into: &mut [u8]) {
         let array = self.array.recorder.record.array;
         match page {
@@ -20,7 +21,7 @@ impl Engine {
         }
     }
 
-    /// How many header blocks the entry of an [`IoOp::Journal`] begins with.
+    /// How many header blocks the entry of an [`IoOp::Journal`](super::IoOp::Journal) begins with.
     #[must_use]
     pub fn journal_header_blocks(&self, io: IoId) -> u32 {
         if let Some(number) = self.staged_entry(io) {
@@ -33,7 +34,8 @@ impl Engine {
         }
     }
 
-    /// The payload of an [`IoOp::Journal`]: memory and how many blocks of it, in order.
+    /// The payload of an [`IoOp::Journal`](super::IoOp::Journal): memory and how many blocks of it, in
+    /// order.
     pub fn journal_payload(&self, io: IoId, mut visit: impl FnMut(Mem, u32)) {
         if let Some(number) = self.staged_entry(io) {
             return self.staged_payload(number, visit);
@@ -46,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// Encodes the header blocks of an [`IoOp::Journal`]. `crc_of` gives the
+    /// Encodes the header blocks of an [`IoOp::Journal`](super::IoOp::Journal). `crc_of` gives the
     /// [`checksum`](crate::meta::checksum) of one block of memory.
     pub fn encode_journal(&self, io: IoId, mut crc_of: impl FnMut(Mem) -> u32, into: &mut [u8]) {
         let op = self.flights.get(io);

@@ -1,0 +1,150 @@
+//! What an experiment says of an array.
+
+use raidcore::geometry::Level;
+use raidcore::meta::{Consistency, JOURNAL_BLOCKS};
+use raidcore::units::BLOCK_BYTES;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use steering::Source;
+use steering::scheme::{SCHEMES, Scheme};
+
+use crate::units::Bytes;
+
+/// `[array]`: what the array is like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArraySpec {
+    /// `raid0`, `raid1`, `raid4`, `raid5` or `raid6`.
+    #[serde(with = "LevelName")]
+    pub level: Level,
+    /// How many SSDs.
+    pub members: u8,
+    /// How much of a member is written before the next one's turn.
+    #[serde(default = "chunk")]
+    pub chunk: Bytes,
+    /// What survives an unclean stop: `journal`, `bitmap` or `resync`.
+    #[serde(default = "journaled", with = "ConsistencyName")]
+    pub consistency: Consistency,
+    /// The journal's size.
+    #[serde(default = "journal")]
+    pub journal: Bytes,
+    /// The size of each SSD's part of the staging log; none by default.
+    #[serde(default = "no_staging")]
+    pub staging: Bytes,
+    /// SSDs for the staging log, besides the members (the paper's dedicated staging space).
+    #[serde(default)]
+    pub staging_ssds: u8,
+    /// The size of the staging log's part of each of them; all that there is, up to 1 GiB, by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staging_ssd: Option<Bytes>,
+    /// What is done about garbage collection: a name of [`steering::scheme::SCHEMES`].
+    #[serde(default)]
+    pub scheme: SchemeName,
+    /// How it is known who is busy: `told` by the drives, or `detected` from how long they take.
+    #[serde(default, with = "SourceName")]
+    pub signals: Source,
+    /// Blocks that may be read beyond what is asked for to go around busy members, per block that
+    /// is asked for.
+    #[serde(default = "extra_reads")]
+    pub extra_reads: f64,
+    /// A member fails when the measurement begins, and is rebuilt onto a spare; with that the
+    /// measurement ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<RebuildSpec>,
+    /// Whether there is a distributed spare; a member that fails is rebuilt there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub distributed_spare: bool,
+}
+
+/// `[array.rebuild]`: a member that fails, and an SSD like the others in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RebuildSpec {
+    /// How much of it is rebuilt in a second, no more and no less.
+    pub pace: Bytes,
+}
+
+impl ArraySpec {
+    /// How many SSDs it takes: its members, those for staging, and the spare if there is one.
+    #[must_use]
+    pub fn ssds(&self) -> usize {
+        self.places() + usize::from(self.rebuild.is_some() && !self.distributed_spare)
+    }
+
+    /// Its members, and the SSDs for staging.
+    pub(super) fn places(&self) -> usize {
+        usize::from(self.members) + usize::from(self.staging_ssds)
+    }
+}
+
+/// A scheme, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemeName(pub Scheme);
+
+impl Default for SchemeName {
+    /// Nothing is done.
+    fn default() -> Self {
+        Self(SCHEMES[0])
+    }
+}
+
+impl Serialize for SchemeName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for SchemeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Scheme::named(&name).map(Self).ok_or_else(|| {
+            let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
+            D::Error::custom(format!("there is no scheme {name:?}; there are {}", names.join(", ")))
+        })
+    }
+}
+
+fn extra_reads() -> f64 {
+    0.05
+}
+
+pub(super) const fn chunk() -> Bytes {
+    Bytes(64 << 10)
+}
+
+pub(super) fn journal() -> Bytes {
+    Bytes(JOURNAL_BLOCKS * BLOCK_BYTES as u64)
+}
+
+fn no_staging() -> Bytes {
+    Bytes(0)
+}
+
+pub(super) fn journaled() -> Consistency {
+    Consistency::Journal
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Level", rename_all = "lowercase")]
+enum LevelName {
+    Raid0,
+    Raid1,
+    Raid4,
+    Raid5,
+    Raid6,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Source", rename_all = "lowercase")]
+enum SourceName {
+    Told,
+    Detected,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Consistency", rename_all = "lowercase")]
+pub(super) enum ConsistencyName {
+    Resync,
+    Bitmap,
+    Journal,
+}
