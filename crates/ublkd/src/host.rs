@@ -7,6 +7,7 @@
 //! - All actions of a step are begun before the next step.
 //! - However the data thread ends, every request completes and every question is answered.
 
+mod askers;
 mod carry;
 mod carry_log;
 mod clock;
@@ -19,6 +20,7 @@ mod log;
 mod machine;
 mod metrics;
 mod notes;
+mod orders;
 mod partial;
 mod places;
 mod residents;

@@ -20,7 +20,7 @@ pub const CIRCLES: &[(&str, &[&str])] = &[(
 )];
 
 /// Files that are too long, and how long they may be.
-pub const FILES: &[(&str, usize)] = &[("crates/ublkd/src/host/data.rs", 532)];
+pub const FILES: &[(&str, usize)] = &[];
 
 /// Functions that are too long (the file, a space, the name), and how long they may be.
 pub const FUNCTIONS: &[(&str, usize)] = &[

@@ -9,7 +9,7 @@
 //! - The thread sleeps only when there is nothing to take in, and everything begun is with the
 //!   kernel.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,20 +17,18 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{
-    Action, Command, CommandError, Engine, Input, JobId, Request, RequestError,
-};
+use raidcore::engine::{Action, CommandError, Engine, Input, JobId, Request, RequestError};
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem, Set, Tag};
 use raidlog::GroupId;
 
+use super::askers::Askers;
 use super::clock::{now, wall_seconds};
 use super::former::Former;
-use super::handle::{End, HostError, Order, Reply, Shared, lock, reply};
+use super::handle::{End, Order, Reply, Shared, lock, reply};
 use super::log::{Begin, Log};
 use super::machine::{Machine, ONLY};
-use super::metrics::Metrics;
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
 use super::steer::Steering;
@@ -119,13 +117,6 @@ impl Table for Vec<Option<InFlight>> {
     }
 }
 
-/// Who waits for the engine's answer to a command.
-pub(super) enum Asker {
-    Command(Reply<()>),
-    Add(DeviceId, Reply<DeviceId>),
-    Stop,
-}
-
 pub(super) struct Data {
     pub(super) machine: Machine,
     pub(super) kernels: &'static Kernels,
@@ -148,21 +139,19 @@ pub(super) struct Data {
     pub(super) checksums: Vec<(Mem, u32)>,
     /// Arithmetic that was carried out in this step.
     pub(super) computed: VecDeque<(GroupId, JobId)>,
-    /// Who is to be answered, by the command's number.
-    askers: BTreeMap<u64, Asker>,
-    next_number: u64,
+    pub(super) askers: Askers,
     next_device: u32,
     pub(super) former: Former,
     /// When memory is looked at next.
     pub(super) look_at: Option<Instant>,
     pub(super) steering: Steering,
-    stopping: bool,
+    pub(super) stopping: bool,
     /// The machine has stopped.
     pub(super) stopped: Option<Result<(), CommandError>>,
     /// The machine is not what it should be, and was not let do anything.
     pub(super) broken: bool,
     /// Who waits for the end.
-    waiting: Vec<Reply<()>>,
+    pub(super) waiting: Vec<Reply<()>>,
 }
 
 impl Data {
@@ -220,8 +209,7 @@ impl Data {
             found: Vec::new(),
             checksums: Vec::new(),
             computed: VecDeque::new(),
-            askers: BTreeMap::new(),
-            next_number: 0,
+            askers: Askers::default(),
             next_device,
             former: Former::default(),
             look_at: None,
@@ -310,7 +298,7 @@ impl Data {
     }
 
     /// Tells of a device that is lost, whoever has it.
-    fn device_lost(&mut self, input: Input) {
+    pub(super) fn device_lost(&mut self, input: Input) {
         for group in self.machine.groups() {
             self.feed(group, input);
         }
@@ -375,63 +363,6 @@ impl Data {
         }
     }
 
-    fn order(&mut self, order: Order) {
-        match order {
-            Order::Command(group, command, answer) => {
-                self.command(group, command, Asker::Command(answer));
-            }
-            Order::Status(group, answer) => reply(answer, Ok(self.machine.engine(group).status())),
-            Order::Log(answer) => reply(answer, Ok(self.log_status())),
-            Order::Flash(answer) => reply(answer, Ok(self.ring.flash_reports(self.now))),
-            Order::FlashLog { device, since, answer } => {
-                reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
-            }
-            Order::SetScheme(scheme, answer) => {
-                let Machine::Array(engine) = &mut self.machine else {
-                    return reply(answer, Err(HostError::NoPolicy));
-                };
-                self.steering.set(self.now, scheme, engine, &mut self.ring);
-                self.feed(ONLY, Input::Busy(Set::EMPTY));
-                reply(answer, Ok(()));
-            }
-            Order::Scheme(answer) => reply(answer, Ok(self.steering.scheme())),
-            Order::Why(answer) => {
-                let engine = self.machine.engine(ONLY);
-                reply(answer, Ok(self.steering.why(self.now, wall_seconds(), engine)));
-            }
-            Order::Metrics(group, answer) => {
-                let engine = self.machine.engine(group);
-                let registered = self.arena.registered_bytes();
-                let (steering, ring) = (&self.steering, &mut self.ring);
-                let metrics = Metrics::new(self.now, engine, steering, ring, registered);
-                reply(answer, Ok(metrics));
-            }
-            Order::Add { group, coming, answer } => self.add(group, *coming, answer),
-            Order::MayReturn { group, superblock, blocks, answer } => {
-                self.may_return(group, &superblock, blocks, answer);
-            }
-            Order::Gone(device) => self.device_lost(Input::DeviceGone(device)),
-            Order::Admit(resident, answer) => self.admit(resident, answer),
-            Order::Join(answer) => self.waiting.push(answer),
-            Order::Stop(answer) => {
-                self.waiting.extend(answer);
-                if !std::mem::replace(&mut self.stopping, true) {
-                    match self.machine {
-                        Machine::Array(_) => self.command(ONLY, Command::Stop, Asker::Stop),
-                        Machine::Log(_) => self.feed_log(raidlog::array::Input::Stop),
-                    }
-                }
-            }
-        }
-    }
-
-    pub(super) fn command(&mut self, group: GroupId, command: Command, asker: Asker) {
-        let number = self.next_number;
-        self.next_number += 1;
-        self.askers.insert(number, asker);
-        self.feed(group, Input::Command { number, command });
-    }
-
     /// The number of a device that is new.
     pub(super) fn new_device(&mut self) -> DeviceId {
         let device = DeviceId(self.next_device);
@@ -439,28 +370,14 @@ impl Data {
         device
     }
 
-    pub(super) fn answer(&mut self, number: u64, result: Result<(), CommandError>) {
-        match self.askers.remove(&number) {
-            Some(Asker::Command(answer)) => reply(answer, result.map_err(HostError::from)),
-            Some(Asker::Add(device, answer)) => {
-                if result.is_err() {
-                    self.ring.close(&mut self.arena, device);
-                }
-                reply(answer, result.map(|()| device).map_err(HostError::from));
-            }
-            Some(Asker::Stop) => self.stopped = Some(result),
-            None => unreachable!("command {number} was answered twice"),
-        }
-    }
-
     /// Tells a group's engine, and carries out what follows until nothing does.
-    fn feed(&mut self, group: GroupId, input: Input) {
+    pub(super) fn feed(&mut self, group: GroupId, input: Input) {
         self.step(group, input);
         self.follow_up();
     }
 
     /// The same, of what is for the whole of a log volume.
-    fn feed_log(&mut self, input: raidlog::array::Input<'_>) {
+    pub(super) fn feed_log(&mut self, input: raidlog::array::Input<'_>) {
         self.step_log(input);
         self.follow_up();
     }

@@ -6,7 +6,8 @@ use raidcore::units::DeviceId;
 use raidlog::GroupId;
 
 use super::Opened;
-use super::data::{Asker, Data};
+use super::askers::Asker;
+use super::data::Data;
 use super::handle::{Coming, HostError, Reply, reply};
 
 impl Data {

@@ -1,0 +1,36 @@
+//! Who waits for the answers to commands.
+
+use std::collections::BTreeMap;
+
+use raidcore::units::DeviceId;
+
+use super::handle::Reply;
+
+/// Who waits for the engine's answer to a command.
+pub(super) enum Asker {
+    Command(Reply<()>),
+    Add(DeviceId, Reply<DeviceId>),
+    Stop,
+}
+
+/// Who is to be answered, by the command's number.
+#[derive(Default)]
+pub(super) struct Askers {
+    waiting: BTreeMap<u64, Asker>,
+    next: u64,
+}
+
+impl Askers {
+    /// The number of a command, by which its asker is answered.
+    pub(super) fn ask(&mut self, asker: Asker) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.waiting.insert(number, asker);
+        number
+    }
+
+    /// Whom to answer. Each command is answered once.
+    pub(super) fn answered(&mut self, number: u64) -> Option<Asker> {
+        self.waiting.remove(&number)
+    }
+}

@@ -1,0 +1,83 @@
+//! What operators ask of the data thread, and the answers.
+
+use raidcore::engine::{Command, CommandError, Input};
+use raidcore::units::Set;
+use raidlog::GroupId;
+
+use super::askers::Asker;
+use super::clock::wall_seconds;
+use super::data::Data;
+use super::handle::{HostError, Order, reply};
+use super::machine::{Machine, ONLY};
+use super::metrics::Metrics;
+
+impl Data {
+    pub(super) fn order(&mut self, order: Order) {
+        match order {
+            Order::Command(group, command, answer) => {
+                self.command(group, command, Asker::Command(answer));
+            }
+            Order::Status(group, answer) => reply(answer, Ok(self.machine.engine(group).status())),
+            Order::Log(answer) => reply(answer, Ok(self.log_status())),
+            Order::Flash(answer) => reply(answer, Ok(self.ring.flash_reports(self.now))),
+            Order::FlashLog { device, since, answer } => {
+                reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
+            }
+            Order::SetScheme(scheme, answer) => {
+                let Machine::Array(engine) = &mut self.machine else {
+                    return reply(answer, Err(HostError::NoPolicy));
+                };
+                self.steering.set(self.now, scheme, engine, &mut self.ring);
+                self.feed(ONLY, Input::Busy(Set::EMPTY));
+                reply(answer, Ok(()));
+            }
+            Order::Scheme(answer) => reply(answer, Ok(self.steering.scheme())),
+            Order::Why(answer) => {
+                let engine = self.machine.engine(ONLY);
+                reply(answer, Ok(self.steering.why(self.now, wall_seconds(), engine)));
+            }
+            Order::Metrics(group, answer) => {
+                let engine = self.machine.engine(group);
+                let registered = self.arena.registered_bytes();
+                let (steering, ring) = (&self.steering, &mut self.ring);
+                let metrics = Metrics::new(self.now, engine, steering, ring, registered);
+                reply(answer, Ok(metrics));
+            }
+            Order::Add { group, coming, answer } => self.add(group, *coming, answer),
+            Order::MayReturn { group, superblock, blocks, answer } => {
+                self.may_return(group, &superblock, blocks, answer);
+            }
+            Order::Gone(device) => self.device_lost(Input::DeviceGone(device)),
+            Order::Admit(resident, answer) => self.admit(resident, answer),
+            Order::Join(answer) => self.waiting.push(answer),
+            Order::Stop(answer) => {
+                self.waiting.extend(answer);
+                if !std::mem::replace(&mut self.stopping, true) {
+                    match self.machine {
+                        Machine::Array(_) => self.command(ONLY, Command::Stop, Asker::Stop),
+                        Machine::Log(_) => self.feed_log(raidlog::array::Input::Stop),
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn command(&mut self, group: GroupId, command: Command, asker: Asker) {
+        let number = self.askers.ask(asker);
+        self.feed(group, Input::Command { number, command });
+    }
+
+    pub(super) fn answer(&mut self, number: u64, result: Result<(), CommandError>) {
+        match self.askers.answered(number) {
+            Some(Asker::Command(answer)) => reply(answer, result.map_err(HostError::from)),
+            Some(Asker::Add(device, answer)) => {
+                if result.is_err() {
+                    self.ring.close(&mut self.arena, device);
+                }
+                reply(answer, result.map(|()| device).map_err(HostError::from));
+            }
+            Some(Asker::Stop) => self.stopped = Some(result),
+            None => unreachable!("command {number} was answered twice"),
+        }
+    }
+}
