@@ -73,7 +73,8 @@ impl Engine {
     /// What has to happen before writes are taken again, if they are not.
     pub(super) fn remedy(&self) -> Option<Remedy> {
         let remedy = if self.can_heal() { Remedy::Room } else { Remedy::Start };
-        self.has_refusing().then_some(remedy)
+        let refuses = self.has_refusing() || self.array.recorder.is_broken();
+        refuses.then_some(remedy)
     }
 
     fn has_refusing(&self) -> bool {

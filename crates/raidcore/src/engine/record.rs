@@ -86,6 +86,11 @@ impl Recorder {
         self.labels.retain(|(other, _)| *other != device);
     }
 
+    /// Nothing is to be recorded any more, so that the next start finds everything as it is.
+    pub(super) fn record_no_more(&mut self) {
+        self.broken = true;
+    }
+
     /// Whether nothing can be recorded any more.
     pub(super) fn is_broken(&self) -> bool {
         self.broken

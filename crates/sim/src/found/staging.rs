@@ -382,3 +382,30 @@ fn what_was_not_acknowledged_and_can_not_be_read_hides_nothing() {
     world.drain();
     assert_eq!(world.read_one(0), version);
 }
+
+/// A start lacks a member, and can't read a block of another one in a stripe that something is to be brought
+/// home to. All else is there to be read, and nothing is written.
+#[test]
+fn a_start_that_can_not_bring_a_block_home_serves_reads() {
+    let mut world = staging_world(1);
+    let elsewhere = world.write_one(16);
+    world.rest();
+    world.busy(0);
+    let staged = world.write_one(0);
+    world.ios.clear();
+    world.power_off();
+    world.disks[0].gone = true;
+    world.disks[1].bad.insert(world.areas.data_start().0, FOR_GOOD);
+    world.power_on(Outage::Quiet);
+    world.beyond = true;
+    world.drain();
+    assert_eq!((world.read_one(0), world.read_one(16)), (staged, elsewhere));
+    world.write_one(16);
+    assert_eq!(world.last(), Err(RequestError::Io));
+    world.disks[1].bad.clear();
+    world.cut_power();
+    world.drain();
+    assert_eq!((world.read_one(0), world.read_one(16)), (staged, elsewhere));
+    let newer = world.write_one(16);
+    assert_eq!(world.read_one(16), newer);
+}

@@ -339,4 +339,14 @@ pub(crate) const STAGING: &[Mutant] = &[
         "if self.staging.starved && self.staging.gets_no_room() {",
         "if !MUTANT && self.staging.starved && self.staging.gets_no_room() {",
     ),
+    mutant(
+        "staged: what can't be brought home at a start keeps all else from being read",
+        "engine/staging/reclaim.rs",
+        "            self.serve_reads_only(out);",
+        "            if MUTANT {
+                self.phase = Phase::Broken;
+            } else {
+                self.serve_reads_only(out);
+            }",
+    ),
 ];

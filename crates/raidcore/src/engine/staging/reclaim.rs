@@ -89,7 +89,7 @@ impl Engine {
     /// served.
     pub(in super::super) fn bring_home(&mut self, out: &mut Vec<Action>) {
         if self.staging.is_stuck() || !self.array.takes_writes() {
-            self.phase = Phase::Broken;
+            self.serve_reads_only(out);
             return;
         }
         if self.staging.dirty > 0 || !self.staging.reclaiming.is_empty() {
@@ -109,6 +109,15 @@ impl Engine {
             Some(_) if self.array.recorder.is_durable() => self.phase = Phase::Serving,
             Some(_) => {}
         }
+    }
+
+    /// Serves users without taking writes, as something can't be brought home. All that can be read is read,
+    /// what is staged from the log. That stays as it is, so that the next start finds it there.
+    fn serve_reads_only(&mut self, out: &mut Vec<Action>) {
+        self.array.recorder.record_no_more();
+        self.healing.leave_to_a_start();
+        out.push(Action::Note(Note::ArrayFailed));
+        self.phase = Phase::Serving;
     }
 
     /// Whether nothing was staged for a while: then it comes home by and by, whatever users want.
