@@ -185,7 +185,7 @@ impl Engine {
                 Taken::No
             }
             // A start after a crash does not look at a successor, nor at a member being filled.
-            (Ok(()), Some(_)) if self.array.is_successor(op.device) => Taken::No,
+            (Ok(()), Some(_)) if self.array.is_successor(op.device) => Taken::Early,
             (Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => Taken::Yes,
             (Ok(()), Some(_)) => Taken::Early,
             (Ok(()) | Err(_), _) => Taken::No,

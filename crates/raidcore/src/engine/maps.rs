@@ -353,8 +353,9 @@ impl Maps {
             return;
         }
         let (stored, version) = (page.stored, page.started);
-        if stored == 0 && page.early && !stores.array.serving().is_empty() {
-            // Perhaps the member that took it too early serves now.
+        let array = stores.array;
+        if stored == 0 && page.early && !array.serving().is_empty() && array.succession.is_none() {
+            // Perhaps the device that took it too early, to be a member or a successor, serves now.
             self.start_page(kind, index, stores);
             return;
         }

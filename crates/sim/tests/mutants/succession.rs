@@ -95,4 +95,12 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
                 self.acknowledge_after(version);
             }",
     ),
+    mutant(
+        "succession: a page that the new device took before it was the member is stored by nobody",
+        "engine/intent.rs",
+        "(Ok(()), Some(_)) if self.array.is_successor(op.device) => Taken::Early,",
+        "(Ok(()), Some(_)) if self.array.is_successor(op.device) => {
+                if MUTANT { Taken::No } else { Taken::Early }
+            }",
+    ),
 ];
