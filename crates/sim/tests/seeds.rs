@@ -65,6 +65,7 @@ fn seeds_that_once_failed() {
         50_185_877, // What was staged last and could not be read hid what it would have replaced.
         50_445_412, // A read that was answered was tried again, to memory that was somebody else's.
         50_728_625, // The oldest of a full staging log could not come home, and others waited for room.
+        52_192_915, // A durable write of a missing member's block leaned on others' that were not flushed.
         52_512_557, // A write failed, as a page was on a successor alone, and that is the member now.
     ]);
 }

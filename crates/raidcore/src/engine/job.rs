@@ -353,15 +353,15 @@ impl Engine {
     }
 
     fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let job = &self.jobs[id];
-        if job.error.is_some() || !job.makes_real() && !job.log.covers {
+        let (job, leans) = (&self.jobs[id], self.leans_on_others(id));
+        if job.error.is_some() || !job.makes_real() && !job.log.covers && !leans {
             return Stage::Settle;
         }
         if let Work::Zero { .. } = job.work {
             // The zero map says so already.
             return Stage::Uncover;
         }
-        if self.config.undefined_discards && !job.log.covers {
+        if self.config.undefined_discards && !job.log.covers && !leans {
             return Stage::Unzero;
         }
         let ticket = self.flush(out);
@@ -388,6 +388,18 @@ impl Engine {
         self.maps.zero.map.clear(stripe.0);
         self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), Change::Cleared, out);
         Stage::Uncover
+    }
+
+    /// Whether a write is to be durable when it ends, but some of it is only what parity and the other
+    /// members tell: what they have taken before, and not flushed, belongs to it.
+    fn leans_on_others(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        let (_, writable) = self.health(job.stripe);
+        let is_missing = |role: usize| role < self.geo.data() && !writable.has(role);
+        job.fua
+            && job.work == Work::Write
+            && self.geo.parities() > 0
+            && job.pieces.iter().any(|piece| is_missing(piece.role.index()))
     }
 
     /// A job waits for the record of a failure, which may be impossible.

@@ -39,4 +39,10 @@ pub(crate) const FLUSHES: &[Mutant] = &[
         "self.flusher.round.failed = self.array.members.iter().any(|m| m.unkept);",
         "self.flusher.round.failed = !MUTANT && self.array.members.iter().any(|m| m.unkept);",
     ),
+    mutant(
+        "what only parity tells of a durable write counts before the rest of the row is flushed",
+        "engine/job.rs",
+        "        job.fua\n            && job.work == Work::Write",
+        "        !MUTANT\n            && job.fua\n            && job.work == Work::Write",
+    ),
 ];
