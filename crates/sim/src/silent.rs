@@ -7,7 +7,7 @@ use raidcore::geometry::{Level, Role};
 use raidcore::units::{Lba, Pba, Stripe};
 
 use crate::checks;
-use crate::model::GARBAGE;
+use crate::model::version_of;
 use crate::world::World;
 
 impl World {
@@ -73,7 +73,9 @@ impl World {
                 + role as u64 * u64::from(geometry.chunk())
                 + row;
             debug_assert_eq!(geometry.locate(Lba(lba)).0, stripe);
-            self.model.adopt(lba, GARBAGE);
+            // What was changed before may be as it was again.
+            let found = version_of(lba, self.disks[disk].data(start + row));
+            self.model.adopt(lba, found);
         }
     }
 }
