@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use raidcore::engine::{Command, Engine, Input, IoError, SpareUse};
+use raidcore::engine::{Command, Engine, Input, IoError, PassKind, PassStatus, SpareUse};
 use raidcore::geometry::Level;
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock, spare_copies};
 use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
@@ -32,14 +32,21 @@ pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
         let mut devices = m.device.into_iter().chain(heir);
         let up = m.device.is_some() && devices.all(|d| well(&disks[d.0 as usize]));
         let stood_in_for = known.iter().all(|record| record.stood_in_for() == Some(m.member));
+        let serves = m.state == SlotState::Up || is_filled(engine, m.member);
         match m.state {
-            _ if stood_in_for => true,
+            _ if stood_in_for => up || !serves,
             SlotState::Up => up && on_record(SlotState::Up),
             SlotState::Failed => done_with && on_record(SlotState::Failed),
             SlotState::Rebuilding { .. } => false,
         }
     });
     engine.members().count() - whole.count()
+}
+
+/// Whether a rebuild of a member has come to its end, so that its device is about to be the member.
+fn is_filled(engine: &Engine, member: MemberId) -> bool {
+    let fills = |p: &PassStatus| p.kind == PassKind::Rebuild(member) && p.done >= p.total;
+    engine.pass().as_ref().is_some_and(fills)
 }
 
 /// The superblocks of the disks that answer.
@@ -174,6 +181,7 @@ impl World {
             // after a power failure: if more are missing than may be, it is refused.
             let many = self.missing() > self.redundancy();
             let filled = members.iter().filter(|m| m.state != SlotState::Up && !(m.stages && many));
+            let filled = filled.filter(|m| !is_filled(&self.engine, m.member));
             victims.extend(filled.filter_map(|m| m.device));
         }
         let successor = self.engine.successor();
