@@ -353,7 +353,11 @@ impl Engine {
     }
 
     fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let (job, leans) = (&self.jobs[id], self.leans_on_others(id));
+        let job = &self.jobs[id];
+        if job.writes_home() && job.entry.is_none() && !job.fua {
+            self.journal.pass_by(job.stripe);
+        }
+        let (job, leans) = (&self.jobs[id], self.leans_on_caches(id));
         if job.error.is_some() || !job.makes_real() && !job.log.covers && !leans {
             return Stage::Settle;
         }
@@ -390,16 +394,14 @@ impl Engine {
         Stage::Uncover
     }
 
-    /// Whether a write is to be durable when it ends, but some of it is only what parity and the other
-    /// members tell: what they have taken before, and not flushed, belongs to it.
-    fn leans_on_others(&self, id: JobId) -> bool {
+    /// Whether a write is to be durable when it ends, but with a member less some of it would be made of
+    /// what other members have taken of its rows past the journal and not flushed.
+    fn leans_on_caches(&self, id: JobId) -> bool {
         let job = &self.jobs[id];
-        let (_, writable) = self.health(job.stripe);
-        let is_missing = |role: usize| role < self.geo.data() && !writable.has(role);
         job.fua
             && job.work == Work::Write
-            && self.geo.parities() > 0
-            && job.pieces.iter().any(|piece| is_missing(piece.role.index()))
+            && job.kind != WriteKind::Full
+            && self.journal.is_passed(job.stripe)
     }
 
     /// A job waits for the record of a failure, which may be impossible.

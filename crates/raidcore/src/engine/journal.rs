@@ -42,6 +42,10 @@ pub(super) struct Journal {
     /// How many entries that a replay would carry out a stripe has, by a hash of the stripe.
     live: Vec<u32>,
     entries: u32,
+    /// Since when, in `homes_done`, a stripe has been written past the journal, by a hash of the stripe.
+    passed: Vec<u64>,
+    /// What of that is durable.
+    flushed: u64,
     /// Somebody waits for room.
     starved: bool,
 }
@@ -59,6 +63,8 @@ impl Journal {
             homes_done: 0,
             live: vec![0; BUCKETS],
             entries: 0,
+            passed: vec![0; BUCKETS],
+            flushed: 0,
             starved: false,
         }
     }
@@ -106,6 +112,19 @@ impl Journal {
     pub(super) fn would_change(&self, stripe: Stripe) -> bool {
         let mut entries = self.rings.iter().flat_map(|ring| &ring.entries);
         self.is_live(stripe) && entries.any(|e| e.stripe == Some(stripe) && e.home.is_none())
+    }
+
+    /// A write of a stripe has come home without an entry and without FUA.
+    pub(super) fn pass_by(&mut self, stripe: Stripe) {
+        if self.len > 0 {
+            self.homes_done += 1;
+            self.passed[usize::from(Self::bucket(stripe))] = self.homes_done;
+        }
+    }
+
+    /// Whether a stripe may hold what was written past the journal and is not durable.
+    pub(super) fn is_passed(&self, stripe: Stripe) -> bool {
+        self.passed[usize::from(Self::bucket(stripe))] > self.flushed
     }
 
     /// Whether a replay would carry out any entry, or a tail lags behind.
@@ -382,6 +401,7 @@ impl Engine {
 
     /// What was home when a flush began needs no replay any more.
     pub(super) fn retire_entries(&mut self, mark: u64, out: &mut Vec<Action>) {
+        self.journal.flushed = mark;
         for index in 0..self.journal.rings.len() {
             let ring = &mut self.journal.rings[index];
             for entry in &mut ring.entries {
@@ -433,6 +453,10 @@ impl Engine {
         }
         if failed || self.stored_in_ring(member, entry) {
             self.journal.rings[member.index()].tail_in_flight = false;
+        }
+        // What was retired meanwhile may be what a job waits for, and no flush may follow.
+        if !failed && self.journal.starved {
+            self.write_tail(member, out);
         }
     }
 

@@ -258,3 +258,29 @@ fn what_could_not_be_read_is_written_with_the_parity_that_it_is_part_of() {
     world.drain();
     assert_eq!(world.read_one(4), neighbour, "nobody has written there");
 }
+
+/// A user's write without FUA.
+fn write_softly(world: &mut World, lba: u64, blocks: u32) {
+    let request = Request { tag: Tag(0), op: Op::Write, lba: Lba(lba), blocks, fua: false };
+    world.begin_request(request);
+    world.drain();
+}
+
+#[test]
+fn a_durable_write_into_a_row_that_was_overwritten_whole_is_there_without_its_member() {
+    for (level, members) in [(Level::Raid4, 4), (Level::Raid5, 4), (Level::Raid6, 5)] {
+        for seed in 0..20 {
+            let mut world = play(seed, scenario(level, members, Consistency::Journal));
+            world.ask(0, Op::Write, 0, 12);
+            world.drain();
+            world.rest();
+            write_softly(&mut world, 0, 12);
+            let version = world.write_one(0);
+            let lost = world.home_of(0);
+            world.disks[lost].gone = true;
+            world.cut_power();
+            world.drain();
+            assert_eq!(world.read_one(0), version, "{level:?}, {seed}");
+        }
+    }
+}

@@ -40,9 +40,15 @@ pub(crate) const FLUSHES: &[Mutant] = &[
         "self.flusher.round.failed = !MUTANT && self.array.members.iter().any(|m| m.unkept);",
     ),
     mutant(
-        "what only parity tells of a durable write counts before the rest of the row is flushed",
+        "a durable write counts before what its row leans on is flushed",
         "engine/job.rs",
-        "        job.fua\n            && job.work == Work::Write",
-        "        !MUTANT\n            && job.fua\n            && job.work == Work::Write",
+        "            && self.journal.is_passed(job.stripe)",
+        "            && !MUTANT && self.journal.is_passed(job.stripe)",
+    ),
+    mutant(
+        "what went past the journal while a flush was under way counts as flushed",
+        "engine/journal.rs",
+        "self.passed[usize::from(Self::bucket(stripe))] > self.flushed",
+        "self.passed[usize::from(Self::bucket(stripe))] > self.flushed + u64::from(MUTANT)",
     ),
 ];

@@ -166,4 +166,10 @@ pub(crate) const JOURNAL: &[Mutant] = &[
         "copies.clone().any(|(member, _)| is_current(member))",
         "copies.clone().any(|(member, _)| MUTANT || is_current(member))",
     ),
+    mutant(
+        "what was retired while a tail was being recorded is not recorded",
+        "engine/journal.rs",
+        "if !failed && self.journal.starved {",
+        "if !MUTANT && !failed && self.journal.starved {",
+    ),
 ];
