@@ -36,10 +36,10 @@ mod replace;
 mod returns;
 mod shrunk;
 mod space;
+mod spare_trim;
 mod staging;
 mod succession;
 mod unrecorded;
-mod vacated;
 
 fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario {
     Scenario {

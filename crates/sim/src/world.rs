@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Action, Command, CommandError, Config, Detour, Engine, Input, JobId, Note, Pace, Place,
-    Redirect, RequestError,
+    Action, Command, CommandError, Config, Detour, Engine, Input, JobId, Note, Pace, Redirect,
+    RequestError, SteeringPolicy,
 };
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
@@ -301,8 +301,8 @@ impl World {
         if self.source.chance(1, 8) {
             // The policy is changed under load.
             let without = self.source.chance(1, 2);
-            let place = (!without).then(|| Box::new(Around::default()) as Box<dyn Place>);
-            self.engine.set_place(place);
+            let place = (!without).then(|| Box::new(Around::default()) as Box<dyn SteeringPolicy>);
+            self.engine.set_steering(place);
         }
         let some = self.source.below(1 << self.scenario.places());
         let fewer = self.source.below(1 << self.scenario.places());
@@ -354,7 +354,7 @@ pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
         background_jobs: scenario.background_jobs,
         scratch_blocks: scenario.scratch_blocks,
         pace: Pace { min: 1 << source.below(34), max: u64::MAX },
-        settle_delay: Duration::from_micros(100 + source.below(20_000)),
+        quiesce_delay: Duration::from_micros(100 + source.below(20_000)),
         undefined_discards: false,
     }
 }
@@ -369,7 +369,7 @@ pub(crate) fn start(
     let config = config(scenario, source);
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     if scenario.busy > 0 {
-        engine.set_place(Some(Box::new(Around::default())));
+        engine.set_steering(Some(Box::new(Around::default())));
     }
     engine
 }
@@ -381,7 +381,7 @@ struct Around {
     asked: u64,
 }
 
-impl Place for Around {
+impl SteeringPolicy for Around {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
     }

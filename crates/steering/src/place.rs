@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Burden, Detour, Outcome, Part, Place, Redirect};
+use raidcore::engine::{Detour, LatencyTotals, Outcome, Part, Redirect, SteeringPolicy};
 use raidcore::units::{Lba, MemberId};
 
 use crate::hedge::Hedge;
@@ -90,7 +90,7 @@ pub struct Steer {
     /// For reads and writes, whether that pays, if it is to be found out: who loses is left alone.
     pub trials: Option<[Trial; 2]>,
     /// What requests have come to, if there are trials.
-    pub burden: Burden,
+    pub totals: LatencyTotals,
 }
 
 impl Steer {
@@ -102,7 +102,7 @@ impl Steer {
     }
 }
 
-impl Place for Steer {
+impl SteeringPolicy for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
         let Some(budget) = &mut self.reads else { return false };
         // What slows nobody down costs nothing.
@@ -134,13 +134,13 @@ impl Place for Steer {
             let trial = &mut trials[usize::from(!read)];
             trial.ended(blocks, way, took);
             if let Some(calm) = trial.calm(blocks) {
-                self.burden.add(took, calm);
+                self.totals.add(took, calm);
             }
         }
     }
 
-    fn burden(&self) -> Burden {
-        self.burden
+    fn latency_totals(&self) -> LatencyTotals {
+        self.totals
     }
 
     fn tell(&self, part: &mut dyn FnMut(Part)) {

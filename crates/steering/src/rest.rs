@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Burden, Part};
+use raidcore::engine::{LatencyTotals, Part};
 
 use crate::collect::Flash;
 
@@ -59,15 +59,15 @@ pub struct Rest {
     /// Whether the other way is being tried.
     tries: bool,
     /// Since when it is, or last was, and what requests had come to then.
-    tried: Option<(Instant, Burden)>,
+    tried: Option<(Instant, LatencyTotals)>,
     /// Whether this period does not count.
     settles: bool,
     /// When this period began; none before the first look at it.
     begun: Option<Instant>,
     /// What requests had come to when the last periods began that count, this one included.
-    marks: Vec<Burden>,
+    marks: Vec<LatencyTotals>,
     /// What they came to in such periods: in turns, and without.
-    ways: [Option<Burden>; 2],
+    ways: [Option<LatencyTotals>; 2],
     /// How long the last period in turns was.
     length: Duration,
     /// Who collected at the last look, and how often each member has begun to in this period.
@@ -84,18 +84,18 @@ pub struct Rest {
 impl Rest {
     /// Looks at the members, and at what all requests have come to. Tells whether to leave the
     /// members alone.
-    pub fn look(&mut self, now: Instant, members: &[Flash], burden: &Burden) -> bool {
+    pub fn look(&mut self, now: Instant, members: &[Flash], totals: &LatencyTotals) -> bool {
         self.count(members);
         let Some(begun) = self.begun else {
-            self.begin(now, *burden);
+            self.begin(now, *totals);
             return self.leaves_alone();
         };
-        if self.is_hopeless(now, burden) {
+        if self.is_hopeless(now, totals) {
             self.stays();
             self.turned();
             return self.leaves_alone();
         }
-        let spent = self.marks.last().map_or(Burden::default(), |mark| burden.since(mark));
+        let spent = self.marks.last().map_or(LatencyTotals::default(), |mark| totals.since(mark));
         let is_long = match self.leaves_alone() {
             true => now - begun >= self.length,
             false => self.rounds.iter().all(|&rounds| rounds >= ROUNDS),
@@ -105,7 +105,7 @@ impl Rest {
                 self.length = now - begun;
             }
             if !self.settles {
-                self.ended(now, &spent, burden);
+                self.ended(now, &spent, totals);
             } else {
                 self.settles = false;
                 self.marks.clear();
@@ -128,19 +128,19 @@ impl Rest {
         }
     }
 
-    fn begin(&mut self, now: Instant, burden: Burden) {
+    fn begin(&mut self, now: Instant, totals: LatencyTotals) {
         self.begun = Some(now);
         self.rounds.fill(0);
         if self.marks.len() == PATIENCE {
             self.marks.remove(0);
         }
-        self.marks.push(burden);
+        self.marks.push(totals);
     }
 
     /// A period is over that counts.
-    fn ended(&mut self, now: Instant, spent: &Burden, burden: &Burden) {
+    fn ended(&mut self, now: Instant, spent: &LatencyTotals, totals: &LatencyTotals) {
         let alone = self.leaves_alone();
-        self.ways[usize::from(alone)] = self.marks.first().map(|first| burden.since(first));
+        self.ways[usize::from(alone)] = self.marks.first().map(|first| totals.since(first));
         if self.tries {
             self.compare(now);
         } else if self.rests || spent.mean() > spent.calm().map(|calm| calm * MUCH) {
@@ -151,7 +151,7 @@ impl Rest {
             self.marks.clear();
         }
         if self.leaves_alone() != alone {
-            self.tried = Some((now, *burden));
+            self.tried = Some((now, *totals));
             self.turned();
         }
     }
@@ -164,9 +164,9 @@ impl Rest {
     }
 
     /// Whether what is being tried is so bad that this is seen before its end.
-    fn is_hopeless(&self, now: Instant, burden: &Burden) -> bool {
+    fn is_hopeless(&self, now: Instant, totals: &LatencyTotals) -> bool {
         let Some((begun, before)) = self.tried.filter(|_| self.tries) else { return false };
-        let tried = burden.since(&before);
+        let tried = totals.since(&before);
         let seen = now - begun >= LEAST && tried.requests() >= ENOUGH;
         let stays = self.ways[usize::from(self.rests)];
         seen && tried.mean() > stays.and_then(|way| way.mean()).map(|mean| mean * WORSE)

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use raidcore::engine::Place;
+use raidcore::engine::SteeringPolicy;
 
 use crate::collect::{Collect, Global, Limits, Rotate, Window};
 use crate::place::{Reconstruct, Stage, Steer};
@@ -140,7 +140,7 @@ impl Scheme {
     /// Its policy for reads and writes, with a budget for reads as [`Reconstruct`] has it; none if
     /// they go home and are waited for. `told` is whether all members say when they are busy.
     #[must_use]
-    pub fn place(&self, budget: f64, told: bool) -> Option<Box<dyn Place>> {
+    pub fn place(&self, budget: f64, told: bool) -> Option<Box<dyn SteeringPolicy>> {
         let hedges = match self.hedges {
             Hedges::Never => false,
             Hedges::Untold => !told,
@@ -151,9 +151,9 @@ impl Scheme {
         let trials = self.tries.then(Default::default);
         let popular = self.by_the_paper.then(Default::default);
         let (writes, spares_rebuilds) = (self.writes, self.by_the_paper);
-        let burden = Default::default();
-        let steer = Steer { reads, hedge, writes, spares_rebuilds, popular, trials, burden };
-        (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn Place>)
+        let totals = Default::default();
+        let steer = Steer { reads, hedge, writes, spares_rebuilds, popular, trials, totals };
+        (self.goes_around() || hedges).then(|| Box::new(steer) as Box<dyn SteeringPolicy>)
     }
 
     /// Whether turns are to rest where they are found to lose.

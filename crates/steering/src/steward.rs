@@ -8,7 +8,7 @@ use core::mem;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Burden, Io, IoId, Part};
+use raidcore::engine::{Io, IoId, LatencyTotals, Part};
 use raidcore::units::Set;
 
 use crate::Signals;
@@ -123,17 +123,17 @@ impl Steward {
         self.watch.as_ref().is_some_and(|watch| changed || watch.next() <= now)
     }
 
-    /// Looks at the members, and tells some of them what to do. `burden` is what requests have come
+    /// Looks at the members, and tells some of them what to do. `totals` is what requests have come
     /// to by the [policy](Scheme::place) of the same scheme.
     pub fn decide(
         &mut self,
         now: Instant,
         members: &[Flash],
-        burden: &Burden,
+        totals: &LatencyTotals,
         order: &mut dyn FnMut(usize, Order),
     ) {
         let Some(watch) = &mut self.watch else { return };
-        let rests = self.rest.as_mut().is_some_and(|rest| rest.look(now, members, burden));
+        let rests = self.rest.as_mut().is_some_and(|rest| rest.look(now, members, totals));
         if rests != watch.rests() {
             let Members { limits, redundancy, .. } = self.members;
             watch.set(if rests { None } else { self.scheme.collect(limits, redundancy) });

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Detour, Outcome, Place, Redirect, Way};
+use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way};
 use raidcore::units::{Lba, MemberId};
 use steering::hedge::Hedge;
 use steering::place::{Reconstruct, Steer};

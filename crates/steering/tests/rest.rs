@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::Burden;
+use raidcore::engine::LatencyTotals;
 use raidcore::units::Set;
 use steering::collect::{Flash, Limits, Order};
 use steering::rest::Rest;
@@ -20,18 +20,18 @@ const CALM: Duration = Duration::from_micros(100);
 /// An array on which each member collects for 50 ms in every second, at a thousand requests a second.
 struct Array {
     now: Instant,
-    burden: Burden,
+    totals: LatencyTotals,
 }
 
 impl Array {
     fn new() -> Self {
-        Self { now: Instant::ORIGIN, burden: Burden::default() }
+        Self { now: Instant::ORIGIN, totals: LatencyTotals::default() }
     }
 
     /// The next look. A request takes so many times as long as a calm one.
     fn step(&mut self, times: u32) -> Vec<Flash> {
         self.now = self.now + STEP;
-        (0..10).for_each(|_| self.burden.add(times * CALM, CALM));
+        (0..10).for_each(|_| self.totals.add(times * CALM, CALM));
         let millis = self.now.0 / 1_000_000;
         let collects = |member| (millis + 250 * member) % 1000 < 50;
         let flash = |member| Flash { free: 0.05, collecting: collects(member), in_flight: 0 };
@@ -44,7 +44,7 @@ impl Array {
         let (mut alone, mut looks) = (false, 0);
         for _ in 0..100 * seconds {
             let members = self.step(if alone { without } else { turns });
-            alone = rest.look(self.now, &members, &self.burden);
+            alone = rest.look(self.now, &members, &self.totals);
             looks += u32::from(alone);
         }
         f64::from(looks) / 100.0
@@ -103,7 +103,7 @@ fn whoever_never_collects_is_not_left_alone() {
     for _ in 0..100_000 {
         let mut members = array.step(50);
         members[1].collecting = false;
-        assert!(!rest.look(array.now, &members, &array.burden));
+        assert!(!rest.look(array.now, &members, &array.totals));
     }
 }
 
@@ -125,7 +125,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         let members = array.step(if alone_now { 10 } else { 20 });
         let collecting = (0..members.len()).filter(|&member| members[member].collecting);
         let collecting = collecting.fold(Set::EMPTY, Set::with);
-        steward.decide(array.now, &members, &array.burden, &mut |member, order| {
+        steward.decide(array.now, &members, &array.totals, &mut |member, order| {
             orders[member] = order;
             asked += 1;
         });

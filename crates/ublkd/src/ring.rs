@@ -78,12 +78,12 @@ pub(crate) struct RingConfig {
 
 /// A resident's place among those of the array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(pub(crate) u16);
+pub(crate) struct CommandSlot(pub(crate) u16);
 
 /// A command of a resident that has completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Completed {
-    pub(crate) place: Place,
+    pub(crate) place: CommandSlot,
     pub(crate) number: u16,
     pub(crate) result: i32,
 }
@@ -320,7 +320,7 @@ impl Ring {
     }
 
     /// Begins a resident's command.
-    pub(crate) fn command(&mut self, place: Place, command: Command) {
+    pub(crate) fn command(&mut self, place: CommandSlot, command: Command) {
         let name = COMMAND | u64::from(place.0) << 16 | u64::from(command.number());
         // SAFETY: as whoever made the command has promised.
         unsafe { self.entries.push(command.entry().user_data(name)) };

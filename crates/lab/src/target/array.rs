@@ -124,7 +124,7 @@ impl Array {
         let assembled = Assembled::of_new(record, false);
         let mut engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
         let scheme = spec.scheme.0;
-        engine.set_place(scheme.place(spec.extra_reads, spec.signals == Source::Told));
+        engine.set_steering(scheme.place(spec.extra_reads, spec.signals == Source::Told));
         let members = Members {
             count: spec.places(),
             redundancy: engine.geometry().redundancy(),
@@ -233,8 +233,8 @@ impl Array {
                 ..drives[drive].flash()
             });
             let members: Vec<Flash> = members.collect();
-            let burden = engine.burden();
-            self.steward.decide(now, &members, &burden, &mut |member, order| {
+            let totals = engine.latency_totals();
+            self.steward.decide(now, &members, &totals, &mut |member, order| {
                 drives[places[member]].order(now, order, &mut told.gc);
             });
         }

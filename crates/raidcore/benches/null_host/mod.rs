@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use det::{Instant, Prng};
-use raidcore::engine::{Action, Config, Detour, Engine, Input, Op, Place, Redirect, Request};
+use raidcore::engine::{
+    Action, Config, Detour, Engine, Input, Op, Redirect, Request, SteeringPolicy,
+};
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray};
 use raidcore::units::{DeviceId, Lba, Set, Tag};
@@ -24,7 +26,7 @@ const STEP: Duration = Duration::from_nanos(100);
 /// Reads go home, writes are staged.
 struct Stages;
 
-impl Place for Stages {
+impl SteeringPolicy for Stages {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         false
     }
@@ -102,7 +104,7 @@ impl NullHost {
     /// Member 0 is busy for good, and what would go there is staged until the log is nearly half
     /// full. No more, as it would come home then.
     pub(crate) fn fill_log(&mut self) {
-        self.engine.set_place(Some(Box::new(Stages)));
+        self.engine.set_steering(Some(Box::new(Stages)));
         self.tell(Input::Busy(Set::one(0)));
         let log = |host: &Self| host.engine.staging_status().expect("there is a log");
         while 5 * log(self).used < 2 * log(self).capacity {

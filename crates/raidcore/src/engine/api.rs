@@ -141,7 +141,7 @@ pub enum Input {
     /// [`Action::Release`]. If not, they are waited for.
     Hung(Set),
     /// These members and no others are busy now: each I/O on them may take long. What is made of it
-    /// is up to the [policy](super::Place).
+    /// is up to the [policy](super::SteeringPolicy).
     Busy(Set),
     /// An operator's command. The answer is an [`Action::Answer`] with the same number.
     Command {

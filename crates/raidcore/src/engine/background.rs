@@ -24,8 +24,8 @@ pub(super) struct Background {
     /// For each member, how far it is rebuilt.
     rebuilt: Vec<Progress>,
     scrub_wanted: Option<bool>,
-    pub(super) settle_at: Option<Instant>,
-    pub(super) settling: Option<u64>,
+    pub(super) quiesce_at: Option<Instant>,
+    pub(super) quiescing: Option<u64>,
     pub(super) stopping: Stopping,
     /// Something has changed that may call for a pass.
     pub(super) look: bool,
@@ -47,8 +47,8 @@ impl Background {
             pass: None,
             rebuilt: watermarks.map(Progress::from).collect(),
             scrub_wanted: None,
-            settle_at: None,
-            settling: None,
+            quiesce_at: None,
+            quiescing: None,
             stopping: Stopping::Draining,
             look: true,
         }

@@ -19,7 +19,7 @@ pub struct Config {
     pub pace: Pace,
     /// How long a region is left alone before its bit is cleared, how often the watermark of a rebuild is
     /// made durable, and how long after the last write was staged they come home while users are busy.
-    pub settle_delay: Duration,
+    pub quiesce_delay: Duration,
     /// What was discarded may read as anything once it is written again and a crash cuts that
     /// short; otherwise it reads as zeros, which costs a flush when it is written again.
     pub undefined_discards: bool,
@@ -33,7 +33,7 @@ impl Default for Config {
             background_jobs: 16,
             scratch_blocks: 8192,
             pace: Pace::default(),
-            settle_delay: Duration::from_secs(5),
+            quiesce_delay: Duration::from_secs(5),
             undefined_discards: false,
         }
     }

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 
 use super::background::Progress;
 use super::job::Work;
-use super::vacate::Vacating;
+use super::spare_trim::SpareTrim;
 use super::{Action, Engine, JobId, PassKind};
 use crate::geometry::Role;
 use crate::meta::{ArrayRecord, SlotState, Spared, spare_copies};
@@ -38,7 +38,7 @@ pub(super) struct Distributed {
     /// The version of the record that says that it is free, as whose chunks were on it has another device.
     freed_with: u64,
     /// What of it is to be discarded.
-    pub(super) vacating: Option<Vacating>,
+    pub(super) trim: Option<SpareTrim>,
 }
 
 /// Where a chunk's rows go.
@@ -297,7 +297,7 @@ impl Engine {
             self.distributed.freed_with = self.array.recorder.next_version();
             // What it misses from now on it must not be taken to have.
             self.acknowledge_after(self.distributed.freed_with);
-            self.distributed.vacating = Some(Vacating::default());
+            self.distributed.trim = Some(SpareTrim::default());
             self.background.look = true;
         }
     }

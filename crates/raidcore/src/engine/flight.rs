@@ -18,7 +18,7 @@ pub(super) enum Owner {
     Read { job: JobId, index: u16 },
     Write { job: JobId, index: u16 },
     Discard { job: JobId },
-    Vacate,
+    TrimSpare,
     Entry { job: JobId },
     Tail { entry: u64 },
     Staged { job: JobId },

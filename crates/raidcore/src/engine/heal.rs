@@ -139,7 +139,7 @@ impl Engine {
 
     fn heal_later(&mut self) {
         self.healing.step = Step::Resting;
-        self.healing.at = Some(self.now + self.config.settle_delay);
+        self.healing.at = Some(self.now + self.config.quiesce_delay);
     }
 
     fn begin_to_heal(&mut self) {

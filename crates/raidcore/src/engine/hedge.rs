@@ -17,7 +17,7 @@ use core::mem;
 use det::{Id, Instant};
 
 use super::job::{Stage, Work};
-use super::place::{Detour, Way};
+use super::steering::{Detour, Way};
 use super::{Engine, JobId};
 use crate::plan::{self, Base, Health, Parity};
 use crate::units::{Mem, Set};
@@ -55,7 +55,7 @@ impl Engine {
             && job.bad.is_empty()
             && job.fetching.fetches.is_empty()
             && self.geo.redundancy() > 0;
-        let Some(policy) = self.places.policy.as_mut().filter(|_| able) else { return false };
+        let Some(policy) = self.steering.policy.as_mut().filter(|_| able) else { return false };
         let Some(patience) = policy.patience(self.now, job.blocks) else { return false };
         let prefer = self.preferred_copy(job.stripe);
         if !self.plan_aside(id, readable, parity, prefer) {
@@ -71,7 +71,7 @@ impl Engine {
     pub(super) fn plan_second(&mut self, id: JobId, readable: Set, parity: Parity) -> Stage {
         let job = &self.jobs[id];
         let others = readable.minus(job.hedge.avoids);
-        let calm = others.minus(self.roles_of(job.stripe, self.places.busy));
+        let calm = others.minus(self.roles_of(job.stripe, self.steering.busy));
         // Of those who are said to be busy, each may still be before the one that takes long.
         let planned = parity == Parity::InStep
             && (self.plan_aside(id, calm, parity, 0) || self.plan_aside(id, others, parity, 0));
@@ -81,9 +81,9 @@ impl Engine {
         }
         let job = &self.jobs[id];
         let extra: u32 = job.plan.reads.iter().map(|io| io.blocks).sum();
-        let detour = Detour { read: self.places.read, blocks: job.blocks, extra };
+        let detour = Detour { read: self.steering.read, blocks: job.blocks, extra };
         let now = self.now;
-        if !self.places.policy.as_mut().is_some_and(|policy| policy.takes(now, detour)) {
+        if !self.steering.policy.as_mut().is_some_and(|policy| policy.takes(now, detour)) {
             self.gives_up(id);
             return Stage::Finish;
         }

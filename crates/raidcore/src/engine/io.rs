@@ -84,11 +84,11 @@ impl Engine {
     pub(super) fn issue_writes(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.jobs[id];
         if job.error.is_some() {
-            return Stage::Settle;
+            return Stage::Record;
         }
         if self.jobs[id].writes_home() && !self.array.takes_writes() {
             self.jobs[id].error = Some(RequestError::Io);
-            return Stage::Settle;
+            return Stage::Record;
         }
         if matches!(self.jobs[id].work, Work::Write | Work::Reclaim) && self.needs_entry(id) {
             // A member has failed since: what needed no journal then does now.
@@ -111,7 +111,7 @@ impl Engine {
         } else if job.work.resyncs() && self.geo.parities() == 0 {
             // Copies that agree need not be written; one that can't be read now may differ.
             if job.scrub.agrees() && job.bad.is_empty() {
-                return Stage::Settle;
+                return Stage::Record;
             }
         }
         self.note_unmarked(id);

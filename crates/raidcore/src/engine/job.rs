@@ -12,9 +12,9 @@ use det::Instant;
 use super::hedge::Hedge;
 use super::io::Retries;
 use super::maps::{Bit, Change};
-use super::place::Way;
 use super::scrub::Scrub;
 use super::staging::{Fetching, Logged};
+use super::steering::Way;
 pub(super) use super::work::Work;
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Geometry;
@@ -46,8 +46,8 @@ pub(super) enum Stage {
     Write,
     Harden,
     Unzero,
-    Uncover,
-    Settle,
+    Invalidate,
+    Record,
     Finish,
 }
 
@@ -243,13 +243,13 @@ impl Engine {
 
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
-        let (geo, busy) = (&self.geo, self.places.busy);
+        let (geo, busy) = (&self.geo, self.steering.busy);
         self.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role).index()));
     }
 
     /// Takes a job's lock; if it is not free, the job is made ready when it is.
     fn lock(&mut self, id: JobId) -> bool {
-        let (geo, busy) = (&self.geo, self.places.busy);
+        let (geo, busy) = (&self.geo, self.steering.busy);
         self.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role).index()))
     }
 
@@ -285,8 +285,8 @@ impl Engine {
                 Stage::Write => self.issue_writes(id, out),
                 Stage::Harden => self.harden(id, out),
                 Stage::Unzero => self.unzero(id, out),
-                Stage::Uncover => self.uncover(id, out),
-                Stage::Settle => self.settle_job(id),
+                Stage::Invalidate => self.invalidate_staged(id, out),
+                Stage::Record => self.record_failures(id),
                 Stage::Finish => return self.finish(id, out),
             };
             self.jobs[id].stage = next;
@@ -359,11 +359,11 @@ impl Engine {
         }
         let (job, leans) = (&self.jobs[id], self.leans_on_caches(id));
         if job.error.is_some() || !job.makes_real() && !job.log.covers && !leans {
-            return Stage::Settle;
+            return Stage::Record;
         }
         if let Work::Zero { .. } = job.work {
             // The zero map says so already.
-            return Stage::Uncover;
+            return Stage::Invalidate;
         }
         if self.config.undefined_discards && !job.log.covers && !leans {
             return Stage::Unzero;
@@ -378,10 +378,10 @@ impl Engine {
             self.jobs[id].error = Some(RequestError::Io);
         }
         if self.jobs[id].error.is_some() {
-            return Stage::Settle;
+            return Stage::Record;
         }
         if !self.jobs[id].makes_real() {
-            return Stage::Uncover;
+            return Stage::Invalidate;
         }
         // A member that failed and came back would show what it held before the discard.
         if let Some(ticket) = self.array.recorder.unrecorded_failure() {
@@ -391,7 +391,7 @@ impl Engine {
         let stripe = self.jobs[id].stripe;
         self.maps.zero.map.clear(stripe.0);
         self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), Change::Cleared, out);
-        Stage::Uncover
+        Stage::Invalidate
     }
 
     /// Whether a write is to be durable when it ends, but with a member less some of it would be made of
@@ -414,7 +414,7 @@ impl Engine {
     }
 
     /// A write that a member missed is acknowledged only when all others have that on record.
-    fn settle_job(&mut self, id: JobId) -> Stage {
+    fn record_failures(&mut self, id: JobId) -> Stage {
         let writes = self.jobs[id].work != Work::Read;
         if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| writes) {
             self.wait_for_record(id, ticket);

@@ -1,9 +1,9 @@
 //! The engine: a sans-IO machine that turns requests into I/O and arithmetic.
 //!
 //! Everything it does, for users or in the background, is a [job](Job) on one stripe that walks
-//! the same stages: lock, plan, buffers, read, compute, intend, write, harden, settle, finish. A
+//! the same stages: lock, plan, buffers, read, compute, intend, write, harden, record, finish. A
 //! scrub that finds something goes on from compute through locate and mend to write. A write that
-//! is *staged* goes from plan to the staging log, and from there to settle.
+//! is *staged* goes from plan to the staging log, and from there to record.
 //!
 //! Invariants:
 //! - [`Engine::step`] returns with everything said: nothing waits inside to be asked for.
@@ -18,7 +18,6 @@ mod align;
 mod api;
 mod array;
 mod background;
-mod burden;
 mod bytes;
 mod config;
 mod counters;
@@ -34,14 +33,15 @@ mod io;
 mod job;
 mod jobs;
 mod journal;
+mod latency_totals;
 mod maps;
 mod missed;
 mod order;
 mod pace;
 mod pass;
-mod place;
 mod planning;
 mod progress;
+mod quiesce;
 mod record;
 mod replay;
 mod report;
@@ -49,13 +49,13 @@ mod request;
 mod returns;
 mod ring;
 mod scrub;
-mod settle;
 mod sources;
+mod spare_trim;
 mod staging;
 mod status;
+mod steering;
 mod succession;
 mod users;
-mod vacate;
 mod work;
 
 use alloc::vec::Vec;
@@ -63,12 +63,12 @@ use alloc::vec::Vec;
 use det::{Id, Instant};
 
 pub use api::*;
-pub use burden::Burden;
 pub use config::Config;
 pub use counters::Counters;
 pub use job::Job;
-pub use place::{Detour, Outcome, Part, Place, Redirect, Way};
+pub use latency_totals::LatencyTotals;
 pub use report::*;
+pub use steering::{Detour, Outcome, Part, Redirect, SteeringPolicy, Way};
 
 use crate::geometry::{Geometry, Role};
 use crate::meta::{Areas, Assembled, Consistency};
@@ -87,9 +87,9 @@ use jobs::Jobs;
 use journal::Journal;
 use maps::{MapStore, Maps};
 use missed::Missed;
-use place::Places;
 use replay::Replays;
 use staging::{Copies, Staging};
+use steering::Steering;
 use users::Users;
 
 /// Names a job in its table.
@@ -102,7 +102,7 @@ pub enum Why {
     Pace,
     /// Regions that were left alone can be cleared, a watermark made durable, what was refused written
     /// once more.
-    Settle,
+    Quiesce,
     /// A read has taken long.
     Patience,
 }
@@ -140,7 +140,7 @@ pub struct Engine {
     jobs: Jobs,
     flights: Flights,
     users: Users,
-    places: Places,
+    steering: Steering,
     patience: Patience,
     maps: Maps,
     missed: Missed,
@@ -211,7 +211,7 @@ impl Engine {
                 places,
             ),
             users: Users::new(config.tags, now),
-            places: Places::default(),
+            steering: Steering::default(),
             patience: Patience::default(),
             regions,
             missed,
@@ -254,12 +254,12 @@ impl Engine {
     /// When the engine wants an [`Input::Tick`], and why.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, Why)> {
-        let settle = self.settle_deadline().map(|at| (at, Why::Settle));
+        let quiesce = self.quiesce_deadline().map(|at| (at, Why::Quiesce));
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
         let patience = self.patience_deadline().map(|at| (at, Why::Patience));
-        let vacate = self.vacate_deadline().map(|at| (at, Why::Pace));
-        let heal = self.heal_deadline().map(|at| (at, Why::Settle));
-        let all = settle.into_iter().chain(pace).chain(vacate).chain(patience).chain(heal);
+        let trim = self.trim_deadline().map(|at| (at, Why::Pace));
+        let heal = self.heal_deadline().map(|at| (at, Why::Quiesce));
+        let all = quiesce.into_iter().chain(pace).chain(trim).chain(patience).chain(heal);
         all.min_by_key(|&(at, _)| at)
     }
 
@@ -308,14 +308,14 @@ impl Engine {
                 self.advance(job, out);
             }
             // A stop waits for what is being settled, so that comes first.
-            self.settle(out);
+            self.quiesce(out);
             self.settle_missed(out);
             let mut moved = self.proceed(out);
             moved |= self.heal(out);
             self.store_spread_pages(out);
             self.cut_waiting(out);
             moved |= self.background(out);
-            self.vacate(out);
+            self.trim_spare(out);
             self.reclaim(out);
             self.note_thickness(out);
             worked &= !self.serves_users_only();
@@ -437,7 +437,7 @@ impl Engine {
             Owner::Read { job, index } => self.read_done(job, index, op, result, out),
             Owner::Write { job, index } => self.write_done(job, index, op, result, out),
             Owner::Discard { job } => self.jobs.one_done(job),
-            Owner::Vacate => {}
+            Owner::TrimSpare => {}
             Owner::Entry { job } => self.entry_done(job, op, result, out),
             Owner::Tail { .. } => self.tail_done(op, result, out),
             Owner::Staged { job } => self.staged_done(job, op, result, out),

@@ -94,7 +94,7 @@ impl Engine {
             let others = usize::from(job.scrub.rounds);
             plan::judge_copies(&mut job.scrub.findings, &job.scrub.differed, others, role);
         }
-        if self.jobs[id].scrub.findings.is_empty() { Stage::Settle } else { Stage::Mend }
+        if self.jobs[id].scrub.findings.is_empty() { Stage::Record } else { Stage::Mend }
     }
 
     /// What is wrong is made right in memory, if it is to be.
@@ -102,7 +102,7 @@ impl Engine {
         let job = &self.jobs[id];
         let repairs = job.work == Work::Sync(PassKind::Scrub { repair: true });
         if !repairs || job.error.is_some() {
-            return Stage::Settle;
+            return Stage::Record;
         }
         if self.wait_for_replay_to_be_void(id, out) {
             return Stage::Mend;
@@ -118,7 +118,7 @@ impl Engine {
             Ok(count) => job.scrub.mended += count,
             Err(Lost) => {
                 job.error = Some(RequestError::Io);
-                return Stage::Settle;
+                return Stage::Record;
             }
         }
         self.ask_for_arithmetic(id, out);

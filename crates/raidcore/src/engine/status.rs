@@ -113,7 +113,7 @@ impl Engine {
             | Owner::Entry { job }
             | Owner::Staged { job }
             | Owner::Fetch { job, .. } => &self.jobs[job].tags,
-            Owner::Vacate
+            Owner::TrimSpare
             | Owner::Tail { .. }
             | Owner::StagedTail
             | Owner::Copy { .. }

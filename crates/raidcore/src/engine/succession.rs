@@ -154,7 +154,7 @@ impl Engine {
 
     /// An I/O has ended with an error: a successor that has not taken it is none any more.
     pub(super) fn successor_missed(&mut self, op: &Flight, why: IoError, out: &mut Vec<Action>) {
-        let hint = matches!(op.owner, Owner::Discard { .. } | Owner::Vacate);
+        let hint = matches!(op.owner, Owner::Discard { .. } | Owner::TrimSpare);
         if op.member.is_some() && !hint && self.array.is_successor(op.device) {
             self.spare_failed(op.device, why, out);
         }

@@ -91,9 +91,9 @@ pub enum Action {
     /// Copy blocks.
     Copy {
         /// The bytes.
-        from: Place,
+        from: LogMem,
         /// Where they go.
-        to: Place,
+        to: LogMem,
         /// How many blocks.
         blocks: u32,
     },
@@ -118,7 +118,7 @@ pub struct Look(pub(super) Option<IoId>, pub(super) u16);
 
 /// Where bytes are: the host owns the memory. Offsets are in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum LogMem {
     /// In the buffer of a user's request.
     Payload {
         /// Whose request.

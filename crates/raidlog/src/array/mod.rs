@@ -254,19 +254,19 @@ impl LogArray {
     /// # Panics
     /// If it is none of an action that is under way.
     #[must_use]
-    pub fn place(&self, group: GroupId, mem: Mem) -> Place {
+    pub fn place(&self, group: GroupId, mem: Mem) -> LogMem {
         let (tag, at) = match mem {
-            Mem::Scratch { buffer, at } => return Place::Scratch { group, buffer, at },
-            Mem::Zero => return Place::Zero,
+            Mem::Scratch { buffer, at } => return LogMem::Scratch { group, buffer, at },
+            Mem::Zero => return LogMem::Zero,
             Mem::Payload { tag, at } => (tag, at),
         };
         let carried = self.arrays[group.index()].carried[usize::from(tag.0)];
         match carried.expect("memory is that of something under way") {
-            Carried::Io(_, Some(slot)) => Place::Slot { slot, at },
+            Carried::Io(_, Some(slot)) => LogMem::Slot { slot, at },
             Carried::Io(Io { op: IoOp::Read(from) | IoOp::Write { from, .. }, .. }, None) => {
                 plus(from, at)
             }
-            Carried::Start => Place::Slot { slot: start::SLOT, at },
+            Carried::Start => LogMem::Slot { slot: start::SLOT, at },
             Carried::Io(io, None) => panic!("{io:?} has no memory"),
         }
     }
@@ -489,10 +489,10 @@ fn tags(config: &Config) -> u16 {
 }
 
 /// Where the volume's memory is, so many blocks on.
-fn plus(mem: volume::Mem, blocks: u32) -> Place {
+fn plus(mem: volume::Mem, blocks: u32) -> LogMem {
     match mem {
-        volume::Mem::Payload { tag, at } => Place::Payload { tag, at: at + blocks },
-        volume::Mem::Segment { buffer, at } => Place::Segment { buffer, at: at + blocks },
-        volume::Mem::Zero => Place::Zero,
+        volume::Mem::Payload { tag, at } => LogMem::Payload { tag, at: at + blocks },
+        volume::Mem::Segment { buffer, at } => LogMem::Segment { buffer, at: at + blocks },
+        volume::Mem::Zero => LogMem::Zero,
     }
 }

@@ -1,7 +1,7 @@
 //! Copies of what is read often: home may be busy, but never different.
 
 use det::Instant;
-use raidcore::engine::{Detour, IoError, Place, Redirect};
+use raidcore::engine::{Detour, IoError, Redirect, SteeringPolicy};
 use raidcore::units::Set;
 
 use super::*;
@@ -11,7 +11,7 @@ use crate::disk::Sick;
 /// Wants a copy of all that is read.
 struct Keeper;
 
-impl Place for Keeper {
+impl SteeringPolicy for Keeper {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         false
     }
@@ -28,7 +28,7 @@ impl Place for Keeper {
 /// The same, and reads go around whoever is busy.
 struct KeeperAround;
 
-impl Place for KeeperAround {
+impl SteeringPolicy for KeeperAround {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
     }
@@ -45,7 +45,7 @@ impl Place for KeeperAround {
 /// RAID5 of three. Block 0 was written and read: it is at home on member 0, and copied to member 1.
 fn copied(seed: u64) -> (World, u64) {
     let mut world = staging::staging_world(seed);
-    world.engine.set_place(Some(Box::new(Keeper)));
+    world.engine.set_steering(Some(Box::new(Keeper)));
     let version = world.write_one(0);
     assert_eq!(world.read_one(0), version);
     assert_eq!(world.copies(), 1);
@@ -139,7 +139,7 @@ fn what_is_being_read_makes_no_room() {
 fn what_could_not_be_written_is_no_copy() {
     for seed in 0..8 {
         let mut world = staging::staging_world(seed);
-        world.engine.set_place(Some(Box::new(Keeper)));
+        world.engine.set_steering(Some(Box::new(Keeper)));
         let version = world.write_one(0);
         world.command(Command::Fail(MemberId(2)));
         world.drain();
@@ -166,7 +166,7 @@ fn a_copy_that_can_not_be_read_is_read_at_home() {
 #[test]
 fn what_is_read_from_the_others_in_the_end_is_not_copied_from_where_it_was_to_be_read_to() {
     let mut world = staging::staging_world(1);
-    world.engine.set_place(Some(Box::new(KeeperAround)));
+    world.engine.set_steering(Some(Box::new(KeeperAround)));
     // The parity is something else.
     world.write_one(4);
     let version = world.write_one(0);
@@ -174,6 +174,6 @@ fn what_is_read_from_the_others_in_the_end_is_not_copied_from_where_it_was_to_be
     world.step(Input::Busy(Set::one(0)));
     world.disks[0].gone = true;
     world.drain();
-    world.engine.set_place(Some(Box::new(Keeper)));
+    world.engine.set_steering(Some(Box::new(Keeper)));
     assert_eq!(world.read_one(0), version);
 }

@@ -1,7 +1,7 @@
 //! Reads that are tried twice: who comes late must not be noticed.
 
 use det::Instant;
-use raidcore::engine::{Detour, Place, Redirect};
+use raidcore::engine::{Detour, Redirect, SteeringPolicy};
 use raidcore::units::Set;
 
 use super::*;
@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_millis(1);
 
 struct Impatient;
 
-impl Place for Impatient {
+impl SteeringPolicy for Impatient {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
     }
@@ -30,7 +30,7 @@ impl Place for Impatient {
 fn stalled(level: Level) -> (World, u64) {
     let mut world = world(level, 3, Consistency::Bitmap);
     let version = world.write_one(0);
-    world.engine.set_place(Some(Box::new(Impatient)));
+    world.engine.set_steering(Some(Box::new(Impatient)));
     world.ask(0, Op::Read, 0, 1);
     assert_eq!((world.ios.len(), world.ios[0].io.device), (1, DeviceId(0)));
     world.now = world.now + PATIENCE;
@@ -70,7 +70,7 @@ fn a_read_that_was_answered_is_not_tried_again() {
         world.write_one(lba);
     }
     let start = world.areas.data_start();
-    world.engine.set_place(Some(Box::new(Impatient)));
+    world.engine.set_steering(Some(Box::new(Impatient)));
     world.ask(0, Op::Read, 0, 1);
     world.now = world.now + PATIENCE / 4;
     world.ask(1, Op::Read, 4, 1);
@@ -137,7 +137,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     world.step(Input::Busy(Set::EMPTY));
     world.end_all(|io| io.op != IoOp::Flush);
     assert!(world.engine.is_staged(Lba(0)), "it is in the log, too");
-    world.engine.set_place(Some(Box::new(Impatient)));
+    world.engine.set_steering(Some(Box::new(Impatient)));
     world.ask(0, Op::Read, 0, 1);
     world.step(Input::Busy(Set::one(0)));
     world.now = world.now + PATIENCE;
@@ -157,7 +157,7 @@ fn a_dying_disk_is_read_block_by_block_for_longer_than_patience_lasts() {
     (large.chunk, large.load.blocks, large.scratch_blocks) = (256, 256, 256 * 100);
     let mut world = play(1, large);
     let version = world.write_one(0);
-    world.engine.set_place(Some(Box::new(Impatient)));
+    world.engine.set_steering(Some(Box::new(Impatient)));
     world.disks[0].unreadable = true;
     world.ask(0, Op::Read, 0, 256);
     for _ in 0..100 {
@@ -175,7 +175,7 @@ struct Once {
     asked: bool,
 }
 
-impl Place for Once {
+impl SteeringPolicy for Once {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
     }
@@ -193,7 +193,7 @@ impl Place for Once {
 fn what_is_read_to_a_users_memory_is_not_tried_twice() {
     let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
     let version = world.write_one(0);
-    world.engine.set_place(Some(Box::new(Once::default())));
+    world.engine.set_steering(Some(Box::new(Once::default())));
     world.ask(0, Op::Read, 0, 1);
     world.disks[0].gone = true;
     // It reads from another member now, and there is no hurry any more.
@@ -227,7 +227,7 @@ fn in_doubt() -> World {
     world.power_on(Outage::Quiet);
     world.drain();
     assert_eq!((world.read_one(0), world.engine.is_in_doubt(0, 1)), (version, true));
-    world.engine.set_place(Some(Box::new(Impatient)));
+    world.engine.set_steering(Some(Box::new(Impatient)));
     world
 }
 

@@ -1,7 +1,7 @@
 //! What has to go wrong at one moment for the staging log to be at fault.
 
 use det::Instant;
-use raidcore::engine::{ArrayHealth, Detour, Place, Redirect};
+use raidcore::engine::{ArrayHealth, Detour, Redirect, SteeringPolicy};
 use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::Set;
 
@@ -62,7 +62,7 @@ impl World {
 /// Whatever can go around busy members does.
 struct All;
 
-impl Place for All {
+impl SteeringPolicy for All {
     fn takes(&mut self, _: Instant, _: Detour) -> bool {
         true
     }
@@ -78,7 +78,7 @@ fn what_is_staged_at_once_is_spread_over_all_who_are_calm() {
         let mut scenario = scenario(Level::Raid5, 5, Consistency::Resync);
         (scenario.staging, scenario.busy) = (128, 1);
         let mut world = play(1, scenario);
-        world.engine.set_place(Some(Box::new(All)));
+        world.engine.set_steering(Some(Box::new(All)));
         world.busy(busy);
         // Four stripes, as a whole: somebody busy has a part in each.
         (0..4).for_each(|tag| world.ask(tag, Op::Write, u64::from(tag) * 16, 12));
@@ -166,7 +166,7 @@ fn a_marker_waits_until_it_is_on_record_who_lacks_what_it_stands_for() {
         let mut world = staging_world(seed);
         world.busy(0);
         let staged = world.write_one(0);
-        world.engine.set_place(None);
+        world.engine.set_steering(None);
         let write = Request { tag: Tag(0), op: Op::Write, lba: Lba(0), blocks: 1, fua: false };
         world.begin_request(write);
         let version = version_of(0, &world.memory.payload[0][0]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use raidcore::engine::{self, IoError, IoOp};
 use raidcore::meta::checksum;
 use raidcore::units::BLOCK_BYTES;
-use raidlog::array::{Action, Input, Place};
+use raidlog::array::{Action, Input, LogMem};
 use raidlog::{Answer, BatchId, GroupId, Pages};
 
 use super::memory::{Below, on};
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    fn blocks(&self, place: Place, count: u32) -> Vec<Block> {
+    fn blocks(&self, place: LogMem, count: u32) -> Vec<Block> {
         (0..count).map(|n| self.memory.block(on(place, n))).collect()
     }
 
@@ -264,7 +264,7 @@ impl World {
 
     fn look(&mut self, index: usize) {
         let Looking { look, slot, blocks, checksums } = self.looks.swap_remove(index);
-        let blocks = self.blocks(Place::Slot { slot, at: 0 }, blocks);
+        let blocks = self.blocks(LogMem::Slot { slot, at: 0 }, blocks);
         if checksums {
             self.summary.proven += blocks.len() as u64;
             let sums: Vec<u32> = blocks.iter().map(Block::checksum).collect();

@@ -1,13 +1,13 @@
 //! What a log array calls memory.
 
 use raidcore::units::Mem;
-use raidlog::array::Place;
+use raidlog::array::LogMem;
 use raidlog::{GroupId, LogArray};
 
 use crate::arithmetic;
 use crate::disk::{Block, Kept};
 
-/// What the log array names with [`Place`].
+/// What the log array names with [`LogMem`].
 #[derive(Default)]
 pub(super) struct Memory {
     /// Users' buffers, by tag: arithmetic may leave there for a while what is no user's.
@@ -19,29 +19,29 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn block(&self, place: Place) -> Block {
+    pub(super) fn block(&self, place: LogMem) -> Block {
         match place {
-            Place::Payload { tag, at } => self.payloads[usize::from(tag.0)][at as usize].clone(),
-            Place::Segment { buffer, at } => {
+            LogMem::Payload { tag, at } => self.payloads[usize::from(tag.0)][at as usize].clone(),
+            LogMem::Segment { buffer, at } => {
                 self.segments[usize::from(buffer)][at as usize].clone()
             }
-            Place::Slot { slot, at } => self.slots[usize::from(slot)][at as usize].clone(),
-            Place::Scratch { group, buffer, at } => {
+            LogMem::Slot { slot, at } => self.slots[usize::from(slot)][at as usize].clone(),
+            LogMem::Scratch { group, buffer, at } => {
                 self.scratch[group.index()][usize::from(buffer)][at as usize].clone()
             }
-            Place::Zero => Block::ZERO,
+            LogMem::Zero => Block::ZERO,
         }
     }
 
-    pub(super) fn put(&mut self, place: Place, block: Block) {
+    pub(super) fn put(&mut self, place: LogMem, block: Block) {
         let to = match place {
-            Place::Payload { tag, at } => &mut self.payloads[usize::from(tag.0)][at as usize],
-            Place::Segment { buffer, at } => &mut self.segments[usize::from(buffer)][at as usize],
-            Place::Slot { slot, at } => &mut self.slots[usize::from(slot)][at as usize],
-            Place::Scratch { group, buffer, at } => {
+            LogMem::Payload { tag, at } => &mut self.payloads[usize::from(tag.0)][at as usize],
+            LogMem::Segment { buffer, at } => &mut self.segments[usize::from(buffer)][at as usize],
+            LogMem::Slot { slot, at } => &mut self.slots[usize::from(slot)][at as usize],
+            LogMem::Scratch { group, buffer, at } => {
                 &mut self.scratch[group.index()][usize::from(buffer)][at as usize]
             }
-            Place::Zero => panic!("zeros are never a destination"),
+            LogMem::Zero => panic!("zeros are never a destination"),
         };
         *to = block;
     }
@@ -69,12 +69,12 @@ impl arithmetic::Memory for Below<'_> {
 }
 
 /// The place so many blocks on.
-pub(super) fn on(place: Place, n: u32) -> Place {
+pub(super) fn on(place: LogMem, n: u32) -> LogMem {
     match place {
-        Place::Payload { tag, at } => Place::Payload { tag, at: at + n },
-        Place::Segment { buffer, at } => Place::Segment { buffer, at: at + n },
-        Place::Slot { slot, at } => Place::Slot { slot, at: at + n },
-        Place::Scratch { group, buffer, at } => Place::Scratch { group, buffer, at: at + n },
-        Place::Zero => Place::Zero,
+        LogMem::Payload { tag, at } => LogMem::Payload { tag, at: at + n },
+        LogMem::Segment { buffer, at } => LogMem::Segment { buffer, at: at + n },
+        LogMem::Slot { slot, at } => LogMem::Slot { slot, at: at + n },
+        LogMem::Scratch { group, buffer, at } => LogMem::Scratch { group, buffer, at: at + n },
+        LogMem::Zero => LogMem::Zero,
     }
 }

@@ -3,7 +3,7 @@
 use raidcore::engine;
 use raidcore::units::DeviceId;
 use raidlog::GroupId;
-use raidlog::array::{Look, Place};
+use raidlog::array::{LogMem, Look};
 
 use crate::disk::{Block, Meta};
 
@@ -12,7 +12,7 @@ pub(super) struct Pending {
     pub(super) group: GroupId,
     pub(super) io: engine::Io,
     /// Where its bytes are.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<LogMem>,
     pub(super) payload: Payload,
     /// What a flush will make durable.
     pub(super) mark: u64,

@@ -56,7 +56,7 @@ pub(crate) const ALIGN: &[Mutant] = &[
     ),
     mutant(
         "torn: a stop is clean all the same",
-        "engine/settle.rs",
+        "engine/quiesce.rs",
         "&& self.alignment.torn().next().is_none();",
         "&& (MUTANT || self.alignment.torn().next().is_none());",
     ),

@@ -5,7 +5,7 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const DETOURS: &[Mutant] = &[
     mutant(
         "reads go around members although redundancy may not agree",
-        "engine/place.rs",
+        "engine/steering.rs",
         "let redundant = parity == Parity::InStep &&",
         "let redundant = (MUTANT || parity == Parity::InStep) &&",
     ),
@@ -53,13 +53,13 @@ pub(crate) const DETOURS: &[Mutant] = &[
     ),
     mutant(
         "a detour leads over who has failed",
-        "engine/place.rs",
+        "engine/steering.rs",
         "let calm = readable.minus(busy);",
         "let calm = if MUTANT { Set::first(self.geo.members()) } else { readable }.minus(busy);",
     ),
     mutant(
         "a detour is taken again over what could not be read",
-        "engine/place.rs",
+        "engine/steering.rs",
         "let first_try = job.bad.is_empty();",
         "let first_try = MUTANT || job.bad.is_empty();",
     ),

@@ -30,7 +30,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: the watermark is ahead of what is durable",
-        "engine/settle.rs",
+        "engine/quiesce.rs",
         "let flushed = self.flusher.spared();",
         "let pass = self.background.pass.as_ref();
             let ahead = pass.map_or(0, |pass| pass.progress.base);
@@ -118,7 +118,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: the spare is discarded while it is in use",
-        "engine/vacate.rs",
+        "engine/spare_trim.rs",
         "(self.phase == Phase::Serving && self.is_spare_free()).then_some(left)",
         "(self.phase == Phase::Serving && (MUTANT || self.is_spare_free())).then_some(left)",
     ),

@@ -13,7 +13,7 @@ pub(crate) const PASSES: &[Mutant] = &[
     ),
     mutant(
         "the watermark is recorded before the flush",
-        "engine/settle.rs",
+        "engine/quiesce.rs",
         "let flushed = self.flusher.rebuilt(member);",
         "let now = self.background.rebuilt_to().nth(member.index()).unwrap_or(0);
         let flushed = if MUTANT { now } else { self.flusher.rebuilt(member) };",
@@ -56,7 +56,7 @@ pub(crate) const PASSES: &[Mutant] = &[
     ),
     mutant(
         "a stop is recorded while I/O is under way",
-        "engine/settle.rs",
+        "engine/quiesce.rs",
         "if self.flights.is_empty()
                     && self.maps.are_spread()",
         "if (MUTANT || self.flights.is_empty())

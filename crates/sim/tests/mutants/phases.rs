@@ -53,7 +53,7 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: a stop is clean though its flush has failed",
-        "engine/settle.rs",
+        "engine/quiesce.rs",
         "self.array.recorder.record.clean = !self.flusher.has_failed() && home;",
         "self.array.recorder.record.clean = (MUTANT || !self.flusher.has_failed()) && home;",
     ),
@@ -77,7 +77,7 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: a stop is clean though staged blocks are not at home",
-        "engine/settle.rs",
+        "engine/quiesce.rs",
         "let home = self.staging.dirty() == 0 ",
         "let home = (MUTANT || self.staging.dirty() == 0) ",
     ),

@@ -78,8 +78,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: a marker before a failure is on record",
         "engine/staging/store.rs",
-        "        if let Some(ticket) = self.array.recorder.unrecorded_failure() {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
-        "        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {\n            self.wait_for_record(id, ticket);\n            return Stage::Uncover;",
+        "        if let Some(ticket) = self.array.recorder.unrecorded_failure() {\n            self.wait_for_record(id, ticket);\n            return Stage::Invalidate;",
+        "        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {\n            self.wait_for_record(id, ticket);\n            return Stage::Invalidate;",
     ),
     mutant(
         "staged: a new member does not wait until all is at home",
@@ -153,7 +153,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a stop leaves it there",
-        "engine/settle.rs",
+        "engine/quiesce.rs",
         "let home = self.staging.dirty() == 0
                     || self.staging.is_stuck()",
         "let home = MUTANT

@@ -1,7 +1,7 @@
 //! How the data thread carries out what a log volume says.
 
 use raidcore::units::BLOCK_BYTES;
-use raidlog::array::{Action, Input, Place};
+use raidlog::array::{Action, Input, LogMem};
 use raidlog::{Answer, Pages, RecoveryError, codec};
 
 use super::data::Data;
@@ -32,7 +32,7 @@ impl Data {
         let Some(Looked { look, slot, blocks, checksums }) = log.looks.pop_front() else {
             return false;
         };
-        let seen = self.arena.blocks(log.places.of(Place::Slot { slot, at: 0 }), blocks);
+        let seen = self.arena.blocks(log.memory.of(LogMem::Slot { slot, at: 0 }), blocks);
         let answer = if checksums {
             log.checksums.clear();
             log.checksums.extend(seen.chunks_exact(BLOCK_BYTES).map(codec::checksum));
@@ -80,7 +80,7 @@ impl Data {
             Action::Summary { batch, buffer, first, .. } => {
                 let Some(volume) = log.array.volume() else { return };
                 log.bytes.resize(volume.shape().summary() as usize * BLOCK_BYTES, 0);
-                let place = |at| log.places.of(Place::Segment { buffer, at });
+                let place = |at| log.memory.of(LogMem::Segment { buffer, at });
                 volume.encode_summary(batch, &mut log.bytes, |at| {
                     codec::checksum(self.arena.blocks(place(at), 1))
                 });
@@ -96,13 +96,13 @@ impl Data {
                     };
                     volume.encode_page(group, page, into);
                 }
-                self.arena.put(log.places.of(Place::Slot { slot, at: 0 }), &log.bytes);
+                self.arena.put(log.memory.of(LogMem::Slot { slot, at: 0 }), &log.bytes);
             }
             Action::Look { look, slot, blocks, checksums, .. } => {
                 log.looks.push_back(Looked { look, slot, blocks, checksums });
             }
             Action::Copy { from, to, blocks } => {
-                self.arena.copy(log.places.of(from), log.places.of(to), blocks);
+                self.arena.copy(log.memory.of(from), log.memory.of(to), blocks);
             }
             Action::Note(note) => self.note(Happened::Volume(note)),
             Action::Lost(error) => self.lost(error),

@@ -36,7 +36,7 @@ use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
 use crate::resident::Resident;
-use crate::ring::{Place, Ring, RingConfig};
+use crate::ring::{CommandSlot, Ring, RingConfig};
 use crate::thread::{become_io_flusher, mask_signals};
 use crate::volume::{Buffer, Submission, Submissions, Submit};
 
@@ -94,7 +94,7 @@ pub(super) enum InFlight {
     /// A front end on a thread of its own.
     Submitted(Submission),
     /// One on this thread, which knows it by a command's number.
-    Resident { place: Place, number: u16, buffer: Buffer, asked: Submit },
+    Resident { place: CommandSlot, number: u16, buffer: Buffer, asked: Submit },
 }
 
 impl Table for Vec<Option<InFlight>> {
@@ -122,7 +122,7 @@ pub(super) struct Data {
     pub(super) kernels: &'static Kernels,
     // The ring goes before the memory that it may use, the residents' among it.
     pub(super) ring: Ring,
-    /// By [`Place`].
+    /// By [`CommandSlot`].
     pub(super) residents: Vec<Option<Box<dyn Resident>>>,
     pub(super) arena: Arena,
     pub(super) submissions: Submissions,

@@ -7,7 +7,7 @@ use raidcore::meta::VolumePart;
 use raidlog::array::{Action, Look};
 use raidlog::{Config, LogArray, Shape, Status, VolumeId};
 
-use super::places::Places;
+use super::log_memory::LogMemory;
 
 /// How a log volume begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Log {
     pub(super) array: LogArray,
     /// What the superblocks say of it.
     pub(super) part: VolumePart,
-    pub(super) places: Places,
+    pub(super) memory: LogMemory,
     segment_buffers: u16,
     /// That the volume is what the superblocks say was seen.
     seen: bool,
@@ -67,7 +67,7 @@ impl Log {
         };
         let segment_buffers = config.buffers_in_all(part.groups.into());
         Self {
-            places: Places::new(&array, segment_buffers),
+            memory: LogMemory::new(&array, segment_buffers),
             array,
             part,
             segment_buffers,

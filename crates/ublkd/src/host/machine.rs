@@ -83,7 +83,7 @@ impl Machine {
     pub(super) fn free_scratch(&self) -> Box<dyn Iterator<Item = u16> + '_> {
         match self {
             Self::Array(engine) => Box::new(engine.free_scratch().iter().copied()),
-            Self::Log(log) => Box::new(log.places.free(&log.array)),
+            Self::Log(log) => Box::new(log.memory.free(&log.array)),
         }
     }
 
@@ -91,7 +91,7 @@ impl Machine {
     pub(super) fn place(&self, group: GroupId, mem: Mem) -> Mem {
         match self {
             Self::Array(_) => mem,
-            Self::Log(log) => log.places.of(log.array.place(group, mem)),
+            Self::Log(log) => log.memory.of(log.array.place(group, mem)),
         }
     }
 }

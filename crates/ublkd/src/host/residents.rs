@@ -5,7 +5,7 @@ use raidcore::engine::RequestError;
 use super::data::{Data, InFlight};
 use super::handle::{HostError, Reply, reply};
 use crate::resident::{Came, Resident};
-use crate::ring::{Completed, Place};
+use crate::ring::{CommandSlot, Completed};
 use crate::volume::Buffer;
 
 impl Data {
@@ -17,7 +17,7 @@ impl Data {
             self.residents.len() - 1
         });
         for command in resident.begin() {
-            self.ring.command(Place(at as u16), command);
+            self.ring.command(CommandSlot(at as u16), command);
         }
         self.residents[at] = Some(resident);
         // A kernel that refuses it refuses what follows, too: this thread is about to end.
@@ -46,7 +46,7 @@ impl Data {
 
     pub(super) fn answer_resident(
         &mut self,
-        place: Place,
+        place: CommandSlot,
         number: u16,
         buffer: Buffer,
         result: Result<(), RequestError>,

@@ -54,7 +54,7 @@ impl Steering {
     ) {
         self.scheme = scheme;
         self.steward = None;
-        engine.set_place(None);
+        engine.set_steering(None);
         for member in engine.members() {
             if let Some(device) = member.device {
                 ring.order_gc(now, device, Order::Auto);
@@ -109,8 +109,8 @@ impl Steering {
                 ..how(device).unwrap_or(SILENT)
             });
             let members: Vec<Flash> = members.collect();
-            let burden = engine.burden();
-            steward.decide(now, &members, &burden, &mut |member, order| {
+            let totals = engine.latency_totals();
+            steward.decide(now, &members, &totals, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     ring.order_gc(now, device, order);
                 }
@@ -158,7 +158,7 @@ impl Steering {
         let told = members.all_tell();
         let detected = DETOURS_DETECTED * engine.geometry().data() as f64;
         let budget = if told { EXTRA_READS_TOLD } else { detected };
-        engine.set_place(self.scheme.place(budget, told));
+        engine.set_steering(self.scheme.place(budget, told));
     }
 
     /// What matters of the members. Where there is no device there is nothing to be watched either.

@@ -189,7 +189,7 @@ impl WhyReport {
         let counters = engine.counters();
         let wall_at = |at: Instant| wall.saturating_sub((now - at).as_secs());
         let mut parts = Vec::new();
-        if let Some(policy) = engine.place_policy() {
+        if let Some(policy) = engine.steering_policy() {
             policy.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
         }
         if let Some((_, steward)) = steward {

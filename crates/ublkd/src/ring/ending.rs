@@ -5,7 +5,7 @@ use io_uring::{cqueue, opcode};
 use raidcore::engine::IoError;
 
 use super::watch::Size;
-use super::{BELL, CANCELLED, COMMAND, Completed, Member, MemberIndex, Place, Ring};
+use super::{BELL, CANCELLED, COMMAND, CommandSlot, Completed, Member, MemberIndex, Ring};
 use crate::arena::Arena;
 use crate::members::{Device, Kind};
 use crate::ops::{Model, Next, OpId, OpKind};
@@ -34,7 +34,7 @@ impl Ring {
             BELL if cqueue::more(entry.flags()) => {}
             BELL => self.listen(),
             bits if bits & COMMAND != 0 => self.completed.push_back(Completed {
-                place: Place((bits >> 16) as u16),
+                place: CommandSlot((bits >> 16) as u16),
                 number: bits as u16,
                 result: entry.result(),
             }),

@@ -233,7 +233,7 @@ fn a_command_completes_by_its_place_and_number() {
     let mut world = world(tempfile::tempfile().unwrap());
     // It completes any command.
     let null = File::open("/dev/null").unwrap();
-    let (place, numbers) = (Place(u16::MAX), [0, 7, u16::MAX]);
+    let (place, numbers) = (CommandSlot(u16::MAX), [0, 7, u16::MAX]);
     for number in numbers {
         // SAFETY: it names no memory.
         let command = unsafe { Command::new(number, null.as_fd(), 0, [0; 16]) };

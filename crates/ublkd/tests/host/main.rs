@@ -30,7 +30,7 @@ fn config() -> HostConfig {
             jobs: 64,
             background_jobs: 8,
             scratch_blocks: 1024,
-            settle_delay: Duration::from_millis(20),
+            quiesce_delay: Duration::from_millis(20),
             ..Config::default()
         },
         max_request_blocks: 64,
@@ -94,7 +94,7 @@ fn what_is_written_is_read_on_every_level() {
 fn what_was_acknowledged_is_in_the_journal_whether_it_is_small_or_large() {
     let mut config = config();
     // The journal keeps what it has.
-    config.engine.settle_delay = Duration::from_secs(3600);
+    config.engine.quiesce_delay = Duration::from_secs(3600);
     for blocks in 1..=4 {
         let files = Files::create(Level::Raid5, 3, Consistency::Journal);
         let (volume, handle) = files.start(config, false);

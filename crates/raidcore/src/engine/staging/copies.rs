@@ -210,7 +210,7 @@ impl Copies {
 impl Engine {
     /// Whether there are copies, and somebody is to be left alone or is not there.
     pub(super) fn copies_may_serve(&self) -> bool {
-        let calm = || self.array.serving().minus(self.places.busy).len() == self.geo.members();
+        let calm = || self.array.serving().minus(self.steering.busy).len() == self.geo.members();
         !self.copies.table.is_empty() && (self.background.rebuilds() || !calm())
     }
 
@@ -220,7 +220,7 @@ impl Engine {
         let copy = self.copies.table.get(lba)?;
         let index = self.copies.index(copy.entry);
         let member = self.copies.extents[index].member?;
-        let calm = self.array.able().minus(self.places.busy);
+        let calm = self.array.able().minus(self.steering.busy);
         let wanted = !calm.has(home.index()) || self.background.rebuilds();
         let serves = wanted && calm.has(member.index());
         serves.then_some((self.copies.front() + index as u64, copy.at))
@@ -278,7 +278,7 @@ impl Engine {
         let home = self.geo.member(job.stripe, piece.role);
         let copied = self.copies.table.get(first).is_some();
         let (now, blocks) = (self.now, piece.blocks);
-        let Some(policy) = &mut self.places.policy else { return false };
+        let Some(policy) = &mut self.steering.policy else { return false };
         let wanted = policy.keeps(now, home, first, blocks);
         wanted && !copied && 2 * u64::from(blocks) <= room
     }
@@ -294,7 +294,7 @@ impl Engine {
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
-        let able = self.array.able().minus(self.places.busy).without(home.index());
+        let able = self.array.able().minus(self.steering.busy).without(home.index());
         self.answer(id, out);
         let Some(number) = self.copies.begin(first, piece.blocks, able) else {
             return Stage::Finish;

@@ -5,7 +5,7 @@ use core::mem;
 
 use super::super::flight::{Flight, Owner};
 use super::super::job::Work;
-use super::super::place::Way;
+use super::super::steering::Way;
 use super::super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::plan::Piece;
 use crate::redirects::Staged;
@@ -129,9 +129,9 @@ impl Engine {
         let (stripe, _) = self.geo.locate(lba);
         let home = self.geo.member(stripe, piece.role);
         let entry = &self.staging.entries[self.staging.index(staged.entry)];
-        let calm = entry.holders.minus(self.places.busy);
+        let calm = entry.holders.minus(self.steering.busy);
         let stays = entry.number >= self.staging.announced;
-        (self.places.busy.has(home.index()) && stays && !calm.is_empty()).then_some(staged)
+        (self.steering.busy.has(home.index()) && stays && !calm.is_empty()).then_some(staged)
     }
 
     /// A job is to read a staged block; its entry stays until the job has ended.

@@ -122,7 +122,7 @@ impl Engine {
 
     /// Whether nothing was staged for a while: then it comes home by and by, whatever users want.
     fn stages_no_more(&self) -> bool {
-        self.now >= self.staging.staged_at + self.config.settle_delay
+        self.now >= self.staging.staged_at + self.config.quiesce_delay
     }
 
     fn haste(&self) -> Haste {
@@ -160,13 +160,13 @@ impl Engine {
             found = found.or_else(|| staging.undone().find(wanted));
         }
         let found = found.map(|entry| entry.stripe);
-        self.staging.blocked = found.is_none() && !self.places.busy.is_empty();
+        self.staging.blocked = found.is_none() && !self.steering.busy.is_empty();
         found
     }
 
     /// Whether nobody is busy to whom an entry's blocks and their parity go, nor for whom it waits.
     fn is_calm(&self, entry: &Entry) -> bool {
-        let busy = self.places.busy;
+        let busy = self.steering.busy;
         let parities = (self.geo.data()..self.geo.members()).map(|role| Role(role as u8));
         let mut roles = parities.chain(entry.runs.iter().map(|run| run.role));
         entry.waits_for.and(busy).is_empty()
@@ -175,13 +175,13 @@ impl Engine {
 
     /// Whether a reclaim would have to wait for busy members, and can be put off.
     pub(in super::super) fn is_put_off(&mut self, id: JobId) -> bool {
-        if self.places.busy.is_empty() || self.haste() == Haste::Now {
+        if self.steering.busy.is_empty() || self.haste() == Haste::Now {
             return false;
         }
         let job = &self.jobs[id];
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
         let members = touched.map(|io| self.geo.member(job.stripe, io.role).index());
-        let waits_for = members.fold(Set::EMPTY, Set::with).and(self.places.busy);
+        let waits_for = members.fold(Set::EMPTY, Set::with).and(self.steering.busy);
         if waits_for.is_empty() {
             return false;
         }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::super::flight::{Flight, Owner};
 use super::super::job::{Stage, Wait, Work};
-use super::super::place::{Redirect, Way};
+use super::super::steering::{Redirect, Way};
 use super::super::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
 use super::{Entry, Kind, Run};
 use crate::geometry::Role;
@@ -67,7 +67,7 @@ impl Engine {
         let able = self.staging.exists()
             && !self.staging.draining
             && self.phase == Phase::Serving
-            && (!self.places.busy.is_empty() || job.log.covers || self.background.rebuilds());
+            && (!self.steering.busy.is_empty() || job.log.covers || self.background.rebuilds());
         if !able {
             return false;
         }
@@ -75,9 +75,9 @@ impl Engine {
         if !redirect.busy && !redirect.staged && !redirect.rebuilds {
             return false;
         }
-        let Some(mut policy) = self.places.policy.take() else { return false };
+        let Some(mut policy) = self.steering.policy.take() else { return false };
         let wanted = policy.stages(self.now, redirect);
-        self.places.policy = Some(policy);
+        self.steering.policy = Some(policy);
         let home = if redirect.busy { Way::Home } else { Way::Calm };
         self.jobs[id].way = if wanted { Way::Around } else { home };
         if !wanted {
@@ -86,7 +86,7 @@ impl Engine {
         let (payload, blocks) = (redirect.blocks as usize, self.staged_blocks(id));
         let room = self.staging.payload + payload <= self.staging.table.capacity()
             && blocks <= self.staging.len / SHARE
-            && self.holders_for(blocks + RESERVE, self.places.busy).is_some();
+            && self.holders_for(blocks + RESERVE, self.steering.busy).is_some();
         self.counters.staging_full += u64::from(!room);
         self.staging.starved |= !room && self.staging.dirty() > 0;
         if !room {
@@ -102,18 +102,18 @@ impl Engine {
         // A region's bit goes to all members.
         let marks = self.array.recorder.record.consistency != meta::Consistency::Resync
             && !self.maps.bitmap.map.get(region);
-        if marks || self.places.busy.is_empty() {
-            return self.places.busy;
+        if marks || self.steering.busy.is_empty() {
+            return self.steering.busy;
         }
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
         let members = touched.map(|io| self.geo.member(job.stripe, io.role).index());
-        members.fold(Set::EMPTY, Set::with).and(self.places.busy)
+        members.fold(Set::EMPTY, Set::with).and(self.steering.busy)
     }
 
     /// What the policy is asked about.
     fn redirect(&self, id: JobId) -> Redirect {
         let job = &self.jobs[id];
-        let busy = |role: Role| self.places.busy.has(self.geo.member(job.stripe, role).index());
+        let busy = |role: Role| self.steering.busy.has(self.geo.member(job.stripe, role).index());
         let (used, len) = self.staging.used();
         Redirect {
             blocks: job.piece_blocks(),
@@ -150,8 +150,8 @@ impl Engine {
     fn holders_for_note(&self) -> Set {
         let (staging, able) = (&self.staging, self.array.able());
         let fits = |&member: &usize| staging.rings[member].room(1).is_some();
-        let calm = able.minus(self.places.busy).filter(fits);
-        let others = able.and(self.places.busy).filter(fits);
+        let calm = able.minus(self.steering.busy).filter(fits);
+        let others = able.and(self.steering.busy).filter(fits);
         let count = staging.copies + usize::from(self.array.succession.is_some());
         calm.chain(others).take(count).fold(Set::EMPTY, Set::with)
     }
@@ -179,32 +179,36 @@ impl Engine {
     /// Writes a job's pieces to the log instead of to their stripe.
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let room = self.staged_blocks(id) + RESERVE;
-        let Some(holders) = self.holders_for(room, self.places.busy) else { return Stage::Plan };
+        let Some(holders) = self.holders_for(room, self.steering.busy) else { return Stage::Plan };
         let around = self.write_waits_for(id);
         around.for_each(|member| self.array.members[member].avoided.writes += 1);
         self.write_staged(id, Kind::Data, holders, out);
         self.counters.staged_writes += 1;
-        Stage::Settle
+        Stage::Record
     }
 
     /// Says that what a job has written at home counts, and not what is staged.
-    pub(in super::super) fn uncover(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+    pub(in super::super) fn invalidate_staged(
+        &mut self,
+        id: JobId,
+        out: &mut Vec<Action>,
+    ) -> Stage {
         let job = &self.jobs[id];
         if !job.log.covers || job.error.is_some() {
-            return Stage::Settle;
+            return Stage::Record;
         }
         // A member that failed and came back would show what it held before.
         if let Some(ticket) = self.array.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
-            return Stage::Uncover;
+            return Stage::Invalidate;
         }
         let holders = self.holders_for_note();
         if holders.is_empty() || !self.array.takes_writes() {
             self.jobs[id].error = Some(RequestError::Io);
-            return Stage::Settle;
+            return Stage::Record;
         }
         self.write_staged(id, Kind::Marker, holders, out);
-        Stage::Settle
+        Stage::Record
     }
 
     /// An entry of a job's.
@@ -417,7 +421,7 @@ impl Engine {
             Owner::Read { .. }
             | Owner::Write { .. }
             | Owner::Discard { .. }
-            | Owner::Vacate
+            | Owner::TrimSpare
             | Owner::Entry { .. }
             | Owner::Tail { .. }
             | Owner::Fetch { .. }

@@ -20,7 +20,7 @@ use super::wire::{Errno, Head};
 use crate::volume::{Buffer, Edges, Port, Share, Submit, Touched, Volume};
 
 /// A place among the requests in flight; given back when it is dropped without an answer.
-pub(super) type Place<'a> = SemaphorePermit<'a>;
+pub(super) type Permits<'a> = SemaphorePermit<'a>;
 
 /// Something to write to the client.
 pub(super) enum Outgoing {
@@ -204,13 +204,13 @@ impl Ledger {
     }
 
     /// Waits for a place for a request.
-    pub(super) async fn admit(&self) -> Place<'_> {
+    pub(super) async fn admit(&self) -> Permits<'_> {
         self.places(1).await
     }
 
     /// Waits until nothing is in flight but the request that has this place; nothing else is
     /// admitted until that one is done.
-    pub(super) async fn admit_alone<'a>(&'a self, mut place: Place<'a>) -> Place<'a> {
+    pub(super) async fn admit_alone<'a>(&'a self, mut place: Permits<'a>) -> Permits<'a> {
         place.merge(self.places(self.requests_max - 1).await);
         place
     }
@@ -220,7 +220,7 @@ impl Ledger {
         drop(self.places(self.requests_max).await);
     }
 
-    async fn places(&self, count: u32) -> Place<'_> {
+    async fn places(&self, count: u32) -> Permits<'_> {
         match self.requests.acquire_many(count).await {
             Ok(places) => places,
             Err(_) => unreachable!("the semaphore is never closed"),
@@ -243,7 +243,7 @@ impl Ledger {
     /// Begins a request.
     pub(super) fn open(
         &self,
-        place: Place<'_>,
+        place: Permits<'_>,
         handle: u64,
         reads: bool,
         extent: Extent,
@@ -255,13 +255,13 @@ impl Ledger {
     }
 
     /// Answers a request at once.
-    pub(super) fn answer(&self, place: Place<'_>, head: Head) {
+    pub(super) fn answer(&self, place: Permits<'_>, head: Head) {
         place.forget();
         self.send(head, None, true);
     }
 
     /// Leaves a request that was admitted alone to the replies.
-    pub(super) fn stream(&self, place: Place<'_>, stream: Stream) {
+    pub(super) fn stream(&self, place: Permits<'_>, stream: Stream) {
         place.forget();
         // Without a receiver the connection is ending.
         self.out.send(Outgoing::Stream(stream)).ok();

@@ -11,7 +11,7 @@ use det::Instant;
 use super::{UblkError, UblkOptions, UblkServer};
 use crate::arena::Arena;
 use crate::resident::{Came, Resident};
-use crate::ring::{Place, Ring, RingConfig};
+use crate::ring::{CommandSlot, Ring, RingConfig};
 use crate::thread::mask_signals;
 use crate::volume::{Submissions, Volume, VolumeConfig};
 
@@ -70,7 +70,7 @@ fn serve(
         let mut arena = Arena::new(submissions.payload_memory(), &[])?;
         let config = RingConfig { entries: 256, io_timeout: Duration::MAX, register_memory: false };
         let mut ring = Ring::new(config, &arena, submissions.bell().fd())?;
-        let place = Place(0);
+        let place = CommandSlot(0);
         for command in queue.begin() {
             ring.command(place, command);
         }

@@ -10,17 +10,17 @@ use super::{Action, Engine, PassKind, Phase};
 use crate::meta::SlotState;
 
 impl Engine {
-    /// When there will be something to settle.
-    pub(super) fn settle_deadline(&self) -> Option<Instant> {
-        self.background.settle_at.filter(|_| self.background.settling.is_none())
+    /// When there will be something to quiesce.
+    pub(super) fn quiesce_deadline(&self) -> Option<Instant> {
+        self.background.quiesce_at.filter(|_| self.background.quiescing.is_none())
     }
 
     /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
     /// the watermark of a rebuild is recorded.
-    pub(super) fn settle(&mut self, out: &mut Vec<Action>) {
-        if let Some(ticket) = self.background.settling {
+    pub(super) fn quiesce(&mut self, out: &mut Vec<Action>) {
+        if let Some(ticket) = self.background.quiescing {
             if self.flusher.is_over(ticket) {
-                self.background.settling = None;
+                self.background.quiescing = None;
                 if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.write_tails(out);
@@ -35,15 +35,15 @@ impl Engine {
         let rebuilds = pass.is_some_and(|p| p.kind.has_watermark() && !p.paused);
         let wanted = self.phase == Phase::Serving
             && (self.regions.is_touched() || self.journal.is_unsettled() || rebuilds);
-        match self.background.settle_at {
+        match self.background.quiesce_at {
             None if wanted => {
-                self.background.settle_at = Some(self.now + self.config.settle_delay);
+                self.background.quiesce_at = Some(self.now + self.config.quiesce_delay);
             }
             Some(at) if at <= self.now => {
-                self.background.settle_at = None;
+                self.background.quiesce_at = None;
                 if wanted {
                     self.regions.rest();
-                    self.background.settling = Some(self.flush(out));
+                    self.background.quiescing = Some(self.flush(out));
                 }
             }
             Some(_) | None => {}
@@ -89,7 +89,7 @@ impl Engine {
                     || self.staging.is_stuck()
                     || !self.array.takes_writes();
                 let quiet = home && self.jobs.is_empty() && self.users.is_idle();
-                if quiet && self.background.settling.is_none() {
+                if quiet && self.background.quiescing.is_none() {
                     self.record_unfinished_scrub(out);
                     self.regions.rest();
                     let ticket = self.flush(out);

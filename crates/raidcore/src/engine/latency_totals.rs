@@ -3,15 +3,15 @@
 use core::time::Duration;
 
 /// How many requests have ended, how long they took, and how long they would have if nobody busy
-/// had been in their way, as far as a policy knows ([`Place::burden`](super::Place::burden)).
+/// had been in their way, as far as a policy knows ([`SteeringPolicy::latency_totals`](super::SteeringPolicy::latency_totals)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Burden {
+pub struct LatencyTotals {
     requests: u64,
     took: Duration,
     calm: Duration,
 }
 
-impl Burden {
+impl LatencyTotals {
     /// A request has ended; such a one takes as long as `calm` if nobody busy is in its way.
     pub fn add(&mut self, took: Duration, calm: Duration) {
         self.requests += 1;

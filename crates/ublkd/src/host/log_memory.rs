@@ -1,17 +1,17 @@
 //! Where in the arena the memory of a log volume is.
 
 use raidcore::units::Mem;
-use raidlog::array::Place;
+use raidlog::array::LogMem;
 use raidlog::{GroupId, LogArray, Volume};
 
 /// Where in the arena the memory of a log volume is.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct LogMemory {
     /// The first scratch buffer of each group, then of the segments, then of the slots.
     first: Vec<u16>,
 }
 
-impl Places {
+impl LogMemory {
     /// After [`Machine::scratch`](super::machine::Machine::scratch).
     pub(super) fn new(array: &LogArray, segments: u16) -> Self {
         let engines =
@@ -39,18 +39,18 @@ impl Places {
         engines.chain(segments).chain(slots)
     }
 
-    pub(super) fn of(&self, place: Place) -> Mem {
+    pub(super) fn of(&self, place: LogMem) -> Mem {
         let groups = self.first.len() - 2;
         match place {
-            Place::Payload { tag, at } => Mem::Payload { tag, at },
-            Place::Segment { buffer, at } => {
+            LogMem::Payload { tag, at } => Mem::Payload { tag, at },
+            LogMem::Segment { buffer, at } => {
                 Mem::Scratch { buffer: self.first[groups] + buffer, at }
             }
-            Place::Slot { slot, at } => Mem::Scratch { buffer: self.first[groups + 1] + slot, at },
-            Place::Scratch { group, buffer, at } => {
+            LogMem::Slot { slot, at } => Mem::Scratch { buffer: self.first[groups + 1] + slot, at },
+            LogMem::Scratch { group, buffer, at } => {
                 Mem::Scratch { buffer: self.first[group.index()] + buffer, at }
             }
-            Place::Zero => Mem::Zero,
+            LogMem::Zero => Mem::Zero,
         }
     }
 }

@@ -11,7 +11,7 @@ use core::time::Duration;
 use det::Instant;
 
 use super::job::Work;
-use super::{Burden, Engine, JobId};
+use super::{Engine, JobId, LatencyTotals};
 use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};
 use crate::units::{Lba, MemberId, Set, Stripe};
@@ -69,12 +69,12 @@ pub struct Outcome {
 }
 
 /// A policy: says where reads and writes go.
-pub trait Place: Send {
+pub trait SteeringPolicy: Send {
     /// Whether a read goes around the busy members that it concerns.
     fn takes(&mut self, now: Instant, detour: Detour) -> bool;
 
     /// How long a read of so many blocks waits at home before another way is tried, too (see
-    /// [`Place::takes`], which is asked then); for ever if none.
+    /// [`SteeringPolicy::takes`], which is asked then); for ever if none.
     fn patience(&mut self, _now: Instant, _blocks: u32) -> Option<Duration> {
         None
     }
@@ -92,8 +92,8 @@ pub trait Place: Send {
     fn ended(&mut self, _outcome: Outcome) {}
 
     /// What the requests that have ended come to in all, if it keeps count.
-    fn burden(&self) -> Burden {
-        Burden::default()
+    fn latency_totals(&self) -> LatencyTotals {
+        LatencyTotals::default()
     }
 
     /// What there is to say of its parts, for people.
@@ -122,8 +122,8 @@ pub struct Part {
 
 /// Who is busy, and what is done about it.
 #[derive(Default)]
-pub(super) struct Places {
-    pub(super) policy: Option<Box<dyn Place>>,
+pub(super) struct Steering {
+    pub(super) policy: Option<Box<dyn SteeringPolicy>>,
     pub(super) busy: Set,
     pub(super) read: u64,
 }
@@ -131,19 +131,19 @@ pub(super) struct Places {
 impl Engine {
     /// The policy that says where reads and writes go, if there is one.
     #[must_use]
-    pub fn place_policy(&self) -> Option<&dyn Place> {
-        self.places.policy.as_deref()
+    pub fn steering_policy(&self) -> Option<&dyn SteeringPolicy> {
+        self.steering.policy.as_deref()
     }
 
     /// What requests have come to, as far as the policy keeps count.
     #[must_use]
-    pub fn burden(&self) -> Burden {
-        self.place_policy().map(|policy| policy.burden()).unwrap_or_default()
+    pub fn latency_totals(&self) -> LatencyTotals {
+        self.steering_policy().map(|policy| policy.latency_totals()).unwrap_or_default()
     }
 
     /// Tells the policy how a user's read or write has ended.
     pub(super) fn tell_policy(&mut self, id: JobId) {
-        let Some(policy) = &mut self.places.policy else { return };
+        let Some(policy) = &mut self.steering.policy else { return };
         let job = &self.jobs[id];
         let read = match job.work {
             Work::Read => true,
@@ -165,16 +165,16 @@ impl Engine {
     /// Sets the policy that says where reads and writes go; without one they go home, and nobody
     /// counts as busy. What is under way stays as it was begun, and what is staged comes home by
     /// itself.
-    pub fn set_place(&mut self, policy: Option<Box<dyn Place>>) {
+    pub fn set_steering(&mut self, policy: Option<Box<dyn SteeringPolicy>>) {
         if policy.is_none() {
             self.set_busy(Set::EMPTY);
         }
-        self.places.policy = policy;
+        self.steering.policy = policy;
     }
 
     /// These members and no others are busy now.
     pub(super) fn set_busy(&mut self, busy: Set) {
-        self.places.busy = busy;
+        self.steering.busy = busy;
         self.staging.blocked = false;
     }
 
@@ -187,7 +187,7 @@ impl Engine {
 
     /// Whether a member is said to be busy.
     pub(super) fn is_member_busy(&self, member: usize) -> bool {
-        self.places.busy.has(member)
+        self.steering.busy.has(member)
     }
 
     /// Plans a read around busy members, if there are any that it concerns and the policy wants to.
@@ -197,20 +197,20 @@ impl Engine {
         let blocks = job.piece_blocks();
         let first_try = job.bad.is_empty();
         if first_try {
-            self.places.read += u64::from(blocks);
+            self.steering.read += u64::from(blocks);
         }
         let redundant = parity == Parity::InStep && self.geo.level() != Level::Raid1;
-        if self.places.busy.is_empty() || !first_try || !redundant || job.base == Base::Zeros {
+        if self.steering.busy.is_empty() || !first_try || !redundant || job.base == Base::Zeros {
             return false;
         }
-        let busy = self.roles_of(job.stripe, self.places.busy);
+        let busy = self.roles_of(job.stripe, self.steering.busy);
         let calm = readable.minus(busy);
         let concerned = job.pieces.iter().any(|piece| busy.has(piece.role.index()));
         let enough = calm.len() + self.geo.parities() >= self.geo.members();
         if !concerned || !enough {
             return false;
         }
-        let Some(mut policy) = self.places.policy.take() else { return false };
+        let Some(mut policy) = self.steering.policy.take() else { return false };
         let job = &mut self.jobs[id];
         let mut plan = mem::take(&mut job.plan);
         let health = Health { readable: calm, writable: calm, parity, bad: &[] };
@@ -218,9 +218,9 @@ impl Engine {
         let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);
-        let detour = Detour { read: self.places.read, blocks, extra };
+        let detour = Detour { read: self.steering.read, blocks, extra };
         let takes = planned != Err(Lost) && policy.takes(self.now, detour);
-        self.places.policy = Some(policy);
+        self.steering.policy = Some(policy);
         self.jobs[id].way = if takes { Way::Around } else { Way::Home };
         if takes {
             self.counters.detours += 1;
@@ -228,7 +228,7 @@ impl Engine {
             let job = &self.jobs[id];
             let home = |role: Role| self.geo.member(job.stripe, role).index();
             let homes = job.pieces.iter().map(|piece| home(piece.role)).fold(Set::EMPTY, Set::with);
-            let around = homes.and(self.places.busy);
+            let around = homes.and(self.steering.busy);
             around.for_each(|member| self.array.members[member].avoided.reads += 1);
         }
         takes
