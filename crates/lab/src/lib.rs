@@ -18,7 +18,7 @@ pub mod results;
 pub mod run;
 pub mod shard;
 pub mod sweep;
-pub mod target;
+pub mod system;
 pub mod trace;
 pub mod units;
 pub mod workload;

@@ -18,7 +18,7 @@ use crate::measure::Figures;
 use crate::plan::Swan;
 use crate::run::{RunEnd, RunSpec};
 use crate::shard::{ShardError, run_shard};
-use crate::target::{DriveError, DriveSpec, LogSpec, Use};
+use crate::system::{DriveError, DriveSpec, LogSpec, Use};
 use crate::units::Bytes;
 
 /// What a plan is played on, and how hard.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::run::RunSpec;
-use crate::target::{ArraySpec, DriveSpec, LogSpec};
+use crate::system::{ArraySpec, DriveSpec, LogSpec};
 use crate::workload::Workload;
 
 /// One thing to measure.

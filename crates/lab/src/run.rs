@@ -1,7 +1,7 @@
-//! One run: a workload on a target, from the first request to the last.
+//! One run: a workload on a system, from the first request to the last.
 //!
 //! A request's latency counts from when it came, not from when there was room for it: in an open
-//! loop a target that stalls is not spared the requests that come meanwhile.
+//! loop a system that stalls is not spared the requests that come meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use raidcore::units::BLOCK_BYTES;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Meter;
-use crate::target::{Request, Target, Told};
+use crate::system::{Request, System, Told};
 use crate::workload::{Arrival, Kind, Pace, WorkloadError};
 
 /// `[run]`: how long, and how often.
@@ -28,7 +28,7 @@ pub struct RunSpec {
     /// Requests before these, which are not measured.
     #[serde(default)]
     pub warmup: u64,
-    /// How many requests the target takes at a time: others wait outside, as in the kernel's queue.
+    /// How many requests the system takes at a time: others wait outside, as in the kernel's queue.
     #[serde(default = "depth")]
     pub queue_depth: u16,
     /// How often the same is done with other random numbers.
@@ -44,7 +44,7 @@ fn one() -> u32 {
     1
 }
 
-/// The most requests that may wait outside. A target that can't keep up would collect more and more.
+/// The most requests that may wait outside. A system that can't keep up would collect more and more.
 pub const WAITING_MAX: usize = 1_000_000;
 
 impl RunSpec {
@@ -76,7 +76,7 @@ pub enum RunEnd {
     Done,
     /// With the last one of the workload.
     Exhausted,
-    /// More than [`WAITING_MAX`] requests were waiting: the target can't keep up.
+    /// More than [`WAITING_MAX`] requests were waiting: the system can't keep up.
     Overloaded,
 }
 
@@ -91,7 +91,7 @@ struct Flight {
 
 /// See [`run`].
 struct Runner<'a, T> {
-    target: &'a mut T,
+    system: &'a mut T,
     spec: &'a RunSpec,
     meter: Meter,
     told: Told,
@@ -107,13 +107,13 @@ struct Runner<'a, T> {
     uncounted: u64,
 }
 
-/// Runs a workload on a target from `start` on, and tells what was measured. `told` is what the
-/// target has told so far; `count` is told how many requests have ended, from time to time.
+/// Runs a workload on a system from `start` on, and tells what was measured. `told` is what the
+/// system has told so far; `count` is told how many requests have ended, from time to time.
 ///
 /// # Errors
 /// If the workload can't be read on.
-pub fn run<T: Target>(
-    target: &mut T,
+pub fn run<T: System>(
+    system: &mut T,
     start: Instant,
     workload: impl Iterator<Item = Result<Arrival, WorkloadError>>,
     pace: Pace,
@@ -121,10 +121,10 @@ pub fn run<T: Target>(
     told: Told,
     count: &AtomicU64,
 ) -> Result<(Meter, RunEnd), WorkloadError> {
-    let depth = target.depth();
+    let depth = system.depth();
     let mut runner = Runner {
-        meter: Meter::new(target.ssds().count()),
-        target,
+        meter: Meter::new(system.ssds().count()),
+        system,
         spec,
         told,
         now: start,
@@ -144,15 +144,15 @@ pub fn run<T: Target>(
         Pace::Open => runner.open(workload, count),
         Pace::Closed { depth, think } => runner.closed(workload, depth, think, count),
     }?;
-    let Runner { mut meter, target, now, .. } = runner;
-    meter.finish(now, target);
+    let Runner { mut meter, system, now, .. } = runner;
+    meter.finish(now, system);
     Ok((meter, end))
 }
 
 /// Requests that end before the counter is told.
 const COUNT_EVERY: u64 = 1024;
 
-impl<T: Target> Runner<'_, T> {
+impl<T: System> Runner<'_, T> {
     fn open(
         &mut self,
         mut workload: impl Iterator<Item = Result<Arrival, WorkloadError>>,
@@ -169,7 +169,7 @@ impl<T: Target> Runner<'_, T> {
                 self.waiting.clear();
             }
             let arrives = upcoming.map(|arrival| self.start + since(arrival.at));
-            match (arrives, self.target.next()) {
+            match (arrives, self.system.next()) {
                 (Some(at), next) if next.is_none_or(|next| at <= next) => {
                     self.now = self.now.max(at);
                     if let Some(arrival) = upcoming {
@@ -195,7 +195,7 @@ impl<T: Target> Runner<'_, T> {
         let mut users: VecDeque<Instant> = (0..depth).map(|_| self.start).collect();
         let mut end = RunEnd::Done;
         loop {
-            let next = self.target.next();
+            let next = self.system.next();
             match users.front() {
                 Some(&at) if next.is_none_or(|next| at <= next) => {
                     users.pop_front();
@@ -226,7 +226,7 @@ impl<T: Target> Runner<'_, T> {
     /// Whether nothing that comes at `at` is wanted any more.
     fn is_late(&self, at: Instant) -> bool {
         let time = self.spec.seconds.map(Duration::from_secs_f64);
-        self.target.rebuilt().is_some()
+        self.system.rebuilt().is_some()
             || self.last.is_some_and(|last| self.came >= last)
             || time.zip(self.meter.start()).is_some_and(|(time, start)| at >= start + time)
     }
@@ -234,7 +234,7 @@ impl<T: Target> Runner<'_, T> {
     /// A request has come.
     fn come(&mut self, arrival: &Arrival, at: Instant) {
         if self.came == self.spec.warmup {
-            self.target.begin(self.now, &mut self.told);
+            self.system.begin(self.now, &mut self.told);
             self.meter.begin(self.now);
         }
         self.came += 1;
@@ -249,14 +249,14 @@ impl<T: Target> Runner<'_, T> {
         self.waiting.push_back((Flight { kind: arrival.kind, came: at, blocks, measured }, lba));
     }
 
-    /// The blocks that a request touches, within the target.
+    /// The blocks that a request touches, within the system.
     fn blocks(&self, arrival: &Arrival) -> (u64, u32) {
         if arrival.kind == Kind::Flush {
             return (0, 0);
         }
         let block = BLOCK_BYTES as u64;
         let end = arrival.offset.saturating_add(arrival.bytes.into()).div_ceil(block);
-        let end = end.clamp(1, self.target.blocks());
+        let end = end.clamp(1, self.system.blocks());
         let first = (arrival.offset / block).min(end - 1);
         (first, (end - first) as u32)
     }
@@ -264,7 +264,7 @@ impl<T: Target> Runner<'_, T> {
     /// Lets the next thing happen.
     fn happen(&mut self, next: Instant) {
         self.now = self.now.max(next);
-        self.target.poll(self.now, &mut self.told);
+        self.system.poll(self.now, &mut self.told);
     }
 
     /// Takes in what has ended and hands over what waits, as long as there is either. Returns how
@@ -289,7 +289,7 @@ impl<T: Target> Runner<'_, T> {
             self.under_way += 1;
             let Flight { kind, blocks, .. } = flight;
             let request = Request { tag, kind, lba, blocks };
-            self.target.submit(self.now, request, &mut self.told);
+            self.system.submit(self.now, request, &mut self.told);
         }
     }
 

@@ -12,7 +12,7 @@ use raidcore::units::BLOCK_BYTES;
 use crate::experiment::Point;
 use crate::measure::Figures;
 use crate::run::run;
-use crate::target::{Alone, Array, DriveError, Log, LogError, LogSpec, StartError, Target, Told};
+use crate::system::{Alone, Array, DriveError, Log, LogError, LogSpec, StartError, System, Told};
 use crate::workload::WorkloadError;
 
 /// Why a shard can't be run.
@@ -30,7 +30,7 @@ pub enum ShardError {
     /// The point's workload is none.
     #[error("{0}")]
     NoWorkload(String),
-    /// The workload does not fit the target, or can't be read on.
+    /// The workload does not fit the system, or can't be read on.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
 }
@@ -100,8 +100,8 @@ fn jobs(depth: u16) -> u16 {
     depth.saturating_mul(2).max(Config::default().jobs)
 }
 
-fn measure<T: Target>(
-    target: &mut T,
+fn measure<T: System>(
+    system: &mut T,
     (start, told): (Instant, Told),
     point: &Point,
     seed: u64,
@@ -109,8 +109,8 @@ fn measure<T: Target>(
     count: &AtomicU64,
 ) -> Result<Figures, ShardError> {
     let workload = point.workload().map_err(ShardError::NoWorkload)?;
-    let stream = workload.open(target.blocks() * BLOCK_BYTES as u64, seed, base)?;
+    let stream = workload.open(system.blocks() * BLOCK_BYTES as u64, seed, base)?;
     let pace = stream.pace();
-    let (meter, end) = run(target, start, stream, pace, &point.run, told, count)?;
+    let (meter, end) = run(system, start, stream, pace, &point.run, told, count)?;
     Ok(meter.figures(end))
 }

@@ -16,8 +16,6 @@ mod digest;
 mod disk;
 mod faults;
 mod flash;
-#[cfg(test)]
-mod found;
 mod fuse;
 mod hang;
 mod host;
@@ -28,6 +26,8 @@ mod operator;
 mod phases;
 mod play;
 mod power;
+#[cfg(test)]
+mod regressions;
 mod returns;
 mod run;
 mod scenario;

@@ -33,7 +33,7 @@ fn seeds_from_1_000_000_on() {
 }
 
 /// Seeds that failed once, by what they found. What a seed draws changes with the simulator, so the
-/// bugs are in the list of mutants, too, or played on purpose in `found.rs` of the library.
+/// bugs are in the list of mutants, too, or played on purpose in `regressions.rs` of the library.
 #[test]
 fn seeds_that_once_failed() {
     play_all([

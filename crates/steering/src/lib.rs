@@ -7,16 +7,16 @@
 extern crate alloc;
 
 pub mod collect;
+mod controller;
 pub mod detect;
+pub mod detour_trial;
 pub mod hedge;
 mod histogram;
-pub mod place;
 pub mod popularity;
-pub mod rest;
 pub mod scheme;
 mod signals;
-mod steward;
-pub mod trial;
+pub mod steer;
+pub mod turn_trial;
 
+pub use controller::{Controller, Members};
 pub use signals::{Signals, Source};
-pub use steward::{Members, Steward};

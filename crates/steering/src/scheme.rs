@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use raidcore::engine::SteeringPolicy;
 
 use crate::collect::{Collect, Global, Limits, Rotate, Window};
-use crate::place::{Reconstruct, Stage, Steer};
+use crate::steer::{Reconstruct, Stage, Steer};
 
 /// A row of the table of schemes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use raidcore::engine::{Io, IoId, IoOp};
 use raidcore::units::{DeviceId, Mem, Pba, Set};
 use steering::collect::Limits;
 use steering::scheme::Scheme;
-use steering::{Members, Signals, Steward};
+use steering::{Controller, Members, Signals};
 
 const MILLI: u64 = 1_000_000;
 
@@ -84,8 +84,8 @@ fn nobody_is_watched_where_it_makes_no_difference() {
     let all_tell = Members { telling: Set::first(4), ..members };
     let watches = |scheme: &str, members| {
         let scheme = Scheme::named(scheme).expect("there is one");
-        let steward = Steward::new(scheme, members, NOW);
-        (steward.signals().is_some(), steward.asks())
+        let controller = Controller::new(scheme, members, NOW);
+        (controller.signals().is_some(), controller.asks())
     };
     assert_eq!(watches("plain", members), (false, false));
     assert_eq!(watches("rotate", members), (false, true));

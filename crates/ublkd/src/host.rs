@@ -13,6 +13,7 @@ mod carry_log;
 mod clock;
 mod counts;
 mod data;
+mod diagnosis;
 mod former;
 mod handle;
 mod idle;
@@ -26,7 +27,6 @@ mod partial;
 mod residents;
 mod returns;
 mod steer;
-mod why;
 
 use std::io;
 use std::path::PathBuf;
@@ -45,12 +45,12 @@ use crate::members::{Device, DurableBy};
 use crate::volume::{Volume, VolumeConfig};
 pub use counts::{ByteRange, Detours, Hedged, Marked, Requests, StagedWrites};
 use data::Setup;
+pub use diagnosis::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict, WhyReport};
 pub use handle::{Answer, HostError, HostHandle};
 use handle::{Client, Shared};
 pub use log::{Begin, LogStatus};
 pub use metrics::{MemberMetrics, Metrics};
 pub use notes::{Event, Happened, Notes};
-pub use why::{AdviceReport, Detected, Known, MemberWhy, PartReport, Verdict, WhyReport};
 
 pub use crate::ring::{
     DelayedIo, FlashLog, FlashReport, IoStats, LATENCY_BOUNDS_NS, Quantiles, Transfers,

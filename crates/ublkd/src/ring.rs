@@ -12,9 +12,9 @@
 mod buffers;
 mod ending;
 mod flash;
+mod hang_detector;
 mod kernel;
 mod run;
-mod silence;
 mod stats;
 mod watch;
 
@@ -37,10 +37,10 @@ use crate::resident::Command;
 use buffers::Buffers;
 use flash::Drives;
 pub use flash::{DelayedIo, FlashLog, FlashReport, Quantiles};
+use hang_detector::HangDetector;
 use kernel::Entries;
 pub(crate) use kernel::probe;
 use run::Run;
-use silence::Silence;
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 use watch::Size;
 
@@ -114,7 +114,7 @@ pub(crate) struct Ring {
     done: VecDeque<(IoName, Result<(), IoError>)>,
     /// What residents have not been told.
     completed: VecDeque<Completed>,
-    silence: Silence,
+    hang_detector: HangDetector,
     /// Who hangs by now, if that is not told yet.
     hung: Option<Members>,
     /// When somebody can become silent, or earlier.
@@ -150,7 +150,7 @@ impl Ring {
             modelled: Vec::new(),
             done: VecDeque::with_capacity(room),
             completed: VecDeque::with_capacity(room),
-            silence: Silence::new(config.io_timeout),
+            hang_detector: HangDetector::new(config.io_timeout),
             hung: None,
             expiry: None,
             turn: 0,
@@ -202,7 +202,7 @@ impl Ring {
         if let Some(member) = &mut self.members[usize::from(index.0)] {
             member.released = true;
         }
-        if self.silence.has_told(index.0) {
+        if self.hang_detector.has_told(index.0) {
             self.give_up_on(index, arena);
         }
         self.close_if_idle(index);
@@ -343,7 +343,7 @@ impl Ring {
             self.poll_drives(now, arena);
         }
         self.watch(now, arena);
-        if self.expiry.is_some_and(|expiry| expiry <= now) || !self.silence.is_over() {
+        if self.expiry.is_some_and(|expiry| expiry <= now) || !self.hang_detector.is_over() {
             self.listen_to_members(now, arena);
         }
     }
@@ -445,7 +445,7 @@ impl Ring {
         if let Some(member) = &mut self.members[usize::from(index.0)] {
             member.in_flight += 1;
         }
-        let silent = now + self.silence.patience();
+        let silent = now + self.hang_detector.patience();
         self.expiry = Some(self.expiry.map_or(silent, |expiry| expiry.min(silent)));
         self.ops.add(io, index, kind, now)
     }

@@ -1,19 +1,19 @@
 //! The commands, apart from the demonstration.
 
 mod create;
+mod diagnosis;
 mod examine;
 mod manage;
 mod restart;
 mod simulate;
 mod start;
 mod status;
-mod why;
 
 pub(crate) use create::create;
+pub(crate) use diagnosis::why;
 pub(crate) use examine::{examine, examine_for_udev};
 pub(crate) use manage::{disk, policy, rebuild, scrub, stop};
 pub(crate) use restart::restart;
 pub(crate) use simulate::simulate;
 pub(crate) use start::{start, start_in_background};
 pub(crate) use status::{rate, status};
-pub(crate) use why::why;

@@ -1,6 +1,6 @@
 //! The SSDs of a planned array.
 
-use lab::target::{DriveSpec, Use};
+use lab::system::{DriveSpec, Use};
 
 use crate::args::SwanArgs;
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use ublkd::create::VOLUME_MEMBERS_MAX;
 
 use super::drive::drive;
-use super::played::{self, Played};
 use super::table::Table;
+use super::verify::{self, Verified};
 use crate::args::{PlanAction, SwanArgs};
 use crate::output::Output;
 
@@ -35,7 +35,7 @@ fn swan(args: &SwanArgs, output: Output) -> Result<ExitCode> {
     let with = |used: f64| Swan::new(&times, used, throughput, rate, args.parity);
     let asked = with(args.used);
     let table: Vec<Swan> = USED.map(with).into();
-    let played = if args.verify { Some(played::play(args, asked, output)?) } else { None };
+    let played = if args.verify { Some(verify::play(args, asked, output)?) } else { None };
     let value = json!({
         "times_us": {
             "erase": times.erase * 1e6,
@@ -45,7 +45,7 @@ fn swan(args: &SwanArgs, output: Output) -> Result<ExitCode> {
         "member_bytes_per_s": rate,
         "plan": swan_json(&asked),
         "table": table.iter().map(swan_json).collect::<Value>(),
-        "played": played.as_ref().map(Played::json),
+        "played": played.as_ref().map(Verified::json),
     });
     output.result(&value, || {
         let plan = text(args, &times, &asked, &table);

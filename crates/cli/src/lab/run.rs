@@ -18,7 +18,7 @@ use ublkd::paths::to_text;
 
 use super::out::default_out;
 use super::table::Table;
-use super::{judged, validate, values};
+use super::{check, validate, values};
 use crate::args::{Part, RunArgs};
 use crate::output::Output;
 
@@ -51,12 +51,12 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
         "simulated_requests": requests,
         "seconds": took.as_secs_f64(),
         "requests_per_second": rate,
-        "expectations": judged::json(&judgements),
+        "expectations": check::json(&judgements),
     });
     output.result(&value, || {
         let mut text = summary(&experiment, &records, args.full);
         if !judgements.is_empty() {
-            text = format!("{text}\n\n{}", judged::text(&judgements, args.full));
+            text = format!("{text}\n\n{}", check::text(&judgements, args.full));
         }
         let ran = match requests {
             0 => "nothing was left to run".to_owned(),
@@ -73,7 +73,7 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
             shown(&out)
         )
     });
-    Ok(if args.check { judged::exit_code(&judgements) } else { ExitCode::SUCCESS })
+    Ok(if args.check { check::exit_code(&judgements) } else { ExitCode::SUCCESS })
 }
 
 fn cores(threads: usize) -> usize {

@@ -21,7 +21,7 @@ pub(crate) use crate::point::label;
 pub use crate::point::{Labelled, Point};
 use crate::results::Record;
 use crate::run::RunSpec;
-use crate::target::{ArraySpec, DriveSpec, LogSpec};
+use crate::system::{ArraySpec, DriveSpec, LogSpec};
 use crate::workload::Workload;
 
 pub use calibrate::Calibration;

@@ -11,7 +11,7 @@ use super::timeline::Timeline;
 use super::{Collecting, Meter};
 use crate::plan::{groups, longest_wait, victim_utilisation};
 use crate::run::RunEnd;
-use crate::target::{Logged, Steered, Target};
+use crate::system::{Logged, Steered, System};
 
 /// What a run has shown. Shares are parts of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -177,18 +177,18 @@ pub(super) struct Drives {
 }
 
 impl Drives {
-    pub(super) fn of(target: &impl Target) -> Self {
+    pub(super) fn of(system: &impl System) -> Self {
         let say = |ssd: &Ssd| {
             let space = ssd.space();
             let free = f64::from(space.free_blocks) / f64::from(space.blocks);
             (ssd.stats(), ssd.wear(), free, ssd.geometry().page_bytes)
         };
         Self {
-            drives: target.ssds().map(say).collect(),
-            ios: target.drive_ios(),
-            steered: target.steered(),
-            logged: target.logged(),
-            rebuilt: target.rebuilt(),
+            drives: system.ssds().map(say).collect(),
+            ios: system.drive_ios(),
+            steered: system.steered(),
+            logged: system.logged(),
+            rebuilt: system.rebuilt(),
         }
     }
 

@@ -13,7 +13,7 @@ pub use latency::{Latency, LatencyError, QUANTILES};
 pub use timeline::Timeline;
 
 use crate::pages::Pages;
-use crate::target::{Ended, GcChange, Side, Target};
+use crate::system::{Ended, GcChange, Side, System};
 use crate::workload::Kind;
 use figures::Drives;
 use latency::Recorder;
@@ -60,7 +60,7 @@ impl Collecting {
 }
 
 impl Meter {
-    /// For a target of so many drives.
+    /// For a system of so many drives.
     #[must_use]
     pub fn new(drives: usize) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl Meter {
     }
 
     /// Nothing more will happen.
-    pub fn finish(&mut self, now: Instant, target: &impl Target) {
+    pub fn finish(&mut self, now: Instant, system: &impl System) {
         self.end = now;
         self.collecting.settle(now);
         for drive in 0..self.collecting.since.len() {
@@ -159,7 +159,7 @@ impl Meter {
                 self.collected(drive, begun, now);
             }
         }
-        self.drives = Drives::of(target);
+        self.drives = Drives::of(system);
     }
 
     fn collected(&mut self, drive: usize, from: Instant, to: Instant) {

@@ -7,7 +7,7 @@
 //!   not a finite number is drawn or written as one.
 
 mod distribution;
-mod judged;
+mod expected;
 mod model;
 pub(crate) mod number;
 mod page;

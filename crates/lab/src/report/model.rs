@@ -44,7 +44,7 @@ impl<'a> Point<'a> {
         self.group.records[0]
     }
 
-    /// In how many of its runs the target could not keep up.
+    /// In how many of its runs the system could not keep up.
     pub(super) fn overloaded(&self) -> usize {
         let overloaded = |record: &&&Record| record.figures.end == RunEnd::Overloaded;
         self.group.records.iter().filter(overloaded).count()

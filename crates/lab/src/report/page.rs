@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::distribution::{Distribution, Requests};
-use super::judged::judged;
+use super::expected::expected;
 use super::model::{Point, Section, plain, spread};
 use super::number::grouped;
 use super::plot::{Plot, bars, cdf, swatch, sweeps, tail, times};
@@ -90,7 +90,7 @@ fn section(
         section id=(id) {
             h1 { (section.title) }
             (warnings(section))
-            (judged(judgements))
+            (expected(judgements))
             (setup::setup(section))
             h2 { "Figures" }
             (table::brief(section))

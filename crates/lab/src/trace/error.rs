@@ -62,7 +62,7 @@ pub enum TraceError {
         /// Which file.
         path: PathBuf,
     },
-    /// It does not fit the target.
+    /// It does not fit the system.
     #[error(
         "{}: the trace needs {} and the target has {}: say fit = \"compact\" (extents that are \
          touched lie densely) or fit = \"wrap\" (addresses modulo the capacity)",
@@ -76,7 +76,7 @@ pub enum TraceError {
         /// How many bytes there are.
         capacity: u64,
     },
-    /// It touches more than the target has.
+    /// It touches more than the system has.
     #[error(
         "{}: the trace touches more than the {} of the target, in extents of 64KiB: use a larger \
          target, `limit`, or fit = \"wrap\"", path.display(), Bytes(*capacity)

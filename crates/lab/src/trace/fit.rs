@@ -1,4 +1,4 @@
-//! Addresses of a trace, brought into a target that may be smaller than what was traced.
+//! Addresses of a trace, brought into a system that may be smaller than what was traced.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::Record;
 use crate::arrival::{Arrival, Kind};
 
-/// What happens with a trace that is larger than the target.
+/// What happens with a trace that is larger than the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
@@ -30,11 +30,11 @@ pub(super) const EXTENT: u64 = 64 << 10;
 pub(super) enum Misfit {
     /// It ends here.
     Beyond(u64),
-    /// There are more extents than in the target.
+    /// There are more extents than in the system.
     Full,
 }
 
-/// Cuts records into requests for the target.
+/// Cuts records into requests for the system.
 pub(super) struct Fitter {
     places: Places,
     capacity: u64,
@@ -46,7 +46,7 @@ enum Places {
     /// Each device begins at a place of its own; those beyond the list at 0.
     Refuse(Vec<u64>),
     Wrap(Vec<u64>),
-    /// From device and extent to the extent of the target.
+    /// From device and extent to the extent of the system.
     Compact {
         merge: bool,
         extents: HashMap<(u32, u64), u64>,

@@ -2,7 +2,7 @@
 //!
 //! A file, possibly compressed (gzip, xz, zstd), is read as a stream of [`Record`]s: never more of
 //! it is in memory than a buffer. [`Trace`] reads the selected ones as they are, [`Replay`] makes
-//! them requests for a target, [`Info`] says what a trace is like.
+//! them requests for a system, [`Info`] says what a trace is like.
 //!
 //! | format | a record |
 //! |---|---|

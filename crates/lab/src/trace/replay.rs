@@ -23,7 +23,7 @@ pub struct Replay {
     pub action: Option<Action>,
     /// Only these devices, by their names in the trace.
     pub devices: Option<Vec<Device>>,
-    /// All devices begin at the start of the target. Otherwise each begins behind the one that
+    /// All devices begin at the start of the system. Otherwise each begins behind the one that
     /// was seen before it.
     #[serde(default)]
     pub merge: bool,
@@ -38,7 +38,7 @@ pub struct Replay {
     pub rate: Option<f64>,
     /// If given, requests come when earlier ones have ended, not at their times.
     pub closed: Option<Closed>,
-    /// What happens with a trace that is larger than the target.
+    /// What happens with a trace that is larger than the system.
     #[serde(default)]
     pub fit: Fit,
     /// How many passes.
@@ -101,7 +101,7 @@ impl Replay {
         }
     }
 
-    /// Opens it for a target of `capacity` bytes.
+    /// Opens it for a system of `capacity` bytes.
     ///
     /// The trace is read once beforehand if what it says at the end is needed at the start: its
     /// rate, or how large its devices are.

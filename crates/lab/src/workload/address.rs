@@ -106,7 +106,7 @@ impl Address {
     }
 }
 
-/// A part of a target that requests stay in.
+/// A part of a system that requests stay in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) start: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The part of a target of `capacity` bytes that begins at `start`, `footprint` long or, if
+    /// The part of a system of `capacity` bytes that begins at `start`, `footprint` long or, if
     /// absent, up to the end. At least `need` bytes.
     pub(crate) fn new(
         start: Portion,

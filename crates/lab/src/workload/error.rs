@@ -32,13 +32,13 @@ pub enum WorkloadError {
         /// The other.
         other: &'static str,
     },
-    /// The target is too small.
+    /// The system is too small.
     #[error(
         "`start` and `footprint` reach up to {}, but the target has {}: make them smaller, or \
          give shares of it, like 0.5", Bytes(*need), Bytes(*capacity)
     )]
     TooSmall {
-        /// Bytes of the target that are needed.
+        /// Bytes of the system that are needed.
         need: u64,
         /// Bytes that it has.
         capacity: u64,

@@ -1,10 +1,10 @@
 //! What is asked of an array or an SSD, and when.
 //!
 //! A [`Workload`] is a description, from a table of an experiment's file; a [`Stream`] are its
-//! requests for a target of a certain size. `docs/workloads.md` lists every key.
+//! requests for a system of a certain size. `docs/workloads.md` lists every key.
 //!
 //! Invariants: equal workloads, capacities and seeds give equal streams. A request of a stream
-//! lies within the target, and the times of an open one never go back.
+//! lies within the system, and the times of an open one never go back.
 
 mod address;
 mod error;
@@ -67,7 +67,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Whether it makes sense, for any target.
+    /// Whether it makes sense, for any system.
     ///
     /// # Errors
     /// The first key that does not, and what it could be.
@@ -81,11 +81,11 @@ impl Workload {
         }
     }
 
-    /// Opens it for a target of `capacity` bytes. Paths of traces are relative to `base`, the
+    /// Opens it for a system of `capacity` bytes. Paths of traces are relative to `base`, the
     /// directory of the experiment's file.
     ///
     /// # Errors
-    /// What [`check`](Self::check) finds, a target that is too small, or a trace that can't be
+    /// What [`check`](Self::check) finds, a system that is too small, or a trace that can't be
     /// read.
     pub fn open(&self, capacity: u64, seed: u64, base: &Path) -> Result<Stream, WorkloadError> {
         self.check()?;

@@ -132,7 +132,7 @@ struct Row {
     rate: f64,
     /// Peak over mean, and the share of time that is bursts.
     bursts: Option<(f64, f64)>,
-    /// In MiB: read, written, mixed. Without them: the whole target.
+    /// In MiB: read, written, mixed. Without them: the whole system.
     regions: Option<[u64; 3]>,
     theta: f64,
     runs: f64,

@@ -37,7 +37,7 @@ pub struct Synthetic {
     /// Other requests begin at a multiple of this from `start`.
     #[serde(default = "block")]
     pub align: Bytes,
-    /// Where the part of the target begins that is used.
+    /// Where the part of the system begins that is used.
     #[serde(default = "nothing")]
     pub start: Portion,
     /// How large that part is; up to the end if absent.

@@ -6,12 +6,12 @@
 //! volume is built upon has to outlive that, whatever the arrays' policy promises. Invariants are those
 //! of the [crate]: a seed is a run, and a check that fails panics.
 
-#[cfg(test)]
-mod found;
 mod hang;
 mod host;
 mod memory;
 mod phases;
+#[cfg(test)]
+mod regressions;
 mod scenario;
 mod under_way;
 mod world;

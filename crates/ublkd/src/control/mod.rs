@@ -14,6 +14,7 @@ mod away;
 mod client;
 mod disks;
 mod log;
+mod messages;
 mod newcomer;
 mod problem;
 mod problems;
@@ -26,7 +27,6 @@ mod spares;
 mod staging;
 mod stopper;
 mod way_back;
-mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::host::{FlashLog, WhyReport};
 pub use client::{Client, ClientError, running};
 pub use log::{GroupReport, LogReport};
+pub(crate) use messages::recovered;
 pub use problem::Problem;
 pub(crate) use report::group_of;
 pub use report::{
@@ -48,7 +49,6 @@ pub use spares::SpareReport;
 pub use staging::StagingReport;
 pub use stopper::{Manner, Stopper};
 pub use way_back::WayBack;
-pub(crate) use words::recovered;
 
 /// The protocol's version.
 pub const VERSION: u32 = 1;

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use steering::scheme::{SCHEMES, Scheme};
 
 use super::away::Away;
+use super::messages::{Weight, describe, describe_volume, is_news, weight};
 use super::report::{ArrayReport, EventReport, Facts, Front};
 use super::stopper::{Manner, StopError, Stopper};
-use super::words::{Weight, describe, describe_volume, is_news, weight};
 use super::{Launch, Refusal, Request, StagingReport};
 use crate::create::policy_name;
 use crate::host::{Happened, HostError, HostHandle};

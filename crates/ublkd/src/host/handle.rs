@@ -21,10 +21,10 @@ use steering::scheme::Scheme;
 use tokio::sync::oneshot;
 
 use super::Opened;
+use super::diagnosis::WhyReport;
 use super::log::LogStatus;
 use super::metrics::Metrics;
 use super::notes::{Log, Notes};
-use super::why::WhyReport;
 use crate::label::label;
 use crate::members::Device;
 use crate::resident::Resident;

@@ -10,9 +10,9 @@ use raidcore::units::{DeviceId, MemberId, Set};
 use steering::collect::{Flash, Limits, Order};
 use steering::detect::{Mood, Score};
 use steering::scheme::{SCHEMES, Scheme};
-use steering::{Members, Source, Steward};
+use steering::{Controller, Members, Source};
 
-use super::why::WhyReport;
+use super::diagnosis::WhyReport;
 use crate::ring::Ring;
 
 /// Blocks that may be read beyond what is asked for to go around busy members, per block that is,
@@ -30,13 +30,13 @@ pub(super) struct Steering {
     scheme: Scheme,
     source: Source,
     /// For these devices, by member. Another device has not been told what the last one was.
-    steward: Option<(Vec<Option<DeviceId>>, Steward)>,
+    controller: Option<(Vec<Option<DeviceId>>, Controller)>,
 }
 
 impl Steering {
     /// Begins with a scheme.
     pub(super) fn new(scheme: Scheme, source: Source) -> Self {
-        Self { scheme, source, steward: None }
+        Self { scheme, source, controller: None }
     }
 
     /// The scheme.
@@ -53,7 +53,7 @@ impl Steering {
         ring: &mut Ring,
     ) {
         self.scheme = scheme;
-        self.steward = None;
+        self.controller = None;
         engine.set_steering(None);
         for member in engine.members() {
             if let Some(device) = member.device {
@@ -64,22 +64,22 @@ impl Steering {
 
     /// An I/O begins.
     pub(super) fn began(&mut self, now: Instant, io: &Io) {
-        let Some((devices, steward)) = &mut self.steward else { return };
+        let Some((devices, controller)) = &mut self.controller else { return };
         if let Some(member) = devices.iter().position(|device| *device == Some(io.device)) {
-            steward.began(now, member, io);
+            controller.began(now, member, io);
         }
     }
 
     /// An I/O has ended, well or not.
     pub(super) fn ended(&mut self, now: Instant, io: IoId, well: bool) {
-        if let Some((_, steward)) = &mut self.steward {
-            steward.ended(now, io, well);
+        if let Some((_, controller)) = &mut self.controller {
+            controller.ended(now, io, well);
         }
     }
 
     /// When [`Steering::look`] is to be called, though nothing has happened.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.steward.as_ref().and_then(|(_, steward)| steward.next())
+        self.controller.as_ref().and_then(|(_, controller)| controller.next())
     }
 
     /// Looks at the members; returns what the engine is to be told.
@@ -93,15 +93,15 @@ impl Steering {
             return None;
         }
         self.keep_up(now, engine, ring);
-        let (devices, steward) = self.steward.as_mut()?;
+        let (devices, controller) = self.controller.as_mut()?;
         let mut collecting = Set::EMPTY;
-        if steward.asks() {
+        if controller.asks() {
             let collects =
                 |device: &Option<DeviceId>| device.is_some_and(|d| ring.is_collecting(d));
             let who = (0..devices.len()).filter(|&member| collects(&devices[member]));
             collecting = who.fold(collecting, Set::with);
         }
-        if steward.is_due(now, collecting) {
+        if controller.is_due(now, collecting) {
             let how = |device: &Option<DeviceId>| Some(ring.steering((*device)?)?.0);
             let in_flight = |member| engine.in_flight(MemberId(member));
             let members = (0u8..).zip(devices.iter()).map(|(member, device)| Flash {
@@ -110,31 +110,32 @@ impl Steering {
             });
             let members: Vec<Flash> = members.collect();
             let totals = engine.latency_totals();
-            steward.decide(now, &members, &totals, &mut |member, order| {
+            controller.decide(now, &members, &totals, &mut |member, order| {
                 if let Some(device) = devices[member] {
                     ring.order_gc(now, device, order);
                 }
             });
         }
-        steward.busy(now, collecting).map(Input::Busy)
+        controller.busy(now, collecting).map(Input::Busy)
     }
 
     /// What is thought of the members at `now`, which is `wall` in seconds since 1970, and why.
     pub(super) fn why(&self, now: Instant, wall: u64, engine: &Engine) -> WhyReport {
-        let steward = self.steward.as_ref().map(|(devices, steward)| (&**devices, steward));
-        WhyReport::new((now, wall), self.scheme, steward, engine)
+        let controller =
+            self.controller.as_ref().map(|(devices, controller)| (&**devices, controller));
+        WhyReport::new((now, wall), self.scheme, controller, engine)
     }
 
     /// Whether reads go around a member and for how long they have, if they do at all.
     pub(super) fn busy(&self, now: Instant, member: usize) -> Option<(bool, Duration)> {
-        let (_, steward) = self.steward.as_ref().filter(|_| self.scheme.goes_around())?;
-        Some((steward.who_is_busy().has(member), steward.busy_time(now, member)))
+        let (_, controller) = self.controller.as_ref().filter(|_| self.scheme.goes_around())?;
+        Some((controller.who_is_busy().has(member), controller.busy_time(now, member)))
     }
 
     /// Whether a member is thought to be busy, and how often that was right, if it is watched.
     pub(super) fn score(&self, member: usize) -> Option<(bool, Score)> {
-        let (_, steward) = self.steward.as_ref()?;
-        let signals = steward.signals().filter(|signals| !signals.telling().has(member))?;
+        let (_, controller) = self.controller.as_ref()?;
+        let signals = controller.signals().filter(|signals| !signals.telling().has(member))?;
         let detector = signals.detector();
         Some((detector.mood(member) == Mood::Busy, detector.log().score_of(member)))
     }
@@ -142,18 +143,18 @@ impl Steering {
     /// Takes note of members that are other devices than before.
     fn keep_up(&mut self, now: Instant, engine: &mut Engine, ring: &Ring) {
         let devices = || engine.members().map(|member| member.device);
-        let known = self.steward.as_ref().map(|(devices, _)| devices);
+        let known = self.controller.as_ref().map(|(devices, _)| devices);
         if known.is_some_and(|known| devices().eq(known.iter().copied())) {
             return;
         }
         let devices: Vec<Option<DeviceId>> = devices().collect();
         let members = self.members(&devices, engine.geometry().redundancy(), ring);
-        if let Some((known, steward)) = &mut self.steward {
+        if let Some((known, controller)) = &mut self.controller {
             let other = (0..devices.len()).filter(|&member| devices[member] != known[member]);
-            steward.changed(now, members, other.fold(Set::EMPTY, Set::with));
+            controller.changed(now, members, other.fold(Set::EMPTY, Set::with));
             *known = devices;
         } else {
-            self.steward = Some((devices, Steward::new(self.scheme, members, now)));
+            self.controller = Some((devices, Controller::new(self.scheme, members, now)));
         }
         let told = members.all_tell();
         let detected = DETOURS_DETECTED * engine.geometry().data() as f64;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use ublkd::paths::shown;
 use ublkd::paths::to_text;
 
-use super::judged::{Given, judgements};
+use super::check::{Given, judgements};
 use super::table::Table;
 use super::values;
 use crate::args::{CompareArgs, MergeArgs, ReportArgs};

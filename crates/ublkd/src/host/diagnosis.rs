@@ -6,7 +6,7 @@ use det::Instant;
 use raidcore::engine::{Avoided, Engine, MemberStatus, Part};
 use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
-use steering::Steward;
+use steering::Controller;
 use steering::detect::{Advice, Decision, Kind, Mood, Outcome};
 use steering::scheme::Scheme;
 
@@ -183,7 +183,7 @@ impl WhyReport {
     pub(super) fn new(
         (now, wall): (Instant, u64),
         scheme: Scheme,
-        steward: Option<(&[Option<DeviceId>], &Steward)>,
+        controller: Option<(&[Option<DeviceId>], &Controller)>,
         engine: &Engine,
     ) -> Self {
         let counters = engine.counters();
@@ -192,18 +192,18 @@ impl WhyReport {
         if let Some(policy) = engine.steering_policy() {
             policy.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
         }
-        if let Some((_, steward)) = steward {
-            steward.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
+        if let Some((_, controller)) = controller {
+            controller.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
         }
-        let steward = steward.filter(|_| scheme.goes_around());
+        let controller = controller.filter(|_| scheme.goes_around());
         let known = |member: usize| {
-            let asked = steward.filter(|(devices, _)| devices[member].is_some());
-            asked.map_or(Known::Nothing, |(_, steward)| Known::of(steward, member))
+            let asked = controller.filter(|(devices, _)| devices[member].is_some());
+            asked.map_or(Known::Nothing, |(_, controller)| Known::of(controller, member))
         };
         let member = |status: MemberStatus| {
             let Avoided { reads, writes } = status.avoided;
             let number = status.member.index();
-            let busy_for = steward.and_then(|(_, steward)| steward.busy_for(now, number));
+            let busy_for = controller.and_then(|(_, controller)| controller.busy_for(now, number));
             MemberWhy {
                 member: status.member.0,
                 busy_us: busy_for.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
@@ -213,8 +213,9 @@ impl WhyReport {
             }
         };
         let on_record = engine.policy().filter(|policy| policy.name.as_str() == scheme.name);
-        let detector =
-            steward.and_then(|(_, steward)| steward.signals()).map(|signals| signals.detector());
+        let detector = controller
+            .and_then(|(_, controller)| controller.signals())
+            .map(|signals| signals.detector());
         let verdict = |decision: &Decision| Verdict {
             at: wall_at(decision.at),
             member: decision.member as u8,
@@ -240,10 +241,10 @@ impl WhyReport {
 }
 
 impl Known {
-    fn of(steward: &Steward, member: usize) -> Self {
-        let watching = steward.signals().filter(|signals| !signals.telling().has(member));
+    fn of(controller: &Controller, member: usize) -> Self {
+        let watching = controller.signals().filter(|signals| !signals.telling().has(member));
         let Some(signals) = watching else {
-            return Self::Told { busy: steward.who_is_busy().has(member) };
+            return Self::Told { busy: controller.who_is_busy().has(member) };
         };
         let detector = signals.detector();
         let score = detector.log().score_of(member);

@@ -8,7 +8,7 @@ use crate::experiment::Class;
 use crate::judge::{Finding, Judgement, Verdict};
 
 /// A table of an experiment's expectations, and below it why some are missed.
-pub(super) fn judged(judgements: &[&Judgement<'_>]) -> Markup {
+pub(super) fn expected(judgements: &[&Judgement<'_>]) -> Markup {
     let gates = judgements.iter().filter(|j| j.expectation.class != Class::Reported);
     let (all, missed) = (gates.clone().count(), gates.filter(|j| j.fails()).count());
     let whys = judgements.iter().filter(|j| j.verdict() == Verdict::Miss);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::Way;
-use steering::trial::Trial;
+use steering::detour_trial::DetourTrial;
 
 fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -12,7 +12,7 @@ fn micros(micros: u64) -> Duration {
 
 /// Of 1000 requests that could be led around, how many are. Led around they take so long; if they
 /// wait, so long.
-fn led_around(trial: &mut Trial, blocks: u32, around: u64, home: u64) -> u32 {
+fn led_around(trial: &mut DetourTrial, blocks: u32, around: u64, home: u64) -> u32 {
     let mut count = 0;
     for _ in 0..1000 {
         if trial.choose(blocks) {
@@ -25,8 +25,8 @@ fn led_around(trial: &mut Trial, blocks: u32, around: u64, home: u64) -> u32 {
     count
 }
 
-fn trial() -> Trial {
-    let mut trial = Trial::default();
+fn trial() -> DetourTrial {
+    let mut trial = DetourTrial::default();
     for blocks in [1, 256] {
         (0..100).for_each(|_| trial.ended(blocks, Way::Calm, micros(100)));
     }
@@ -37,7 +37,7 @@ fn trial() -> Trial {
 fn nobody_waits_on_purpose_while_the_way_around_is_short() {
     assert_eq!(led_around(&mut trial(), 1, 290, 50_000), 1000);
     // Nor before anything is known.
-    assert!(Trial::default().choose(1));
+    assert!(DetourTrial::default().choose(1));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_long_way_around_is_taken_if_waiting_takes_longer() {
 fn it_is_known_since_when_who_loses_rests() {
     let mut trial = trial();
     let at = |seconds| Instant::ORIGIN + Duration::from_secs(seconds);
-    let large = |trial: &Trial| {
+    let large = |trial: &DetourTrial| {
         let part = trial.parts(["small", "large"]).nth(1).expect("there are two");
         (part.on, part.since)
     };
@@ -72,8 +72,9 @@ fn who_loses_rests_until_it_would_win_again() {
     let mut trial = trial();
     let count = led_around(&mut trial, 256, 5_000, 800);
     assert!(count < 400, "{count}");
-    let on =
-        |trial: &Trial| trial.parts(["small", "large"]).map(|part| part.on).collect::<Vec<_>>();
+    let on = |trial: &DetourTrial| {
+        trial.parts(["small", "large"]).map(|part| part.on).collect::<Vec<_>>()
+    };
     assert_eq!(on(&trial), [true, false]);
     assert_eq!(led_around(&mut trial, 1, 100, 50_000), 1000, "small ones are not concerned");
     led_around(&mut trial, 256, 5_000, 50_000);

@@ -5,11 +5,11 @@ use core::time::Duration;
 use det::Instant;
 use raidcore::engine::{Detour, Outcome, Redirect, SteeringPolicy, Way};
 use raidcore::units::{Lba, MemberId};
+use steering::detour_trial::DetourTrial;
 use steering::hedge::Hedge;
-use steering::place::{Reconstruct, Steer};
 use steering::popularity::Popularity;
 use steering::scheme::{SCHEMES, Scheme};
-use steering::trial::Trial;
+use steering::steer::{Reconstruct, Steer};
 
 #[test]
 fn detours_keep_to_their_budget() {
@@ -40,7 +40,7 @@ fn what_was_earned_long_ago_is_spent() {
 
 #[test]
 fn what_slows_nobody_down_costs_nothing() {
-    let trials = Some([Trial::default(); 2]);
+    let trials = Some([DetourTrial::default(); 2]);
     let mut policy = Steer { reads: Some(Reconstruct::new(0.0)), trials, ..Steer::default() };
     let detour = Detour { read: 0, blocks: 1, extra: 4 };
     let end = |way, took: u64, policy: &mut Steer| {

@@ -27,7 +27,7 @@ pub use log_spec::{Cleaner, Gc, LogSpec};
 /// A request, in blocks of 4 KiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Comes back with [`Ended`]; below [`Target::depth`].
+    /// Comes back with [`Ended`]; below [`System::depth`].
     pub tag: u16,
     /// What it does.
     pub kind: Kind,
@@ -108,7 +108,7 @@ pub struct GcChange {
     pub collecting: bool,
 }
 
-/// What a target tells besides the requests that have ended.
+/// What a system tells besides the requests that have ended.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     /// Requests, in the order in which they ended.
@@ -143,7 +143,7 @@ pub struct Steered {
 }
 
 /// An array or an SSD, in virtual time. Time never goes back from one call to the next.
-pub trait Target {
+pub trait System {
     /// How many blocks of 4 KiB it has.
     fn blocks(&self) -> u64;
 
@@ -153,10 +153,10 @@ pub trait Target {
     /// Takes a request. It may end at once.
     fn submit(&mut self, now: Instant, request: Request, told: &mut Told);
 
-    /// When [`Target::poll`] is to be called next.
+    /// When [`System::poll`] is to be called next.
     fn next(&self) -> Option<Instant>;
 
-    /// Lets everything happen up to `now`, which must not be later than [`Target::next`].
+    /// Lets everything happen up to `now`, which must not be later than [`System::next`].
     fn poll(&mut self, now: Instant, told: &mut Told);
 
     /// Its SSDs.

@@ -15,11 +15,11 @@ use raidcore::engine::{
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba, Set, Tag};
 use steering::collect::{Flash, Limits};
-use steering::{Members, Source, Steward};
+use steering::{Controller, Members, Source};
 
 use super::array_spec::{ArraySpec, RebuildSpec};
 use super::drive::{Drive, Io, IoEnd};
-use super::{Ended, Request, Steered, Target, Told};
+use super::{Ended, Request, Steered, System, Told};
 use crate::units::Bytes;
 use crate::workload::Kind;
 
@@ -45,7 +45,7 @@ pub struct Array {
     engine: Engine,
     drives: Vec<Drive>,
     config: Config,
-    steward: Steward,
+    controller: Controller,
     /// Requests of which something had to wait for garbage collection, by tag.
     delayed: Vec<bool>,
     members: Members,
@@ -138,7 +138,7 @@ impl Array {
             }),
         };
         let mut array = Self {
-            steward: Steward::new(scheme, members, Instant::ORIGIN),
+            controller: Controller::new(scheme, members, Instant::ORIGIN),
             engine,
             drives,
             config,
@@ -182,7 +182,7 @@ impl Array {
                     Action::Io(io) => {
                         let drive = io.device.0 as usize;
                         if let Some(member) = self.places.iter().position(|&d| d == drive) {
-                            self.steward.began(now, member, &io);
+                            self.controller.began(now, member, &io);
                         }
                         self.drives[drive].begin(now, translated(&io), &mut told.gc);
                     }
@@ -219,13 +219,13 @@ impl Array {
     /// Tells the engine who is busy, and the drives whose turn it is.
     fn steer(&mut self, now: Instant, told: &mut Told) {
         let mut collecting = Set::EMPTY;
-        if self.steward.asks() {
+        if self.controller.asks() {
             let places = self.places.iter().map(|&drive| &self.drives[drive]).enumerate();
             let busy = places.filter(|(_, drive)| drive.is_collecting());
             collecting = busy.fold(collecting, |set, (member, _)| set.with(member));
         }
         let drives = &mut self.drives;
-        if self.steward.is_due(now, collecting) {
+        if self.controller.is_due(now, collecting) {
             let engine = &self.engine;
             let places = &self.places;
             let members = (0u8..).zip(places).map(|(member, &drive)| Flash {
@@ -234,11 +234,11 @@ impl Array {
             });
             let members: Vec<Flash> = members.collect();
             let totals = engine.latency_totals();
-            self.steward.decide(now, &members, &totals, &mut |member, order| {
+            self.controller.decide(now, &members, &totals, &mut |member, order| {
                 drives[places[member]].order(now, order, &mut told.gc);
             });
         }
-        if let Some(busy) = self.steward.busy(now, collecting) {
+        if let Some(busy) = self.controller.busy(now, collecting) {
             self.tell(now, Input::Busy(busy), told);
         }
     }
@@ -263,7 +263,7 @@ impl Array {
             }
         });
         self.failed_at = now;
-        self.steward.changed(now, self.members, Set::EMPTY.with(MEMBER));
+        self.controller.changed(now, self.members, Set::EMPTY.with(MEMBER));
         for (number, command) in (0..).zip([paced, fails].into_iter().chain(replaced)) {
             self.tell(now, Input::Command { number, command }, told);
         }
@@ -275,7 +275,7 @@ impl Array {
 
     fn io_ended(&mut self, now: Instant, end: IoEnd, told: &mut Told) {
         let id = IoId(end.id);
-        self.steward.ended(now, id, true);
+        self.controller.ended(now, id, true);
         self.ios.0 += 1;
         if end.delayed_by_gc {
             self.ios.1 += 1;
@@ -287,7 +287,7 @@ impl Array {
     }
 }
 
-impl Target for Array {
+impl System for Array {
     fn blocks(&self) -> u64 {
         self.engine.geometry().capacity()
     }
@@ -305,7 +305,7 @@ impl Target for Array {
 
     fn next(&self) -> Option<Instant> {
         let engine = self.engine.deadline().map_or(u64::MAX, |(at, _)| at.0);
-        let watch = self.steward.next().map_or(u64::MAX, |at| at.0);
+        let watch = self.controller.next().map_or(u64::MAX, |at| at.0);
         Some(Instant(self.next_of_drives().min(engine).min(watch)))
             .filter(|&next| next < Instant(u64::MAX))
     }

@@ -11,7 +11,7 @@ use lab::measure::Figures;
 use lab::plan::Swan;
 use lab::play::{Play, PlayError, Verdict};
 use lab::sweep::Progress;
-use lab::target::{DriveSpec, LogSpec};
+use lab::system::{DriveSpec, LogSpec};
 use lab::units::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ struct One {
 
 /// What was played: the recommended array first, then one with a group less if that leaves a back, then
 /// those with more.
-pub(super) struct Played {
+pub(super) struct Verified {
     throughput: Size,
     ssd: String,
     /// What an SSD erases at once, all dies together.
@@ -65,7 +65,7 @@ pub(super) struct Played {
 
 /// Plays the array that is asked for, and one with a group less. If it is not confirmed, larger ones are
 /// played, until one is, or one group more would be of no use or is too many.
-pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Played> {
+pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Verified> {
     if let Some(seconds) = args.seconds.filter(|s| !(*s > 0.0 && *s <= 1e9)) {
         bail!("--seconds is {seconds}, but must be positive and at most 1e9");
     }
@@ -122,7 +122,7 @@ pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Playe
         None
     };
     let throughput = args.throughput;
-    Ok(Played { throughput, ssd: told, erased: Size(erased), segment, arrays, suited })
+    Ok(Verified { throughput, ssd: told, erased: Size(erased), segment, arrays, suited })
 }
 
 impl One {
@@ -172,7 +172,7 @@ fn room(profile: &Profile) -> Size {
     Size(u64::from(sizes.logical_pages) * u64::from(sizes.page_bytes))
 }
 
-impl Played {
+impl Verified {
     /// Whether the recommended array does what it is recommended for.
     pub(super) fn is_confirmed(&self) -> bool {
         self.arrays.first().is_some_and(|one| one.verdict == Verdict::Keeps)

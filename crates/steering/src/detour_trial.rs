@@ -121,7 +121,7 @@ impl Class {
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Trial {
+pub struct DetourTrial {
     classes: [Class; 2],
     turned: [Turned; 2],
 }
@@ -133,7 +133,7 @@ struct Turned {
     at: Option<Instant>,
 }
 
-impl Trial {
+impl DetourTrial {
     fn class(&mut self, blocks: u32) -> &mut Class {
         &mut self.classes[usize::from(blocks > SMALL)]
     }

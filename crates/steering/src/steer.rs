@@ -6,9 +6,9 @@ use det::Instant;
 use raidcore::engine::{Detour, LatencyTotals, Outcome, Part, Redirect, SteeringPolicy};
 use raidcore::units::{Lba, MemberId};
 
+use crate::detour_trial::DetourTrial;
 use crate::hedge::Hedge;
 use crate::popularity::Popularity;
-use crate::trial::Trial;
 
 /// Reads of busy members are served from the others, whose data and parity give the same, as long
 /// as that does not cost too much: the members that are not busy have to read more for it.
@@ -88,7 +88,7 @@ pub struct Steer {
     /// What is worth a copy; nothing if none are made.
     pub popular: Option<Popularity>,
     /// For reads and writes, whether that pays, if it is to be found out: who loses is left alone.
-    pub trials: Option<[Trial; 2]>,
+    pub trials: Option<[DetourTrial; 2]>,
     /// What requests have come to, if there are trials.
     pub totals: LatencyTotals,
 }

@@ -19,7 +19,7 @@ use super::array::{kind, translated};
 use super::drive::{Drive, IoEnd};
 use super::log_error::LogError;
 use super::log_spec::LogSpec;
-use super::{Ended, Logged, Request, Side, Steered, Target, Told};
+use super::{Ended, Logged, Request, Side, Steered, System, Told};
 use crate::plan::SegmentTimes;
 use crate::workload::Kind;
 
@@ -292,7 +292,7 @@ fn engine_of(spec: &LogSpec, depth: u16, drives: &[Drive]) -> Result<Engine, Log
     Ok(Engine::new(config, assembled, &devices, Instant::ORIGIN, 0))
 }
 
-impl Target for Log {
+impl System for Log {
     fn blocks(&self) -> u64 {
         self.volume().shape().capacity()
     }

@@ -13,10 +13,10 @@ use raidcore::units::Set;
 
 use crate::Signals;
 use crate::collect::{Flash, Limits, Order, Watch};
-use crate::rest::Rest;
 use crate::scheme::Scheme;
+use crate::turn_trial::TurnTrial;
 
-/// An array's members, as far as it matters to a [`Steward`].
+/// An array's members, as far as it matters to a [`Controller`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Members {
     /// How many there are.
@@ -38,12 +38,12 @@ impl Members {
 }
 
 /// Keeps a scheme going: whose turn it is to collect garbage, and who is busy.
-pub struct Steward {
+pub struct Controller {
     scheme: Scheme,
     members: Members,
     watch: Option<Watch>,
     /// Whether turns rest, if that is to be found out.
-    rest: Option<Rest>,
+    rest: Option<TurnTrial>,
     /// None if there is nobody to be watched.
     signals: Option<Signals>,
     telling: Set,
@@ -53,11 +53,11 @@ pub struct Steward {
     busy_times: Vec<(Instant, Duration)>,
 }
 
-impl Steward {
+impl Controller {
     /// For a scheme and members none of which has been told anything yet.
     #[must_use]
     pub fn new(scheme: Scheme, members: Members, now: Instant) -> Self {
-        let mut steward = Self {
+        let mut controller = Self {
             scheme,
             members,
             watch: None,
@@ -68,8 +68,8 @@ impl Steward {
             busy: Set::EMPTY,
             busy_times: alloc::vec![(now, Duration::ZERO); members.count],
         };
-        steward.changed(now, members, Set::EMPTY);
-        steward
+        controller.changed(now, members, Set::EMPTY);
+        controller
     }
 
     /// Some members are `other` devices from now on, which have not been told anything.
@@ -77,7 +77,7 @@ impl Steward {
         let Members { count, redundancy, telling, limits } = members;
         let collect = self.scheme.collect(limits, redundancy);
         self.watch = collect.map(|policy| Watch::new(policy, now));
-        self.rest = self.scheme.tries_turns().then(Rest::default);
+        self.rest = self.scheme.tries_turns().then(TurnTrial::default);
         self.members = members;
         self.telling = telling;
         if !self.scheme.goes_around() || members.all_tell() {
@@ -146,7 +146,7 @@ impl Steward {
 
     /// What there is to say of turns, for people.
     pub fn tell(&self, part: &mut dyn FnMut(Part)) {
-        self.rest.iter().map(Rest::part).for_each(part);
+        self.rest.iter().map(TurnTrial::part).for_each(part);
     }
 
     /// Takes note of who says that it collects. Returns who is busy, if the engine is to be told.

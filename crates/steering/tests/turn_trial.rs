@@ -6,9 +6,9 @@ use det::Instant;
 use raidcore::engine::LatencyTotals;
 use raidcore::units::Set;
 use steering::collect::{Flash, Limits, Order};
-use steering::rest::Rest;
 use steering::scheme::Scheme;
-use steering::{Members, Steward};
+use steering::turn_trial::TurnTrial;
+use steering::{Controller, Members};
 
 const MEMBERS: u64 = 4;
 
@@ -40,7 +40,7 @@ impl Array {
 
     /// For how many of so many seconds members are left alone, if requests take so long in turns,
     /// and so long without.
-    fn alone(&mut self, rest: &mut Rest, seconds: u32, turns: u32, without: u32) -> f64 {
+    fn alone(&mut self, rest: &mut TurnTrial, seconds: u32, turns: u32, without: u32) -> f64 {
         let (mut alone, mut looks) = (false, 0);
         for _ in 0..100 * seconds {
             let members = self.step(if alone { without } else { turns });
@@ -53,7 +53,7 @@ impl Array {
 
 #[test]
 fn nothing_is_tried_while_requests_take_about_as_long_as_calm_ones() {
-    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     assert_eq!(array.alone(&mut rest, 1000, 2, 1), 0.0);
     // Nor after a burst, and a long one is not taken for what is usual.
     assert_eq!(array.alone(&mut rest, 4, 50, 1), 0.0);
@@ -65,7 +65,7 @@ fn nothing_is_tried_while_requests_take_about_as_long_as_calm_ones() {
 
 #[test]
 fn turns_that_lose_rest_until_they_do_not() {
-    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     let alone = array.alone(&mut rest, 1000, 20, 10);
     assert!(alone > 900.0, "{alone} s");
     let part = rest.part();
@@ -81,7 +81,7 @@ fn turns_that_lose_rest_until_they_do_not() {
 
 #[test]
 fn what_is_hardly_better_changes_nothing_and_is_tried_less_and_less() {
-    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     let first = array.alone(&mut rest, 500, 20, 19);
     let later = array.alone(&mut rest, 5000, 20, 19);
     assert!((20.0..100.0).contains(&first), "{first} s");
@@ -91,7 +91,7 @@ fn what_is_hardly_better_changes_nothing_and_is_tried_less_and_less() {
 
 #[test]
 fn what_is_far_worse_is_not_tried_to_the_end() {
-    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     let alone = array.alone(&mut rest, 30, 10, 100);
     assert!((4.9..5.2).contains(&alone), "{alone} s");
     assert!(rest.part().on);
@@ -99,7 +99,7 @@ fn what_is_far_worse_is_not_tried_to_the_end() {
 
 #[test]
 fn whoever_never_collects_is_not_left_alone() {
-    let (mut array, mut rest) = (Array::new(), Rest::default());
+    let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     for _ in 0..100_000 {
         let mut members = array.step(50);
         members[1].collecting = false;
@@ -116,7 +116,7 @@ fn members_whose_turns_rest_decide_by_themselves() {
         limits: Limits { start: 0.05, stop: 0.1 },
     };
     let scheme = Scheme::named("evenkeel").expect("it exists");
-    let mut steward = Steward::new(scheme, members, Instant::ORIGIN);
+    let mut controller = Controller::new(scheme, members, Instant::ORIGIN);
     let mut array = Array::new();
     let mut orders = [Order::Auto; MEMBERS as usize];
     let (mut alone, mut asked) = (0, 0);
@@ -125,22 +125,26 @@ fn members_whose_turns_rest_decide_by_themselves() {
         let members = array.step(if alone_now { 10 } else { 20 });
         let collecting = (0..members.len()).filter(|&member| members[member].collecting);
         let collecting = collecting.fold(Set::EMPTY, Set::with);
-        steward.decide(array.now, &members, &array.totals, &mut |member, order| {
+        controller.decide(array.now, &members, &array.totals, &mut |member, order| {
             orders[member] = order;
             asked += 1;
         });
-        steward.busy(array.now, collecting);
+        controller.busy(array.now, collecting);
         if orders == [Order::Auto; MEMBERS as usize] {
             alone += 1;
-            assert_eq!(steward.who_is_busy(), collecting, "whose turn it would be is not avoided");
+            assert_eq!(
+                controller.who_is_busy(),
+                collecting,
+                "whose turn it would be is not avoided"
+            );
         }
     }
     assert!(alone > 40_000 && asked > 0, "{alone}");
     let mut parts = Vec::new();
-    steward.tell(&mut |part| parts.push((part.name, part.on)));
+    controller.tell(&mut |part| parts.push((part.name, part.on)));
     assert_eq!(parts, [("members take turns", false)]);
     // Other schemes keep to theirs.
     let rotate = Scheme::named("rotate+reconstruct").expect("it exists");
-    let steward = Steward::new(rotate, members, Instant::ORIGIN);
-    steward.tell(&mut |_| panic!("nothing is tried"));
+    let controller = Controller::new(rotate, members, Instant::ORIGIN);
+    controller.tell(&mut |_| panic!("nothing is tried"));
 }

@@ -52,7 +52,7 @@ const WORSE: u32 = 4;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
-pub struct Rest {
+pub struct TurnTrial {
     /// Whether turns are found to lose, and since when they are, or are not any more.
     rests: bool,
     since: Option<Instant>,
@@ -81,7 +81,7 @@ pub struct Rest {
     won: bool,
 }
 
-impl Rest {
+impl TurnTrial {
     /// Looks at the members, and at what all requests have come to. Tells whether to leave the
     /// members alone.
     pub fn look(&mut self, now: Instant, members: &[Flash], totals: &LatencyTotals) -> bool {

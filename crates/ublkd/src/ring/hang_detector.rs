@@ -18,7 +18,7 @@ use crate::arena::Arena;
 use crate::open_members::{MemberIndex, Members};
 
 /// See the [module](self).
-pub(super) struct Silence {
+pub(super) struct HangDetector {
     half: Duration,
     silent: Members,
     /// Since when just these are.
@@ -26,7 +26,7 @@ pub(super) struct Silence {
     told: Members,
 }
 
-impl Silence {
+impl HangDetector {
     /// Nobody is silent.
     pub(super) fn new(limit: Duration) -> Self {
         let none = Members::default();
@@ -85,10 +85,10 @@ impl Ring {
 
     /// Finds out who hangs, and gives up those who are to be closed.
     pub(super) fn listen_to_members(&mut self, now: Instant, arena: &mut Arena) {
-        let patience = self.silence.patience();
+        let patience = self.hang_detector.patience();
         let before = now.0.checked_sub(patience.as_nanos() as u64).map(Instant);
         let (silent, oldest) = self.ops.oldest(before);
-        if let Some(hung) = self.silence.look(now, silent) {
+        if let Some(hung) = self.hang_detector.look(now, silent) {
             self.hung = Some(hung);
             for index in 0..self.members.len() {
                 let released = self.members[index].as_ref().is_some_and(|member| member.released);
@@ -98,7 +98,7 @@ impl Ring {
             }
         }
         let next = oldest.map(|oldest| oldest + patience);
-        self.expiry = next.into_iter().chain(self.silence.deadline()).min();
+        self.expiry = next.into_iter().chain(self.hang_detector.deadline()).min();
     }
 
     /// Gives up all that a member has not ended.
@@ -130,19 +130,19 @@ mod tests {
 
     #[test]
     fn who_is_silent_is_told_once_when_it_has_stayed_the_same() {
-        let mut silence = Silence::new(Duration::from_secs(30));
-        assert!(silence.is_over());
-        assert_eq!(silence.look(at(15), members(&[1])), None);
-        assert_eq!(silence.look(at(16), members(&[1, 3])), None);
-        assert_eq!(silence.deadline(), Some(at(31)));
-        assert_eq!(silence.look(at(30), members(&[1, 3])), None);
-        assert_eq!(silence.look(at(31), members(&[1, 3])), Some(members(&[1, 3])));
-        assert_eq!(silence.deadline(), None);
-        assert_eq!(silence.look(at(90), members(&[1, 3])), None);
+        let mut detector = HangDetector::new(Duration::from_secs(30));
+        assert!(detector.is_over());
+        assert_eq!(detector.look(at(15), members(&[1])), None);
+        assert_eq!(detector.look(at(16), members(&[1, 3])), None);
+        assert_eq!(detector.deadline(), Some(at(31)));
+        assert_eq!(detector.look(at(30), members(&[1, 3])), None);
+        assert_eq!(detector.look(at(31), members(&[1, 3])), Some(members(&[1, 3])));
+        assert_eq!(detector.deadline(), None);
+        assert_eq!(detector.look(at(90), members(&[1, 3])), None);
         // What has stopped both of them passes.
-        assert_eq!(silence.look(at(91), members(&[3])), None);
-        assert!(silence.has_told(1), "nothing else was told yet");
-        assert_eq!(silence.look(at(92), members(&[])), Some(members(&[])));
-        assert!(silence.is_over());
+        assert_eq!(detector.look(at(91), members(&[3])), None);
+        assert!(detector.has_told(1), "nothing else was told yet");
+        assert_eq!(detector.look(at(92), members(&[])), Some(members(&[])));
+        assert!(detector.is_over());
     }
 }

@@ -6,7 +6,7 @@ use det::Instant;
 use flashsim::{Op, Ssd};
 
 use super::drive::{Drive, Io, IoEnd};
-use super::{Ended, Request, Steered, Target, Told};
+use super::{Ended, Request, Steered, System, Told};
 use crate::workload::Kind;
 
 /// One SSD by itself.
@@ -25,7 +25,7 @@ impl Alone {
     }
 }
 
-impl Target for Alone {
+impl System for Alone {
     fn blocks(&self) -> u64 {
         self.drive.blocks()
     }
