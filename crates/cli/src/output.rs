@@ -56,7 +56,7 @@ impl Output {
     }
 }
 
-/// Prints a line. That nobody reads it any more (`evenkeel start | head -1`) stops nothing.
+/// Prints a line. That the reader is gone (`evenkeel start | head -1`) stops nothing.
 pub(crate) fn print(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

@@ -1,6 +1,6 @@
 //! A drive in real time: the same model, told what a clock says, and asked in bytes.
 //!
-//! Data is somewhere else, say in a file: who does I/O there asks here as well, and ends it when
+//! Data is somewhere else, say in a file: the caller does I/O there, asks here as well, and ends it when
 //! both have ended. What it does not hold it can't lose; it only says how long things take.
 //!
 //! Invariants:
@@ -43,14 +43,14 @@ pub enum Io {
 pub struct Ended {
     /// The tag that it was begun with.
     pub tag: u64,
-    /// When, on the clock of who asks.
+    /// When, on the caller's clock.
     pub at: Instant,
     /// Whether it had to wait for garbage collection.
     pub delayed_by_gc: bool,
 }
 
 /// A stretch of time during which at least one die collected garbage, in nanoseconds of the clock
-/// of who asks.
+/// of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GcInterval {
     /// When it began.
@@ -119,7 +119,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 pub struct RealTime {
     ssd: Ssd,
-    /// The same moment on the clock of who asks, and in the model.
+    /// The same moment on the caller's clock, and in the model.
     opened: (Instant, Instant),
     before: Stats,
     flights: Pool<Flight>,
@@ -185,7 +185,7 @@ impl RealTime {
         self.observe();
     }
 
-    /// When [`RealTime::poll`] is to be called next. Not at all if nobody waits for anything:
+    /// When [`RealTime::poll`] is to be called next. Not at all if nothing is waited for:
     /// garbage that is collected meanwhile is caught up on later.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
@@ -249,7 +249,7 @@ impl RealTime {
         &self.ssd
     }
 
-    /// Says who decides when garbage is collected, from `now` on.
+    /// Says what decides when garbage is collected, from `now` on.
     pub fn order_gc(&mut self, now: Instant, order: GcOrder) {
         self.advance(now);
         self.ssd.order_gc(self.ssd.now(), order);

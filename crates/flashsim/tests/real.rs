@@ -9,7 +9,7 @@ use flashsim::{Precondition, Profile, Ssd};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The clock of who asks when the drive is opened.
+/// The caller's clock when the drive is opened.
 const OPENED: Instant = Instant(7_000_000_000);
 
 /// Two chips of two planes, without an interface, so that times are easy to tell.

@@ -137,7 +137,7 @@ impl Search<'_> {
                 return Ok(load);
             }
             let factor = (wanted / found).clamp(1.0 / STRIDE_MAX, STRIDE_MAX);
-            // Who can't keep up collects less than it would have to.
+            // A drive that can't keep up collects less than it would have to.
             load *= if overloaded { factor.min(0.5) } else { factor };
         }
         Err(CalibrateError::NotFound { wanted, key: key.clone(), load, found, overloaded })

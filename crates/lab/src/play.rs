@@ -1,4 +1,4 @@
-//! A planned SWAN array, played in virtual time: does its front keep up, and does nobody wait for
+//! A planned SWAN array, played in virtual time: does its front keep up, and does no user wait for
 //! cleaning?
 //!
 //! What the model leaves out is here: SSDs with buffers and garbage collection of their own, the
@@ -59,11 +59,11 @@ pub enum PlayError {
 /// What a played plan has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// All that users wanted to write was taken in time, and nobody waited for cleaning.
+    /// All that users wanted to write was taken in time, and no user waited for cleaning.
     Keeps,
     /// Users' writes had to wait for cleaning.
     Stalls,
-    /// Nobody waited for cleaning, but less was written than was wanted.
+    /// No user waited for cleaning, but less was written than was wanted.
     Slow,
     /// Not every group has been at the front: nothing can be said.
     Short,

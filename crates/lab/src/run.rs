@@ -191,7 +191,7 @@ impl<T: System> Runner<'_, T> {
         think: Duration,
         count: &AtomicU64,
     ) -> Result<RunEnd, WorkloadError> {
-        // When each of those who wait for an end comes again; in order, since all think as long.
+        // When each of the users that wait for an end comes again; in order, since all think as long.
         let mut users: VecDeque<Instant> = (0..depth).map(|_| self.start).collect();
         let mut end = RunEnd::Done;
         loop {
@@ -205,7 +205,7 @@ impl<T: System> Runner<'_, T> {
                             end = RunEnd::Exhausted;
                         }
                         users.clear();
-                        // Who comes back finds nothing more to do.
+                        // A user that comes back finds nothing more to do.
                         self.last = Some(self.came);
                         continue;
                     };

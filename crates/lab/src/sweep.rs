@@ -37,7 +37,7 @@ impl Default for Share {
     }
 }
 
-/// How far it is, for who watches.
+/// How far it is, to be shown.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Shards that are to be done.

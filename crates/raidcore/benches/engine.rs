@@ -50,7 +50,7 @@ fn bench(c: &mut Criterion) {
 /// Blocks of a member's staging log: 64 MiB.
 const LOG: u64 = 1 << 14;
 
-/// What a staging log costs those who don't need it.
+/// What a staging log costs requests that don't need it.
 fn bench_log(c: &mut Criterion) {
     let mut group = c.benchmark_group("raid5, bitmap, 4 KiB read");
     let mut none = NullHost::new(Level::Raid5, Consistency::Bitmap);

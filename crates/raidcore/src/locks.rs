@@ -1,7 +1,7 @@
 //! Stripe locks: shared or exclusive, granted first come, first served.
 //!
-//! Invariants: a stripe has an entry exactly while somebody holds or awaits it; nobody waits on a
-//! stripe that nobody holds; an exclusive holder is alone but for those that [join](Locks::join)
+//! Invariants: a stripe has an entry exactly while a job holds or awaits it; no job waits on a
+//! stripe that none holds; an exclusive holder is alone but for those that [join](Locks::join)
 //! it; a job holds or awaits one stripe at a time. All memory is taken at the start: an entry and a
 //! place in a queue for every job.
 
@@ -27,7 +27,7 @@ pub struct Locks {
 struct Entry {
     stripe: Stripe,
     shared: u32,
-    /// Who holds it alone.
+    /// The job that holds it alone.
     exclusive: u32,
     first: u32,
     last: u32,
@@ -86,16 +86,16 @@ impl Locks {
         false
     }
 
-    /// Takes the lock shared beside whoever has it, whoever waits.
+    /// Takes the lock shared beside its present holders, past all waiters.
     ///
     /// # Panics
-    /// If nobody has it.
+    /// If it is not held.
     pub fn join(&mut self, stripe: Stripe) {
         let index = self.find(stripe).expect("a lock is joined that somebody has");
         self.entries[index as usize].shared += 1;
     }
 
-    /// Who holds the stripe exclusively.
+    /// The job that holds the stripe exclusively.
     #[must_use]
     pub fn exclusive_holder(&self, stripe: Stripe) -> Option<Holder> {
         let holder = self.entries[self.find(stripe)? as usize].exclusive;
@@ -108,10 +108,10 @@ impl Locks {
         self.find(stripe).is_some_and(|index| self.entries[index as usize].shared > 0)
     }
 
-    /// Gives the lock back; `granted` is told who has it now.
+    /// Gives the lock back; `granted` is told which jobs have it now.
     ///
     /// # Panics
-    /// If nobody holds it that way.
+    /// If it is not held that way.
     pub fn release(&mut self, stripe: Stripe, exclusive: bool, mut granted: impl FnMut(Holder)) {
         let index = self.find(stripe).expect("a lock is released by its holder");
         let entry = &mut self.entries[index as usize];
@@ -139,17 +139,17 @@ impl Locks {
         }
     }
 
-    /// Who waits first for the stripe.
+    /// The first waiter for the stripe.
     #[must_use]
     pub fn first_waiter(&self, stripe: Stripe) -> Option<Holder> {
         let first = self.entries[self.find(stripe)? as usize].first;
         (first != NONE).then_some(first)
     }
 
-    /// Takes the first waiter out of the queue: somebody else does its work along.
+    /// Takes the first waiter out of the queue: another job does its work along.
     ///
     /// # Panics
-    /// If nobody waits.
+    /// If there is no waiter.
     pub fn remove_first_waiter(&mut self, stripe: Stripe) {
         let index = self.find(stripe).expect("somebody waits") as usize;
         let first = self.entries[index].first;

@@ -124,7 +124,7 @@ impl Redirects {
             if slot.lba == NONE {
                 return Some(before);
             }
-            // Who was pushed on by the one that is gone moves up.
+            // An entry that was pushed on by the one that is gone moves up.
             let wanted = self.first(slot.lba);
             let distance = |from: usize, to: usize| (count + to - from) % count;
             if distance(wanted, next) >= distance(hole, next) {

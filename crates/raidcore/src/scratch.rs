@@ -1,12 +1,12 @@
 //! Scratch buffers by number: all that a job needs at once or none, first come, first served.
 //!
-//! Invariants: a buffer is free or with one job; whoever waits is served before whoever comes
-//! later, so nobody starves; a job waits for buffers only while it holds none.
+//! Invariants: a buffer is free or with one job; jobs are served in the order in which they wait,
+//! so none starves; a job waits for buffers only while it holds none.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// The free buffers, and who waits for some.
+/// The free buffers, and the jobs that wait for some.
 pub struct Scratch<J> {
     free: Vec<u16>,
     total: usize,
@@ -78,7 +78,7 @@ impl<J: Copy> Scratch<J> {
         self.free.drain(rest..).for_each(take);
     }
 
-    /// Whether all buffers are free and nobody waits.
+    /// Whether all buffers are free and no job waits.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.free.len() == self.total && self.waiters.is_empty()

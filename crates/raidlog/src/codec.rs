@@ -28,7 +28,7 @@ const SUMMARY_MAGIC: [u8; 8] = *b"EKlgs\r\n\x1a";
 const CHECKSUM_AT: usize = 12;
 const STREAM_BYTES: usize = 12;
 
-/// A number that counts up is never so great: nothing counts so far, and whoever goes on counting
+/// A number that counts up is never so great: nothing counts so far, and counting on
 /// from here does not overflow.
 const COUNT_MAX: u64 = 1 << 62;
 

@@ -249,7 +249,7 @@ impl Segments {
         self.freeing.append(&mut self.doomed);
     }
 
-    /// Takes a segment that can be trimmed: nobody reads it any more.
+    /// Takes a segment that can be trimmed: it is not read any more.
     pub(crate) fn trim_one(&mut self) -> Option<Segment> {
         let at = self.freeing.iter().position(|s| self.infos[s.index()].readers == 0)?;
         Some(self.freeing.remove(at))

@@ -1,4 +1,4 @@
-//! When checkpoints are written: a volume that nobody uses comes to rest, and one that is full and
+//! When checkpoints are written: an unused volume comes to rest, and one that is full and
 //! written at random does not spend itself on checkpoints, nor does one of which each takes much.
 
 use std::collections::{HashMap, VecDeque};

@@ -1,6 +1,6 @@
 //! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`, or tells what happens in
 //! one: `seeds SEED`. With `log` before it, worlds of log volumes instead of arrays, with `stack` log
-//! volumes over arrays. The little sister of `evenkeel simulate`, for who works on the engine.
+//! volumes over arrays. A smaller `evenkeel simulate`, for work on the engine.
 
 use std::ops::Range;
 use std::process::ExitCode;

@@ -257,7 +257,7 @@ impl World {
         }
         let members = self.member_disks();
         let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
-        // Whoever works on the stripe knows of all that have been bad meanwhile.
+        // A job on the stripe knows of all that have been bad meanwhile.
         if self.engine.is_idle() {
             self.forget_spoilt();
         }
@@ -272,7 +272,7 @@ impl World {
         self.spoilt.insert(stripe, spoilt);
     }
 
-    /// Nobody remembers what could not be read and can be now.
+    /// No job remembers what could not be read and can be now.
     pub(crate) fn forget_spoilt(&mut self) {
         let members = self.member_disks();
         let stripes = (0..self.engine.geometry().stripes()).map(Stripe);

@@ -20,13 +20,13 @@ struct Write {
 enum Origin {
     /// It was written since the last crash, or was the only one that could survive that.
     Written,
-    /// It is one of those that a crash may have left; nobody has seen yet which of them it was.
+    /// It is one of those that a crash may have left; no read has shown yet which of them it was.
     Left,
     /// It is the one of those that a user has seen, at this time.
     Seen(u64),
 }
 
-/// What a block holds that is no version of it: nobody has ever written it, or it is where the
+/// What a block holds that is no version of it: it was never written, or it is where the
 /// array does not promise more (see the consistency policies).
 pub(crate) const GARBAGE: u64 = u64::MAX;
 
@@ -97,7 +97,7 @@ impl Model {
         self.blocks[lba as usize].push(write);
     }
 
-    /// A write has ended. What nobody who asked at `oldest` or later can see is forgotten.
+    /// A write has ended. What no request that began at `oldest` or later can see is forgotten.
     pub(crate) fn end(
         &mut self,
         lba: u64,
@@ -166,7 +166,7 @@ impl Model {
         self.survivors(lba).any(|w| !w.durable && w.begun <= at)
     }
 
-    /// Whether the block has been written, or is being, by someone who began after `begun`, or had not
+    /// Whether the block has been written, or is being, by a write that began after `begun`, or had not
     /// ended then: that may have come after what began then.
     pub(crate) fn is_rewritten(&self, lba: u64, begun: u64) -> bool {
         let mut others = self.blocks[lba as usize].iter().filter(|w| w.begun != begun);
@@ -222,7 +222,7 @@ impl Model {
     }
 }
 
-/// Forgets what is overwritten for good, unless somebody who asked before may still see it.
+/// Forgets what is overwritten for good, unless a request that began before may still see it.
 fn forget(history: &mut Vec<Write>, oldest: u64) {
     let durable = history.iter().filter(|w| w.durable && w.ended.is_some_and(|e| e < oldest));
     let Some(last) = durable.map(|w| w.begun).max() else { return };

@@ -125,7 +125,7 @@ impl World {
         checks::metadata::agrees(self);
         checks::parity::agrees(self);
         self.verify();
-        // The distributed spare may stand in for somebody.
+        // The distributed spare may stand in for a member.
         if !self.is_whole() {
             self.scrub_all();
         }

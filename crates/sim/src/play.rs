@@ -42,5 +42,5 @@ pub trait Play {
     fn play(&self, source: Source, sink: Option<Sink>) -> Self::Summary;
 }
 
-/// Who is told what happens, and when.
+/// What is told what happens, and when.
 pub type Sink = Rc<dyn Fn(Instant, fmt::Arguments<'_>)>;

@@ -228,8 +228,8 @@ pub(crate) fn array_of<D: Kept>(
             Err(AssembleError::SplitBrain { .. })
                 if there.iter().any(|disk| returned.contains(disk)) =>
             {
-                // Who was out of service when the power failed may have a history of its own; the
-                // others only if it was not he.
+                // A member out of service when the power failed may have a history of its own; the
+                // others only if none was.
                 let has_returned = |disk: &&usize| returned.contains(disk);
                 let stranger = |disk: &&usize| !members.contains(disk);
                 let mut came_back = there.iter().filter(has_returned);

@@ -292,7 +292,7 @@ fn a_policy_is_on_record_when_that_is_answered() {
         world.turns(seed as u32 / 3);
         let is_answered = world.answers.contains(&(number, Ok(())));
         answered += u32::from(is_answered);
-        // One of those who know goes with the power.
+        // One of those that know goes with the power.
         world.disks[seed as usize % 3].gone = true;
         world.cut_power();
         world.drain();

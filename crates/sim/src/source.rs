@@ -1,4 +1,4 @@
-//! Where a world's choices come from: a seed, or bytes that somebody has chosen.
+//! Where a world's choices come from: a seed, or given bytes.
 
 use det::Prng;
 

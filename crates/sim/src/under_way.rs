@@ -27,6 +27,6 @@ pub(crate) struct Outstanding {
     pub(crate) begun: u64,
     /// Whole stripes overwritten when it began, if nothing was under way; a flush settles those.
     pub(crate) full: u64,
-    /// It is a reading of the whole array, whose bytes are checked by whoever asked for it.
+    /// It is a reading of the whole array, whose bytes are checked by the caller.
     pub(crate) survey: bool,
 }

@@ -45,7 +45,7 @@ pub(crate) struct World {
     pub(crate) given_up: Vec<Pending>,
     /// What makes the power fail at one moment.
     pub(crate) fuse: Fuse,
-    /// Who is out of service since the step before.
+    /// The members that are out of service since the step before.
     pub(crate) released: Vec<DeviceId>,
     /// The SSDs that say when I/O ends, if the disks are such.
     pub(crate) flash: Option<Flash>,
@@ -296,7 +296,7 @@ impl World {
         }
     }
 
-    /// Somebody says who is busy: any members, or none.
+    /// Says which members are busy: any, or none.
     pub(crate) fn say_who_is_busy(&mut self) {
         if self.source.chance(1, 8) {
             // The policy is changed under load.
@@ -374,7 +374,7 @@ pub(crate) fn start(
     engine
 }
 
-/// Reads go around whoever is busy, or are tried twice, and most writes are staged that would have to
+/// Reads go around busy members, or are tried twice, and most writes are staged that would have to
 /// wait.
 #[derive(Default)]
 struct Around {

@@ -1,7 +1,7 @@
-//! A scheme at work: looks at the members, tells them whose turn it is, and says who is busy. The
+//! A scheme at work: looks at the members, tells them whose turn it is, and says which are busy. The
 //! same in the daemon and in the laboratory.
 //!
-//! Invariant: a scheme by which reads go home watches nobody.
+//! Invariant: a scheme that does not redirect reads runs no detector.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -37,14 +37,14 @@ impl Members {
     }
 }
 
-/// Keeps a scheme going: whose turn it is to collect garbage, and who is busy.
+/// Keeps a scheme going: whose turn it is to collect garbage, and which members are busy.
 pub struct Controller {
     scheme: Scheme,
     members: Members,
     watch: Option<Watch>,
     /// Whether turns rest, if that is to be found out.
     rest: Option<TurnTrial>,
-    /// None if there is nobody to be watched.
+    /// None if no member is to be watched.
     signals: Option<Signals>,
     telling: Set,
     collecting: Set,
@@ -103,14 +103,14 @@ impl Controller {
         }
     }
 
-    /// When it wants to look, though nobody has begun or ended to collect, and no I/O either.
+    /// When it wants to look, though no member has begun or ended to collect, and no I/O has ended.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         let watch = self.watch.as_ref().map(Watch::next);
         watch.into_iter().chain(self.signals.as_ref().and_then(Signals::next)).min()
     }
 
-    /// Whether it wants to know who says that it collects.
+    /// Whether it wants to know which members say that they collect.
     #[must_use]
     pub fn asks(&self) -> bool {
         self.watch.is_some() || (self.scheme.goes_around() && !self.telling.is_empty())
@@ -149,7 +149,8 @@ impl Controller {
         self.rest.iter().map(TurnTrial::part).for_each(part);
     }
 
-    /// Takes note of who says that it collects. Returns who is busy, if the engine is to be told.
+    /// Takes note of the members that say that they collect. Returns which are busy, if the engine is to be
+    /// told.
     pub fn busy(&mut self, now: Instant, collecting: Set) -> Option<Set> {
         self.collecting = collecting;
         if !self.scheme.goes_around() {
@@ -169,7 +170,7 @@ impl Controller {
         (before != busy).then_some(busy)
     }
 
-    /// Who is busy, as it was last found.
+    /// The busy members, as they were last found.
     #[must_use]
     pub fn who_is_busy(&self) -> Set {
         self.busy

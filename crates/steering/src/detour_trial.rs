@@ -1,13 +1,13 @@
 //! Whether it pays to lead requests around busy members: found out from how long they take.
 //!
 //! To compare, some requests would have to wait for a busy member on purpose, and be the tail. So
-//! nobody waits as long as there is nothing to be gained by it: while a request that is led around
-//! takes about as long as one that nobody is in the way of, waiting can't be better by much. When it
+//! none waits as long as there is nothing to be gained by it: while a request that is led around
+//! takes about as long as one without a busy member in its way, waiting can't be better by much. When it
 //! takes much longer (the others are overloaded, or the request is so large that to lead it around
 //! is most of the work), one in some goes the other way, and the better way is taken from then on.
 //!
-//! A comparison that ends as the one before is not made again so soon: those who go the worse way
-//! are few where it is known which one that is.
+//! A comparison that ends as the one before is not made again so soon: few requests go the worse way
+//! where it is known which one that is.
 //!
 //! Small and large requests are judged apart.
 
@@ -138,8 +138,8 @@ impl DetourTrial {
         &mut self.classes[usize::from(blocks > SMALL)]
     }
 
-    /// Whether requests of so many blocks take much longer if they are led around than if nobody is
-    /// in their way: those whom they are led to have much to do, or they are a burden by themselves.
+    /// Whether requests of so many blocks take much longer if they are led around than without a
+    /// busy member in their way: the others have much to do, or the requests are a burden by themselves.
     #[must_use]
     pub fn is_in_question(&self, blocks: u32) -> bool {
         self.classes[usize::from(blocks > SMALL)].is_in_question()
@@ -159,7 +159,7 @@ impl DetourTrial {
         }
     }
 
-    /// How long requests of so many blocks take that nobody busy is in the way of, as soon as that
+    /// How long requests of so many blocks take without a busy member in their way, as soon as that
     /// is known.
     #[must_use]
     pub fn calm(&self, blocks: u32) -> Option<Duration> {

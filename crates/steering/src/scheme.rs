@@ -125,7 +125,7 @@ impl Scheme {
         SCHEMES.iter().copied().find(|scheme| scheme.name == name)
     }
 
-    /// Whether it wants to know who is busy.
+    /// Whether it wants to know which members are busy.
     #[must_use]
     pub fn goes_around(&self) -> bool {
         self.around || self.writes.is_some()

@@ -1,4 +1,4 @@
-//! Who is busy: what members say themselves, and what the latencies of the others tell.
+//! Which members are busy: what they say themselves, and what the latencies of the others tell.
 //!
 //! The host tells when each I/O begins and ends. Members that say when they collect garbage are
 //! believed, and not watched.
@@ -15,17 +15,17 @@ use raidcore::units::Set;
 
 use crate::detect::{Detector, Handle, Kind, Tuning};
 
-/// Whose word is taken for who is busy.
+/// Whose word is taken for which members are busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Source {
     /// That of members that say when they collect garbage; the others are watched.
     #[default]
     Told,
-    /// Nobody's: all are watched.
+    /// No member's: all are watched.
     Detected,
 }
 
-/// Who is busy, as far as members say or their latencies tell.
+/// The busy members, as far as they say or their latencies tell.
 pub struct Signals {
     detector: Detector,
     telling: Set,
@@ -81,7 +81,7 @@ impl Signals {
         self.detector.deadline()
     }
 
-    /// Who is busy, if those that say so themselves are `told`.
+    /// The busy members, if those that say so themselves are `told`.
     pub fn busy(&mut self, now: Instant, told: Set) -> Set {
         let told = told.and(self.telling);
         let left = self.redundancy.saturating_sub(told.len());

@@ -87,7 +87,7 @@ pub struct Steer {
     pub spares_rebuilds: bool,
     /// What is worth a copy; nothing if none are made.
     pub popular: Option<Popularity>,
-    /// For reads and writes, whether that pays, if it is to be found out: who loses is left alone.
+    /// For reads and writes, whether that pays, if it is to be found out: a way that loses is not taken.
     pub trials: Option<[DetourTrial; 2]>,
     /// What requests have come to, if there are trials.
     pub totals: LatencyTotals,
@@ -105,7 +105,7 @@ impl Steer {
 impl SteeringPolicy for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
         let Some(budget) = &mut self.reads else { return false };
-        // What slows nobody down costs nothing.
+        // What slows no request down costs nothing.
         let trials = self.trials.as_ref();
         let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks));
         is_free || budget.takes(detour) && self.pays(now, true, detour.blocks)

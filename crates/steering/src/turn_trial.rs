@@ -1,6 +1,6 @@
 //! Whether it pays that members take turns: found out by doing without for a while.
 //!
-//! Turns pay if requests go around whose turn it is, and nobody else collects meanwhile. Then a
+//! Turns pay if requests go around the member whose turn it is, and no other collects meanwhile. Then a
 //! request takes about as long as a calm one, and doing without can't be better by much: nothing is
 //! tried. If requests take much longer again and again, members are left alone for a while, and the
 //! better way stays. Drives may not do as they are told, say, and collect together when they run out
@@ -70,7 +70,7 @@ pub struct TurnTrial {
     ways: [Option<LatencyTotals>; 2],
     /// How long the last period in turns was.
     length: Duration,
-    /// Who collected at the last look, and how often each member has begun to in this period.
+    /// The members that collected at the last look, and how often each member has begun to in this period.
     collecting: Vec<bool>,
     rounds: Vec<u32>,
     /// Periods in a row that call for a comparison, and how many of these it takes.

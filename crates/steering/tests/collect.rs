@@ -66,7 +66,7 @@ fn whose_turn_has_come_is_told_when_it_has_nothing_in_hand() {
     assert!(rotate.turns().has(1), "it is left alone from now on");
     assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), []);
     assert_eq!(said(&mut rotate, &[calm(0.2), calm(0.03)]), [(1, Order::Reach(0.03 + 0.1))]);
-    // Who never has nothing in hand collects, too.
+    // A member that always has I/O in hand collects, too.
     let mut rotate = Rotate::new(LIMITS, 1);
     let orders: Vec<_> = (0..1000).flat_map(|_| said(&mut rotate, &[occupied])).collect();
     assert!(orders.contains(&(0, Order::Reach(0.03 + 0.1))), "{orders:?}");

@@ -1,4 +1,4 @@
-//! Who is busy, as members say it and as it is detected.
+//! The busy members, as they say it and as it is detected.
 
 use det::{Id, Instant};
 use raidcore::engine::{Io, IoId, IoOp};

@@ -4,7 +4,7 @@
 //! metadata. Scratch buffers are of one size or another: also those of a log volume's segments are.
 //!
 //! A piece takes memory when it is first touched, and is registered with the kernel when its first I/O
-//! begins; both are given back when nobody has used it for a while (`idle`).
+//! begins; both are given back when it was unused for a while (`idle`).
 //!
 //! Invariants:
 //! - A piece that an I/O in flight touches keeps its place and is not given to anyone else until
@@ -87,7 +87,7 @@ struct Piece {
     busy: u32,
     /// Set aside until then.
     orphan: bool,
-    /// For how many more looks it keeps its memory if nobody uses it; none if it has no memory.
+    /// For how many more looks it keeps its memory if it stays unused; none if it has no memory.
     keep: u8,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Arena {
     busy: u32,
     /// Bytes that are registered.
     registered: u64,
-    /// I/O was begun since somebody asked.
+    /// I/O was begun since this was last asked.
     stirred: bool,
 }
 
@@ -182,7 +182,7 @@ impl Arena {
         (unsafe { piece.base.add(offset) }, id)
     }
 
-    /// Blocks to look at. Nobody may write them meanwhile.
+    /// Blocks to look at. Nothing may write them meanwhile.
     pub(crate) fn blocks(&self, mem: Mem, blocks: u32) -> &[u8] {
         let (base, _) = self.resolve(mem, blocks);
         // SAFETY: `resolve` has checked the range; the engine tells a journal entry's payload only
@@ -190,7 +190,7 @@ impl Arena {
         unsafe { std::slice::from_raw_parts(base, blocks as usize * BLOCK_BYTES) }
     }
 
-    /// Puts blocks where nobody reads or writes meanwhile.
+    /// Puts blocks where nothing reads or writes meanwhile.
     pub(crate) fn put(&mut self, mem: Mem, bytes: &[u8]) {
         let (base, _) = self.resolve(mem, (bytes.len() / BLOCK_BYTES) as u32);
         assert!(mem != Mem::Zero, "zeros can't be written");
@@ -298,7 +298,7 @@ impl Arena {
             return;
         }
         let place = match class {
-            // Nobody writes zeros, and pages return to their list when the kernel lets go anyway.
+            // The zeros are never written, and pages return to their list when the kernel lets go anyway.
             Class::Zero | Class::Pages { .. } => return,
             Class::Payload => self.tags.iter().position(|&p| p == id),
             Class::Scratch => self.scratch.iter().position(|&p| p == id),
@@ -331,7 +331,7 @@ impl Arena {
         }
     }
 
-    /// A piece of so many bytes that nobody has.
+    /// A free piece of so many bytes.
     fn spare(&mut self, class: Class, bytes: usize) -> io::Result<PieceId> {
         let payload = class == Class::Payload;
         let spares = if payload { &mut self.spare_payload } else { &mut self.spare_scratch };

@@ -81,7 +81,7 @@ pub(crate) fn run(
     None
 }
 
-/// The arena's memory during a step. The arena is borrowed mutably, so nobody else has it; the
+/// The arena's memory during a step. The arena is borrowed mutably, so nothing else has it; the
 /// kernel has no I/O on what a step names, for the engine computes between reads and writes.
 struct Memory<'a, P> {
     arena: &'a mut Arena,

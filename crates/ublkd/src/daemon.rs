@@ -1,10 +1,10 @@
 //! One array, from its members to its users and back to a clean stop.
 //!
 //! Invariants:
-//! - Nobody is told that the array is ready before its start is recorded on the members, what an
+//! - The array is not reported as ready before its start is recorded on the members, what an
 //!   unclean stop left in the journal is carried out, and every front end serves.
 //! - At the end the front ends go first, then the array, then the control socket: no front end
-//!   outlives the array unknowingly, and who asked for the stop learns how it went.
+//!   outlives the array unknowingly, and the client that asked for the stop learns how it went.
 
 mod check;
 mod first;

@@ -4,7 +4,7 @@
 //! is about timing alone. No byte of data depends on it: without it the file is a plain one.
 //!
 //! Invariants:
-//! - Who has the file locked, and only they, read and write its state.
+//! - Only the process that has the file locked reads and writes its state.
 //! - At any moment, a crash leaves a whole state: an older one, or the newer one.
 
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Who has locked a file, as far as the kernel tells.
+//! The processes that have locked a file, as far as the kernel tells.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +21,7 @@ fn holder_in(line: &str, dev: u64, ino: u64) -> Option<u32> {
     let (kind, _advisory, access) = (words.next()?, words.next()?, words.next()?);
     let (process, file) = (words.next()?, words.next()?);
     let file_wanted = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
-    // Who waits for a lock has an arrow before its kind.
+    // A process that waits for a lock has an arrow before its kind.
     let locked = kind == "FLOCK" && access == "WRITE" && file == file_wanted;
     process.parse().ok().filter(|&process| locked && process > 0)
 }

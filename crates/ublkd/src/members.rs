@@ -1,4 +1,4 @@
-//! Opening files and block devices so that nobody else uses them, and reading and writing them
+//! Opening files and block devices for exclusive use, and reading and writing them
 //! where there is no ring: when an array is created, attached or examined.
 //!
 //! Invariants:
@@ -27,7 +27,7 @@ use crate::users;
 pub use backing::DurableBy;
 pub use identity::Identity;
 
-/// How much is moved at once through memory that is aligned, for who comes with memory that isn't.
+/// How much is moved at once through memory that is aligned, for callers whose memory isn't.
 const BOUNCE_BYTES: usize = 1 << 20;
 
 /// How to open a device.
@@ -115,7 +115,7 @@ pub struct Device {
     kind: Kind,
     durable_by: DurableBy,
     identity: Identity,
-    /// The SSD that it is modelled as, with who does I/O on it or else here.
+    /// The SSD that it is modelled as: with what does I/O on it, or else here.
     flash: Option<Box<Ssd>>,
 }
 
@@ -222,7 +222,7 @@ impl Device {
         self.flash.as_ref().map(|drive| drive.profile().name.as_str())
     }
 
-    /// The SSD that it is modelled as, for who does I/O on it.
+    /// The SSD that it is modelled as, for what does I/O on it.
     pub(crate) fn take_flash(&mut self) -> Option<Box<Ssd>> {
         self.flash.take()
     }
@@ -348,7 +348,7 @@ impl Device {
     }
 
     /// Gives the space of a range back to the filesystem or device. Nothing happens where it can't;
-    /// what the range reads as afterwards does not matter to who calls this.
+    /// what the range reads as afterwards does not matter to the caller.
     ///
     /// # Errors
     /// As from the kernel.

@@ -121,7 +121,7 @@ pub(crate) enum Next {
 }
 
 impl Op {
-    /// Who is told of its end.
+    /// What is told of its end.
     pub(crate) fn names(&self) -> impl Iterator<Item = IoName> {
         self.io.into_iter().chain(self.others.iter().copied())
     }

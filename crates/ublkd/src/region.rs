@@ -5,7 +5,7 @@ use std::io;
 use std::ptr::NonNull;
 
 /// Memory mapped from the kernel: zeroed, aligned to a page, populated when first touched, unmapped
-/// when dropped. It hands out pointers only; who may touch which part when is its user's affair.
+/// when dropped. It hands out pointers only; which part may be touched when is its user's affair.
 pub(crate) struct Region {
     base: NonNull<u8>,
     bytes: usize,

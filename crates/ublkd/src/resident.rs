@@ -59,7 +59,7 @@ pub(crate) enum Came {
     Nothing,
 }
 
-/// A front end on the array's thread, which serves nobody else meanwhile: it must not block.
+/// A front end on the array's thread, which serves nothing else meanwhile: it must not block.
 pub(crate) trait Resident: Send {
     /// Begins, by these commands.
     fn begin(&mut self) -> Vec<Command>;

@@ -44,7 +44,7 @@ use run::Run;
 pub use stats::{IoStats, LATENCY_BOUNDS_NS, Transfers};
 use watch::Size;
 
-/// Completions that are nobody's I/O.
+/// Completions that belong to no I/O.
 const BELL: u64 = u64::MAX;
 const CANCELLED: u64 = u64::MAX - 1;
 /// A resident's command: its place and number follow.
@@ -115,9 +115,9 @@ pub(crate) struct Ring {
     /// What residents have not been told.
     completed: VecDeque<Completed>,
     hang_detector: HangDetector,
-    /// Who hangs by now, if that is not told yet.
+    /// The members that hang by now, if that is not told yet.
     hung: Option<Members>,
-    /// When somebody can become silent, or earlier.
+    /// When a member can become silent, or earlier.
     expiry: Option<Instant>,
     /// Counts how often completions were taken in, or members looked at.
     turn: u64,
@@ -195,7 +195,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Closes a device when the kernel has let go of all I/O on it. If it hangs, nobody waits for
+    /// Closes a device when the kernel has let go of all I/O on it. If it hangs, nothing waits for
     /// that: its I/O is given up.
     pub(crate) fn close(&mut self, arena: &mut Arena, id: DeviceId) {
         let Some(index) = self.find(id) else { return };
@@ -322,7 +322,7 @@ impl Ring {
     /// Begins a resident's command.
     pub(crate) fn command(&mut self, place: CommandSlot, command: Command) {
         let name = COMMAND | u64::from(place.0) << 16 | u64::from(command.number());
-        // SAFETY: as whoever made the command has promised.
+        // SAFETY: as the maker of the command has promised.
         unsafe { self.entries.push(command.entry().user_data(name)) };
     }
 
@@ -336,7 +336,7 @@ impl Ring {
         self.done.pop_front()
     }
 
-    /// Takes in what the kernel and the models have ended, and finds out who hangs.
+    /// Takes in what the kernel and the models have ended, and finds out which members hang.
     pub(crate) fn reap(&mut self, now: Instant, arena: &mut Arena) {
         self.take_completions(now, arena);
         if self.drives.next().is_some_and(|next| next <= now) {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Why a run directory is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error(
         "the run directory {path} belongs to user {owner}: it has to belong to who runs this, or \
          to root; choose another by --run-dir",

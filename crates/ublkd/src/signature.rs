@@ -203,7 +203,7 @@ const BCACHEFS: [u8; 16] = 0xc685_73f6_66ce_90a9_d96a_60cf_803d_f7ef_u128.to_be_
 
 /// A label of ZFS, of which a device has two at each end.
 const ZFS_LABEL: u64 = 256 << 10;
-/// What an uberblock begins with, in the byte order of who wrote it.
+/// What an uberblock begins with, in its writer's byte order.
 const ZFS_UBERBLOCK: u64 = 0x00ba_b10c;
 /// How many uberblocks make it certain, as a stray one may be left of an old pool.
 const ZFS_UBERBLOCKS_MIN: usize = 4;

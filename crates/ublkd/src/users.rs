@@ -1,4 +1,4 @@
-//! Who uses what an array serves, as far as the kernel tells this process; and what the machine's file
+//! The users of what an array serves, as far as the kernel tells this process; and what the machine's file
 //! systems have not written to it yet.
 
 use std::fs;
@@ -58,7 +58,7 @@ pub(crate) fn write_back() {
     let (done, ended) = mpsc::channel();
     let sync = move || {
         rustix::fs::sync();
-        // Nobody waits any more if it took too long.
+        // The receiver is gone if it took too long.
         let _ = done.send(());
     };
     let spawned = thread::Builder::new().name("sync".to_owned()).spawn(sync);

@@ -30,7 +30,7 @@ pub(crate) enum Entry {
     Discard { at: u64, bytes: u64 },
     /// What came before became durable.
     Flush,
-    /// Somebody marked the log.
+    /// The log was marked.
     Mark(String),
 }
 

@@ -22,7 +22,7 @@ const OWN: usize = 8;
 /// A thread flushes after about so many writes.
 const FLUSH_EVERY: u64 = 12;
 
-/// Writes of all threads between two points, so that logs don't grow while nobody looks.
+/// Writes of all threads between two points, so that logs don't grow unseen.
 const PACE: u64 = 400;
 
 struct User {

@@ -38,7 +38,7 @@ const STAGING: StagingSize = StagingSize::Percent(10);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody pressed Ctrl-C.
+/// Whether Ctrl-C was pressed.
 pub(super) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }

@@ -80,7 +80,7 @@ fn cores(threads: usize) -> usize {
     if threads > 0 { threads } else { thread::available_parallelism().map_or(1, Into::into) }
 }
 
-/// Says that it is done when it goes out of scope: also in a panic, or nobody would hear of that.
+/// Says that it is done when it goes out of scope: also in a panic, or that would not be heard of.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {

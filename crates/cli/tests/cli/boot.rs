@@ -33,7 +33,7 @@ fn a_start_waits_for_members() {
     BufReader::new(stdout).read_line(&mut ready).expect("it tells");
     assert!(ready.contains("is running"), "{ready}");
     assert_eq!(world.status("tank")["health"], "online");
-    // That nobody reads its log any more must not end it.
+    // That its log is not read any more must not end it.
     drop(told);
     world.run("stop tank").done();
     assert!(child.wait().expect("it ends").success());

@@ -84,7 +84,7 @@ fn metrics_are_served_where_it_was_asked() {
     for (scrub, rows) in [("scrub start tank", 1), ("scrub start tank --repair", 0)] {
         world.run(&format!("{scrub} --wait"));
         let told = format!("\nevenkeel_scrub_unrepaired_rows{{array=\"tank\"}} {rows}\n");
-        // A page is served to all who ask for it within 200 ms.
+        // A page is served to all that ask for it within 200 ms.
         let deadline = Instant::now() + Duration::from_secs(60);
         while !page().contains(&told) {
             assert!(Instant::now() < deadline, "{}", page());

@@ -237,7 +237,7 @@ fn a_policy_that_nobody_can_follow_is_refused() {
     let mut world = World::new("raid5", 3, 40).started();
     world.try_evenkeel("policy set tank rotate").refused(&["be told", "flash:PROFILE"]);
     world.evenkeel("policy set tank plain");
-    // Who doesn't tell is watched.
+    // A drive that doesn't tell is watched.
     world.evenkeel("policy set tank reconstruct");
     let why = json(&world.evenkeel("status tank --why --json"))["result"].take();
     assert_eq!(why["members"][2]["from"], "detected", "{why:#}");

@@ -55,7 +55,7 @@ fn kill_amid_writes(world: &mut World) {
     assert!(!fio.wait(), "fio must have been in the middle of it");
 }
 
-/// Everything that was durable is there, and no block that nobody wrote has changed.
+/// Everything that was durable is there, and no block that was not written has changed.
 fn assert_kept(world: &World, (kept, busy): &(Vec<u8>, Vec<u8>)) {
     let back = world.path("back");
     run("libnbd-bin", &format!("nbdcopy {} {}", world.uri(), back.display()));
@@ -95,7 +95,7 @@ fn an_array_that_is_whole_resyncs_what_was_being_written() {
     let before = prepare(&world);
     kill_amid_writes(&mut world);
 
-    // A stripe that nobody wrote is spoilt: a resync of everything would put it right.
+    // A stripe that was not written is spoilt: a resync of everything would put it right.
     let examined = world.examine("m3");
     assert_eq!(examined["clean"], false, "{examined:#}");
     let last = examined["array"]["member_bytes"].as_u64().expect("a size") - 4096;

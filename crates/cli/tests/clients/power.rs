@@ -17,7 +17,7 @@ use crate::world::MIB;
 
 const MEMBER_BYTES: u64 = 48 * MIB;
 
-/// An array, who uses it, and what happens to it besides.
+/// An array, its users, and what happens to it besides.
 #[derive(Clone, Copy)]
 struct Kind {
     options: &'static str,
@@ -39,7 +39,7 @@ enum Rows {
     WrittenPast,
 }
 
-/// Who writes what.
+/// What the users write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
     /// Blocks, over NBD.

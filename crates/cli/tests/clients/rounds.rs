@@ -11,7 +11,7 @@
 //!   (`verify_state_load` also wants what has failed), so what it writes at the moment of the kill is
 //!   in yet another place. There it writes to every other block, and the others have to stay as they
 //!   are.
-//! - Where nobody writes are zeros.
+//! - Where nothing was written are zeros.
 //!
 //! What the kernel was asked for before the process was killed mostly happens as a whole: data and
 //! parity arrive together. Therefore the first member is served by an array of its own. Sometimes that
@@ -75,7 +75,7 @@ struct Life {
     story: Story,
 }
 
-/// For who wants to know whether the rounds were hard.
+/// To see whether the rounds were hard.
 #[derive(Debug, Default)]
 struct Story {
     kills: u64,

@@ -1,4 +1,4 @@
-//! An array that is told to stop while somebody uses it.
+//! An array that is told to stop while it is in use.
 
 use std::fs::{self, File};
 

@@ -137,7 +137,7 @@ impl Mount {
     }
 
     pub(crate) fn unmount(mut self) {
-        // Whoever looks for the users of a file, as arrays of other tests do, has it busy for a moment.
+        // Looking for the users of a file, as arrays of other tests do, keeps it busy for a moment.
         let umount = format!("umount {}", self.dir.display());
         wait_for(&umount, || {
             let ended = attempt("mount", &umount);

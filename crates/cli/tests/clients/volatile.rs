@@ -101,7 +101,7 @@ impl Disks {
         lock(&self.disks)[disk].silent = true;
     }
 
-    /// Answers again, and those who wait with an error. Until then no process that asks can end.
+    /// Answers again, and those that wait with an error. Until then no process that asks can end.
     pub(crate) fn speak(&self, disk: usize) {
         let disk = &mut lock(&self.disks)[disk];
         disk.silent = false;

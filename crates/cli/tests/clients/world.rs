@@ -86,7 +86,7 @@ impl World {
         thread::spawn(move || {
             let mut line = String::new();
             BufReader::new(stdout).read_line(&mut line).expect("it tells");
-            // Nobody hears it if the test has failed meanwhile.
+            // The receiver is gone if the test has failed meanwhile.
             said.send(line).ok();
         });
         let ready = hears.recv_timeout(HANGS).expect("it does not start, nor says why");

@@ -26,7 +26,7 @@ use crate::geometry::Geometry;
 use crate::profile::{DieChoice, PlaneChoice, Profile, Victim, WearLeveling};
 use crate::stats::FlashStats;
 
-/// Who writes: their pages go to different blocks where the profile says so.
+/// The sources of writes: their pages go to different blocks where the profile says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Host,

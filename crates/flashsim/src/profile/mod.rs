@@ -184,7 +184,7 @@ pub struct Collection {
     pub start: f64,
     /// … and ends when more than this part is free. As `start` if left out.
     pub stop: Option<f64>,
-    /// At or below this part it yields to nobody, and nothing outside can hold it back.
+    /// At or below this part it yields to nothing, and nothing outside can hold it back.
     #[serde(default)]
     pub hard: f64,
     /// Whether a die that must start does so only when operations wait for it. What idle dies
@@ -203,7 +203,7 @@ pub struct Collection {
     /// Whether moved pages and new ones go to different blocks.
     #[serde(default)]
     pub separate: bool,
-    /// Whether it takes no time and keeps nobody waiting: no drive is so, but others can be compared
+    /// Whether it takes no time and keeps nothing waiting: no drive is so, but others can be compared
     /// with it.
     #[serde(default)]
     pub instant: bool,

@@ -66,15 +66,15 @@ pub enum CommandError {
     Empty,
 }
 
-/// Who decides when garbage is collected. At the profile's hard limit the drive always does.
+/// What decides when garbage is collected. At the profile's hard limit the drive always does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum GcOrder {
     /// The drive, by its thresholds.
     #[default]
     Auto,
-    /// Nobody: what goes on stops after the page that is being moved.
+    /// Nothing: what goes on stops after the page that is being moved.
     Hold,
-    /// The drive until then, nobody afterwards.
+    /// The drive until then, nothing afterwards.
     AllowUntil(Instant),
     /// Collect now, whether anybody waits for it or not, until this part of each plane's blocks is
     /// free, then hold.

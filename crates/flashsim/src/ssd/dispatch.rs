@@ -175,7 +175,7 @@ impl Ssd {
         filled
     }
 
-    /// Uses the die's channel for `length`, after all who asked before.
+    /// Uses the die's channel for `length`, after all that asked before.
     pub(super) fn use_channel(&mut self, id: u32, length: u64) -> u64 {
         if !self.timing.shared_channel {
             return self.now + length;

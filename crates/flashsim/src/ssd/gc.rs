@@ -1,4 +1,4 @@
-//! Garbage collection: when a die collects, what it does next, and whom it lets go first.
+//! Garbage collection: when a die collects, what it does next, and what it lets go first.
 //!
 //! A die collects one plane at a time, in *units*. Planes with too few free blocks are *low*, from
 //! their falling to `start` until their rising above `stop`. While a die is *active*, its domain
@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - A domain's count is that of its active dies.
-//! - Between two pages of one victim, the victim stays with its plane, whoever goes first.
+//! - Between two pages of one victim, the victim stays with its plane, whatever goes first.
 
 use det::Instant;
 

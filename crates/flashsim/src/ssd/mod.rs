@@ -182,7 +182,7 @@ impl Ssd {
         ended.extend(self.done.drain(..));
     }
 
-    /// Says who decides when garbage is collected, from `now` on.
+    /// Says what decides when garbage is collected, from `now` on.
     ///
     /// # Panics
     /// If `now` is before an earlier call's.

@@ -18,7 +18,7 @@ use crate::workload::Kind;
 use figures::Drives;
 use latency::Recorder;
 
-/// Takes note of what happens. Until [`Meter::begin`] it only keeps up with who collects garbage.
+/// Takes note of what happens. Until [`Meter::begin`] it only keeps up with which drives collect garbage.
 #[derive(Clone, Debug)]
 pub struct Meter {
     start: Option<Instant>,

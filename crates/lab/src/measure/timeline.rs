@@ -1,4 +1,4 @@
-//! What happened when: requests, the worst of them, and who collected garbage, in equal intervals.
+//! What happened when: requests, the worst of them, and which drives collected garbage, in equal intervals.
 
 use std::time::Duration;
 

@@ -216,7 +216,7 @@ impl Array {
         }
     }
 
-    /// Tells the engine who is busy, and the drives whose turn it is.
+    /// Tells the engine which members are busy, and the drives whose turn it is.
     fn steer(&mut self, now: Instant, told: &mut Told) {
         let mut collecting = Set::EMPTY;
         if self.controller.asks() {

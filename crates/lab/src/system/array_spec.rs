@@ -40,7 +40,7 @@ pub struct ArraySpec {
     /// What is done about garbage collection: a name of [`steering::scheme::SCHEMES`].
     #[serde(default)]
     pub scheme: SchemeName,
-    /// How it is known who is busy: `told` by the drives, or `detected` from how long they take.
+    /// How it is known which members are busy: `told` by the drives, or `detected` from how long they take.
     #[serde(default, with = "SourceName")]
     pub signals: Source,
     /// Blocks that may be read beyond what is asked for to go around busy members, per block that

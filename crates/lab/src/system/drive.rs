@@ -239,7 +239,7 @@ impl Drive {
         self.collecting
     }
 
-    /// How it is, for who decides whose turn it is.
+    /// How it is, to decide whose turn it is.
     pub(super) fn flash(&self) -> Flash {
         let space = self.ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);

@@ -36,7 +36,7 @@ pub use ycsb::{Letter, Ycsb};
 pub use crate::arrival::{Arrival, Kind};
 use crate::trace::{Player, Replay};
 
-/// Who says when the next request comes.
+/// What says when the next request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The requests themselves, by [`Arrival::at`].
@@ -151,7 +151,7 @@ enum Generator {
 }
 
 impl Stream {
-    /// Who says when the next request comes.
+    /// What says when the next request comes.
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.pace

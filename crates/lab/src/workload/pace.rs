@@ -13,7 +13,7 @@ use crate::units::Span;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pacing {
-    /// When one has ended: a number of users who wait for their answers.
+    /// When one has ended: a number of users that wait for their answers.
     Closed(Closed),
     /// By the clock, whether or not the last one has ended.
     Open(Open),

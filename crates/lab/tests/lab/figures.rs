@@ -193,7 +193,7 @@ fn members_that_take_turns_never_collect_together() {
     assert!(plain.gc_overlap > 0.0 && turns.gc_any > 0.0);
     assert_eq!(turns.gc_overlap, 0.0);
     let events = |f: &lab::measure::Figures| f.drives.iter().map(|d| d.erases).sum::<u64>();
-    // Who holds does not collect before it has to, as idle drives do by themselves.
+    // A drive that holds does not collect before it has to, as idle drives do by themselves.
     assert!(events(&turns) > 0 && events(&turns) <= events(&plain));
 }
 
@@ -209,7 +209,7 @@ fn reads_that_go_around_keep_to_their_budget_and_gain() {
     // A little is granted in advance.
     assert!(thrifty.detours > 0.0 && thrifty.extra_reads < 0.03, "{}", thrifty.extra_reads);
     assert!(lavish.detours > thrifty.detours);
-    // Who meets a collecting drive goes around it or waits.
+    // A request that meets a collecting drive goes around it or waits.
     assert!(plain.gc_avoided == 0.0 && plain.gc_conflicts > 0.0);
     let met = lavish.detours * lavish.reads.count as f64 / lavish.gc_avoided;
     near(met * (1.0 - lavish.gc_avoided), lavish.gc_conflicts * 20_000.0, 1e-9);

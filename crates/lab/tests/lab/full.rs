@@ -21,7 +21,7 @@ fn nobody_waits_longer_than_the_model_allows() {
     let paced = "layout = 'log-raid5'\nmembers = 5\nsegment = '1M'";
     let waited = waits(paced, 5 * 70_000);
     assert!(waited > 0.0 && waited <= 1.0, "{waited}");
-    // Who waits until much is free waits for much longer.
+    // Waiting until much is free takes much longer.
     let blocking = waits(&format!("{paced}\ngc = 'blocking'"), 5 * 70_000);
     assert!(blocking > 2.0, "{blocking}");
 }

@@ -168,8 +168,8 @@ impl Engine {
         }
     }
 
-    /// Sees to it that a stripe in doubt is brought in step before anybody who asks for its lock from
-    /// now on has it. Tells whether there was room for that.
+    /// Begins to bring a stripe in doubt in step. Jobs that ask for its lock from now on get it after
+    /// that. Returns whether there was room for the job.
     pub(super) fn align(&mut self, stripe: Stripe) -> bool {
         let map = || BitMap::new(MapKind::ZeroMap, self.geo.stripes());
         let stripes =

@@ -332,7 +332,7 @@ pub enum Note {
     ArrayFailed,
     /// What members refused for want of room is in its place; the array takes writes again.
     ArrayHealed,
-    /// A member does not answer, and can't be spared: whoever needs it waits.
+    /// A member does not answer, and can't be spared: what needs it waits.
     MemberHangs {
         /// Which.
         member: MemberId,

@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - A copy on a member is current in a stripe exactly when the spare holds the stripe's chunk and
-//!   the member is current there. So whoever rebuilds a member fills the copies that belong on it,
+//!   the member is current there. So the rebuild of a member fills the copies that belong on it,
 //!   and nothing else has to be known of them.
 //! - What is on the spare is written whenever the chunk is, until another device is the member: that
 //!   device may fail, too.
@@ -260,8 +260,8 @@ impl Engine {
         }
     }
 
-    /// Whether nothing is on the spare for a start, either. What was there is discarded then, and whoever
-    /// waits for the spare looks again when that has ended.
+    /// Whether the spare is free, also for a start after a crash. Its old content is discarded then, and a
+    /// pass that waits for the spare looks again when that has ended.
     pub(super) fn is_spare_free(&self) -> bool {
         self.array.spared().is_none()
             && self.flights.on_spare() == 0

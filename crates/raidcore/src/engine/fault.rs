@@ -1,6 +1,6 @@
 //! Members that fail, devices that go, and what operators ask for.
 //!
-//! Invariants: a member is taken out of service only while the others make up for it; whoever is
+//! Invariants: a member is taken out of service only while the others make up for it; a member
 //! out of service is never read or written again under its device's number. Members that hang are
 //! waited for as long as they can't all be spared.
 
@@ -150,7 +150,7 @@ impl Engine {
                 self.array.succession = None;
                 self.inherit(heir, out);
             }
-            // What it has lost besides is known to nobody.
+            // It can't be known what else it has lost.
             None if known && why != Some(IoError::Shrunk) => self.is_away(member, out),
             None => self.missed.forget(member),
         }

@@ -1,6 +1,6 @@
-//! Flush rounds: all members are flushed together, for everyone who asked before the round began.
+//! Flush rounds: all members are flushed together, for all that asked before the round began.
 //!
-//! Invariants: one round at a time; whoever asks during a round is served by the next one, which
+//! Invariants: one round at a time; a request during a round is served by the next one, which
 //! begins when this one ends. When a flush has failed on a member that can't be spared, it may have lost
 //! what it had taken before, so every round fails for as long as it serves.
 
@@ -53,7 +53,7 @@ impl Flusher {
         self.completed >= ticket
     }
 
-    /// The round that serves whoever asks now.
+    /// The round that serves a request of now.
     pub(super) fn next_round(&self) -> u64 {
         self.started + 1
     }
@@ -137,7 +137,7 @@ impl Engine {
             }
         }
         if self.flusher.outstanding == 0 {
-            // Nobody is left to keep anything.
+            // No member is left.
             self.flusher.round.failed = true;
             self.flush_ended(out);
         }

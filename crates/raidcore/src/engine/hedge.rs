@@ -2,12 +2,12 @@
 //! Scale").
 //!
 //! Where the policy's patience has an end, a read goes to scratch memory. If it is not there by
-//! then, a second job reads what the first still waits for from the other members. Who has all of
-//! it first takes the tag and answers; the other is given up: it ends when the devices have
+//! then, a second job reads what the first still waits for from the other members. The one that
+//! has all of it first takes the tag and answers; the other is given up: it ends when the devices have
 //! answered, and its memory is its own until then.
 //!
 //! Invariants: of two that read the same, one has the tag; no I/O of theirs goes to a user's memory,
-//! so that nobody writes there after the answer; the second holds the lock as long as the first
+//! so that nothing is written there after the answer; the second holds the lock as long as the first
 //! did, so both read the same.
 
 use alloc::collections::BinaryHeap;
@@ -25,7 +25,8 @@ use crate::units::{Mem, Set};
 /// How many reads a plan may have for it to be known which of them have landed.
 const READS_MAX: usize = 64;
 
-/// Who waits until when, those that are over included as long as others are before them.
+/// The deadlines of reads, the earliest first. The entry of a read that has ended stays until it is popped
+/// from the front.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     until: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -72,7 +73,7 @@ impl Engine {
         let job = &self.jobs[id];
         let others = readable.minus(job.hedge.avoids);
         let calm = others.minus(self.roles_of(job.stripe, self.steering.busy));
-        // Of those who are said to be busy, each may still be before the one that takes long.
+        // Even a member that is said to be busy may answer before the one that takes long.
         let planned = parity == Parity::InStep
             && (self.plan_aside(id, calm, parity, 0) || self.plan_aside(id, others, parity, 0));
         if !planned {
@@ -127,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// Forgets who need not wait any more.
+    /// Pops the entries of reads that have ended.
     pub(super) fn forget_landed(&mut self) {
         while let Some(&Reverse((_, first))) = self.patience.until.peek()
             && !self.waits(first)

@@ -100,7 +100,7 @@ impl Engine {
         if let Some(ticket) = self.array.recorder.unrecorded_failure()
             && self.jobs[id].writes_home()
         {
-            // Who has failed must not come back without this, nor without its entry.
+            // A failed member must not come back without this write, nor without its entry.
             self.wait_for_record(id, ticket);
             return Stage::Write;
         }
@@ -120,7 +120,7 @@ impl Engine {
             let (io, fua) = (job.plan.writes[index], job.fua);
             let from = job.bind(io.mem);
             for (member, at) in self.targets(id, &io).iter() {
-                // Who failed since the plan was made misses the write; that is recorded before it
+                // A member that failed since the plan was made misses the write; that is recorded before it
                 // is acknowledged.
                 for device in self.written_devices(id, member) {
                     self.jobs[id].outstanding += 1;

@@ -303,7 +303,7 @@ impl Engine {
             return Stage::Plan;
         }
         self.claim(id);
-        // Somebody whom it is to write to may have become busy meanwhile.
+        // A member that it is to write to may have become busy meanwhile.
         let Job { work, way, .. } = self.jobs[id];
         match work {
             Work::Write if way == Way::Calm && self.is_to_be_staged(id) => {

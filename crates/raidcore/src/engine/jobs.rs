@@ -234,7 +234,7 @@ impl Jobs {
         self.locks.acquire(id.index() as u32, stripe, exclusive)
     }
 
-    /// Gives a job's lock to whoever is next.
+    /// Gives a job's lock to the next waiters.
     pub(super) fn unlock(&mut self, id: JobId) {
         let (stripe, exclusive) = (self.table[id].stripe, self.table[id].is_exclusive());
         let (table, ready) = (&mut self.table, &mut self.ready);
@@ -252,7 +252,7 @@ impl Jobs {
         self.make_ready(id);
     }
 
-    /// Whether somebody writes to a read's stripe, but not to what is to be read.
+    /// Whether the stripe of a read is being written, but not what is to be read.
     fn may_read_beside(&self, job: &Job, is_busy: impl Fn(Stripe, Role) -> bool) -> bool {
         if job.work != Work::Read || job.turn == Turn::InLine {
             return false;

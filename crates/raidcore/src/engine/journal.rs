@@ -46,7 +46,7 @@ pub(super) struct Journal {
     passed: Vec<u64>,
     /// What of that is durable.
     flushed: u64,
-    /// Somebody waits for room.
+    /// A job waits for room.
     starved: bool,
 }
 
@@ -391,7 +391,7 @@ impl Engine {
         self.feed_starved(out);
     }
 
-    /// Somebody waits for room in the journal, which a flush can make.
+    /// Flushes if a job waits for room in the journal, which a flush can make.
     pub(super) fn feed_starved(&mut self, out: &mut Vec<Action>) {
         self.journal.starved &= self.jobs.waits().any(|wait| *wait == Wait::Space);
         if self.journal.starved {

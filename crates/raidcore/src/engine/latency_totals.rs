@@ -1,9 +1,10 @@
-//! What requests have come to in all, beside what they would have if nobody had been busy.
+//! The latency of all requests in total, beside what it would have been without busy members.
 
 use core::time::Duration;
 
-/// How many requests have ended, how long they took, and how long they would have if nobody busy
-/// had been in their way, as far as a policy knows ([`SteeringPolicy::latency_totals`](super::SteeringPolicy::latency_totals)).
+/// How many requests have ended, how long they took, and how long they would have taken without busy
+/// members in their way, as far as a policy knows: see
+/// [`SteeringPolicy::latency_totals`](super::SteeringPolicy::latency_totals).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LatencyTotals {
     requests: u64,
@@ -12,7 +13,7 @@ pub struct LatencyTotals {
 }
 
 impl LatencyTotals {
-    /// A request has ended; such a one takes as long as `calm` if nobody busy is in its way.
+    /// A request has ended; such a one takes as long as `calm` without a busy member in its way.
     pub fn add(&mut self, took: Duration, calm: Duration) {
         self.requests += 1;
         self.took += took;

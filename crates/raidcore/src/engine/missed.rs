@@ -12,7 +12,7 @@
 //!   began after it has ended.
 //! - That a device may return is on record only when all that it had missed when it failed is in durable
 //!   pages. A release that does not know of this writes neither.
-//! - Bits are never cleared but all at once, when it is on record that nobody is away nor catching up.
+//! - Bits are never cleared but all at once, when it is on record that no member is away or catching up.
 //! - Where a device that has returned is not current, the region's bit is set, and durable before others
 //!   change there.
 
@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// Puts on record that devices may return, when all that they miss is in durable pages; and forgets
-    /// what was missed when it is on record that nobody needs it.
+    /// what was missed when it is on record that it is not needed.
     pub(super) fn settle_missed(&mut self, out: &mut Vec<Action>) {
         if !self.missed.is_used(&self.maps.missed.map)
             || matches!(self.phase, Phase::Broken | Phase::Stopped)

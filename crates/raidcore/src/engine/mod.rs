@@ -118,7 +118,7 @@ enum Phase {
     Reclaiming,
     /// Users are served.
     Serving,
-    /// The journal could not be carried out; nobody is served, and nothing is recorded, so that the
+    /// The journal could not be carried out; no user is served, and nothing is recorded, so that the
     /// next start finds everything as it is.
     Broken,
     /// What was begun is finished; users are refused.

@@ -1,7 +1,7 @@
 //! What an unclean stop has left in the journal is carried out, one entry after the other, and the start is
 //! recorded. The same is done while users are served, with what members have refused for want of room.
 //!
-//! Invariants: nothing is carried out before it is on record who is missing, and before all members that
+//! Invariants: nothing is carried out before it is on record which members are missing, and before all that
 //! are there know from the write-intent bitmap where. The start is recorded only when all is durable at
 //! home, as entries of earlier epochs are void then.
 
@@ -81,8 +81,9 @@ impl Engine {
     }
 
     /// The entry that was being replayed is at home, or can't be brought there. That does no harm if a
-    /// member has refused its blocks, as the next start finds it again; or if nobody has the stripe's
-    /// parity: who is out of service, or yet to be rebuilt there. Then there is nothing to agree with.
+    /// member has refused its blocks, as the next start finds it again; or if no
+    /// member has the stripe's parity, as it is out of service or yet to be rebuilt there: then there is
+    /// nothing that has to agree.
     pub(super) fn replayed(&mut self, done: bool) {
         if self.healing.is_under_way() {
             return self.wrote_refused(done);
@@ -142,8 +143,8 @@ impl Engine {
         self.phase = if self.staging.dirty() > 0 { Phase::Reclaiming } else { Phase::Serving };
     }
 
-    /// Records who is missing, before they could miss what is carried out; returns whether it is
-    /// on record.
+    /// Records which members are missing, before they could miss what is carried out; returns whether
+    /// that is on record.
     fn miss_the_missing(&mut self, out: &mut Vec<Action>) -> bool {
         if self.fail_missing(out) {
             self.array.look_at_members();

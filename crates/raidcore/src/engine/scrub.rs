@@ -1,5 +1,5 @@
-//! What a scrub does with a stripe whose redundancy does not agree: it finds out who is wrong, and
-//! corrects that if it was told to.
+//! What a scrub does with a stripe whose redundancy does not agree: it finds out which block
+//! is wrong, and corrects it if it was told to.
 //!
 //! A correction sets no region's bit and makes no journal entry, unlike a write. It needs none: of
 //! what redundancy can tell, each row gets one block right (of a mirror, each copy by itself), so
@@ -67,7 +67,7 @@ impl Engine {
         (job.scrub.rounds, job.scrub.round) = (copies.saturating_sub(1), copies.saturating_sub(1));
     }
 
-    /// If something differs, the host is asked who is wrong.
+    /// If something differs, the host is asked which block is wrong.
     pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &mut self.jobs[id];
         if job.scrub.mismatch {
@@ -77,8 +77,8 @@ impl Engine {
         Stage::Judge
     }
 
-    /// Goes on with the next copy, if there is one; after the last, the first, it is clear who is
-    /// wrong.
+    /// Goes on with the next copy, if there is one. After the last one, which is the first, it is known
+    /// which is wrong.
     pub(super) fn judge(&mut self, id: JobId) -> Stage {
         let job = &mut self.jobs[id];
         if job.scrub.round > 0 {
@@ -153,7 +153,7 @@ impl Engine {
         self.record_change(out);
     }
 
-    /// Notes what was found: by member where redundancy tells who is wrong, else by stripe.
+    /// Notes what was found: by member where redundancy tells which is wrong, else by stripe.
     pub(super) fn tell_findings(&self, id: JobId, out: &mut Vec<Action>) {
         let job = &self.jobs[id];
         if job.error.is_some() {

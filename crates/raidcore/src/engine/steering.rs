@@ -47,11 +47,11 @@ pub struct Redirect {
 /// Which way a request went, or a part of it that lies in one stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// Home, and nobody who was needed was busy.
+    /// Home, and no member that it needed was busy.
     Calm,
-    /// Home, although somebody was: the policy wanted it so.
+    /// Home, although one was: the policy wanted it so.
     Home,
-    /// Around who was busy: read from the others, or staged.
+    /// Around busy members: read from the others, or staged.
     Around,
 }
 
@@ -120,7 +120,7 @@ pub struct Part {
     pub home: Option<Duration>,
 }
 
-/// Who is busy, and what is done about it.
+/// Which members are busy, and what is done about it.
 #[derive(Default)]
 pub(super) struct Steering {
     pub(super) policy: Option<Box<dyn SteeringPolicy>>,
@@ -155,14 +155,14 @@ impl Engine {
             | Work::Replay { .. }
             | Work::Reclaim => return,
         };
-        // Who was given up has no tag any more.
+        // A job that was given up has no tag any more.
         if job.error.is_none() && job.bad.is_empty() && !job.tags.is_empty() {
             let (blocks, took) = (job.blocks, self.now - job.begun);
             policy.ended(Outcome { read, blocks, way: job.way, took });
         }
     }
 
-    /// Sets the policy that says where reads and writes go; without one they go home, and nobody
+    /// Sets the policy that says where reads and writes go; without one they go home, and no member
     /// counts as busy. What is under way stays as it was begun, and what is staged comes home by
     /// itself.
     pub fn set_steering(&mut self, policy: Option<Box<dyn SteeringPolicy>>) {

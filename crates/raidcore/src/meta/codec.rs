@@ -20,7 +20,7 @@ const CHECKSUM: Field<4> = VERSION.then();
 const ARRAY: Field<16> = CHECKSUM.then();
 
 /// The greatest count of changes, starts, versions or entries that is taken for real: nothing counts
-/// so far, and whoever goes on counting from here does not overflow.
+/// so far, and counting on from here does not overflow.
 pub(super) const COUNT_MAX: u64 = 1 << 62;
 
 /// The bytes that every metadata block begins with.

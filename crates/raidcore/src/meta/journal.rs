@@ -81,7 +81,7 @@ pub struct JournalHeader {
     /// out when this was written; its own number if none older.
     pub tail: u64,
     /// Of the entries before this one, those that may not be on all their holders are among so many
-    /// that come last. Nobody asks this of the journal.
+    /// that come last. This is not asked of the journal.
     pub open: u32,
     /// In whose ring it is.
     pub member: MemberId,

@@ -244,7 +244,7 @@ impl Areas {
         let staging_end = end(self.staging_start, self.staging_blocks);
         ensure(fits(staging_end, self.data_start), "data area")?;
         ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
-        // Whoever reads the metadata takes memory for all that is before the data.
+        // Reading the metadata takes memory for all that is before the data.
         let maps = 2 * (u64::from(self.bitmap_pages) + u64::from(self.zero_map_pages));
         let used = MAPS_START + maps + self.journal_blocks + self.staging_blocks;
         ensure(self.data_start - used <= SLACK_MAX, "data area")?;

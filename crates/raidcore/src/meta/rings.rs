@@ -5,7 +5,7 @@
 //! so if one lacks it, the write never went home, was not acknowledged, and may be forgotten. If
 //! it were carried out all the same, a crash amid that, with the loss of those that have it, would
 //! leave it half at home. A ring that can't be read in full is left alone, and so is every entry that
-//! its member should have: nobody can tell whether it does, and the next start may be able to, and
+//! its member should have: it can't be told whether it does, and the next start may be able to, and
 //! find that it does not. Such an array is whole, and resynced. Holders that are missing now are
 //! recorded as failed before anything is carried out, so none of them comes back without it. And a
 //! holder may have retired it, by a tail beyond it: what a ring that stood still since holds is not to
@@ -128,7 +128,7 @@ impl<'a> Rings<'a> {
         }
     }
 
-    /// The entry, if it has payload, all copies agree, and all who have to have it do.
+    /// The entry, if it has payload, all copies agree, and all members that have to have it do.
     fn due(&self, number: u64) -> Option<&JournalEntry> {
         let mut copies = self
             .live

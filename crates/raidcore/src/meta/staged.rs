@@ -3,7 +3,7 @@
 //! Entries are numbered over all members without a gap. All below the greatest tail that any ring
 //! tells are void; of the others the latest counts, block by block. An entry that is not on all its
 //! holders was never acknowledged; it counts all the same, as users are served only when all is at
-//! home and the log is void as a whole, so nobody can see it come and go. But one that is on none of
+//! home and the log is void as a whole, so it is not seen to come and go. But one that is on none of
 //! them, although a later one says that it was on all, is lost; and so is one of which a block can be
 //! read from none of them.
 

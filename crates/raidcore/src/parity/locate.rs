@@ -1,4 +1,4 @@
-//! Who is wrong when redundancy does not agree: what two parities tell together, and what most of
+//! Which block is wrong when redundancy does not agree: what two parities tell together, and what most of
 //! several copies have in common.
 //!
 //! One wrong chunk leaves a trace of its own in the *syndromes*, which are the sums of a stored
@@ -6,7 +6,7 @@
 //! Peter Anvin, "The mathematics of RAID-6", 2011, section 4). Two wrong chunks can leave the same
 //! trace, but hardly ever in more than a byte or two.
 //!
-//! Invariant: nobody is blamed unless all bytes agree on it.
+//! Invariant: a block counts as wrong only if all bytes agree on it.
 
 use super::gf;
 
@@ -23,8 +23,8 @@ pub enum Culprit {
     Unknown,
 }
 
-/// Who is wrong among `data` data chunks, P and Q, by the syndromes `p` and `q` of as many bytes;
-/// `None` if nobody is, as all bytes of both are zero.
+/// Which is wrong among `data` data chunks, P and Q, by the syndromes `p` and `q` of as many bytes;
+/// `None` if none is, as all bytes of both are zero.
 ///
 /// # Panics
 /// If `p` and `q` are not of one length.
@@ -53,7 +53,7 @@ pub fn culprit(p: &[u8], q: &[u8], data: usize) -> Option<Culprit> {
 #[must_use]
 pub fn majority(copies: &[Option<&[u8]>]) -> Option<usize> {
     let there = || copies.iter().enumerate().filter_map(|(index, copy)| Some((index, (*copy)?)));
-    // The vote of Boyer and Moore: who outnumbers all others is left when equals are paired off
+    // The vote of Boyer and Moore: what outnumbers all others is left when equals are paired off
     // against others.
     let (mut left, mut lead) = (None, 0_usize);
     for (_, copy) in there() {

@@ -1,5 +1,5 @@
 //! Parity arithmetic over bytes: P, Q, changes to them, what they bring back, and what they tell
-//! about who is wrong.
+//! about which block is wrong.
 //!
 //! P is the sum (xor) of a stripe's data chunks and Q is Σ 2ⁱ·Dᵢ, in the field of [`gf`]. All of it
 //! works on bytes independently, so any range of a chunk can be computed on its own.
@@ -31,7 +31,7 @@ const WEIGHTS: usize = 255;
 pub struct Kernels {
     /// What it is called: `scalar`, `avx2`, `avx512` or `avx512-gfni`.
     pub name: &'static str,
-    /// Whether this CPU has the instructions. Whoever calls one of those below must know that.
+    /// Whether this CPU has the instructions. A caller of one of those below must know that.
     runs_here: fn() -> bool,
     xor: unsafe fn(&mut Xor),
     pq: unsafe fn(&mut Pq<true>),

@@ -1,4 +1,4 @@
-//! Finding out who is wrong in a stripe that was compared and does not agree, and correcting that.
+//! Finding out which block is wrong in a stripe that does not agree, and correcting it.
 //!
 //! Both follow [`sync`](super::sync), over the memory that its plan has filled: [`locate`] turns
 //! its comparisons into questions, one a row; what the answers are is a [`Finding`]; [`mend`] plans
@@ -85,7 +85,7 @@ impl Finding {
 }
 
 /// Turns a plan of [`sync`](super::sync) that has found a difference into one that asks, row by
-/// row, who is wrong.
+/// row, which block is wrong.
 pub fn locate(plan: &mut Plan, geo: &Geometry) {
     let compared: Vec<Compared> = plan.steps.iter().filter_map(Compared::of).collect();
     plan.steps.clear();

@@ -62,7 +62,7 @@ pub struct Bad {
 pub enum Parity {
     /// It agrees with the data.
     InStep,
-    /// It agrees wherever something was written and acknowledged; elsewhere nobody has made sure.
+    /// It agrees wherever something was written and acknowledged; elsewhere it may not.
     /// Good enough to recover from, but a delta would carry on what it has wrong (and keep P and Q
     /// from agreeing with each other).
     Unproven,
@@ -187,7 +187,7 @@ pub enum Step<S = Operands> {
         /// The other.
         b: Mem,
     },
-    /// Who is wrong in a row? Finds what [`Finding::of_parity`] says. Of one block.
+    /// Finds out which block of a row is wrong, as [`Finding::of_parity`] says. Of one block.
     Locate {
         /// The row.
         row: u32,

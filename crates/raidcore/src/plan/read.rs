@@ -27,7 +27,7 @@ pub fn read(
     read_bands(plan, geo, health, pieces, |band, role| band::payload(pieces, band, role), prefer)
 }
 
-/// As [`read`], but only the last step, when all is there, touches the pieces' memory: whoever gives
+/// As [`read`], but only the last step, when all is there, touches the pieces' memory: a job that gives
 /// up waiting for a read may give that memory back.
 ///
 /// # Errors

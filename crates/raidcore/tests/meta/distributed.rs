@@ -1,4 +1,4 @@
-//! The distributed spare: where it is, and who is missed when it stands in for somebody.
+//! The distributed spare: where it is, and which members are missed when it stands in for one.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ fn new(level: Level, members: usize, chunk: u32, member_blocks: u64) -> NewArray
 }
 
 proptest! {
-    /// Whoever fails: the copies of a chunk are on different members and not on the one that failed,
+    /// Whichever fails: the copies of a chunk are on different members and not on the one that failed,
     /// no two places overlap, all are within the spare, and hardly anything of it is left over.
     #[test]
     fn every_copy_has_a_place_of_its_own(

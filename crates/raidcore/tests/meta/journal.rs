@@ -239,7 +239,7 @@ fn all_holders_that_are_there_have_to_have_an_entry() {
         }
         let expected = if having == HOLDERS { vec![10] } else { vec![] };
         assert_eq!(carried_out(&world), expected, "{having:?}");
-        // Who is not there can't be asked, and who is being filled need not have it.
+        // A missing member can't be asked, and one that is being filled need not have it.
         for lacking in HOLDERS.minus(having) {
             let without = world.assemble_without(Set::one(lacking), DEGRADED).expect("it is RAID6");
             assert_eq!(without.replay.len(), 1, "{having:?}");
@@ -356,7 +356,7 @@ fn what_a_ring_holds_is_left_alone_if_some_of_it_can_not_be_read() {
     let mut world = unclean();
     world.store_entry(2, 0, &Entry::new(10, Set::one(2)));
     let next = world.store_entry(3, 0, &Entry::new(11, Set::one(3)));
-    // Whether member 2 has this one nobody can tell.
+    // Whether member 2 has this one can't be told.
     let next = world.store_entry(3, next, &Entry::new(12, Set::one(2).with(3)));
     world.store_entry(3, next, &Entry::new(13, Set::one(3)));
     let ring = world.record.areas.journal().0;

@@ -119,7 +119,7 @@ fn pages_have_the_size_that_the_record_tells() {
     }
 }
 
-/// Sizes of pages that can't be are refused, by whoever makes an array and by whoever reads one.
+/// Sizes of pages that can't be are refused, when an array is made and when one is read.
 #[test]
 fn impossible_pages_are_refused() {
     let wide = record(Level::Raid5, 3, Consistency::Bitmap);

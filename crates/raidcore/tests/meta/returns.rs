@@ -65,7 +65,7 @@ fn a_place_that_is_taken_stays_so() {
     assert_eq!(may_return(&other, &world.record, blocks), Err(NoReturn::InService));
 }
 
-/// Pages of the map count only while somebody needs them; a page that is lost says that all is missed.
+/// Pages of the map count only while they are needed; a page that is lost says that all is missed.
 #[test]
 fn the_map_counts_while_somebody_is_away() {
     let mut world = away();

@@ -56,7 +56,7 @@ fn what_is_before_any_tail_is_void() {
     Staged { tail: 2, ..Staged::new(3, &[(0, 2, 1)]) }.store(&mut world, &[0, 3], 0);
     let found = world.assemble(STRICT).expect("all are there");
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
-    // Whoever knows it may be lost: one of them.
+    // One of those that know it may be lost.
     let found = world.assemble_without(Set::one(0), DEGRADED).expect("one may be lost");
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
 }
@@ -93,7 +93,7 @@ fn a_copy_is_enough_and_none_is_not() {
     assert!(found.warnings.contains(&Warning::StagedLost { entry: 1 }));
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
 
-    // That it was on all its holders nobody says: then it was not acknowledged.
+    // No member says that it was on all its holders: then it was not acknowledged.
     Staged { open: 1, ..Staged::new(2, &[(0, 1, 1)]) }.store(&mut world, &[1, 2], 2);
     Staged { open: 2, ..Staged::new(3, &[(0, 2, 1)]) }.store(&mut world, &[0, 3], 0);
     assert_eq!(staged(&world.assemble(STRICT).expect("nothing is lost")).len(), 2);
@@ -197,7 +197,7 @@ fn of_members_and_staging_devices_not_more_may_be_missing_than_an_entry_has_copi
     world.record.staging_thin = Set::one(4);
     world.store_records();
     assert_eq!(world.assemble_without(Set::one(1), DEGRADED).err(), missing);
-    // Who was in service then is there.
+    // The members that were in service then are there.
     assert!(world.assemble(DEGRADED).is_ok());
     world.record.clean = true;
     world.store_records();

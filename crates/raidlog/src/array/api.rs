@@ -106,7 +106,7 @@ pub enum Action {
     },
     /// Something that an operator may want to know of the volume.
     Note(Note),
-    /// The groups hold no volume that can be started. Nobody is served.
+    /// The groups hold no volume that can be started. No user is served.
     Lost(RecoveryError),
     /// Everything has stopped; whether that is on record in every group's array.
     Stopped(Result<(), CommandError>),

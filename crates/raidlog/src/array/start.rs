@@ -141,7 +141,7 @@ impl LogArray {
             }
             Err(error) => {
                 self.upper = Upper::Lost;
-                // Whoever is refused can learn why.
+                // A request that is refused can learn why.
                 out.push(Action::Lost(error));
                 self.refuse_held(out);
             }

@@ -36,7 +36,7 @@ pub(crate) fn ios(groups: usize) -> u32 {
     (8 * groups as u32).clamp(16, 64)
 }
 
-/// How many times what it costs a checkpoint gives back for which nobody is in a hurry.
+/// How many times what it costs a checkpoint gives back that is not urgent.
 const WELL: u64 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,7 +154,7 @@ impl Volume {
         }
         // What is free, or will be without another checkpoint.
         let there = |group| self.freeable(group) - self.segments.emptied(group);
-        // At rest nobody waits.
+        // At rest no user waits.
         let busy = state.written > 0 || !self.writing.is_empty();
         let lacks = |group| there(group) == 0 && self.lacks_segment(cold(group));
         let stuck = |group| busy && lacks(group) && self.segments.emptied(group) > 0;

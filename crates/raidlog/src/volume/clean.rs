@@ -117,7 +117,7 @@ impl Volume {
 
     /// Whether a cleaner may begin with another segment.
     fn may_clean(&mut self, group: GroupId) -> bool {
-        // Who cleaned on could use up what a checkpoint is to give back to users.
+        // Cleaning on could use up what a checkpoint is to give back to users.
         let is_coming = self.is_enough(group) && self.segments.coming(group) > 0;
         if self.is_winding_up() || self.failed || self.is_starved(group) && is_coming {
             return false;

@@ -1,7 +1,7 @@
 //! Flushes. All that wait share a round: the open batch is closed, it and those before it are
 //! written, the groups that hold them are flushed.
 //!
-//! Invariant: who comes while a round is under way waits for the next one, as the round may not
+//! Invariant: a flush that comes while a round is under way waits for the next one, as the round may not
 //! have all that was acknowledged to it.
 
 use alloc::vec::Vec;
@@ -62,7 +62,7 @@ impl Flusher {
         self.written += 1;
     }
 
-    /// All who wait.
+    /// All waiting flushes.
     pub(super) fn give_up(&mut self) -> Vec<Tag> {
         self.stage = Stage::Idle;
         let mut all = mem::take(&mut self.served);

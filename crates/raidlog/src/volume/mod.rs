@@ -13,7 +13,7 @@
 //! - The map tells where a block is: in a segment, whose bytes are in memory from a certain block
 //!   on, or are written.
 //! - Nothing is ever written in place: a segment is written again only after a durable checkpoint
-//!   that does not point into it, when nobody reads it any more, and after it was trimmed.
+//!   that does not point into it, when it is not read any more, and after it was trimmed.
 //! - Batches of a stream are numbered, and a number is durable only with all before it.
 //! - A flush ends when all that was acknowledged before it began is durable.
 
@@ -326,7 +326,7 @@ impl Volume {
         out.push(Action::Io(Io { id, group, op: what, at, blocks }));
     }
 
-    /// Trims what nobody needs.
+    /// Trims what is not needed.
     fn trim(&mut self, out: &mut Vec<Action>) {
         while self.trims < TRIMS {
             let Some(segment) = self.segments.trim_one() else { return };

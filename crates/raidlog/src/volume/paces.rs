@@ -21,7 +21,7 @@ impl Paces {
     pub(super) fn goes_on(&mut self, now: Instant, waited: Duration) {
         let (began, before) = core::mem::replace(&mut self.began, (now, waited));
         let took = (now - began).saturating_sub(waited - before);
-        // Who begins to write faster is to find room.
+        // A user that begins to write faster is to find room.
         let part = if took < self.fill { 2 } else { 16 };
         follow(&mut self.fill, took, part);
     }

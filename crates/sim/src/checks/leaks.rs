@@ -1,4 +1,4 @@
-//! Leaks: at rest the engine holds nothing, and owes nobody an answer.
+//! Leaks: at rest the engine holds nothing, and owes no answer.
 
 use raidcore::engine::IoOp;
 use raidcore::plan::Step;

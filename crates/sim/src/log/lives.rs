@@ -14,7 +14,7 @@ pub(crate) const BOUND: u64 = 300_000;
 
 /// A world with a log volume.
 pub(crate) trait Lives {
-    /// Where its choices come from, what it is about, and who uses it.
+    /// Where its choices come from, what it is about, and its users.
     fn parts(&mut self) -> (&mut Source, &LogScenario, &mut Users);
 
     fn source(&mut self) -> &mut Source {
@@ -108,7 +108,7 @@ pub(crate) trait Lives {
         self.verify_after_crash();
     }
 
-    /// When nobody asks for anything, it comes to rest.
+    /// Without requests, it comes to rest.
     fn rest(&mut self) {
         for _ in 0..BOUND {
             match self.deadline() {

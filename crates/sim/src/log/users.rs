@@ -13,7 +13,7 @@ struct Outstanding {
     request: Request,
     /// When it began, by the model's clock.
     begun: u64,
-    /// It is a reading of the whole volume, whose bytes are checked by whoever asked for it.
+    /// It is a reading of the whole volume, whose bytes are checked by the caller.
     survey: bool,
 }
 
@@ -56,7 +56,7 @@ impl Users {
         self.requests[usize::from(tag.0)].is_some()
     }
 
-    /// Whoever asked is gone.
+    /// The user that asked is gone.
     pub(crate) fn forget(&mut self) {
         self.requests.iter_mut().for_each(|request| *request = None);
     }

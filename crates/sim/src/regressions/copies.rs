@@ -25,7 +25,7 @@ impl SteeringPolicy for Keeper {
     }
 }
 
-/// The same, and reads go around whoever is busy.
+/// The same, and reads go around busy members.
 struct KeeperAround;
 
 impl SteeringPolicy for KeeperAround {

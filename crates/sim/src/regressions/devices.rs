@@ -1,4 +1,4 @@
-//! Staging devices: what is staged is on one of them and on one member, so that who may be lost
+//! Staging devices: what is staged is on one of them and on one member, so that what may be lost
 //! depends on what is in the log.
 
 use raidcore::engine::{CommandError, SpareUse};
@@ -36,7 +36,7 @@ impl World {
         self.end_all(|io| matches!(io.op, IoOp::Store(_) | IoOp::Flush));
     }
 
-    /// Who is on record as lacking entries, by all who are in service.
+    /// The devices on record as lacking entries, by all that are in service.
     fn thin(&self) -> Vec<bool> {
         let used = self.disks_in_use();
         let records = self.superblocks().filter(|(disk, _)| used.contains(disk));

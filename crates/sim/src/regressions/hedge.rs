@@ -1,4 +1,4 @@
-//! Reads that are tried twice: who comes late must not be noticed.
+//! Reads that are tried twice: a late one must not be noticed.
 
 use det::Instant;
 use raidcore::engine::{Detour, Redirect, SteeringPolicy};
@@ -53,7 +53,7 @@ fn the_others_answer_for_who_takes_long() {
         assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
         let counters = world.engine.counters();
         assert_eq!((counters.hedged_reads, counters.hedges_won), (1, 1));
-        // What comes late is not written to memory that is somebody else's by now.
+        // What comes late is not written to memory that is in another use by now.
         world.ask(0, Op::Write, 5, 1);
         let other = version_of(5, &world.memory.payload[0][0]);
         world.drain();
@@ -62,7 +62,7 @@ fn the_others_answer_for_who_takes_long() {
 }
 
 /// A member goes that a read waits for, so that the read has patience anew. It is answered before that is
-/// over, and its memory is somebody else's then. Another read runs out of patience in between.
+/// over, and its memory is in another use then. Another read runs out of patience in between.
 #[test]
 fn a_read_that_was_answered_is_not_tried_again() {
     let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
@@ -90,7 +90,7 @@ fn a_read_that_was_answered_is_not_tried_again() {
     assert!(world.requests[0].is_none(), "it has answered");
     world.now = world.now + PATIENCE / 2;
     world.step(Input::Tick);
-    // This waits for whoever reads the stripe.
+    // This waits for the read of the stripe.
     world.ask(0, Op::Write, 1, 1);
     let version = version_of(1, &world.memory.payload[0][0]);
     world.end_all(|io| io.device != first[0]);
@@ -133,7 +133,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     let mut world = staging::staging_world(1);
     world.step(Input::Busy(Set::one(0)));
     let version = world.write_one(0);
-    // It comes home, but nobody knows how long it stays there.
+    // It comes home, but it is not known how long it stays there.
     world.step(Input::Busy(Set::EMPTY));
     world.end_all(|io| io.op != IoOp::Flush);
     assert!(world.engine.is_staged(Lba(0)), "it is in the log, too");
@@ -146,7 +146,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     assert!(world.end_one(is_first), "the first to be asked answers after all");
     world.end_first_compute();
     assert!(world.requests[0].is_none());
-    // Who comes late writes into nobody's memory.
+    // The late one writes into memory that is in no other use.
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }

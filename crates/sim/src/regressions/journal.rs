@@ -101,7 +101,7 @@ fn an_entry_that_nobody_has_leaves_no_hole_where_there_is_no_parity() {
     for gone in [0, 2, 3] {
         let mut world = world(Level::Raid6, 4, Consistency::Journal);
         world.rebuild_a_little();
-        // Some of these stripes have one parity on who goes, and are yet to have the other.
+        // Some of these stripes have one parity on the disk that goes, and are yet to have the other.
         (0..12).for_each(|i| world.ask(i, Op::Write, 8 * (20 + u64::from(i)), 1));
         world.end_all(|_| true);
         world.cut_power();

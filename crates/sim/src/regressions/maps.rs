@@ -154,7 +154,7 @@ fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
     pairs.region_stripes = 2;
     let mut world = play(1, pairs);
     world.beyond = true;
-    // The mark of this region can be cleared some time, by a page of which nobody waits.
+    // The mark of this region can be cleared some time, by a page that is not waited for.
     world.ask(0, Op::Write, 160, 1);
     world.end_all(|_| true);
     world.ask(0, Op::Write, 0, 1);
@@ -167,7 +167,7 @@ fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
         let id = world.ios.remove(at).io.id;
         world.step(Input::IoDone { id, result: Err(IoError::Medium) });
     }
-    // Time enough for the mark that nobody needs to be cleared.
+    // Time enough for the unneeded mark to be cleared.
     for _ in 0..1000 {
         world.end_all(|io| !is_write(io));
         world.pass_time();

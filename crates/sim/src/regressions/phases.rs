@@ -48,7 +48,7 @@ fn a_flush_is_answered_when_it_is_on_record_who_has_failed_it() {
         while world.requests[0].is_some() {
             world.proceed();
         }
-        // Who has failed is back, and would be read first.
+        // The failed member is back, and would be read first.
         world.disks[0].gone = true;
         world.cut_power();
         world.drain();
@@ -56,7 +56,7 @@ fn a_flush_is_answered_when_it_is_on_record_who_has_failed_it() {
     }
 }
 
-/// What a member has lost by a flush that nobody asked for is not there after the next one either.
+/// What a member has lost by a flush that no user asked for is not there after the next one either.
 #[test]
 fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
     for seed in SEEDS {
@@ -64,7 +64,7 @@ fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
         world.beyond = true;
         world.begin_unflushed(0, 8);
         world.drain();
-        // Of another user, who is told.
+        // Of another user, which is told.
         world.ask(1, Op::Flush, 0, 0);
         world.fail_flush(0);
         world.drain();
@@ -108,7 +108,7 @@ fn an_entry_outlives_a_flush_that_failed() {
         world.begin_unflushed(0, 1);
         world.end_all(|io| !is_flush(io));
         world.beyond = true;
-        // Nobody has asked for these.
+        // No user has asked for these.
         for fails in [true, false, false] {
             world.now = world.now + Duration::from_secs(6);
             world.step(Input::Tick);

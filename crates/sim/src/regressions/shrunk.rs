@@ -1,4 +1,4 @@
-//! A device that has become smaller has lost what nobody knows of.
+//! A device that has become smaller has lost an unknown part.
 
 use super::*;
 

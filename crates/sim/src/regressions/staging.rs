@@ -80,7 +80,7 @@ fn what_is_staged_at_once_is_spread_over_all_who_are_calm() {
         let mut world = play(1, scenario);
         world.engine.set_steering(Some(Box::new(All)));
         world.busy(busy);
-        // Four stripes, as a whole: somebody busy has a part in each.
+        // Four stripes, as a whole: a busy member has a part in each.
         (0..4).for_each(|tag| world.ask(tag, Op::Write, u64::from(tag) * 16, 12));
         let copies = |disk: usize| {
             let of_disk = |io: &Io| io.op == IoOp::Journal && io.device.0 as usize == disk;
@@ -153,7 +153,7 @@ fn what_is_about_to_be_void_is_not_read() {
     assert!(world.engine.is_staged(Lba(0)) && !world.ios.is_empty(), "the tail is being told");
     world.busy(0);
     world.ask(0, Op::Read, 0, 1);
-    // Then it is void, before whoever reads it has ended.
+    // Then it is void, before the read of it has ended.
     world.end_all(|io| io.op == IoOp::Journal);
     assert!(!world.engine.is_staged(Lba(0)));
     world.drain();
@@ -203,7 +203,7 @@ fn users_are_served_when_what_was_staged_is_void() {
         let ended = world.end_first_compute() || world.end_one(|io| !records(io));
         assert!(ended, "a write waits for nothing else");
     }
-    // Whoever knows best that the log is void goes with the power.
+    // The member that knows best that the log is void goes with the power.
     let pending = |disk: &usize| {
         let of_disk = |io: &Io| records(io) && io.device.0 as usize == *disk;
         world.ios.iter().filter(|p| of_disk(&p.io)).count()

@@ -80,7 +80,7 @@ impl Lives for World {
         match self.source.below(13) {
             0 => self.fail_a_write(group),
             1 | 2 => {
-                // Nobody may notice for a while.
+                // It may not be noticed for a while.
                 if let (Some(lost), true) = (self.lose_one(group), self.source.chance(1, 2)) {
                     let input = engine::Input::DeviceGone(lost);
                     self.step(Input::Array { group, input });
@@ -235,7 +235,7 @@ impl World {
                 continue;
             }
             let engine = self.array.array(group);
-            // A distributed spare may stand in for somebody: then nothing can be scrubbed.
+            // A distributed spare may stand in for a member: then nothing can be scrubbed.
             let whole = engine.members().all(|m| m.state == SlotState::Up);
             let pass = engine.pass();
             if pass.is_none() && engine.is_serving() && whole {

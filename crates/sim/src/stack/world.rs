@@ -33,7 +33,7 @@ const DISKS_MAX: usize = 12;
 pub(super) struct Group {
     pub(super) disks: Vec<Disk<Block>>,
     areas: Areas,
-    /// A block of a member could not be read, and who works on its stripe may still think so.
+    /// A block of a member could not be read, and a job on its stripe may still think so.
     spoilt: bool,
     /// Disks that had gone and have come back while the power was off.
     returned: Vec<usize>,
@@ -52,7 +52,7 @@ pub(super) struct World {
     pub(super) ios: Vec<Pending>,
     /// What was given up, and may be done all the same.
     pub(super) given_up: Vec<Pending>,
-    /// Who is out of service since the step before.
+    /// The members that are out of service since the step before.
     pub(super) released: Vec<(GroupId, DeviceId)>,
     pub(super) computes: Vec<(GroupId, JobId)>,
     pub(super) looks: Vec<Looking>,
@@ -170,7 +170,7 @@ impl World {
         self.missing(group) + spoilt < self.array.array(group).geometry().redundancy()
     }
 
-    /// Notices that what could not be read in a group can be now, and that nobody remembers it.
+    /// Notices that what could not be read in a group can be now, and that no job remembers it.
     fn look_readable(&mut self, group: GroupId) {
         let idle = self.array.array(group).is_idle();
         let Group { disks, spoilt, .. } = &mut self.groups[group.index()];
@@ -184,7 +184,7 @@ impl World {
             return;
         }
         let engine = self.array.array(group);
-        // Where redundancy may be out of step, a block that can't be read is lost, if nobody is missing.
+        // Where redundancy may be out of step, a block that can't be read is lost, if no member is missing.
         let all = engine.geometry().capacity() as u32;
         if is_exposed(&self.scenario.array) && engine.is_in_doubt(0, all) {
             return;
@@ -204,7 +204,7 @@ impl World {
         self.summary.unreadable += 1;
     }
 
-    /// Nobody remembers what has failed, but for what still can't be read.
+    /// No job remembers what has failed, but for what still can't be read.
     pub(super) fn look_all_well(&mut self) {
         let healed = self.calm || is_exposed(&self.scenario.array);
         for Group { disks, spoilt, .. } in &mut self.groups {

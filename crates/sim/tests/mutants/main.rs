@@ -231,7 +231,7 @@ fn run(program: &Path, args: &[&str], mutant: Option<u32>, patience: Duration) -
     let mut command = Command::new(program);
     command.args(args).env_remove("EVENKEEL_MUTANT");
     command.envs(mutant.map(|number| ("EVENKEEL_MUTANT", number.to_string())));
-    // To a file: a pipe that nobody reads yet may be full before it ends.
+    // To a file: a pipe that is not read yet may be full before it ends.
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants/said");
     let said = fs::File::create(&path).expect("a file");
     command.stdin(Stdio::null()).stdout(said).stderr(Stdio::null());

@@ -1,4 +1,4 @@
-//! Mutants of members: who is one, who is spared, what failed.
+//! Mutants of members: which are in service, which can be spared, what failed.
 
 use crate::mutant::{Mutant, mutant};
 

@@ -61,7 +61,7 @@ pub trait Collect: Send {
     /// Looks at the members, and tells some of them what to do.
     fn decide(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order));
 
-    /// How long until it wants to look again, though nobody has begun or ended to collect.
+    /// How long until it wants to look again, though no member has begun or ended to collect.
     fn pause(&self) -> Duration;
 
     /// Whose turn it is: they may begin to collect at any moment.

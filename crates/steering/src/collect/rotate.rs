@@ -8,7 +8,7 @@ use raidcore::units::Set;
 
 use super::{Collect, Flash, Limits, Order, Told};
 
-/// At most as many members collect at a time as redundancy can stand in for; whoever has the least
+/// At most as many members collect at a time as redundancy can stand in for; the one with the least
 /// space is next, and collects a little. The others hold until it is their turn, so they begin a
 /// little later than they would by themselves: there has to be room for the wait.
 ///

@@ -9,7 +9,7 @@ use super::{Collect, Flash, Limits, Order, Told};
 /// Every member has windows of time in which it may collect, and none but it may: the busy windows
 /// of IODA (Li et al., "IODA: A Host/Device Co-Design for Strong Predictability Contract on Modern
 /// Flash Storage", SOSP 2021). Unlike turns, they come round whether there is something to collect
-/// or not, so nobody has to be asked how it is.
+/// or not, so no member has to be asked how it is.
 #[derive(Debug)]
 pub struct Window {
     limits: Limits,

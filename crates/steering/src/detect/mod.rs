@@ -1,4 +1,4 @@
-//! Who is busy, told from latencies alone.
+//! Which members are busy, told from latencies alone.
 //!
 //! Drives don't say when they collect garbage. A [`Detector`] is told when each I/O of each member
 //! begins and ends, and says which members keep their I/Os waiting: [`Mood::Busy`]. It has no
@@ -114,7 +114,7 @@ impl Detector {
         self.forget_free();
     }
 
-    /// An I/O has failed, or nobody waits for it any more. When it ended teaches nothing.
+    /// An I/O has failed, or is not waited for any more. When it ended teaches nothing.
     pub fn dropped(&mut self, now: Instant, handle: Handle) {
         self.tick(now);
         let Some(flight) = handle.0.and_then(|id| self.flights.remove(id)) else { return };

@@ -1,9 +1,9 @@
 //! Memory is registered with the kernel when it is first used, and given back to the system when
-//! nobody has used it for a while.
+//! it was unused for a while.
 //!
-//! What is given back is nobody's: a tag's whose buffer is free, a scratch buffer's that the engine
+//! What is given back is free: a tag's whose buffer is free, a scratch buffer's that the engine
 //! has free, a spare, free pages; and the kernel has let go of all I/O on it. So its content means
-//! nothing, and who has it next finds zeros.
+//! nothing, and its next user finds zeros.
 #![allow(unsafe_code)]
 
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::{Arena, HEAD_BYTES, PieceId, Span};
 /// How long after each other memory is looked at while some of it can be given back soon.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
-/// The same while none can, as somebody has it.
+/// The same while none can, as it is in use.
 pub(crate) const LOOK_LATER: Duration = Duration::from_secs(30);
 
 /// So many looks after its last use memory is given back.
 pub(super) const KEEP: u8 = 20;
 
-/// What a look gives back at most, apart from the last piece: the data thread serves nobody meanwhile.
+/// What a look gives back at most, apart from the last piece: the data thread serves no request meanwhile.
 const BYTES_AT_ONCE: usize = 8 << 20;
 
 /// The largest buffer that can be registered, by the kernel's rules.
@@ -32,7 +32,7 @@ const REGISTERED_BYTES_MAX: usize = 1 << 30;
 pub(crate) enum Look {
     /// Some memory is a look nearer to being given back.
     Soon,
-    /// Somebody has all that there is.
+    /// All that there is is in use.
     Later,
     /// When I/O has been begun: there is none.
     Never,
@@ -101,7 +101,7 @@ impl Arena {
                 (piece.keep, aged) = (piece.keep - 1, true);
             } else if piece.keep == 1
                 && given < BYTES_AT_ONCE
-                // Nobody gets it meanwhile.
+                // It is not handed out meanwhile.
                 && let Some(_buffer) = self.payload.take(Tag(tag as u16))
             {
                 given += self.give(id, &mut forget);

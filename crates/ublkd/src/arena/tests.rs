@@ -18,7 +18,7 @@ fn arena() -> (Arena, Volume, Submissions) {
 
 fn fill(arena: &Arena, mem: Mem, byte: u8) {
     let (base, _) = arena.resolve(mem, 1);
-    // SAFETY: the memory is the arena's and nobody else has it in this test.
+    // SAFETY: the memory is the arena's and in no other use in this test.
     unsafe { base.write_bytes(byte, BLOCK_BYTES) };
 }
 
@@ -39,7 +39,7 @@ fn an_orphans_content_moves_and_its_memory_waits_for_the_kernel() {
     unsafe { before.write(9) };
     assert_eq!(buffer[BLOCK_BYTES], 7, "a late write goes nowhere");
 
-    // While the kernel has it nobody else gets it; afterwards it is a spare.
+    // While the kernel has it, it is not handed out; afterwards it is a spare.
     let (_, other) = arena.resolve(Mem::Payload { tag: Tag(2), at: 0 }, 1);
     arena.begin(other);
     arena.orphan(other);
@@ -95,7 +95,7 @@ fn everything_lies_apart() {
     assert_eq!(arena.blocks(Mem::Zero, 1), [0; BLOCK_BYTES]);
 }
 
-/// Looks often enough that all is given back that nobody has; the numbers of these scratch buffers
+/// Looks often enough that all that is free is given back; the numbers of these scratch buffers
 /// are free. Returns the registered buffers that were forgotten.
 fn look(arena: &mut Arena, scratch: &[u16]) -> Vec<u16> {
     let mut forgotten = Vec::new();
@@ -209,7 +209,7 @@ fn an_orphans_memory_is_given_back_after_the_kernel_has_let_go_and_not_before() 
     let tag = buffer.tag();
     drop(buffer);
     assert!(look(&mut arena, &[]).is_empty(), "the kernel has that buffer");
-    // What a device does that answers now: nobody sees it.
+    // What a device does that answers now is not seen.
     // SAFETY: the memory is the arena's, and set aside.
     unsafe { late.write_bytes(9, BLOCK_BYTES) };
     let all: Vec<_> = (0..3).map(|_| volume.try_buffer().unwrap()).collect();

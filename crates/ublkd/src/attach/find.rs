@@ -167,7 +167,7 @@ pub(super) fn distinct(paths: Vec<PathBuf>) -> Found {
     let mut known: Vec<(Identity, PathBuf)> = Vec::new();
     let mut found = Found { paths: Vec::new(), left_out: Vec::new() };
     for path in paths {
-        // What is not there is told by whoever opens it.
+        // The error of a missing one comes from opening it.
         let Ok(identity) = Identity::of_path(&path) else {
             found.paths.push(path);
             continue;

@@ -31,7 +31,7 @@ pub(super) struct Awaited {
     pub(super) path: Option<PathBuf>,
     /// It was not there at the start; if it turns out to be, it was left out on purpose.
     pub(super) since_start: bool,
-    /// Somebody looks for it.
+    /// It is being looked for.
     pub(super) busy: bool,
     /// Not to be tried before.
     pub(super) not_before: Option<Instant>,

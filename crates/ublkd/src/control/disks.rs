@@ -100,7 +100,7 @@ impl Service {
             let spare = self.give(array, device, uuid).await?;
             let replace = Command::Replace { member, spare };
             if let Err(error) = array.host.command(replace).await {
-                // Not left behind as a spare that nobody asked for.
+                // Not left behind as an unwanted spare.
                 let _ = array.host.command(Command::Remove(spare)).await;
                 return Err(self.refusal(error));
             }

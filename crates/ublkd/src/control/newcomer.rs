@@ -1,7 +1,7 @@
 //! A device that comes anew: opened, looked at, and wiped.
 //!
 //! Invariants:
-//! - Nobody but who asked for it waits for the device, which may never end what it is asked: that is
+//! - Only the client that asked for it waits for the device, which may never end what it is asked: that is
 //!   done on a thread of its own, and no lock is held meanwhile.
 //! - A device that is given up is not written to any more, except for what it has not ended. It stays
 //!   locked until it has.
@@ -107,13 +107,13 @@ pub(super) async fn patiently<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce(&dyn Fn() -> io::Result<()>) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    // Whoever has it may be about to end.
+    // The process that has it may be about to end.
     let patience = patience.max(2 * RELEASE_MAX);
     let internal = |error: &dyn std::error::Error| Refusal::new("internal", error.to_string());
     let (steps, mut step) = watch::channel(());
     let (done, mut answer) = oneshot::channel();
     let work = move || {
-        // Nobody listens any more when it was given up.
+        // There is no listener any more when it was given up.
         let goes_on = || steps.send(()).map_err(|_| io::ErrorKind::TimedOut.into());
         drop(done.send(work(&goes_on)));
     };

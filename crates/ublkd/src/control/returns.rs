@@ -6,7 +6,7 @@
 //! - By itself, only what had vanished comes back, or was not there at the start: not what an operator has
 //!   left out or taken out of service, nor what failed in another way, nor what was back lately and has
 //!   failed again.
-//! - A path that never answers keeps one thread busy, and nobody waiting.
+//! - A path that never answers keeps one thread busy, and no request waiting.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -219,7 +219,7 @@ impl Service {
         }
     }
 
-    /// Looks for a member's device, unless somebody does already, or it is not waited for.
+    /// Looks for a member's device, unless a look is under way, or it is not waited for.
     fn look_for(self: &Arc<Self>, index: usize, member: &MemberStatus) {
         let which = (index, member.member);
         let mut away = self.away();
@@ -235,7 +235,7 @@ impl Service {
         let places: Vec<PathBuf> =
             label.map(PathBuf::from).into_iter().chain(awaited.path.clone()).collect();
         if places.is_empty() {
-            // Nobody knows where it was.
+            // It is not known where it was.
             away.forget(which);
             return;
         }
@@ -251,7 +251,7 @@ impl Service {
             let found = examine(path).ok().and_then(|found| found.superblock.ok());
             found.is_some_and(|superblock| superblock.device == uuid)
         };
-        // On a thread that nobody waits for when the array ends.
+        // On a thread that is not joined when the array ends.
         let (found, answer) = oneshot::channel();
         let find = move || drop(found.send(places.into_iter().find(is_it)));
         if let Err(error) = thread::Builder::new().name("lookout".to_owned()).spawn(find) {

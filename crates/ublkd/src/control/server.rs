@@ -3,7 +3,7 @@
 //! Invariants:
 //! - The socket is never reachable by others than its owner, not even for a moment: it gets its
 //!   mode under another name.
-//! - A socket that somebody answers on is never replaced.
+//! - A socket that a server answers on is never replaced.
 //! - A client that asks nothing keeps no other from being served: it is sent away after
 //!   [`IDLE_TIME`], or when there are [`CLIENTS_MAX`] and another comes. So is one that does not take
 //!   its answer in [`ANSWER_TIME`].

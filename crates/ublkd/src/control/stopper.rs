@@ -1,11 +1,11 @@
-//! Between who asks for a stop and who carries it out.
+//! Between the client that asks for a stop and the thread that carries it out.
 
 use tokio::sync::watch;
 
-/// What is to become of who uses an array that is to stop.
+/// What is to become of the users of an array that is to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// While somebody does, it runs on.
+    /// While there are any, it runs on.
     IfUnused,
     /// Users of a block device wait for the next start; while others use it, it runs on.
     Leave,

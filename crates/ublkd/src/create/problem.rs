@@ -136,7 +136,7 @@ pub enum CreateError {
         /// What it carries.
         signature: Signature,
     },
-    /// A member can't be read, so nobody knows what it carries.
+    /// A member can't be read, so it is not known what it carries.
     #[error("{path} can't be read: {source}", path = shown(.path))]
     Unreadable {
         /// The member.

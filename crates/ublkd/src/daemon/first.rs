@@ -26,7 +26,7 @@ impl Port for Waiter {
     fn completed(&self, _: u64, _: Buffer, result: Result<(), RequestError>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
-            // An error only says that nobody waits any more.
+            // An error only says that the receiver is gone.
             let _ = sender.send(result);
         }
     }

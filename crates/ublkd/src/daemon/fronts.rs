@@ -77,7 +77,7 @@ pub(super) struct Fronts {
     list: Vec<Front>,
 }
 
-/// Front ends of which the kernel tells who uses them.
+/// Front ends whose users the kernel tells.
 #[derive(Default)]
 struct Devices {
     fuse: Option<FuseServer>,
@@ -98,7 +98,7 @@ impl Devices {
         if !users.is_empty() {
             return Err(users);
         }
-        // Somebody may have come meanwhile.
+        // A user may have come meanwhile.
         let withdrawn = self.fuse.as_ref().map_or(Ok(()), FuseServer::withdraw_unused);
         withdrawn.map_err(|user| vec![user])?;
         let stopped = ublk.map_or(Ok(()), UblkServer::stop);
@@ -148,12 +148,12 @@ impl Fronts {
         self.list.clone()
     }
 
-    /// Prepares for the end, if users let it: nobody comes to use what is used by nobody.
+    /// Prepares for the end, if users let it: what is unused gets no new users.
     ///
     /// # Errors
     /// If there are users who keep it from ending in this manner, with what they are called; then
     /// everything goes on being served, except for a file or block device that was withdrawn before
-    /// somebody came to use the other.
+    /// a user came to the other.
     pub(super) async fn release(&mut self, manner: Manner) -> Result<(), Vec<String>> {
         if manner == Manner::Force {
             self.release_by_force().await;

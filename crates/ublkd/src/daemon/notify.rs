@@ -1,5 +1,5 @@
 //! Telling systemd how it goes: a datagram to the socket that `NOTIFY_SOCKET` names
-//! (sd_notify(3)). Without it nobody wants to know.
+//! (sd_notify(3)). Without it nothing is told.
 
 use std::ffi::OsStr;
 use std::io;

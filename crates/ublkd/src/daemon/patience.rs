@@ -73,7 +73,7 @@ pub(super) fn members(config: &DaemonConfig) -> Result<Found, AttachError> {
     Ok(found)
 }
 
-/// Whether somebody who comes later could make it good.
+/// Whether a device that comes later could make it good.
 fn is_about_absence(error: &AttachError) -> bool {
     match error {
         AttachError::NotFound { .. }

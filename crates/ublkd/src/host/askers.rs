@@ -1,4 +1,4 @@
-//! Who waits for the answers to commands.
+//! The senders of commands, which wait for the answers.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use raidcore::units::DeviceId;
 
 use super::handle::Reply;
 
-/// Who waits for the engine's answer to a command.
+/// The sender that waits for the engine's answer to a command.
 pub(super) enum Asker {
     Command(Reply<()>),
     Add(DeviceId, Reply<DeviceId>),
     Stop,
 }
 
-/// Who is to be answered, by the command's number.
+/// The senders that are to be answered, by the command's number.
 #[derive(Default)]
 pub(super) struct Askers {
     waiting: BTreeMap<u64, Asker>,

@@ -61,7 +61,7 @@ impl Data {
         let engine = self.machine.engine(group);
         let place = |mem| self.machine.place(group, mem);
         let header = engine.journal_header_blocks(io.id);
-        // Those who hold copies of an entry are told one after the other.
+        // The holders of an entry's copies are told one after the other.
         let (known, mut next) = (&mut self.checksums, 0);
         let mut encode = |arena: &Arena, head: &mut [u8]| {
             // A ring that was dropped meanwhile has no header to encode: what the pages held before

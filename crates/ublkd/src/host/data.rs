@@ -61,7 +61,7 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
         Ok(data) => data,
         Err(error) => {
             shared.close(End::Died);
-            // Whoever waits for it is there: it is what spawned us.
+            // The receiver is there: it is what spawned us.
             let _ = ready.send(Err(error));
             return;
         }
@@ -89,7 +89,7 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
     }
 }
 
-/// A request that the engine has, and who is told when it has ended.
+/// A request that the engine has, and what is told when it has ended.
 pub(super) enum InFlight {
     /// A front end on a thread of its own.
     Submitted(Submission),
@@ -150,7 +150,7 @@ pub(super) struct Data {
     pub(super) stopped: Option<Result<(), CommandError>>,
     /// The machine is not what it should be, and was not let do anything.
     pub(super) broken: bool,
-    /// Who waits for the end.
+    /// The senders that wait for the end.
     pub(super) waiting: Vec<Reply<()>>,
 }
 
@@ -297,7 +297,7 @@ impl Data {
         result
     }
 
-    /// Tells of a device that is lost, whoever has it.
+    /// Tells the engines that a device is lost.
     pub(super) fn device_lost(&mut self, input: Input) {
         for group in self.machine.groups() {
             self.feed(group, input);
@@ -429,8 +429,8 @@ impl Data {
         lock(&self.shared.log).push(Event { at, what });
     }
 
-    /// Ends the requests that the engine will never complete. Those of residents stay with whoever
-    /// they serve, who notices when the ring is gone.
+    /// Ends the requests that the engine will never complete. Those of residents stay with what
+    /// they serve, which notices when the ring is gone.
     fn fail_requests(&mut self) {
         // Gives up all I/O, so that no device touches memory that a front end gets back.
         let given_up = AssertUnwindSafe(|| self.ring.give_up_all(self.now, &mut self.arena));

@@ -1,4 +1,4 @@
-//! What is thought of an array's members, and why, for who asks.
+//! What is thought of an array's members, and why.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub struct PartReport {
     /// array started.
     #[serde(default)]
     pub since: Option<u64>,
-    /// In µs, if nobody busy is in their way.
+    /// In µs, without a busy member in their way.
     pub calm_us: Option<f64>,
     /// In µs, if they go the way that it leads.
     pub around_us: Option<f64>,
@@ -101,7 +101,7 @@ pub struct MemberWhy {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "lowercase")]
 pub enum Known {
-    /// Nobody asks: by this policy reads go home, or it has no device.
+    /// It is not asked: by this policy reads go home, or it has no device.
     Nothing,
     /// It says itself when it collects garbage.
     Told {

@@ -237,7 +237,7 @@ impl HostHandle {
     }
 
     /// Finishes what was begun, flushes, records a clean stop, closes all devices. Requests that
-    /// come later are refused. Answered when all of that is done, as for everybody who asks for it.
+    /// come later are refused. Answered when all of that is done, as for all that ask for it.
     pub fn stop(&self) -> Answer<()> {
         self.order(|answer| Order::Stop(Some(answer)))
     }
@@ -272,7 +272,7 @@ impl Drop for Client {
     }
 }
 
-/// Where an answer goes. That nobody waits for it any more is no error.
+/// Where an answer goes. That the receiver is gone is no error.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, HostError>>;
 
 /// What the data thread is told.
@@ -368,7 +368,7 @@ impl Shared {
 
     /// There is no log volume.
     pub(super) fn lose(&self, error: RecoveryError) {
-        // Nobody else sets it, and it is found once.
+        // Only this sets it, and it is found once.
         let _ = self.lost.set(error);
     }
 
@@ -378,7 +378,7 @@ impl Shared {
 
     /// The data thread has ended.
     pub(super) fn close(&self, end: End) {
-        // Nobody else sets it.
+        // Only this sets it.
         let _ = self.end.set(end);
         lock(&self.log).end();
         for order in lock(&self.mailbox).take().into_iter().flatten() {
@@ -410,12 +410,12 @@ impl Shared {
     }
 }
 
-/// Answers. Who asked may have lost interest.
+/// Answers. The sender may be gone.
 pub(super) fn reply<T>(to: Reply<T>, answer: Result<T, HostError>) {
     let _ = to.send(answer);
 }
 
-/// What is behind the locks is whole whenever somebody may panic.
+/// What is behind the locks is whole wherever a panic may come.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What operators may want to know, with the time, for whoever wants to follow it.
+//! What operators may want to know, with the time, for all that follow it.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::volume::block_on;
 
-/// How many are kept for who comes later, and how far one that follows can lag.
+/// How many are kept for those that come later, and how far one that follows can lag.
 const KEPT: usize = 256;
 
 /// Something that happened.
@@ -48,7 +48,7 @@ impl Notes {
     }
 
     /// The next event, as soon as there is one; `None` when the data thread has ended. Events are
-    /// left out for who lags by more than 256.
+    /// left out for one that lags by more than 256.
     pub async fn next(&mut self) -> Option<Event> {
         if let Some(event) = self.past.pop_front() {
             return Some(event);
@@ -88,7 +88,7 @@ impl Log {
         }
         self.past.push_back(event);
         if let Some(live) = &self.live {
-            // An error only says that nobody follows.
+            // An error only says that there is no receiver.
             let _ = live.send(event);
         }
     }

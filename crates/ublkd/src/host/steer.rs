@@ -1,4 +1,4 @@
-//! The array's scheme at work: who is busy, and whose turn it is to collect garbage. Modelled SSDs
+//! The array's scheme at work: which members are busy, and whose turn it is to collect garbage. Modelled SSDs
 //! say when they collect, and let themselves be told; of others it is detected from how long their
 //! I/Os take.
 

@@ -77,7 +77,7 @@ struct Checker {
 struct Lane {
     op: Op,
     lba: u64,
-    /// While nobody else has it; none at the end.
+    /// While it is here; none at the end.
     buffer: Option<Buffer>,
     ended: bool,
 }
@@ -130,7 +130,7 @@ impl Resident for Checker {
         result: Result<(), RequestError>,
     ) -> Option<Command> {
         let lane = &mut self.lanes[usize::from(number)];
-        // In the end nobody may listen.
+        // In the end there may be no receiver.
         self.told.send((lane.op, lane.lba, result, buffer[0])).ok();
         if result == Err(RequestError::Stopping) {
             return None;

@@ -88,7 +88,7 @@ async fn accept(listener: TcpListener, pages: Arc<Pages>) {
                 let _busy = guest.busy()?;
                 pages.latest().await
             });
-            // Who is too slow gets no answer.
+            // A client that is too slow gets no answer.
             let _ = tokio::time::timeout(CLIENT_TIME, talk).await;
         });
     }

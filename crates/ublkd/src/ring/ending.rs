@@ -14,7 +14,7 @@ impl Ring {
     /// Takes in what the kernel has completed.
     pub(super) fn take_completions(&mut self, now: Instant, arena: &mut Arena) {
         loop {
-            // What completes while these are taken in is not theirs: who looks at a file once for
+            // What completes while these are taken in is not theirs: what looks at a file once for
             // all of them has to look again.
             let ready = self.entries.completions();
             if ready == 0 {

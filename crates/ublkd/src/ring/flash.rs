@@ -237,7 +237,7 @@ impl Drives {
         Some((drive.model.is_collecting(), time))
     }
 
-    /// How a member is, for who decides whose turn it is to collect.
+    /// How a member is, to decide which one's turn it is to collect.
     pub(super) fn steering(&self, member: MemberIndex) -> Option<(Flash, Limits)> {
         let drive = self.drives.iter().find(|drive| drive.member == member)?;
         let (ssd, collecting) = (drive.model.ssd(), drive.model.is_collecting());

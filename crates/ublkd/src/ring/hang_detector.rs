@@ -1,8 +1,8 @@
-//! Who does not answer.
+//! Members that do not answer.
 //!
-//! A member whose I/O has been with the kernel for half of the limit is silent. Who is silent is told
-//! when that has not changed for the other half: what stops several members is told of all of them
-//! at once, and nobody is told of while others begin to answer, or to be silent. Nor does it count
+//! A member whose I/O has been with the kernel for half of the limit is silent. The set of silent
+//! members is told when it has not changed for the other half: what stops several members is told of
+//! all of them at once, and nothing is told while members begin to answer, or to be silent. Nor does it count
 //! that time jumps, as it does when a machine is stopped for a while.
 //!
 //! Invariant: between two tellings, what was told last stands.
@@ -27,7 +27,7 @@ pub(super) struct HangDetector {
 }
 
 impl HangDetector {
-    /// Nobody is silent.
+    /// No member is silent.
     pub(super) fn new(limit: Duration) -> Self {
         let none = Members::default();
         Self { half: limit / 2, silent: none, since: Instant::ORIGIN, told: none }
@@ -38,7 +38,7 @@ impl HangDetector {
         self.half
     }
 
-    /// These are silent now. Returns who is to be told of, if that is not what was told last.
+    /// These are silent now. Returns the set to be told, if it is not what was told last.
     pub(super) fn look(&mut self, now: Instant, silent: Members) -> Option<Members> {
         if silent != self.silent {
             (self.silent, self.since) = (silent, now);
@@ -50,12 +50,12 @@ impl HangDetector {
         })
     }
 
-    /// When to look again at the latest, as long as nobody else becomes silent.
+    /// When to look again at the latest, as long as no other member becomes silent.
     pub(super) fn deadline(&self) -> Option<Instant> {
         (self.silent != self.told).then(|| self.since + self.half)
     }
 
-    /// Whether there is somebody to look after.
+    /// Whether no member is silent, and none was told of.
     pub(super) fn is_over(&self) -> bool {
         self.silent == Members::default() && self.told == Members::default()
     }
@@ -83,7 +83,7 @@ impl Ring {
         }
     }
 
-    /// Finds out who hangs, and gives up those who are to be closed.
+    /// Finds out which members hang, and gives up those that are to be closed.
     pub(super) fn listen_to_members(&mut self, now: Instant, arena: &mut Arena) {
         let patience = self.hang_detector.patience();
         let before = now.0.checked_sub(patience.as_nanos() as u64).map(Instant);

@@ -86,7 +86,7 @@ impl Entries {
     }
 
     fn try_push(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: as who pushed it has promised.
+        // SAFETY: as the caller that pushed it has promised.
         unsafe { self.uring.submission().push(entry) }.is_ok()
     }
 

@@ -1,7 +1,7 @@
 //! Small durable writes that continue one another are handed over as one.
 //!
 //! Entries that several requests have in one member's journal lie behind each other, and one write
-//! of all of them takes little more than each would. Nobody waits for that: what is begun until the
+//! of all of them takes little more than each would. Nothing waits for that: what is begun until the
 //! kernel is asked next goes together, and each write is told by its own name.
 //!
 //! Invariant: a run's pages are ours until it is handed over, and the arena's business from then on.
@@ -36,7 +36,7 @@ impl Ring {
     ) {
         let end = Pba(at.0 + u64::from(blocks));
         let ops = &mut self.ops;
-        // Those who wrote what was given up meanwhile have been told.
+        // The writers of what was given up meanwhile have been told.
         let goes_on = |run: &&mut Run| {
             (run.device, run.end) == (device, at)
                 && run.blocks + blocks <= RUN_BLOCKS

@@ -169,7 +169,7 @@ fn writes_that_go_together_fail_together() {
     assert_eq!(world.ring.outstanding(), 0);
 }
 
-/// A read of a pipe that nobody writes to, which never answers; told that the device hangs.
+/// A read of a pipe without a writer, which never answers; told that the device hangs.
 fn hung() -> (World, Buffer, io::PipeWriter) {
     let (reader, writer) = io::pipe().unwrap();
     let mut world = world(File::from(std::os::fd::OwnedFd::from(reader)));
@@ -353,7 +353,7 @@ fn an_error_of_the_file_behind_a_modelled_ssd_is_told_at_once() {
         world.ring.read(Instant::ORIGIN, arena, (io_name(id), DEVICE), to, (Pba(0), 1));
         assert_eq!(world.done(), (io_name(id), Err(IoError::Gone)));
     }
-    // What the model ends later is nobody's.
+    // What the model ends later belongs to no I/O.
     world.ring.reap(Instant::ORIGIN + LIMIT, &mut world.arena);
     assert_eq!((world.ring.next_done(), world.ring.outstanding()), (None, 0));
 }
@@ -363,7 +363,7 @@ fn write_at(world: &mut World, buffer: &Buffer, number: u64, at: u64) {
     world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(at), 1));
 }
 
-/// Looks at memory until all is given back that nobody has.
+/// Looks at memory until all that is free is given back.
 fn wait_long(world: &mut World) {
     while world.ring.look_at_memory(&mut world.arena, [0].into_iter()) == Look::Soon {}
 }

@@ -2,9 +2,9 @@
 //!
 //! What was behind the new end is gone, and a later write there leaves a hole that reads as zeros:
 //! as good data, if it is believed. But such a write doesn't make the file as long as it was, unless
-//! it ends where the file did. So who is smaller than when it was opened has lost something, and
+//! it ends where the file did. So one that is smaller than when it was opened has lost something, and
 //! this is looked at after I/O and before its end is told, once for all that has completed
-//! meanwhile; and before a write that ends with the file. Who has no I/O is looked at now and then.
+//! meanwhile; and before a write that ends with the file. One without I/O is looked at now and then.
 //!
 //! A file elsewhere than on a local file system (FUSE, NFS and the like) is looked at by the kernel's
 //! workers, as any other I/O: a member that does not answer hangs. That is done now and then, and before a

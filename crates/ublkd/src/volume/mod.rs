@@ -5,8 +5,8 @@
 //! - The memory of a tag is touched only by the holder of its buffer: the front end before it
 //!   submits and after completion, the data thread in between. Only the data thread exchanges the
 //!   memory, and only in between.
-//! - Every submission is completed exactly once, also when the data thread is gone: whoever closes
-//!   drains the queue afterwards, whoever submits looks for the closure afterwards, so one of the
+//! - Every submission is completed exactly once, also when the data thread is gone: the closing
+//!   thread drains the queue afterwards, a submitter looks for the closure afterwards, so one of the
 //!   two finds it.
 #![allow(unsafe_code)]
 
@@ -81,7 +81,7 @@ impl Submit {
 /// Where a front end is told of completions.
 pub trait Port: Send + Sync {
     /// The request submitted with `cookie` has ended; after a read without error the buffer begins
-    /// with the blocks read. Called on the data thread, which serves nobody else meanwhile, or from
+    /// with the blocks read. Called on the data thread, which serves nothing else meanwhile, or from
     /// within [`Volume::submit`] if the request is refused at once: must not block or submit.
     fn completed(&self, cookie: u64, buffer: Buffer, result: Result<(), RequestError>);
 }
@@ -93,7 +93,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// A volume with nobody behind it yet, and the receiving end for who will be.
+    /// A volume with no array behind it yet, and the receiving end for the one that will be.
     ///
     /// # Panics
     /// If the kernel refuses memory or an eventfd.
@@ -102,7 +102,7 @@ impl Volume {
         Self::try_channel(config).expect("memory and an eventfd for a volume")
     }
 
-    /// The same, for who can do something about a refusal.
+    /// The same, for a caller that can do something about a refusal.
     pub(crate) fn try_channel(config: VolumeConfig) -> io::Result<(Self, Submissions)> {
         let slot_bytes = config.max_request_blocks as usize * BLOCK_BYTES;
         let tags = usize::from(config.tags.max(1));
@@ -171,18 +171,18 @@ impl Volume {
         Share { shared: Arc::clone(self.shared()), held: Some(Arc::default()) }
     }
 
-    /// A buffer, as soon as one is free, in the order of asking. It counts in nobody's share.
+    /// A buffer, as soon as one is free, in the order of asking. It counts in no share.
     pub async fn buffer(&self) -> Buffer {
         self.shared().buffer(&None).await
     }
 
-    /// A buffer, as soon as one is free; the thread sleeps until then. It counts in nobody's share.
+    /// A buffer, as soon as one is free; the thread sleeps until then. It counts in no share.
     #[must_use]
     pub fn buffer_blocking(&self) -> Buffer {
         self.try_buffer().unwrap_or_else(|| block_on(self.buffer()))
     }
 
-    /// A buffer, if one is free. It counts in nobody's share.
+    /// A buffer, if one is free. It counts in no share.
     #[must_use]
     pub fn try_buffer(&self) -> Option<Buffer> {
         self.shared().try_buffer(&None)
@@ -291,7 +291,7 @@ impl Drop for Buffer {
 
 /// A request on its way.
 pub struct Submission {
-    /// Who asked.
+    /// Where the answer goes.
     pub port: Arc<dyn Port>,
     /// The asker's name for it.
     pub cookie: u64,
@@ -388,7 +388,7 @@ impl PayloadMemory {
         self.shared.taken(visit);
     }
 
-    /// The buffer of a tag, if nobody has it: nobody gets it before it is dropped.
+    /// The buffer of a tag, if it is free: it is not handed out before it is dropped.
     pub(crate) fn take(&self, tag: Tag) -> Option<Buffer> {
         self.shared.buffer_of(tag)
     }

@@ -1,4 +1,4 @@
-//! Who gets a free tag.
+//! Which waiter gets a free tag.
 //!
 //! A share that holds nothing gets any tag that is free. A share that holds some gets another only
 //! while more are free than it holds, and more than a reserve. So a newcomer finds something, however
@@ -84,7 +84,7 @@ impl Shared {
         Some(Buffer { shared: Arc::clone(self), tag, held: held.clone() })
     }
 
-    /// The buffer of a tag that is free, for who looks after its memory.
+    /// The buffer of a tag that is free, to give back its memory.
     pub(super) fn buffer_of(self: &Arc<Self>, tag: Tag) -> Option<Buffer> {
         let free = self.pool.tags.take_this(tag);
         free.then(|| Buffer { shared: Arc::clone(self), tag, held: None })
@@ -232,7 +232,7 @@ mod tests {
         assert!(!volume.is_starved());
     }
 
-    /// Polls once, with nobody to be woken.
+    /// Polls once, with no task to be woken.
     fn is_pending<F: Future + Unpin>(future: &mut F) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         std::pin::Pin::new(future).poll(&mut context).is_pending()

@@ -68,7 +68,7 @@ enum Doubt {
     Unanswered(u64),
     /// A write of it was not answered. What it holds was looked up since.
     LookedUp,
-    /// It holds what nobody has written.
+    /// It holds what was never written.
     Torn,
 }
 

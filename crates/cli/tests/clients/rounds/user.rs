@@ -1,4 +1,4 @@
-//! Somebody who uses an array, by NBD or by the file that FUSE shows.
+//! A user of an array, by NBD or by the file that FUSE shows.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use crate::nbd::Nbd;
 pub(crate) enum Refusal {
     /// The server says so, with this code of the protocol or of the system.
     Refused(u32),
-    /// The server is gone. Nobody knows whether it has carried the request out.
+    /// The server is gone. It is not known whether it has carried the request out.
     Gone,
 }
 

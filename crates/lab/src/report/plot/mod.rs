@@ -47,7 +47,7 @@ pub(super) struct Plot {
     pub(super) svg: Markup,
 }
 
-/// The frame of a plot. `says` is what it says to who can't see it.
+/// The frame of a plot. `says` is what it says to readers who can't see it.
 fn svg(height: f64, says: &str, content: &Markup) -> Markup {
     html! {
         svg class="plot" xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(says)

@@ -2,13 +2,13 @@
 //! is read when home is busy (GC-Steering, Wu et al., sections III-B and III-C: popular read data,
 //! stored RAID0-style).
 //!
-//! Unlike what is staged, a copy is nothing but a help: home has the same. So it is on one member,
-//! nobody takes note of it on any disk, and after a start there is none. They lie in a part of each
+//! Unlike what is staged, a copy is nothing but a help: home has the same. So it is on one member
+//! and on record nowhere, and after a start there is none. They lie in a part of each
 //! member's staging space, where the oldest make room for new ones.
 //!
 //! Invariants:
-//! - Home has what a copy has: whoever writes to blocks forgets their
-//!   copies first, with the stripe's lock held alone; they are made with it held.
+//! - Home has what a copy has: a job that writes to blocks forgets their copies first, with the stripe's
+//!   lock held alone; they are made with it held.
 //! - Room is not used anew while it is being read or written.
 
 use alloc::collections::VecDeque;
@@ -29,7 +29,7 @@ use crate::units::{Lba, MemberId, Pba, Set};
 struct Extent {
     first: Lba,
     blocks: u32,
-    /// Who has them; nobody since it was taken out of service.
+    /// The member that has them; none once it was taken out of service.
     member: Option<MemberId>,
     at: Pba,
     pins: u32,
@@ -48,7 +48,7 @@ pub(in super::super) struct Copies {
     extents: VecDeque<Extent>,
     next: u64,
     table: Redirects,
-    /// Who is next to have one.
+    /// The member that gets the next one.
     turn: usize,
 }
 
@@ -182,7 +182,7 @@ impl Copies {
         }
     }
 
-    /// Verifies the invariants; `is_dirty` tells what is not at home, `is_up` who is in service.
+    /// Verifies the invariants; `is_dirty` tells what is not at home, `is_up` which members are in service.
     pub(in super::super) fn check(
         &self,
         is_dirty: impl Fn(Lba) -> bool,
@@ -208,7 +208,7 @@ impl Copies {
 }
 
 impl Engine {
-    /// Whether there are copies, and somebody is to be left alone or is not there.
+    /// Whether there are copies, and a member is busy or missing.
     pub(super) fn copies_may_serve(&self) -> bool {
         let calm = || self.array.serving().minus(self.steering.busy).len() == self.geo.members();
         !self.copies.table.is_empty() && (self.background.rebuilds() || !calm())
@@ -226,7 +226,7 @@ impl Engine {
         serves.then_some((self.copies.front() + index as u64, copy.at))
     }
 
-    /// Who is about to write makes sure that nobody reads what was there before.
+    /// Forgets the copies of what a job is about to write, so that nothing reads the old content.
     pub(in super::super) fn forget_copies(&mut self, id: JobId) {
         if self.copies.table.is_empty() {
             return;

@@ -104,7 +104,7 @@ impl Engine {
         true
     }
 
-    /// A job that reads copies goes around whoever is busy.
+    /// A job that reads copies goes around busy members.
     fn count_copies(&mut self, id: JobId) {
         let job = &mut self.jobs[id];
         let copied = |fetch: &Fetch| matches!(fetch.from, From::Copy(_));
@@ -166,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// Begins the next of them that somebody can be asked for; tells whether there was one.
+    /// Begins the next of them that a member has; returns whether there was one.
     fn issue_fetch(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
         let before = self.jobs[id].outstanding;
         while self.jobs[id].outstanding == before {
@@ -216,7 +216,7 @@ impl Engine {
         places.min_by_key(load).copied()
     }
 
-    /// Nobody is left from whom it could be read as a whole.
+    /// No member is left from which it could be read as a whole.
     fn not_fetched(&mut self, id: JobId, index: usize) {
         let Fetch { from, at, piece, .. } = self.jobs[id].fetching.fetches[index];
         match from {

@@ -23,7 +23,7 @@ enum Loss {
 
 impl Staging {
     /// Whether entries may be on fewer devices than they are meant to be. Not asked where there are only
-    /// members: who of them is lost is rebuilt, and then the log was emptied.
+    /// members: a lost member is rebuilt, and the log is emptied before that.
     pub(super) fn is_thin(&self) -> bool {
         self.front() < self.thin_until
     }

@@ -21,7 +21,7 @@
 //! - What is written at home over a staged block is flushed, and then an entry without payload says
 //!   that home counts (a *marker*), before it is acknowledged: else a crash would bring the past back.
 //! - A block is dirty or clean in at most one entry, the latest that has it.
-//! - An entry that is being read from stays, so that nobody reads what took its place.
+//! - An entry that is being read from stays, so that nothing reads what took its place.
 //! - A member becomes one after a rebuild only when the log was emptied and that is on record anew:
 //!   it has none of what the others know.
 
@@ -86,13 +86,13 @@ pub(super) struct Staging {
     flushing: bool,
     /// The entry that tells the tail and is being written.
     telling: Option<u64>,
-    /// Somebody waits for room.
+    /// A job waits for room.
     starved: bool,
     /// Markers that will be needed: there is room for them.
     promised: u64,
     /// All entries before this one are at home.
     first_dirty: u64,
-    /// Who is busy leaves nothing to be reclaimed, as far as was looked.
+    /// Nothing can be reclaimed because of busy members, as far as was looked.
     pub(super) blocked: bool,
     /// Stripes that are being reclaimed.
     reclaiming: Vec<Stripe>,
@@ -109,7 +109,7 @@ pub(super) struct Staging {
     drained: bool,
     /// Lists for the runs of entries to come.
     spare: Vec<Vec<Run>>,
-    /// Who is next to be a holder.
+    /// The member that is asked first to be the next holder.
     turn: usize,
 }
 
@@ -439,7 +439,7 @@ fn bucket(stripe: Stripe) -> usize {
 }
 
 impl Engine {
-    /// Whoever waits for room may look again.
+    /// Jobs that wait for room look again.
     fn wake_staging(&mut self) {
         self.staging.starved = false;
         self.jobs.wake(|wait| *wait == Wait::Staging);

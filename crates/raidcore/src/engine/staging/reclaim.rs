@@ -25,7 +25,7 @@ enum Haste {
     No,
     /// There will not be enough: as much comes home as can without busy members.
     Soon,
-    /// There is not enough: it comes home whoever is busy.
+    /// There is not enough: it comes home even if members are busy.
     Now,
 }
 
@@ -137,7 +137,7 @@ impl Engine {
     }
 
     /// The oldest stripe that can come home now. Busy members are left alone as long as there is
-    /// room: whoever wants something of a stripe would have to wait for them, too.
+    /// room: a request to the stripe would have to wait for them, too.
     fn stripe_to_reclaim(&mut self, haste: Haste) -> Option<Stripe> {
         if self.staging.dirty == 0 || self.staging.blocked && haste < Haste::Now {
             return None;
@@ -164,7 +164,7 @@ impl Engine {
         found
     }
 
-    /// Whether nobody is busy to whom an entry's blocks and their parity go, nor for whom it waits.
+    /// Whether no member is busy to which an entry's blocks and their parity go, nor one that it waits for.
     fn is_calm(&self, entry: &Entry) -> bool {
         let busy = self.steering.busy;
         let parities = (self.geo.data()..self.geo.members()).map(|role| Role(role as u8));

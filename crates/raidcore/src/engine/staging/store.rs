@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// Who is to hold an entry of so many blocks (with what is to be left free): of those that are
+    /// The holders of an entry of so many blocks (with what is to be left free): of those that are
     /// not `busy`, first staging devices, then members, those with the least to do, in turn; none if
     /// there are too few with room.
     fn holders_for(&self, blocks: u64, busy: Set) -> Option<Set> {
@@ -145,7 +145,7 @@ impl Engine {
         Some(holders)
     }
 
-    /// Who is to hold a marker or a tail: as many as there can be, calm ones if possible, and one more if
+    /// The holders of a marker or a tail: as many as there can be, calm ones if possible, and one more if
     /// one of them gives its place to a device that will not have it.
     fn holders_for_note(&self) -> Set {
         let (staging, able) = (&self.staging, self.array.able());
@@ -367,7 +367,7 @@ impl Engine {
         holders.len() >= self.staging.copies.min(self.array.able().without(leaving).len())
     }
 
-    /// Tells the tail, if that frees something and somebody wants it freed.
+    /// Records the tail, if that frees something that is wanted.
     pub(super) fn tell_tail(&mut self, out: &mut Vec<Action>) {
         let tail = self.staging.tail_now();
         let staging = &self.staging;
@@ -407,7 +407,7 @@ impl Engine {
         entry.done = true;
         let tail = entry.tail;
         self.staging.telling = None;
-        // Who failed and is not on record could come back in place of those that know it.
+        // A member that failed could come back, without the entry, until its failure is on record.
         if self.array.recorder.unrecorded_failure().is_none() && self.array.takes_writes() {
             self.tail_is_durable(number, tail);
         }

@@ -121,7 +121,7 @@ pub struct FuseOptions {
 /// How an unmount ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unmounted {
-    /// Nobody used the file; the session has ended.
+    /// The file was not in use; the session has ended.
     Clean,
     /// The file is still open (a loop device holds it, for example). Its name is gone, the session
     /// goes on until the last user closes it or the process ends.
@@ -221,11 +221,11 @@ impl FuseServer {
         users::loop_devices_on(&self.file()).next().is_some()
     }
 
-    /// Withdraws the file, if nobody uses it. Whoever is not root can't do it in this way, and then
-    /// nothing happens.
+    /// Withdraws the file, if it is not in use. Only root can do it in this way; for others nothing
+    /// happens.
     ///
     /// # Errors
-    /// If somebody does: it goes on being served.
+    /// If it is in use: it goes on being served.
     pub(crate) fn withdraw_unused(&self) -> Result<(), String> {
         match unmount(&self.dir, UnmountFlags::empty()) {
             Err(Errno::BUSY) => Err(format!("{} is in use", shown(&self.dir))),

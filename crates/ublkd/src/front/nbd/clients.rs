@@ -1,6 +1,6 @@
-//! Who is connected.
+//! The clients that are connected.
 //!
-//! Invariant: whoever is not told of by [`Clients::shut`] has not got past the negotiation, and does
+//! Invariant: a client that [`Clients::shut`] does not name has not got past the negotiation, and does
 //! not before [`Clients::reopen`].
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) struct Connected {
 }
 
 impl Clients {
-    /// Takes a client in, unless nobody is let in any more.
+    /// Takes a client in, unless none is let in any more.
     pub(super) fn enter(&self, name: String) -> Option<Connected> {
         let mut state = self.lock();
         if state.is_shut {
@@ -42,7 +42,7 @@ impl Clients {
         self.lock().names.values().cloned().collect()
     }
 
-    /// Lets nobody in any more, if nobody is there; else tells who is.
+    /// Lets no client in any more, if none is there; else tells which are.
     pub(super) fn shut(&self) -> Result<(), Vec<String>> {
         let mut state = self.lock();
         if state.names.is_empty() {

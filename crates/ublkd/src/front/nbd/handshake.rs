@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - An option has at most [`OPTION_BYTES_MAX`] bytes of data, a negotiation at most
-//!   [`OPTIONS_MAX`] options; who exceeds that is cut off.
+//!   [`OPTIONS_MAX`] options; a client that exceeds that is cut off.
 //! - Every option but EXPORT_NAME, which knows no errors, gets a final reply.
 
 use std::io;

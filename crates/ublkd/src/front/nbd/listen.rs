@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A Unix socket's file is for its owner only before the first client can connect.
-//! - A file is replaced only if it is a socket that nobody listens on. Servers that start in the
+//! - A file is replaced only if it is a socket without a listener. Servers that start in the
 //!   same directory take turns (a lock on the directory), so that none takes another's socket for
 //!   stale while that one is between binding and listening.
 //! - At the end the file is removed if it is still ours.
@@ -35,7 +35,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// What to call who is at the other end.
+    /// What to call the client at the other end.
     pub(super) fn peer(&self) -> String {
         match self {
             Self::Unix(stream) => {

@@ -144,7 +144,7 @@ pub enum NbdError {
         /// The address.
         address: SocketAddr,
     },
-    /// Somebody listens there.
+    /// A server listens there.
     #[error("{} is in use by another server: stop it or choose another path", shown(.path))]
     InUse {
         /// The socket.
@@ -224,7 +224,7 @@ impl NbdServer {
         &self.uri
     }
 
-    /// Who is connected and has chosen the export: a process, or an address.
+    /// The clients that are connected and have chosen the export: processes, or addresses.
     #[must_use]
     pub fn clients(&self) -> Vec<String> {
         self.clients.names()

@@ -187,7 +187,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Ok(buffer)
     }
 
-    /// Reads a payload that nobody wants.
+    /// Reads a payload and drops it.
     async fn skip(&mut self, length: u32) -> Result<(), Cut> {
         let mut payload = (&mut self.reader).take(length.into());
         let mut nowhere = tokio::io::sink();

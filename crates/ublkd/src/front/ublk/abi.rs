@@ -38,7 +38,7 @@ pub(super) const FEATURE_USER_RECOVERY: u64 = 1 << 3;
 pub(super) const FEATURE_USER_RECOVERY_REISSUE: u64 = 1 << 4;
 /// Commands are encoded as above.
 pub(super) const FEATURE_IOCTL_ENCODE: u64 = 1 << 6;
-/// There is [`Control::TryStopDevice`], which refuses while somebody has the device open.
+/// There is [`Control::TryStopDevice`], which refuses while the device is open.
 pub(super) const FEATURE_SAFE_STOP: u64 = 1 << 17;
 
 /// The answer to a fetch: there is a request.

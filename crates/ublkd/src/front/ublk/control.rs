@@ -141,7 +141,7 @@ impl Control {
         if let Some(user) = disk::user(&disk::path(id)) {
             return Err(in_use(user));
         }
-        // Between the question and the command somebody can come; some drivers ask themselves.
+        // Between the question and the command a user can come; some drivers ask themselves.
         let command = match self.features & abi::FEATURE_SAFE_STOP {
             0 => Command::StopDevice,
             _ => Command::TryStopDevice,
@@ -167,7 +167,7 @@ impl Control {
         }
     }
 
-    /// Gives the device's number back; without waiting for who still has it open, if possible.
+    /// Gives the device's number back; without waiting for users that still have it open, if possible.
     pub(super) fn delete(&self, id: u32) -> Result<(), UblkError> {
         let unknown = [libc::EOPNOTSUPP, libc::EINVAL].map(Some);
         let deleted = match self.run_for(Command::DeleteDeviceAsync, id, 0) {

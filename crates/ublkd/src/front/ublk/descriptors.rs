@@ -23,7 +23,7 @@ impl Descriptors {
     /// Those of the device's queue.
     pub(super) fn map(device: BorrowedFd<'_>, queue: u16, depth: u16) -> io::Result<Self> {
         let (offset, bytes) = abi::descriptors_at(queue, depth, rustix::param::page_size());
-        // SAFETY: a new mapping, which nobody else knows, so nothing that exists is replaced.
+        // SAFETY: a new mapping, which nothing else knows, so nothing that exists is replaced.
         let base = unsafe {
             let wherever = ptr::null_mut();
             mmap(wherever, bytes, ProtFlags::READ, MapFlags::SHARED, device, offset)

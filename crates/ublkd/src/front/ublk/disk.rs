@@ -1,7 +1,7 @@
-//! A device's files in `/dev`: what they are called, and who has them open.
+//! A device's files in `/dev`: what they are called, and what has them open.
 //!
 //! Invariants:
-//! - A device in use is found to be so by whoever has it open: a mount, a holder (device-mapper, md,
+//! - A device in use is found to be so by what has it open: a mount, a holder (device-mapper, md,
 //!   swap, a loop device) or a process.
 //! - A name is never taken from a file that is no symbolic link.
 
@@ -41,7 +41,7 @@ pub(super) fn all() -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// Who has a block device open, as far as this process may know; `None` if nobody has.
+/// What has a block device open, as far as this process may know; `None` if nothing has.
 pub(super) fn user(disk: &Path) -> Option<String> {
     let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
     if rustix::fs::open(disk, exclusive, Mode::empty()).err() == Some(rustix::io::Errno::BUSY) {

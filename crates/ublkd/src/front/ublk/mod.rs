@@ -111,7 +111,7 @@ pub enum UblkError {
     InUse {
         /// The device.
         disk: PathBuf,
-        /// Who has it open.
+        /// What has it open.
         by: String,
     },
 }
@@ -288,7 +288,7 @@ impl UblkServer {
         &self.disk
     }
 
-    /// Who has the device open, as far as this process may know.
+    /// What has the device open, as far as this process may know.
     pub(crate) fn user(&self) -> Option<String> {
         disk::user(&self.disk).map(|user| format!("{} is in use by {user}", shown(&self.disk)))
     }

@@ -75,7 +75,7 @@ fn serve(
             ring.command(place, command);
         }
         ring.submit(Instant::ORIGIN, &mut arena)?;
-        // Whoever waits for it is there: it is what spawned us.
+        // The receiver is there: it is what spawned us.
         ready.send(Ok(())).ok();
         while !queue.has_ended() {
             ring.submit_and_sleep(Instant::ORIGIN, &mut arena, None)?;

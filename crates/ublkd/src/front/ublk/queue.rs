@@ -49,7 +49,7 @@ pub(super) struct Queue {
     slots: Vec<Slot>,
     ended: usize,
     device: Arc<OwnedFd>,
-    /// Goes last: who waits for that finds the device closed.
+    /// Goes last: what waits for that finds the device closed.
     _gone: Sender<Infallible>,
 }
 
