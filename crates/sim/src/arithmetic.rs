@@ -60,13 +60,8 @@ pub(crate) fn carry_out(
         Step::Delta { p, q, index, old, new } => {
             let (old, new) = (bytes(old), bytes(new));
             let (mut new_p, mut new_q) = (p.map(bytes), q.map(bytes));
-            kernels.delta(
-                new_p.as_deref_mut(),
-                new_q.as_deref_mut(),
-                index.into(),
-                Some(&old),
-                Some(&new),
-            );
+            let (p_bytes, q_bytes) = (new_p.as_deref_mut(), new_q.as_deref_mut());
+            kernels.delta(p_bytes, q_bytes, index.into(), Some(&old), Some(&new));
             for (mem, bytes) in p.zip(new_p).into_iter().chain(q.zip(new_q)) {
                 memory.put(mem, n, &bytes);
             }

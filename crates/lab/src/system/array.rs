@@ -62,6 +62,41 @@ pub struct Array {
     before: Counters,
 }
 
+/// The array that is asked for, on drives of so many blocks.
+fn new_array(spec: &ArraySpec, member_blocks: u64) -> Result<NewArray, StartError> {
+    let block = BLOCK_BYTES as u64;
+    let chunk = u32::try_from(spec.chunk.0 / block)
+        .ok()
+        .filter(|_| spec.chunk.0.is_multiple_of(block))
+        .ok_or(StartError::Chunk(spec.chunk))?;
+    let uuids = |places: std::ops::Range<usize>| {
+        places.map(|place| DeviceUuid([place as u8 + 1; 16])).collect()
+    };
+    let members = usize::from(spec.members);
+    let mut new = NewArray {
+        array: ArrayId(*b"in virtual time!"),
+        name: "lab".into(),
+        created: 0,
+        level: spec.level,
+        chunk,
+        consistency: spec.consistency,
+        devices: uuids(0..members),
+        journal_blocks: spec.journal.0 / block,
+        staging_blocks: spec.staging.0 / block,
+        staging_devices: uuids(members..spec.places()),
+        staging_device_blocks: 0,
+        distributed_spare: spec.distributed_spare,
+        member_blocks,
+    };
+    if spec.staging_ssds > 0 {
+        let (start, _) =
+            NewArray { staging_devices: Vec::new(), ..new.clone() }.record()?.areas.staging();
+        let most = member_blocks.saturating_sub(start.0).min(STAGING_MAX);
+        new.staging_device_blocks = spec.staging_ssd.map_or(most, |size| size.0 / block);
+    }
+    Ok(new)
+}
+
 impl Array {
     /// A new array, started and serving, on SSDs that hold nothing of it yet. The time at which it
     /// serves is returned too.
@@ -74,11 +109,6 @@ impl Array {
         config: Config,
         told: &mut Told,
     ) -> Result<(Self, Instant), StartError> {
-        let block = BLOCK_BYTES as u64;
-        let chunk = u32::try_from(spec.chunk.0 / block)
-            .ok()
-            .filter(|_| spec.chunk.0.is_multiple_of(block))
-            .ok_or(StartError::Chunk(spec.chunk))?;
         let needs_staging = spec.scheme.0.needs_staging() || spec.staging_ssds > 0;
         if needs_staging && spec.staging.0 == 0 {
             return Err(StartError::NoStaging(spec.scheme.0.name));
@@ -86,32 +116,7 @@ impl Array {
         let mut drives: Vec<_> =
             (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
         let member_blocks = drives.iter().map(Drive::blocks).min().unwrap_or(0);
-        let uuids = |places: std::ops::Range<usize>| {
-            places.map(|place| DeviceUuid([place as u8 + 1; 16])).collect()
-        };
-        let members = usize::from(spec.members);
-        let mut new = NewArray {
-            array: ArrayId(*b"in virtual time!"),
-            name: "lab".into(),
-            created: 0,
-            level: spec.level,
-            chunk,
-            consistency: spec.consistency,
-            devices: uuids(0..members),
-            journal_blocks: spec.journal.0 / block,
-            staging_blocks: spec.staging.0 / block,
-            staging_devices: uuids(members..spec.places()),
-            staging_device_blocks: 0,
-            distributed_spare: spec.distributed_spare,
-            member_blocks,
-        };
-        if spec.staging_ssds > 0 {
-            let (start, _) =
-                NewArray { staging_devices: Vec::new(), ..new.clone() }.record()?.areas.staging();
-            let most = member_blocks.saturating_sub(start.0).min(STAGING_MAX);
-            new.staging_device_blocks = spec.staging_ssd.map_or(most, |size| size.0 / block);
-        }
-        let record = new.record()?;
+        let record = new_array(spec, member_blocks)?.record()?;
         let mut now = Instant::ORIGIN;
         if spec.distributed_spare {
             let (start, blocks) = record.areas.distributed_spare();

@@ -19,6 +19,7 @@ mod api;
 mod array;
 mod background;
 mod bytes;
+mod closing;
 mod config;
 mod counters;
 mod distributed;

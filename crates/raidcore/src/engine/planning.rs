@@ -8,8 +8,8 @@ use super::goal::{plan_replay, plan_sync};
 use super::job::{Stage, Turn, Work};
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::Level;
-use crate::plan::{self, Base, Health, Lost};
-use crate::units::{Mem, Stripe};
+use crate::plan::{self, Base, Health, Lost, Parity};
+use crate::units::{Mem, Set, Stripe};
 
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
@@ -50,8 +50,36 @@ impl Engine {
         if self.jobs[id].work == Work::Reclaim {
             self.gather(id);
         }
+        let is_zero = self.maps.zero.map.get(stripe.0);
+        self.jobs[id].base = if is_zero { Base::Zeros } else { Base::Stored };
         let parity = self.parity(stripe, readable);
-        let zero = self.maps.zero.map.get(stripe.0);
+        if self.jobs[id].work == Work::Read && self.jobs[id].turn != Turn::Beside {
+            if !self.jobs[id].hedge.avoids.is_empty() {
+                return self.plan_second(id, readable, parity);
+            }
+            if self.plan_elsewhere(id, readable, parity) {
+                return Stage::Buffers;
+            }
+        }
+        match self.plan_home(id, (readable, writable), parity) {
+            Ok(Stage::Finish) => Stage::Finish,
+            Ok(next) => self.planned(id, next),
+            Err(Lost) => {
+                self.jobs[id].error = Some(RequestError::Io);
+                Stage::Finish
+            }
+        }
+    }
+
+    /// Plans what is read and written where it is at home.
+    fn plan_home(
+        &mut self,
+        id: JobId,
+        (readable, writable): (Set, Set),
+        parity: Parity,
+    ) -> Result<Stage, Lost> {
+        let (stripe, base) = (self.jobs[id].stripe, self.jobs[id].base);
+        let zero = base == Base::Zeros;
         let stays_zero =
             zero && self.maps.zero.is_surely_set(stripe.0) && !self.jobs[id].log.covers;
         let prefer = self.preferred_copy(stripe);
@@ -70,18 +98,9 @@ impl Engine {
         let heals = copy.is_some() && self.healing.is_under_way();
         let writable = if heals { self.kept(stripe) } else { writable };
         let also = self.also_written(id);
-        self.jobs[id].base = if zero { Base::Zeros } else { Base::Stored };
-        if self.jobs[id].work == Work::Read && self.jobs[id].turn != Turn::Beside {
-            if !self.jobs[id].hedge.avoids.is_empty() {
-                return self.plan_second(id, readable, parity);
-            }
-            if self.plan_elsewhere(id, readable, parity) {
-                return Stage::Buffers;
-            }
-        }
         let mut plan = mem::take(&mut self.jobs[id].plan);
         let job = &mut self.jobs[id];
-        let (geo, base) = (&self.geo, job.base);
+        let geo = &self.geo;
         let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
             Work::Write | Work::Zero { .. } | Work::Reclaim if !takes_writes => Err(Lost),
@@ -109,14 +128,7 @@ impl Engine {
             }
         };
         job.plan = plan;
-        match next {
-            Ok(Stage::Finish) => Stage::Finish,
-            Ok(next) => self.planned(id, next),
-            Err(Lost) => {
-                job.error = Some(RequestError::Io);
-                Stage::Finish
-            }
-        }
+        next
     }
 
     /// A plan may have to go through the staging log, or to take it into account.

@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 use super::image::{Image, Unreadable, there};
 use super::journal::Replay;
 use super::layout::SUPERBLOCKS;
+use super::load::{load_bitmap, load_map};
 use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
@@ -100,15 +101,7 @@ pub fn assemble<I: Image>(
     let of_stripes = newest.geometry.members();
     let (members, whole) = (&devices[..of_stripes], &up[..of_stripes]);
 
-    let (mut bitmap, bitmap_versions, lost) = load_map(newest, whole, MapKind::Bitmap);
-    for page in lost {
-        bitmap.set_page(page);
-        warnings.push(Warning::BitmapPageLost { page });
-    }
-    let resync = newest.consistency == Consistency::Resync && newest.geometry.redundancy() > 0;
-    if resync && !newest.clean {
-        bitmap.set_all();
-    }
+    let (mut bitmap, bitmap_versions) = load_bitmap(newest, whole, &mut warnings);
     let (zero_map, zero_versions, lost) = load_map(newest, whole, MapKind::ZeroMap);
     for page in lost {
         accept(
@@ -138,24 +131,7 @@ pub fn assemble<I: Image>(
     let accepted = options.force || !degraded;
     let maps = (&mut bitmap, &missed);
     let (replay, next_entry) = read_journals(newest, members, maps, accepted, &mut warnings)?;
-    let staged = if newest.clean || newest.areas.staging().1 == 0 {
-        Vec::new()
-    } else {
-        if roster.may_lack_staged(newest) {
-            let (error, warning) = (AssembleError::StagedMissing, Warning::StagedMissing);
-            accept(options.force, error, warning, &mut warnings)?;
-        }
-        let (staged, lost) = staged::read(newest, &up, &mut warnings);
-        if let Some(entry) = lost {
-            accept(
-                options.force,
-                AssembleError::StagedLost { entry },
-                Warning::StagedLost { entry },
-                &mut warnings,
-            )?;
-        }
-        staged
-    };
+    let staged = read_staged(newest, &roster, &up, options.force, &mut warnings)?;
     Ok(Assembled {
         record: newest.clone(),
         slots: roster.slots,
@@ -392,34 +368,27 @@ fn newest<'a, I: Image>(
     Ok(&newest.record)
 }
 
-/// A map, its pages' versions, and which pages have no intact copy.
-fn load_map<I: Image>(
+/// What was staged and is to be brought home.
+fn read_staged<I: Image>(
     record: &ArrayRecord,
-    members: &[Option<&I>],
-    kind: MapKind,
-) -> (BitMap, Vec<u64>, Vec<u32>) {
-    let mut map = record.areas.map(kind, record.geometry.stripes());
-    let (mut versions, mut lost) = (Vec::new(), Vec::new());
-    for index in 0..map.pages() {
-        let copies = members.iter().flatten().flat_map(|image| {
-            [0, 1].map(|slot| (slot, image.block(record.areas.map_page(kind, index, slot))))
-        });
-        let pages = copies.filter_map(|(slot, block)| {
-            let page = map.decode_page(record.array, index, block.ok()?).ok()?;
-            (page.version % 2 == slot).then_some(page)
-        });
-        match pages.max_by_key(|page| page.version) {
-            Some(page) => {
-                map.load_page(index, &page);
-                versions.push(page.version);
-            }
-            None => {
-                versions.push(0);
-                lost.push(index);
-            }
-        }
+    roster: &Roster,
+    up: &[Option<&I>],
+    force: bool,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Replay>, AssembleError> {
+    if record.clean || record.areas.staging().1 == 0 {
+        return Ok(Vec::new());
     }
-    (map, versions, lost)
+    if roster.may_lack_staged(record) {
+        let (error, warning) = (AssembleError::StagedMissing, Warning::StagedMissing);
+        accept(force, error, warning, warnings)?;
+    }
+    let (staged, lost) = staged::read(record, up, warnings);
+    if let Some(entry) = lost {
+        let (error, warning) = (AssembleError::StagedLost { entry }, Warning::StagedLost { entry });
+        accept(force, error, warning, warnings)?;
+    }
+    Ok(staged)
 }
 
 /// The entries that are to be carried out, in this order, and the number of the next one. Marks in the

@@ -10,6 +10,7 @@ mod journal;
 mod label;
 mod layout;
 mod layout_error;
+mod load;
 mod page;
 mod policy;
 mod problem;

@@ -3,8 +3,8 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
-    Consistency, DeviceLabel, MapKind, Policy, PolicyName, ScrubEnd, ScrubRecord, SlotState,
-    Spared, Successor, Superblock, VolumePart, VolumeUuid,
+    ArrayRecord, Consistency, DeviceLabel, MapKind, Policy, PolicyName, ScrubEnd, ScrubRecord,
+    SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -103,8 +103,8 @@ fn a_distributed_spare_by_the_book() {
     assert_eq!(place, (MemberId(1), Pba(start + 26 / 5 * 4)));
 }
 
-#[test]
-fn a_superblock_by_the_book() {
+/// A record that has all that there can be, but the distributed spare.
+fn full_record() -> ArrayRecord {
     let record = staged_record(Level::Raid6, 5, Consistency::Journal, 128);
     let mut record = with_staging_devices(record, 1, 300);
     record.clean = false;
@@ -124,10 +124,13 @@ fn a_superblock_by_the_book() {
     let volume = VolumeUuid([90; 16]);
     let record =
         record.in_volume(VolumePart { volume, group: 1, groups: 3, segment: 256, blocks: 1000 });
-    let record = record.with_maps_of(1, 1 << 12).expect("it is possible");
+    record.with_maps_of(1, 1 << 12).expect("it is possible")
+}
 
-    let (table, slot_table) = (Table::of("Superblock"), Table::of("Slot"));
-    let label_table = Table::of("Label");
+#[test]
+fn a_superblock_by_the_book() {
+    let record = full_record();
+    let [table, slot_table, label_table] = ["Superblock", "Slot", "Label"].map(Table::of);
     assert_eq!((table.bytes(), slot_table.bytes(), label_table.bytes()), (BLOCK_BYTES, 40, 128));
     let mut block = [0; BLOCK_BYTES];
     table.field(&mut block, "device").copy_from_slice(&of_slot(3).0);
@@ -199,8 +202,7 @@ fn a_superblock_by_the_book() {
     label_table.number(label, "path length", 22);
     label_table.field(label, "texts")[..26].copy_from_slice(b"S5GX/dev/disk/by-id/nvme-a");
     let spares = table.field(&mut block, "spare table");
-    spares[..16].fill(70);
-    spares[16..32].fill(71);
+    spares[..32].copy_from_slice(&[[70; 16], [71; 16]].concat());
     seal(&mut block, b"Evenkeel");
     assert_eq!(block, superblock(&record, of_slot(3)));
     assert_eq!(Superblock::decode(&block).map(|s| s.record), Ok(record));

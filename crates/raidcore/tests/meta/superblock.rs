@@ -27,6 +27,14 @@ fn any_consistency() -> impl Strategy<Value = Consistency> {
     prop_oneof![Just(Consistency::Resync), Just(Consistency::Bitmap), Just(Consistency::Journal)]
 }
 
+fn any_state(number: u8, watermark: u64) -> SlotState {
+    match number {
+        0 => SlotState::Up,
+        1 => SlotState::Rebuilding { watermark },
+        _ => SlotState::Failed,
+    }
+}
+
 prop_compose! {
     fn any_record()(
         level in any_level(),
@@ -74,12 +82,7 @@ prop_compose! {
         });
         let stripes = record.geometry.stripes();
         for (slot, &(state, mark, since)) in record.slots.iter_mut().zip(&states) {
-            slot.state = match state {
-                0 => SlotState::Up,
-                1 => SlotState::Rebuilding { watermark: mark % (stripes + 1) },
-                _ => SlotState::Failed,
-            };
-            slot.since = since;
+            (slot.state, slot.since) = (any_state(state, mark % (stripes + 1)), since);
         }
         let failed = |m: &usize| record.slots[*m].state != SlotState::Up;
         record.spared = distributed.and_then(|(at, mark)| {

@@ -29,7 +29,7 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     ),
     mutant(
         "a member that can't be recorded becomes one",
-        "engine/background.rs",
+        "engine/closing.rs",
         "if self.maps.are_spread() && !self.array.recorder.is_broken() {",
         "if self.maps.are_spread() && (MUTANT || !self.array.recorder.is_broken()) {",
     ),

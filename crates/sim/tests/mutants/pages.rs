@@ -41,14 +41,14 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: all have the first one's version at a start",
-        "meta/assemble.rs",
+        "meta/load.rs",
         "versions.push(page.version);",
         "let first = versions.first().copied().filter(|_| MUTANT);
                 versions.push(first.unwrap_or(page.version));",
     ),
     mutant(
         "pages: the first one's bits are set when another is lost",
-        "meta/assemble.rs",
+        "meta/load.rs",
         "    for page in lost {
         bitmap.set_page(page);",
         "    for page in lost {

@@ -20,7 +20,7 @@ pub(crate) const PASSES: &[Mutant] = &[
     ),
     mutant(
         "a rebuilt member lacks the maps",
-        "engine/background.rs",
+        "engine/closing.rs",
         "self.maps.spread_to_both_places();",
         "if !MUTANT {
                     self.maps.spread_to_both_places();
@@ -34,7 +34,7 @@ pub(crate) const PASSES: &[Mutant] = &[
     ),
     mutant(
         "a rebuild ends one stripe early",
-        "engine/background.rs",
+        "engine/closing.rs",
         "            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,",
         "            | PassKind::Scrub { .. } => {
                 pass.progress.base + u64::from(MUTANT) >= pass.total
@@ -42,14 +42,14 @@ pub(crate) const PASSES: &[Mutant] = &[
     ),
     mutant(
         "what a scrub has corrected is not flushed",
-        "engine/background.rs",
+        "engine/closing.rs",
         "let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
         "let corrects =
             !MUTANT && kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
     ),
     mutant(
         "what a resync has made agree is not flushed",
-        "engine/background.rs",
+        "engine/closing.rs",
         "(_, Closing::No) => {",
         "(PassKind::Resync, Closing::No) if MUTANT => self.end_pass(kind, out),
             (_, Closing::No) => {",

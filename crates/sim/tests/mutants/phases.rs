@@ -71,7 +71,7 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: the distributed spare stands in though it could not be flushed",
-        "engine/background.rs",
+        "engine/closing.rs",
         "                if self.flusher.has_failed() =>",
         "                if !MUTANT && self.flusher.has_failed() =>",
     ),

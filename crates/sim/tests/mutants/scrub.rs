@@ -19,7 +19,7 @@ pub(crate) const SCRUB: &[Mutant] = &[
     ),
     mutant(
         "scrub: one that ends early forgets what it has found",
-        "engine/background.rs",
+        "engine/closing.rs",
         "            self.record_unfinished_scrub(out);
             self.background.pass = None;",
         "            if !MUTANT {

@@ -83,7 +83,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a new member does not wait until all is at home",
-        "engine/background.rs",
+        "engine/closing.rs",
         "if !self.staging.is_drained() {",
         "if !MUTANT && !self.staging.is_drained() {",
     ),
@@ -315,7 +315,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "what a new staging device takes is acknowledged before it is on record",
-        "engine/background.rs",
+        "engine/closing.rs",
         "self.acknowledge_after(self.array.recorder.next_version());",
         "if !MUTANT {
                 self.acknowledge_after(self.array.recorder.next_version());

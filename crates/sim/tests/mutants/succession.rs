@@ -12,13 +12,13 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     ),
     mutant(
         "succession: the new device is the member before that is on record",
-        "engine/background.rs",
+        "engine/closing.rs",
         "if self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
         "if MUTANT || self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
     ),
     mutant(
         "succession: the new device is the member before it was flushed",
-        "engine/background.rs",
+        "engine/closing.rs",
         "let ticket = self.flush(out);
                 self.set_closing(Closing::Flushing(ticket));",
         "let unflushed = MUTANT && matches!(kind, PassKind::Copy(_));
@@ -81,7 +81,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     ),
     mutant(
         "succession: what is staged stays there",
-        "engine/background.rs",
+        "engine/closing.rs",
         "if kind.stands_in() && closing == Closing::No && self.staging.exists() {",
         "let drains = !MUTANT || matches!(kind, PassKind::Rebuild(_));
         let drains = drains && self.staging.exists();

@@ -66,6 +66,40 @@ pub(super) fn describe_volume(note: &raidlog::Note) -> String {
     }
 }
 
+/// Why a member is out of service.
+fn reason(why: IoError) -> &'static str {
+    match why {
+        IoError::Medium => "it failed to read or write",
+        IoError::NoSpace => "no space is left behind it",
+        IoError::Gone => "it is gone",
+        IoError::Shrunk => "it is smaller than it was",
+        IoError::TimedOut => "it does not answer",
+    }
+}
+
+/// What a pass does.
+fn pass(kind: PassKind, place: impl Fn(MemberId) -> String) -> String {
+    match kind {
+        PassKind::Resync => "resync".to_owned(),
+        PassKind::Rebuild(member) => format!("rebuild of {}", place(member)),
+        PassKind::Distribute(member) => {
+            format!("rebuild of {} onto the distributed spare", place(member))
+        }
+        PassKind::Copy(member) => format!("copy of {}", place(member)),
+        PassKind::Scrub { repair: false } => "scrub".to_owned(),
+        PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
+    }
+}
+
+/// How a pass has ended.
+fn ended(end: PassEnd) -> String {
+    match end {
+        PassEnd::Done => "finished".to_owned(),
+        PassEnd::Cancelled => "was cancelled".to_owned(),
+        PassEnd::Stuck(stripe) => format!("can't go on at stripe {}", stripe.0),
+    }
+}
+
 /// A note in words, of an array of which `place` tells what is where.
 pub(super) fn describe(
     note: &Note,
@@ -76,30 +110,13 @@ pub(super) fn describe(
         Some(path) => format!(" ({})", shown(path)),
         None => String::new(),
     };
-    let task = |kind: PassKind| match kind {
-        PassKind::Resync => "resync".to_owned(),
-        PassKind::Rebuild(member) => format!("rebuild of {}", place(member)),
-        PassKind::Distribute(member) => {
-            format!("rebuild of {} onto the distributed spare", place(member))
-        }
-        PassKind::Copy(member) => format!("copy of {}", place(member)),
-        PassKind::Scrub { repair: false } => "scrub".to_owned(),
-        PassKind::Scrub { repair: true } => "scrub with repair".to_owned(),
-    };
-    let reason = |why| match why {
-        IoError::Medium => "it failed to read or write",
-        IoError::NoSpace => "no space is left behind it",
-        IoError::Gone => "it is gone",
-        IoError::Shrunk => "it is smaller than it was",
-        IoError::TimedOut => "it does not answer",
-    };
     match *note {
         Note::MemberFailed { member, device, why } => {
             let why = why.map_or("as told", reason);
             format!("{}{} was taken out of service: {why}", place(member), named(device))
         }
         Note::MemberHangs { member, device } => format!(
-            "{}{} does not answer, and can't be spared: who needs it waits",
+            "{}{} does not answer, and can't be spared: what needs it waits",
             place(member),
             named(device)
         ),
@@ -118,12 +135,8 @@ pub(super) fn describe(
             place(member),
             at.0
         ),
-        Note::PassStarted(kind) => format!("{} started", task(kind)),
-        Note::PassEnded(kind, PassEnd::Done) => format!("{} finished", task(kind)),
-        Note::PassEnded(kind, PassEnd::Cancelled) => format!("{} was cancelled", task(kind)),
-        Note::PassEnded(kind, PassEnd::Stuck(stripe)) => {
-            format!("{} can't go on at stripe {}", task(kind), stripe.0)
-        }
+        Note::PassStarted(kind) => format!("{} started", pass(kind, &place)),
+        Note::PassEnded(kind, end) => format!("{} {}", pass(kind, &place), ended(end)),
         Note::BlocksWrong { member, stripe, blocks, corrected } => format!(
             "{}: {blocks} blocks of stripe {} are not what was written{}",
             place(member),

@@ -93,7 +93,7 @@ impl ArrayReport {
         let (what, since, action) = match member.state {
             MemberState::Failed => self.out_of_service(member),
             MemberState::Up | MemberState::Rebuilding if member.hangs => (
-                format!("{named} does not answer, and who needs it waits"),
+                format!("{named} does not answer, and what needs it waits"),
                 None,
                 "bring the device back (cables, power, the network, the kernel's log): nothing is \
                  lost, and nothing fails meanwhile"

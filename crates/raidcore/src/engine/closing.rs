@@ -1,0 +1,146 @@
+//! The end of a background pass: what it has done is made durable and put on record, and then it counts.
+//!
+//! Invariant: a device becomes a member, and a copy stands in for one, only when all of it is durable and
+//! all pages of the maps are on it.
+
+use alloc::vec::Vec;
+
+use super::pass::Closing;
+use super::{Action, Engine, PassEnd, PassKind, Phase};
+use crate::meta::{ScrubEnd, SlotState};
+use crate::units::{MemberId, Stripe};
+
+impl Engine {
+    /// Ends the pass when all of it is done, or it was cancelled; returns whether it has ended.
+    pub(super) fn end_pass_if_done(&mut self, out: &mut Vec<Action>) -> bool {
+        let Some(pass) = &self.background.pass else {
+            return false;
+        };
+        let (kind, closing) = (pass.kind, pass.closing);
+        if pass.in_flight > 0 {
+            return false;
+        }
+        if pass.cancelled {
+            if let PassKind::Distribute(_) = kind {
+                self.distributed.filled = pass.progress;
+            }
+            self.record_unfinished_scrub(out);
+            self.background.pass = None;
+            self.staging.draining = false;
+            self.note_end(kind, PassEnd::Cancelled, out);
+            return true;
+        }
+        let all = match kind {
+            PassKind::Resync => self.regions.unsynced.count() == 0,
+            PassKind::Rebuild(_)
+            | PassKind::Distribute(_)
+            | PassKind::Copy(_)
+            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,
+        };
+        if !all || pass.stuck.is_some() || self.phase != Phase::Serving {
+            return false;
+        }
+        if kind.stands_in() && closing == Closing::No && self.staging.exists() {
+            // What is there then has nothing of what is staged, nor of what is void.
+            self.staging.drain();
+            if !self.staging.is_drained() {
+                return false;
+            }
+        }
+        let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;
+        self.close_pass(kind, closing, corrects, out);
+        self.background.pass.is_none()
+    }
+
+    /// All stripes of the pass are done: makes that durable and puts it on record, a step at a time.
+    fn close_pass(
+        &mut self,
+        kind: PassKind,
+        closing: Closing,
+        corrects: bool,
+        out: &mut Vec<Action>,
+    ) {
+        match (kind, closing) {
+            // What a pass is told to have done stays so if the power fails.
+            (PassKind::Scrub { .. }, Closing::No) if !corrects => self.end_pass(kind, out),
+            (_, Closing::No) => {
+                let ticket = self.flush(out);
+                self.set_closing(Closing::Flushing(ticket));
+            }
+            (_, Closing::Flushing(ticket)) if !self.flusher.is_over(ticket) => {}
+            (PassKind::Distribute(_) | PassKind::Copy(_), Closing::Flushing(_))
+                if self.flusher.has_failed() =>
+            {
+                // A copy may not be there; nothing can be done but to try again.
+                self.set_closing(Closing::No);
+                let last = Stripe(self.geo.stripes() - 1);
+                if let Some(pass) = &mut self.background.pass {
+                    pass.stuck = Some(last);
+                }
+                self.note_end(kind, PassEnd::Stuck(last), out);
+            }
+            (PassKind::Rebuild(_) | PassKind::Copy(_), Closing::Flushing(_)) => {
+                self.maps.spread_to_both_places();
+                self.set_closing(Closing::Storing);
+            }
+            (PassKind::Rebuild(member), Closing::Storing) => {
+                if self.maps.are_spread() && !self.array.recorder.is_broken() {
+                    self.becomes_member(member, out);
+                    self.end_pass(kind, out);
+                }
+            }
+            (PassKind::Copy(_), Closing::Storing) => {
+                if self.may_succeed() {
+                    self.set_closing(Closing::Succeeding(self.array.recorder.next_version()));
+                    self.begin_to_succeed(out);
+                }
+            }
+            (PassKind::Copy(_), Closing::Succeeding(version)) => {
+                // If the member has failed meanwhile, that was done at once.
+                if self.array.recorder.is_on_record(version) || self.array.succession.is_none() {
+                    self.succeed(out);
+                    self.end_pass(kind, out);
+                }
+            }
+            (PassKind::Distribute(_), _) => {
+                self.is_distributed(out);
+                self.end_pass(kind, out);
+            }
+            (PassKind::Rebuild(_), Closing::Succeeding(_)) => {}
+            (PassKind::Resync | PassKind::Scrub { .. }, _) => self.end_pass(kind, out),
+        }
+    }
+
+    fn set_closing(&mut self, closing: Closing) {
+        if let Some(pass) = &mut self.background.pass {
+            pass.closing = closing;
+        }
+    }
+
+    fn end_pass(&mut self, kind: PassKind, out: &mut Vec<Action>) {
+        let Some(pass) = self.background.pass.take() else {
+            return;
+        };
+        self.staging.draining = false;
+        if let PassKind::Scrub { repair } = kind {
+            let repaired = repair && !self.flusher.has_failed();
+            let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };
+            self.record_scrub(end, pass.found, out);
+        }
+        self.note_end(kind, PassEnd::Done, out);
+    }
+
+    fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {
+        let seconds = self.seconds();
+        self.array.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
+        self.missed.forget(member);
+        self.leave_spare(member);
+        if member.index() >= self.geo.members() {
+            // Entries on a staging device count for nothing at a start that does not know it as one.
+            self.acknowledge_after(self.array.recorder.next_version());
+        }
+        self.array.look_at_members();
+        self.fail_the_useless(out);
+        self.record_change(out);
+    }
+}
