@@ -21,6 +21,7 @@ use alloc::vec::Vec;
 
 use raidcore::engine::IoError;
 
+use super::policy::{Gain, Wish};
 use super::stream::{HOT, cold};
 use super::{Action, IoOp, Note, Op, Pages, Volume};
 use crate::codec::{Header, Position, encode_page};
@@ -35,9 +36,6 @@ const RUN: u32 = 64;
 pub(crate) fn ios(groups: usize) -> u32 {
     (8 * groups as u32).clamp(16, 64)
 }
-
-/// How many times what it costs a checkpoint gives back that is not urgent.
-const WELL: u64 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
@@ -107,11 +105,6 @@ impl Checkpointer {
         self.at_rest
     }
 
-    /// Blocks that cleaners had moved when the last checkpoint began.
-    pub(super) fn moved(&self) -> u64 {
-        self.moved
-    }
-
     pub(super) fn wrote(&mut self, blocks: u32) {
         self.written += u64::from(blocks);
     }
@@ -152,36 +145,26 @@ impl Volume {
         if emptied == 0 {
             return false;
         }
-        // What is free, or will be without another checkpoint.
-        let there = |group| self.freeable(group) - self.segments.emptied(group);
+        let gain = Gain {
+            emptied,
+            slots: self.shape.slots(),
+            moved: self.counters.moved - state.moved,
+            cost: self.checkpoint_cost(self.map.dirty(self.area())),
+            stalled: self.stalled,
+        };
         // At rest no user waits.
         let busy = state.written > 0 || !self.writing.is_empty();
-        let lacks = |group| there(group) == 0 && self.lacks_segment(cold(group));
-        let stuck = |group| busy && lacks(group) && self.segments.emptied(group) > 0;
-        // It costs pages, and closes the cleaners' batches. So it waits until much more is won, or just
-        // more where users may soon need it; unless a cleaner can't go on, or users can't.
-        let (won, well) = (self.is_won(1), self.is_won(WELL));
-        if !won && !self.stalled {
-            return self.groups().any(stuck);
-        }
-        let groups = self.shape.groups();
-        let spare = |group| there(group).saturating_sub(self.stock(group));
-        let cleans = self.groups().any(|group| self.is_cleaning(group) && !lacks(group));
-        let is_ready = |group| self.is_back(group) && spare(group) >= self.turn(group);
-        let ready = groups == 1 || self.groups().any(is_ready);
-        let spares: u32 = self.groups().map(spare).sum();
-        let soon = groups > 1 && !self.stalled && 2 * emptied >= spares;
-        let wanted = |group: GroupId| {
-            let emptied = self.segments.emptied(group);
-            let many = !self.stalled
-                && emptied >= (2 * spare(group)).max(self.shape.group_segments() / 64).max(2);
-            let next = !ready && self.is_back(group) && self.is_enough(group);
-            let starved = self.stalled && spare(group) < self.needed(group);
-            let ended = starved && (self.is_enough(group) || !cleans);
-            let early = won && (next || soon) || well && (many || there(group) == 0);
-            emptied > 0 && (ended || early) || stuck(group)
+        let wish = |group: GroupId| {
+            let room = self.room_of(group);
+            let lacks = room.there() == 0 && self.lacks_segment(cold(group));
+            Wish {
+                room,
+                is_back: self.is_back(group),
+                cleans: self.is_cleaning(group) && !lacks,
+                is_stuck: busy && lacks,
+            }
         };
-        self.groups().any(wanted)
+        gain.is_wanted(self.groups().map(wish))
     }
 
     /// Blocks of users' log after which a checkpoint is written, so that a start has no more to follow:

@@ -13,12 +13,12 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::IoError;
 use raidcore::units::Lba;
 
+use super::policy::{self, InLine, Room};
 use super::stream::{HOT, cold};
 use super::{Action, Cleaning, IoOp, Note, Op, Volume};
 use crate::codec::{Entry, Summary};
@@ -26,9 +26,6 @@ use crate::units::{GroupId, Segment};
 
 /// The most blocks of a read.
 const RUN: u32 = 64;
-
-/// Free segments besides the reserve, so few that cleaning can't wait.
-const PRESSING: u32 = 2;
 
 /// Reads of a group's cleaner under way at most: what lives in a segment lies scattered, and all of
 /// a group's members are to have something to do.
@@ -94,90 +91,36 @@ impl Volume {
         }
     }
 
-    /// Free segments of a group, and those that a checkpoint will free.
-    pub(super) fn freeable(&self, group: GroupId) -> u32 {
-        self.segments.free(group) + self.segments.coming(group)
-    }
-
-    /// So many free segments that it is enough: a part of what can be gained. The less of the log is
-    /// free, the longer blocks have to be overwritten before they would have to be moved.
-    fn plenty(&self, group: GroupId) -> u32 {
-        let slots = u64::from(self.shape.slots());
-        let full = self.segments.live(group).div_ceil(slots) as u32;
-        let most = self.shape.group_segments().saturating_sub(full + self.shape.reserve());
-        // With several groups, a checkpoint has to end while one of them fills up.
-        let part = if self.shape.groups() > 1 { 2 } else { 4 };
-        self.shape.reserve() + (most / part).max(PRESSING + 1)
-    }
-
-    /// So few free segments that cleaning can't wait.
-    fn is_pressing(&self, group: GroupId) -> bool {
-        self.freeable(group) <= self.shape.reserve() + PRESSING
+    /// A group's segments, for the rules by which room is made.
+    pub(super) fn room_of(&self, group: GroupId) -> Room {
+        Room {
+            groups: self.shape.groups(),
+            segments: self.shape.group_segments(),
+            reserve: self.shape.reserve(),
+            slots: self.shape.slots(),
+            checkpoint: self.checkpoint_cost(self.shape.pages()),
+            free: self.segments.free(group),
+            coming: self.segments.coming(group),
+            emptied: self.segments.emptied(group),
+            live: self.segments.live(group),
+        }
     }
 
     /// Whether a cleaner may begin with another segment.
     fn may_clean(&mut self, group: GroupId) -> bool {
+        let room = self.room_of(group);
         // Cleaning on could use up what a checkpoint is to give back to users.
-        let is_coming = self.is_enough(group) && self.segments.coming(group) > 0;
-        if self.is_winding_up() || self.failed || self.is_starved(group) && is_coming {
+        let is_given_back = self.stalled && room.is_short() && room.is_enough() && room.coming > 0;
+        if self.is_winding_up() || self.failed || is_given_back {
             return false;
         }
         if self.shape.groups() > 1 {
             return self.is_in_line(group) || self.stalled && self.is_last_resort(group);
         }
         match self.config.cleaning {
-            Cleaning::Blocking => {
-                self.stalled || self.blocking && self.freeable(group) < self.plenty(group)
-            }
-            Cleaning::Paced => self.allowance > 0 || self.stalled || self.is_pressing(group),
+            Cleaning::Blocking => self.stalled || self.blocking && !room.has_plenty(),
+            Cleaning::Paced => self.allowance > 0 || self.stalled || room.is_pressing(),
         }
-    }
-
-    /// So many free segments besides the reserve that a group comes to the front: a quarter of what its
-    /// cleaner gets free. With fewer, it would soon have to go again, and all groups would be written and
-    /// cleaned at a time; with more, users would wait although there is room. Where a checkpoint takes
-    /// more than that, up to half: there is one at each turn.
-    pub(super) fn turn(&self, group: GroupId) -> u32 {
-        let span = self.plenty(group).saturating_sub(self.shape.reserve());
-        (span / 4).max(self.checkpoint_segments().min(span / 2)).max(1)
-    }
-
-    /// Free segments of a group that users may have.
-    pub(super) fn spare(&self, group: GroupId) -> u32 {
-        self.segments.free(group).saturating_sub(self.stock(group))
-    }
-
-    /// Free segments that users leave to a group's cleaner: its reserve, or, where a checkpoint takes more
-    /// than that, what it is to begin with when users have gone on to another group. It can fill no more
-    /// than these until a checkpoint gives back what that has emptied.
-    pub(super) fn stock(&self, group: GroupId) -> u32 {
-        let reserve = self.shape.reserve();
-        if self.shape.groups() == 1 {
-            return reserve;
-        }
-        let span = self.plenty(group).saturating_sub(reserve);
-        reserve.max((2 * self.checkpoint_segments()).min(span / 4))
-    }
-
-    /// Segments that a checkpoint of all pages takes.
-    fn checkpoint_segments(&self) -> u32 {
-        let all = self.checkpoint_cost(self.shape.pages()).div_ceil(self.shape.slots().into());
-        u32::try_from(all).unwrap_or(u32::MAX)
-    }
-
-    /// Whether users wait for a segment, and can't have one of this group yet.
-    pub(super) fn is_starved(&self, group: GroupId) -> bool {
-        self.stalled && self.spare(group) < self.needed(group)
-    }
-
-    /// Free segments besides what is left to its cleaner with which users go on with a group.
-    pub(super) fn needed(&self, group: GroupId) -> u32 {
-        if self.shape.groups() > 1 { self.turn(group) } else { 1 }
-    }
-
-    /// Whether users can go on with a group as soon as a checkpoint has freed what is empty.
-    pub(super) fn is_enough(&self, group: GroupId) -> bool {
-        self.freeable(group) >= self.stock(group) + self.turn(group)
     }
 
     /// Whether cleaners or a checkpoint will free segments.
@@ -205,33 +148,21 @@ impl Volume {
     /// Whether a group is to be cleaned since it soon comes to the front: the next one always, those
     /// after it when else they would not be ready in time.
     fn is_in_line(&mut self, group: GroupId) -> bool {
-        if !self.is_back(group) || self.freeable(group) >= self.plenty(group) {
+        let room = self.room_of(group);
+        if !self.is_back(group) || room.has_plenty() {
             return false;
         }
-        // The one that has the most comes next; else they come in turn.
         let groups = self.shape.groups();
-        let turn = |other: GroupId| (other.index() + groups - self.front().index()) % groups;
-        let place = |other| (core::cmp::Reverse(self.freeable(other)), turn(other));
-        let is_before = |&other: &GroupId| self.is_back(other) && place(other) < place(group);
-        let usable = |other| self.freeable(other).saturating_sub(self.stock(other));
-        let (mut is_next, mut left) = (true, self.spare(self.front()));
-        for other in self.groups().filter(is_before) {
-            is_next = false;
-            left += usable(other);
-        }
-        is_next || self.takes(group) > self.paces.fill * left
-    }
-
-    /// How long it takes until a group has gained what it is to, and as long again for half of that: for
-    /// a checkpoint.
-    fn takes(&mut self, group: GroupId) -> Duration {
-        let missing = self.plenty(group).saturating_sub(self.freeable(group));
-        let slots = self.shape.slots();
+        let in_line = |group: GroupId| InLine {
+            room: self.room_of(group),
+            turn: (group.index() + groups - self.front().index()) % groups,
+        };
+        let back = self.groups().filter(|&other| self.is_back(other)).map(in_line);
+        let left = policy::left_before(&in_line(group), &self.room_of(self.front()), back);
+        let Some(left) = left else { return true };
         let victim = self.segments.victim(group, self.config.choice, self.clock);
-        let live = victim.map_or(slots / 2, |victim| self.segments.get(victim).live);
-        let gain = slots - live.min(slots - 1);
-        let victims = 3 * u64::from(missing) * u64::from(slots) / (2 * u64::from(gain));
-        self.paces.clean * u32::try_from(victims).unwrap_or(u32::MAX)
+        let live = victim.map(|victim| self.segments.get(victim).live);
+        room.takes(live, self.paces.clean) > self.paces.fill * left
     }
 
     /// Whether users' writes wait although there is room.
@@ -243,10 +174,10 @@ impl Volume {
         let busy = self.cleaners[0].victim.is_some();
         match self.config.cleaning {
             Cleaning::Blocking => {
-                let lacks = self.spare(group) == 0 && self.lacks_segment(HOT);
-                let begin = self.is_pressing(group) || lacks;
-                let enough = self.freeable(group) >= self.plenty(group);
-                self.blocking = (begin || self.blocking) && !enough && (busy || self.gains(group));
+                let room = self.room_of(group);
+                let begin = room.is_pressing() || room.spare() == 0 && self.lacks_segment(HOT);
+                let goes_on = (begin || self.blocking) && !room.has_plenty();
+                self.blocking = goes_on && (busy || self.gains(group));
                 self.blocking
             }
             Cleaning::Paced => {
@@ -267,7 +198,7 @@ impl Volume {
         if self.shape.groups() > 1 || self.config.cleaning != Cleaning::Paced {
             return;
         }
-        if self.freeable(group) >= self.plenty(group) {
+        if self.room_of(group).has_plenty() {
             self.allowance = 0;
             return;
         }
@@ -280,8 +211,7 @@ impl Volume {
             }
         };
         let live = live.map_or(slots / 2, i64::from);
-        // To win slots − live blocks, live ones move; one more makes up for rounding and padding.
-        self.allowance += i64::from(blocks) * (live + 1) / (slots - live).max(1) + 1;
+        self.allowance += policy::owed(blocks, live, slots);
     }
 
     /// Blocks that a checkpoint of so many pages takes: these, its headers, and the rest of the batches
@@ -290,15 +220,6 @@ impl Volume {
         let (groups, copies) = (self.shape.groups() as u64, self.shape.page_copies() as u64);
         let rest = u64::from(self.shape.unit() + self.shape.summary());
         u64::from(pages) * copies + groups + (1 + groups) * rest
-    }
-
-    /// Whether a checkpoint gives back more than so many times what it costs: the blocks of the segments
-    /// that it frees, less those that cleaners have moved for it, against what it takes itself. If it is
-    /// not even once that, it would be what the next one is written for.
-    pub(super) fn is_won(&self, times: u64) -> bool {
-        let freed = u64::from(self.segments.all_emptied()) * u64::from(self.shape.slots());
-        let moved = self.counters.moved - self.checkpointer.moved();
-        freed > moved + times * self.checkpoint_cost(self.map.dirty(self.area()))
     }
 
     /// Takes the next victim of a group, if it is to be cleaned.
@@ -332,7 +253,7 @@ impl Volume {
         let held = self.group_reads[group.index()] > 0
             && !self.stalled
             && !self.blocking
-            && !self.is_pressing(group);
+            && !self.room_of(group).is_pressing();
         if !held {
             self.fill(group, out);
         }

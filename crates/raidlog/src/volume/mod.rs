@@ -22,6 +22,7 @@ mod checkpoint;
 mod clean;
 mod flush;
 mod paces;
+mod policy;
 mod request;
 mod status;
 mod stream;

@@ -89,7 +89,7 @@ impl Volume {
         if self.shape.groups() == 1 {
             return (1, written);
         }
-        (self.groups().map(|group| self.turn(group)).max().unwrap_or(1), written)
+        (self.groups().map(|group| self.room_of(group).turn()).max().unwrap_or(1), written)
     }
 
     /// Counters since the start.

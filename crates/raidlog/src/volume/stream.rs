@@ -170,11 +170,14 @@ impl Volume {
             return self.segments.hold(GroupId(group as u8));
         }
         let front = self.front();
-        if self.spare(front) > 0 {
+        if self.room_of(front).spare() > 0 {
             return self.segments.hold(front);
         }
-        let worth = |&group: &GroupId| (self.spare(group), u8::MAX - group.0);
-        let stays = |&group: &GroupId| self.spare(group) >= self.turn(group);
+        let worth = |&group: &GroupId| (self.room_of(group).spare(), u8::MAX - group.0);
+        let stays = |&group: &GroupId| {
+            let room = self.room_of(group);
+            room.spare() >= room.turn()
+        };
         if let Some(best) = self.groups().filter(stays).max_by_key(worth) {
             return self.segments.hold(best);
         }
@@ -203,7 +206,7 @@ impl Volume {
         self.shape.group_of(self.streams[HOT].position.next)
     }
 
-    pub(super) fn groups(&self) -> impl Iterator<Item = GroupId> + use<> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = GroupId> + Clone + use<> {
         (0..self.shape.groups()).map(|group| GroupId(group as u8))
     }
 
