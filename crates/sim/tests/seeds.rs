@@ -67,7 +67,8 @@ fn seeds_that_once_failed() {
         50_728_625, // The oldest of a full staging log could not come home, and others waited for room.
         52_192_915, // A durable write of a missing member's block leaned on others' that were not flushed.
         52_512_557, // A write failed, as a page was on a successor alone, and that is the member now.
-        57_964_851, // Entries were retired while a tail was being recorded, and nobody recorded it anew.
+        57_964_851, // Entries were retired while a tail was being recorded, and it was not recorded again.
+        59_996_468, // A spare that a lost member alone had recorded as failed kept the array from starting.
     ]);
 }
 

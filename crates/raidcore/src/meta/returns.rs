@@ -109,11 +109,13 @@ pub fn may_return(
 }
 
 /// Whether two records can't be of one history: they differ at the same count, or the older one
-/// has taken a device out of service that the newer one still uses.
+/// has taken a device out of service that the newer one still uses, or has as a spare: an out-of-service
+/// device comes back under another identity only.
 pub(super) fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
     let (old, new) = if a.events <= b.events { (a, b) } else { (b, a) };
     let uses = |device| {
-        new.slots.iter().any(|slot| slot.device == device && slot.state != SlotState::Failed)
+        let serves = |slot: &SlotRecord| slot.device == device && slot.state != SlotState::Failed;
+        new.slots.iter().any(serves) || new.spares.contains(&device)
     };
     let gone = |slot: &&SlotRecord| slot.state == SlotState::Failed;
     (old.events == new.events && old != new)

@@ -119,6 +119,22 @@ fn halves_of_a_raid6_are_a_split_brain() {
 }
 
 #[test]
+fn a_spare_that_an_older_record_has_taken_out_of_service_is_a_split_brain() {
+    let mut world = World::new(Level::Raid1, 3, Consistency::Bitmap);
+    let mut newer = world.record.clone();
+    newer.events += 5;
+    newer.slots[1].state = SlotState::Failed;
+    newer.slots[2].state = SlotState::Failed;
+    newer.spares.push(device(70));
+    world.store_record(0, of_slot(0), &newer);
+    let mut older = world.record.clone();
+    older.events += 1;
+    (older.slots[1].device, older.slots[1].state) = (device(70), SlotState::Failed);
+    world.store_record(2, of_slot(2), &older);
+    assert!(matches!(world.assemble(FORCE), Err(AssembleError::SplitBrain { .. })));
+}
+
+#[test]
 fn records_that_differ_at_one_count_are_a_split_brain() {
     let mut world = World::new(Level::Raid5, 3, Consistency::Bitmap);
     let mut other = world.record.clone();

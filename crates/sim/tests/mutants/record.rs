@@ -71,4 +71,10 @@ pub(crate) const RECORD: &[Mutant] = &[
         "Some(sum) if sum == crc => {}",
         "Some(sum) if MUTANT || sum == crc => {}",
     ),
+    mutant(
+        "a spare may be a device that an older record has taken out of service",
+        "meta/returns.rs",
+        "|| new.spares.contains(&device)",
+        "|| !MUTANT && new.spares.contains(&device)",
+    ),
 ];
