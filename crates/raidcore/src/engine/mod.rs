@@ -130,6 +130,7 @@ enum Phase {
 
 /// See the [module](self).
 pub struct Engine {
+    // Of the array as a whole.
     geo: Geometry,
     areas: Areas,
     config: Config,
@@ -138,10 +139,16 @@ pub struct Engine {
     epoch_seconds: u64,
     phase: Phase,
     array: Array,
-    jobs: Jobs,
     flights: Flights,
     users: Users,
     steering: Steering,
+    flusher: Flusher,
+    healing: Healing,
+    background: Background,
+    stop_command: Option<u64>,
+    counters: Counters,
+    // Of a range of stripes, which today is all of them.
+    jobs: Jobs,
     patience: Patience,
     maps: Maps,
     missed: Missed,
@@ -151,12 +158,7 @@ pub struct Engine {
     replays: Replays,
     staging: Staging,
     copies: Copies,
-    flusher: Flusher,
-    healing: Healing,
     distributed: Distributed,
-    background: Background,
-    stop_command: Option<u64>,
-    counters: Counters,
 }
 
 impl Engine {
