@@ -221,7 +221,8 @@ impl Roster {
     }
 
     /// Whether entries of the staging log may be on none of the devices that are there: each is on one
-    /// more than may be lost, and on at least one of those that are in service.
+    /// more than may be lost, and on at least one of those that are in service. A device that was being
+    /// filled was not, so it is not missed.
     fn may_lack_staged(&self, record: &ArrayRecord) -> bool {
         let devices = record.places().skip(record.geometry.members());
         let lost = devices.filter(|place| match record.slots[place.index()].state {
@@ -235,7 +236,7 @@ impl Roster {
         let absent = self.slots.iter().zip(&record.slots);
         let mut absent = absent.filter(|(image, _)| image.is_none());
         lost > 0
-            && absent.any(|(_, slot)| slot.state != SlotState::Failed)
+            && absent.any(|(_, slot)| slot.state == SlotState::Up)
             && self.lost(record) + lost > record.geometry.redundancy()
     }
 

@@ -199,6 +199,11 @@ fn of_members_and_staging_devices_not_more_may_be_missing_than_an_entry_has_copi
     assert_eq!(world.assemble_without(Set::one(1), DEGRADED).err(), missing);
     // The members that were in service then are there.
     assert!(world.assemble(DEGRADED).is_ok());
+    let up =
+        std::mem::replace(&mut world.record.slots[1].state, SlotState::Rebuilding { watermark: 3 });
+    world.store_records();
+    assert!(world.assemble_without(Set::one(1), DEGRADED).is_ok(), "it was being filled");
+    world.record.slots[1].state = up;
     world.record.clean = true;
     world.store_records();
     assert!(world.assemble_without(Set::one(1), DEGRADED).is_ok(), "nothing was staged");

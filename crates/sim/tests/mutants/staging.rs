@@ -350,4 +350,12 @@ pub(crate) const STAGING: &[Mutant] = &[
                 self.serve_reads_only(out);
             }",
     ),
+    mutant(
+        "staged: a start misses a device that was being filled",
+        "meta/assemble.rs",
+        "absent.any(|(_, slot)| slot.state == SlotState::Up)",
+        "absent.any(|(_, slot)| {
+                slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed
+            })",
+    ),
 ];
