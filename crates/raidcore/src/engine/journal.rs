@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 use super::flight::{Flight, Owner};
 use super::job::Wait;
-use super::ring::{Entry, Ring};
+use super::journal_ring::{Entry, JournalRing};
 use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, ReplayRun};
 use crate::plan::WriteKind;
@@ -36,7 +36,7 @@ pub(super) const IN_PLACE: u64 = u64::MAX;
 pub(super) struct Journal {
     start: Pba,
     len: u64,
-    rings: Vec<Ring>,
+    rings: Vec<JournalRing>,
     next_entry: u64,
     homes_done: u64,
     /// How many entries that a replay would carry out a stripe has, by a hash of the stripe.
@@ -58,7 +58,7 @@ impl Journal {
         Self {
             start,
             len,
-            rings: (0..record.geometry.members()).map(|_| Ring::with_room(len)).collect(),
+            rings: (0..record.geometry.members()).map(|_| JournalRing::with_room(len)).collect(),
             next_entry,
             homes_done: 0,
             live: vec![0; BUCKETS],
@@ -75,20 +75,20 @@ impl Journal {
 
     /// An entry, or a record of the tail, of a member's ring.
     pub(super) fn entry(&self, member: MemberId, id: u64) -> Option<&Entry> {
-        self.rings[member.index()].entries.iter().rev().find(|entry| entry.id == id)
+        self.rings[member.index()].entries().iter().rev().find(|entry| entry.id == id)
     }
 
     /// Whether a member's ring has an entry; what is none, but is written where it is, anybody has.
     pub(super) fn holds(&self, member: MemberId, entry: u64) -> bool {
         let ring = self.rings.get(member.index());
-        entry == IN_PLACE || ring.is_some_and(|ring| ring.entries.iter().any(|e| e.id == entry))
+        entry == IN_PLACE || ring.is_some_and(|ring| ring.entries().iter().any(|e| e.id == entry))
     }
 
     /// What entries hold is at home, or was not begun to be brought there: once that is durable, none
     /// has to be carried out.
     pub(super) fn all_at_home(&mut self) {
         self.homes_done += 1;
-        for entry in self.rings.iter_mut().flat_map(|ring| &mut ring.entries) {
+        for entry in self.rings.iter_mut().flat_map(|ring| ring.ring.entries_mut()) {
             entry.home = entry.home.or(Some(self.homes_done));
         }
     }
@@ -103,14 +103,14 @@ impl Journal {
 
     /// Whether a replay would carry out an entry of this very stripe.
     fn would_replay(&self, stripe: Stripe) -> bool {
-        let mut entries = self.rings.iter().flat_map(|ring| &ring.entries);
+        let mut entries = self.rings.iter().flat_map(JournalRing::entries);
         self.is_live(stripe) && entries.any(|entry| entry.stripe == Some(stripe))
     }
 
     /// Whether a replay would change a stripe: carry out an entry whose write was refused, so that its
     /// blocks were not brought home.
     pub(super) fn would_change(&self, stripe: Stripe) -> bool {
-        let mut entries = self.rings.iter().flat_map(|ring| &ring.entries);
+        let mut entries = self.rings.iter().flat_map(JournalRing::entries);
         self.is_live(stripe) && entries.any(|e| e.stripe == Some(stripe) && e.home.is_none())
     }
 
@@ -141,15 +141,14 @@ impl Journal {
     pub(super) fn is_settled_before(&self, member: MemberId, entry: u64) -> bool {
         let ring = self.rings.get(member.index());
         let mut before =
-            ring.into_iter().flat_map(|ring| &ring.entries).take_while(|e| e.id < entry);
+            ring.into_iter().flat_map(JournalRing::entries).take_while(|e| e.id < entry);
         before.all(|entry| entry.retired)
     }
 
     /// A member has another device, whose ring has the same as before from this entry on.
     pub(super) fn inherit_ring(&mut self, member: MemberId, first: u64) {
         while let Some(ring) = self.rings.get_mut(member.index())
-            && ring.entries.front().is_some_and(|entry| entry.id < first)
-            && let Some(entry) = ring.entries.pop_front()
+            && let Some(entry) = ring.ring.pop_if(|entry| entry.id < first)
         {
             self.forget(entry);
         }
@@ -157,9 +156,10 @@ impl Journal {
 
     /// A member is gone, and its ring with it.
     pub(super) fn drop_ring(&mut self, member: MemberId) {
-        let mut entries = core::mem::take(&mut self.rings[member.index()].entries);
-        entries.drain(..).for_each(|entry| self.forget(entry));
-        self.rings[member.index()] = Ring { entries, ..Ring::default() };
+        while let Some(entry) = self.rings[member.index()].ring.pop_if(|_| true) {
+            self.forget(entry);
+        }
+        self.rings[member.index()].clear();
     }
 
     fn forget(&mut self, entry: Entry) {
@@ -178,15 +178,15 @@ impl Journal {
         entry.on_disk = true;
         let tail = entry.tail;
         ring.tail = ring.tail.max(tail);
-        let latest = ring.entries.iter().rev().find(|e| e.on_disk).map_or(0, |e| e.id);
-        while let Some(&oldest) = self.rings[member.index()].entries.front() {
-            // A tail record needs no replay, but its write may still be under way.
-            let live = oldest.id >= self.rings[member.index()].tail;
-            if live || oldest.id >= latest || !oldest.on_disk {
-                break;
-            }
-            self.rings[member.index()].entries.pop_front();
-            self.forget(oldest);
+        let latest = ring.entries().iter().rev().find(|e| e.on_disk).map_or(0, |e| e.id);
+        // A tail record needs no replay, but its write may still be under way.
+        let tail = ring.tail;
+        let is_void = |oldest: &Entry| {
+            let live = oldest.id >= tail;
+            !live && oldest.id < latest && oldest.on_disk
+        };
+        while let Some(entry) = self.rings[member.index()].ring.pop_if(is_void) {
+            self.forget(entry);
         }
     }
 }
@@ -243,13 +243,12 @@ impl Engine {
         let holders = self.holders(id);
         let (header, payload) = self.entry_blocks(id);
         let blocks = u64::from(header + payload);
-        let len = self.journal.len;
         if !self.array.takes_writes() {
             // Room is made by writes that come home, and none does any more.
             self.jobs[id].error = Some(RequestError::Io);
             return true;
         }
-        let fits = |ring: &Ring| ring.room(len, blocks + RESERVE).is_some();
+        let fits = |of: &JournalRing| of.ring.room(blocks + RESERVE).is_some();
         if !holders.into_iter().all(|member| fits(&self.journal.rings[member])) {
             self.journal.starved = true;
             self.jobs.wait(id, Wait::Space);
@@ -261,7 +260,7 @@ impl Engine {
         let stripe = self.jobs[id].stripe;
         for index in holders {
             let ring = &mut self.journal.rings[index];
-            let Some(at) = ring.room(len, blocks + RESERVE) else {
+            let Some(at) = ring.ring.room(blocks + RESERVE) else {
                 continue;
             };
             ring.push(entry, at, blocks, Some(stripe));
@@ -346,9 +345,9 @@ impl Engine {
     }
 
     fn ring_moved(&mut self, member: MemberId, entry: u64) {
-        let before = self.journal.rings[member.index()].entries.len();
+        let before = self.journal.rings[member.index()].entries().len();
         self.journal.on_disk(member, entry);
-        if self.journal.rings[member.index()].entries.len() < before {
+        if self.journal.rings[member.index()].entries().len() < before {
             self.journal.starved = false;
             self.jobs.wake(|wait| *wait == Wait::Space);
         }
@@ -360,7 +359,7 @@ impl Engine {
         let (number, holders) = job.entry?;
         let header = u64::from(self.entry_blocks(id).0);
         let copy = |member: usize| {
-            let mut entries = self.journal.rings[member].entries.iter();
+            let mut entries = self.journal.rings[member].entries().iter();
             let at = entries.find(|e| e.id == number)?.at;
             Some((MemberId(member as u8), Pba(self.journal.start.0 + at + header)))
         };
@@ -404,14 +403,10 @@ impl Engine {
         self.journal.flushed = mark;
         for index in 0..self.journal.rings.len() {
             let ring = &mut self.journal.rings[index];
-            for entry in &mut ring.entries {
+            for entry in ring.ring.entries_mut() {
                 entry.retired |= entry.home.is_some_and(|home| home <= mark);
             }
-            let used = ring.entries.front().map_or(0, |e| match ring.head.checked_sub(e.at) {
-                Some(used) => used,
-                None => self.journal.len + ring.head - e.at,
-            });
-            if self.journal.starved || used > self.journal.len / 2 {
+            if self.journal.starved || ring.ring.used() > self.journal.len / 2 {
                 self.write_tail(MemberId(index as u8), out);
             }
         }
@@ -419,14 +414,13 @@ impl Engine {
 
     /// Writes how far a ring has become free, if it has.
     pub(super) fn write_tail(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        let len = self.journal.len;
         let id = self.journal.next_entry;
         if self.array.live_device(member).is_none() {
             return;
         }
         let ring = &mut self.journal.rings[member.index()];
         let wanted = ring.has_retired() && !ring.tail_in_flight;
-        let Some(at) = ring.room(len, 1).filter(|_| wanted) else {
+        let Some(at) = ring.ring.room(1).filter(|_| wanted) else {
             return;
         };
         ring.push(id, at, 1, None);

@@ -34,6 +34,7 @@ mod io;
 mod job;
 mod jobs;
 mod journal;
+mod journal_ring;
 mod latency_totals;
 mod maps;
 mod missed;

@@ -51,15 +51,14 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "entries are overwritten before a tail says that they are retired",
         "engine/journal.rs",
-        "let live = oldest.id >= self.rings[member.index()].tail;",
-        "let live =
-                oldest.id >= self.rings[member.index()].tail && !(MUTANT && oldest.retired);",
+        "let live = oldest.id >= tail;",
+        "let live = oldest.id >= tail && !(MUTANT && oldest.retired);",
     ),
     mutant(
         "a tail record under way is overwritten",
         "engine/journal.rs",
-        "|| !oldest.on_disk {",
-        "|| !(MUTANT || oldest.on_disk) {",
+        "oldest.id < latest && oldest.on_disk",
+        "oldest.id < latest && (MUTANT || oldest.on_disk)",
     ),
     mutant(
         "rebuilds and corrections don't wait for the replay to be void",

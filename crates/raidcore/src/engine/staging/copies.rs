@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use super::super::flight::{Flight, Owner};
 use super::super::job::{Stage, Work};
 use super::super::{Action, Engine, IoError, IoOp, JobId};
-use super::Ring;
+use super::{Placed, Ring};
 use crate::geometry::Role;
 use crate::meta::ArrayRecord;
 use crate::plan::{self, Base, Parity};
@@ -41,7 +41,7 @@ pub(in super::super) struct Copies {
     /// Where each ring begins.
     starts: Vec<Pba>,
     /// Those of the members, and then those of the staging devices.
-    rings: Vec<Ring>,
+    rings: Vec<Ring<Placed>>,
     /// How many of them are members'.
     members: usize,
     /// In the order of their numbers, without a gap.
@@ -57,7 +57,7 @@ impl Copies {
     pub(in super::super) fn new(record: &ArrayRecord) -> Self {
         let areas = record.places().map(|place| record.copies_of(place));
         let rings: Vec<_> = areas.clone().map(|(_, len)| Ring::new(len)).collect();
-        let all: u64 = rings.iter().map(|ring| ring.len).sum();
+        let all: u64 = rings.iter().map(|ring| ring.len()).sum();
         Self {
             starts: areas.map(|(start, _)| start).collect(),
             rings,
@@ -124,16 +124,12 @@ impl Copies {
             self.forget_those_of(number, first, blocks);
             self.extents.pop_front();
             for ring in &mut self.rings {
-                if ring.entries.front().is_some_and(|&(entry, _)| entry == number) {
-                    ring.entries.pop_front();
-                }
+                ring.pop_if(|&(entry, _)| entry == number);
             }
         };
         let number = self.next;
         self.next += 1;
-        let ring = &mut self.rings[member];
-        ring.entries.push_back((number, at));
-        ring.head = at + u64::from(blocks);
+        self.rings[member].push((number, at), u64::from(blocks));
         self.turn = (member + 1) % n;
         let at = Pba(self.starts[member].0 + at);
         let member = Some(MemberId(member as u8));
@@ -169,8 +165,7 @@ impl Copies {
 
     /// A member is out of service, and what it had with it.
     pub(super) fn drop_member(&mut self, member: MemberId) {
-        let ring = &mut self.rings[member.index()];
-        *ring = Ring::new(ring.len);
+        self.rings[member.index()].clear();
         let front = self.front();
         for index in 0..self.extents.len() {
             let extent = &mut self.extents[index];
@@ -270,7 +265,7 @@ impl Engine {
         let job = &self.jobs[id];
         let [piece] = job.pieces[..] else { return false };
         let stored = job.base == Base::Stored;
-        let room = self.copies.rings[0].len;
+        let room = self.copies.rings[0].len();
         if room == 0 || !stored || !job.fetching.fetches.is_empty() || !job.bad.is_empty() {
             return false;
         }

@@ -7,7 +7,7 @@
 //! that says that the device has failed.
 
 use super::super::Engine;
-use super::{Entry, Kind, Ring, Staging};
+use super::{Entry, Kind, Staging};
 use crate::units::{MemberId, Set};
 
 /// What the log loses with some devices.
@@ -62,8 +62,7 @@ impl Staging {
 
     /// A member is gone, and its part of the log with it.
     fn drop_member(&mut self, member: MemberId) {
-        let ring = &mut self.rings[member.index()];
-        *ring = Ring::new(ring.len);
+        self.rings[member.index()].clear();
         for entry in &mut self.entries {
             entry.holders = entry.holders.without(member.index());
         }

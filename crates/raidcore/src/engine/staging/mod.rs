@@ -30,7 +30,6 @@ mod entry;
 mod fetch;
 mod holders;
 mod reclaim;
-mod ring;
 mod store;
 
 use alloc::collections::{BTreeSet, VecDeque};
@@ -41,6 +40,7 @@ use det::Instant;
 
 use super::Engine;
 use super::job::Wait;
+use super::ring::Ring;
 use crate::geometry::Geometry;
 use crate::meta::{ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};
@@ -49,10 +49,12 @@ use crate::units::{Lba, Pba, Set, Stripe};
 pub(super) use copies::Copies;
 use entry::{Entry, Kind, Run};
 pub(super) use fetch::Fetching;
-use ring::Ring;
 pub(super) use store::Logged;
 
 const BUCKETS: usize = 4096;
+
+/// The number of an entry, and at which block of a ring it begins.
+type Placed = (u64, u64);
 
 /// The log, and what is known of it.
 #[derive(Debug)]
@@ -63,7 +65,7 @@ pub(super) struct Staging {
     /// How many members an entry is on, or staging devices.
     copies: usize,
     /// Those of the members, and then those of the staging devices.
-    rings: Vec<Ring>,
+    rings: Vec<Ring<Placed>>,
     /// How many of them are members'.
     members: usize,
     /// Entries before this one may be on fewer.
@@ -120,8 +122,8 @@ impl Staging {
         let geo = &record.geometry;
         let ring = |place| Ring::new(record.staging_of(place).1 - record.copies_of(place).1);
         let rings: Vec<_> = record.places().map(ring).collect();
-        let len = rings[0].len;
-        let all: u64 = rings.iter().map(|ring| ring.len).sum();
+        let len = rings[0].len();
+        let all: u64 = rings.iter().map(|ring| ring.len()).sum();
         let copies = geo.redundancy() + 1;
         let runs = recovered.iter().flat_map(|entry| &entry.runs);
         let found: usize = runs.map(|run| run.to.blocks as usize).sum();
@@ -220,7 +222,7 @@ impl Staging {
 
     /// Blocks of the fullest ring that are in use, and how many it has.
     pub(super) fn used(&self) -> (u64, u64) {
-        let used = self.rings.iter().map(|ring| (ring.used(), ring.len));
+        let used = self.rings.iter().map(|ring| (ring.used(), ring.len()));
         used.max_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((0, 0))
     }
 
@@ -283,7 +285,7 @@ impl Staging {
     pub(super) fn reset(&mut self) {
         self.entries.clear();
         self.unreadable.clear();
-        self.rings.iter_mut().for_each(|ring| *ring = Ring::new(ring.len));
+        self.rings.iter_mut().for_each(Ring::clear);
         self.thin_until = 0;
         self.table.clear();
         self.stripes.fill(0);
@@ -417,9 +419,7 @@ impl Staging {
             self.entries.pop_front();
         }
         for ring in &mut self.rings {
-            while ring.entries.front().is_some_and(|&(number, _)| number < tail) {
-                ring.entries.pop_front();
-            }
+            while ring.pop_if(|&(number, _)| number < tail).is_some() {}
         }
     }
 

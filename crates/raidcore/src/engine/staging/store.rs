@@ -278,8 +278,7 @@ impl Engine {
         for (place, index) in entry.payload.iter_mut().zip(holders) {
             let ring = &mut staging.rings[index];
             let at = ring.room(blocks).expect("holders have room");
-            ring.entries.push_back((number, at));
-            ring.head = at + blocks;
+            ring.push((number, at), blocks);
             *place = (MemberId(index as u8), Pba(staging.start.0 + at + header));
         }
         staging.next += 1;
