@@ -227,8 +227,9 @@ impl World {
         checks::metadata::agrees(self);
         self.power_off();
         self.power_on(Outage::Quiet);
-        let dirty = self.engine.status().dirty_regions.0;
-        assert_eq!(dirty, 0, "a clean stop leaves no region marked");
+        let status = self.engine.status();
+        assert_eq!(status.dirty_regions.0, 0, "a clean stop leaves no region marked");
+        assert_eq!(status.replayable, 0, "nor a write to be carried out");
         self.drain();
         self.verify();
         checks::parity::agrees(self);

@@ -124,7 +124,9 @@ impl World {
 
     /// No region is marked any more, and nothing is left to be carried out of the journal.
     fn rest(&mut self) {
-        while self.is_busy() || self.engine.status().dirty_regions.0 > 0 {
+        let unsettled =
+            |status: raidcore::engine::Status| status.dirty_regions.0 > 0 || status.replayable > 0;
+        while self.is_busy() || unsettled(self.engine.status()) {
             self.proceed();
         }
     }

@@ -132,27 +132,28 @@ impl Engine {
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
         self.array.recorder.forget_label(device);
-        if member.index() < self.geo.members() {
-            match heir {
-                Some(heir) => self.journal.inherit_ring(member, heir.first_entry),
-                None => self.journal.drop_ring(member),
-            }
-        } else if was_up {
+        let has_ring = member.index() < self.geo.members();
+        if !has_ring && was_up {
             // One that was being filled held nothing.
             let thin = &mut self.array.recorder.record.staging_thin;
             *thin = thin.with(member.index());
         }
         self.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
-        self.background.member_failed(member, member.index() >= self.geo.members());
+        self.background.member_failed(member, !has_ring);
         match heir {
             Some(heir) => {
+                self.journal.inherit_ring(member, heir.first_entry);
                 self.array.succession = None;
                 self.inherit(heir, out);
             }
             // It can't be known what else it has lost.
             None if known && why != Some(IoError::Shrunk) => self.is_away(member, out),
             None => self.missed.forget(member),
+        }
+        if heir.is_none() && has_ring {
+            // Its entries tell what it misses.
+            self.journal.drop_ring(member);
         }
         self.array.look_at_members();
         self.background.look = true;

@@ -1,7 +1,7 @@
 //! What has to be durable before members change: region bits, zero-map bits, journal entries.
 //!
-//! Invariant: a region's bit is set on disk while a write in it is under way, and is cleared only
-//! after a flush that began when no write was.
+//! Invariant: while a write is under way, and until a flush that began after it has ended, either the
+//! journal has its entry, or its region's bit is set on disk.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -103,11 +103,6 @@ impl Engine {
         if self.maps.zero.is_doubted(stripe.0) && job.error.is_none() {
             self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), Change::None, out);
         }
-        let (consistency, job) = (self.array.recorder.record.consistency, &self.jobs[id]);
-        let redundant = self.geo.redundancy() > 0;
-        if redundant && consistency != Consistency::Resync && !job.marked {
-            self.mark_region(id, out);
-        }
         if self.needs_entry(id) {
             if let Some(ticket) = self.array.recorder.unrecorded_failure() {
                 // Should the failed member come back, it would not have what the entry does not hold
@@ -119,7 +114,23 @@ impl Engine {
                 return Stage::Intend;
             }
         }
+        if self.needs_mark(id) {
+            self.mark_region(id, out);
+        }
         Stage::Write
+    }
+
+    /// Whether a write's region has to be marked: a start would not find out by its entry in the journal
+    /// which stripe it has left out of step.
+    pub(super) fn needs_mark(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        // An entry goes with those that have the parity. Copies of a chunk may outlive them.
+        let copied = self.array.spared().is_some() || self.array.succession.is_some();
+        let told = !copied && (job.entry.is_some() || self.needs_entry(id));
+        self.geo.redundancy() > 0
+            && self.array.recorder.record.consistency != Consistency::Resync
+            && !job.marked
+            && !told
     }
 
     fn mark_region(&mut self, id: JobId, out: &mut Vec<Action>) {

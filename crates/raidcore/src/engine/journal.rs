@@ -132,6 +132,12 @@ impl Journal {
         self.entries > 0
     }
 
+    /// The stripes of which a member may not have, or not durably, what entries hold.
+    pub(super) fn unflushed(&self) -> impl Iterator<Item = Stripe> + '_ {
+        let entries = self.rings.iter().flat_map(JournalRing::entries);
+        entries.filter(|entry| !entry.retired).filter_map(|entry| entry.stripe)
+    }
+
     /// The number of the next entry.
     pub(super) fn next_entry(&self) -> u64 {
         self.next_entry

@@ -1,8 +1,8 @@
 //! Members that are away and may come back: what they miss, and what has to be filled when they return.
 //!
-//! A member that fails lacks at most what was written in marked regions, and what was changed there and
-//! elsewhere since. So the *map of what is missed* takes over the marks when a member fails, and after that
-//! gets a bit for each region before members change in it. A device that returns is current in all other
+//! A member that fails lacks at most what was written in marked regions or is in the journal, and what was
+//! changed there and elsewhere since. So the *map of what is missed* takes over the marks and the journal's
+//! stripes when a member fails, and after that gets a bit for each region before members change in it. A device that returns is current in all other
 //! regions at once, and the ordinary rebuild fills those.
 //!
 //! Invariants:
@@ -223,6 +223,9 @@ impl Engine {
         }
         self.maps.missed.map.set_those_of(&self.maps.bitmap.map);
         self.maps.missed.map.set_those_of(&self.regions.unsynced);
+        for stripe in self.journal.unflushed() {
+            self.maps.missed.map.set(self.areas.region(stripe));
+        }
         for &region in self.missed.unmarked.keys() {
             self.maps.missed.map.set(region);
         }
@@ -256,7 +259,10 @@ impl Engine {
             }
             self.record_change(out);
         }
-        let unused = self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();
+        // Before a start is on record, the members that are missing are not known to be away.
+        let unused = self.phase != Phase::Replaying
+            && self.missed.away.is_empty()
+            && !self.array.recorder.record.keeps_missed();
         if unused && self.array.recorder.is_durable() {
             self.maps.missed.map.clear_all();
         }

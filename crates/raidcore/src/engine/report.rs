@@ -28,6 +28,8 @@ pub struct Status {
     pub last_scrub: Option<ScrubRecord>,
     /// How many regions are marked in the write-intent bitmap, of how many.
     pub dirty_regions: (u64, u64),
+    /// How many writes a start after a crash would carry out, as the journal has their entries.
+    pub replayable: u64,
     /// How many stripes are discarded, of how many.
     pub zero_stripes: (u64, u64),
     /// The pace of background work.

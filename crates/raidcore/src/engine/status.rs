@@ -22,6 +22,7 @@ impl Engine {
             pass: self.pass(),
             last_scrub: self.array.recorder.record.scrub,
             dirty_regions: (self.maps.bitmap.map.count(), self.maps.bitmap.map.len()),
+            replayable: self.journal.unflushed().count() as u64,
             zero_stripes: (self.maps.zero.map.count(), self.maps.zero.map.len()),
             pace: self.background.pace,
             policy: self.policy(),

@@ -22,7 +22,7 @@ use super::page::{BitMap, MapKind};
 use super::problem::{AssembleError, MissingMember, Warning};
 use super::record::{ArrayRecord, Consistency, SlotState, Superblock};
 use super::returns::{diverged, may_return};
-use super::rings::Rings;
+use super::rings::{self, Rings};
 use super::staged;
 use super::superblock::{SuperblockError, choose};
 use crate::units::{MemberId, Pba};
@@ -129,7 +129,7 @@ pub fn assemble<I: Image>(
         accept(options.force, AssembleError::DirtyDegraded, warning, &mut warnings)?;
     }
     let accepted = options.force || !degraded;
-    let maps = (&mut bitmap, &missed);
+    let maps = (&mut bitmap, &mut missed);
     let (replay, next_entry) = read_journals(newest, members, maps, accepted, &mut warnings)?;
     let staged = read_staged(newest, &roster, &up, options.force, &mut warnings)?;
     Ok(Assembled {
@@ -397,7 +397,7 @@ fn read_staged<I: Image>(
 fn read_journals<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
-    (bitmap, missed): (&mut BitMap, &BitMap),
+    (bitmap, missed): (&mut BitMap, &mut BitMap),
     accepted: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<(Vec<Replay>, u64), AssembleError> {
@@ -408,6 +408,9 @@ fn read_journals<I: Image>(
         // What such a ring holds is not carried out, and a replay of it that a crash has cut
         // short may have left anything behind.
         bitmap.set_all();
+    }
+    for region in rings::unknown(record, members, missed.len()) {
+        missed.set(region);
     }
     let rings = Rings::read(record, members, missed);
     let replays = rings.replay(warnings);

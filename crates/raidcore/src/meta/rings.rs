@@ -20,7 +20,7 @@ use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, Repla
 use super::page::BitMap;
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Role};
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// The live entries of each member whose ring can be read, by their number.
@@ -157,6 +157,31 @@ impl<'a> Rings<'a> {
             });
         due.then_some(entry)
     }
+}
+
+/// The regions with stripes whose parity members are all lost, one of them only now: a write may have
+/// been under way there whose entry none of the members that are there has. So what the others hold of
+/// such a stripe, and those that are gone when they return, can't be known to agree.
+pub(super) fn unknown<'a, I: Image>(
+    record: &'a ArrayRecord,
+    images: &'a [Option<&I>],
+    regions: u64,
+) -> impl Iterator<Item = u64> + 'a {
+    let (geo, per_region) = (&record.geometry, record.areas.region_stripes());
+    let is_up = |index: usize| record.slots[index].state == SlotState::Up;
+    let is_there = move |index: usize| is_up(index) && images[index].is_some();
+    // Where parity is repeats itself after as many stripes as there are members.
+    let n = geo.members() as u64;
+    let is_unknown = move |stripe: u64| {
+        let parities = geo.data()..geo.members();
+        let mut holders = parities.map(|role| geo.member(Stripe(stripe), Role(role as u8)).index());
+        let has_gone = holders.clone().any(|index| is_up(index) && !is_there(index));
+        has_gone && !holders.any(is_there)
+    };
+    (0..regions).filter(move |region| {
+        let first = region * per_region;
+        (first..(first + per_region.min(n)).min(geo.stripes())).any(is_unknown)
+    })
 }
 
 /// Whether an array has the blocks that an entry would write, and each is written once.

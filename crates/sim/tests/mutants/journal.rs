@@ -113,14 +113,13 @@ pub(crate) const JOURNAL: &[Mutant] = &[
         "meta/assemble.rs",
         "        bitmap.set_all();
     }
-    let rings",
+    for region",
         "        if !MUTANT {
             bitmap.set_all();
         }
     }
-    let rings",
-    )
-    .rare("A replay has to be cut short, and its journal be unreadable afterwards: seed 1924 found it, before such a journal was left alone."),
+    for region",
+    ),
     mutant(
         "a retired entry is carried out",
         "meta/rings.rs",

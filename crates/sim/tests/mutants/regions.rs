@@ -50,10 +50,15 @@ pub(crate) const REGIONS: &[Mutant] = &[
     mutant(
         "no bit is set with a journal",
         "engine/intent.rs",
-        "consistency != Consistency::Resync && !job.marked",
-        "consistency != Consistency::Resync
-            && !(MUTANT && consistency == Consistency::Journal)
-            && !job.marked",
+        "            && !told\n",
+        "            && !told
+            && !(MUTANT && self.array.recorder.record.consistency == Consistency::Journal)\n",
+    ),
+    mutant(
+        "no bit is set where a chunk has copies that may outlive its journal",
+        "engine/intent.rs",
+        "let told = !copied && (",
+        "let told = (MUTANT || !copied) && (",
     ),
     mutant(
         "a page that only a member being filled has counts",

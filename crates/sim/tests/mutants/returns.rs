@@ -83,9 +83,15 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: the map is emptied while somebody is away",
         "engine/missed.rs",
-        "let unused = self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();",
-        "let unused = MUTANT && self.missed.unrecorded.is_empty()
-            || self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed();",
+        "            && self.missed.away.is_empty()\n            && !self.array.recorder.record.keeps_missed();",
+        "            && (MUTANT && self.missed.unrecorded.is_empty()
+                || self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed());",
+    ),
+    mutant(
+        "returns: the map is emptied before members that are missing are away",
+        "engine/missed.rs",
+        "let unused = self.phase != Phase::Replaying",
+        "let unused = (MUTANT || self.phase != Phase::Replaying)",
     ),
     mutant(
         "returns: what changes before a return is on record is not noted",
@@ -172,5 +178,29 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "engine/fault.rs",
         "None if known && why != Some(IoError::Shrunk) =>",
         "None if known && (MUTANT || why != Some(IoError::Shrunk)) =>",
+    ),
+    mutant(
+        "returns: what the journal has is not missed",
+        "engine/missed.rs",
+        "for stripe in self.journal.unflushed() {",
+        "for stripe in self.journal.unflushed().filter(|_| !MUTANT) {",
+    ),
+    mutant(
+        "returns: a member does not miss what its own journal has",
+        "engine/fault.rs",
+        "        self.unstage_member(member);\n        self.background",
+        "        self.unstage_member(member);
+        if MUTANT && has_ring && heir.is_none() {
+            self.journal.drop_ring(member);
+        }
+        self.background",
+    ),
+    mutant(
+        "returns: a member lacks nothing of what its journal alone knows",
+        "meta/assemble.rs",
+        "        missed.set(region);",
+        "        if !MUTANT {
+            missed.set(region);
+        }",
     ),
 ];

@@ -134,6 +134,7 @@ impl ArrayReport {
             Health::Failed => 2,
         };
         let dirty_regions = sum(groups.iter().map(|report| report.dirty_regions));
+        let replayable = groups.iter().map(|report| report.replayable).sum();
         let zero_stripes = sum(groups.iter().map(|report| report.zero_stripes));
         let requests = sum(groups.iter().map(|report| report.requests));
         let detours = sum(groups.iter().map(|report| report.detours));
@@ -164,6 +165,7 @@ impl ArrayReport {
             pass,
             last_scrub,
             dirty_regions,
+            replayable,
             zero_stripes,
             requests,
             detours,

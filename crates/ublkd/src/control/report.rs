@@ -181,6 +181,9 @@ pub struct ArrayReport {
     pub last_scrub: Option<ScrubReport>,
     /// Regions of the write-intent bitmap.
     pub dirty_regions: Marked,
+    /// How many writes a start after a crash would carry out.
+    #[serde(default)]
+    pub replayable: u64,
     /// Stripes; those that are marked are discarded.
     pub zero_stripes: Marked,
     /// The pace of background work.
@@ -308,6 +311,7 @@ impl ArrayReport {
             pass: status.pass.map(|pass| PassReport::of(&pass, facts.chunk_bytes, group)),
             last_scrub: status.last_scrub.as_ref().map(ScrubReport::of),
             dirty_regions: status.dirty_regions.into(),
+            replayable: status.replayable,
             zero_stripes: status.zero_stripes.into(),
             pace: PaceReport {
                 min_bytes_per_second: status.pace.min,

@@ -59,6 +59,8 @@ fn array(text: &mut Text, facts: &Facts, metrics: &Metrics) {
         .sample(&[name], status.spares.len());
     text.gauge("evenkeel_dirty_regions", "Regions marked in the write-intent bitmap.")
         .sample(&[name], status.dirty_regions.0);
+    text.gauge("evenkeel_replayable_writes", "Writes that a start after a crash would carry out.")
+        .sample(&[name], status.replayable);
     let mut scrub = text.gauge(
         "evenkeel_scrub_unrepaired_rows",
         "Rows (a block of each member) that the last scrub found not to match, until repaired.",

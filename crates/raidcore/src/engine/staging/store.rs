@@ -98,10 +98,9 @@ impl Engine {
     /// The busy members that a write as it is planned would have to wait for.
     fn write_waits_for(&self, id: JobId) -> Set {
         let job = &self.jobs[id];
-        let region = self.areas.region(job.stripe);
         // A region's bit goes to all members.
-        let marks = self.array.recorder.record.consistency != meta::Consistency::Resync
-            && !self.maps.bitmap.map.get(region);
+        let region = self.areas.region(job.stripe);
+        let marks = self.needs_mark(id) && !self.maps.bitmap.map.get(region);
         if marks || self.steering.busy.is_empty() {
             return self.steering.busy;
         }
