@@ -234,7 +234,7 @@ impl Array {
             let engine = &self.engine;
             let places = &self.places;
             let members = (0u8..).zip(places).map(|(member, &drive)| Flash {
-                in_flight: engine.in_flight(MemberId(member)),
+                in_flight: engine.in_hand(MemberId(member)),
                 ..drives[drive].flash()
             });
             let members: Vec<Flash> = members.collect();

@@ -1,6 +1,7 @@
 //! The engine's state, for people and for tests.
 
 use super::flight::Owner;
+use super::job::{Job, Stage};
 use super::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
     Status,
@@ -92,13 +93,24 @@ impl Engine {
         self.array.recorder.record.policy
     }
 
-    /// How many I/Os a member has in hand.
+    /// How many I/Os a member has in hand, and jobs that are about to write to it and will not go around
+    /// it any more: what has to be durable before is being stored elsewhere.
     ///
     /// # Panics
     /// If there is no such member.
     #[must_use]
-    pub fn in_flight(&self, member: MemberId) -> u32 {
-        self.flights.of(member.index())
+    pub fn in_hand(&self, member: MemberId) -> u32 {
+        let bound = |job: &&Job| {
+            let role = self.geo.role(job.stripe, member);
+            matches!(job.stage, Stage::Intend | Stage::Write)
+                && job.plan.writes.iter().any(|io| io.role == role)
+        };
+        let bound = if member.index() < self.geo.members() {
+            self.jobs.iter().filter(bound).count()
+        } else {
+            0
+        };
+        self.flights.of(member.index()) + bound as u32
     }
 
     /// The users' requests that an I/O under way is for; none if it is for the array's own sake.

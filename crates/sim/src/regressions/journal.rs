@@ -284,3 +284,22 @@ fn a_durable_write_into_a_row_that_was_overwritten_whole_is_there_without_its_me
         }
     }
 }
+
+/// Between a write's reads and its home, only the member that holds the entry has an I/O of it. Were the
+/// others left to collect garbage then, the write would wait for that.
+#[test]
+fn members_that_a_journaled_write_is_bound_for_have_it_in_hand() {
+    let (mut world, _) = written(Level::Raid5, 4, [0, 4]);
+    let [home, other, parity] =
+        [0, 1, 3].map(|role| world.engine.geometry().member(Stripe(0), Role(role)));
+    world.ask(0, Op::Write, 0, 1);
+    world.end_all(|io| io.op != IoOp::Journal);
+    let in_hand = [home, other, parity].map(|member| world.engine.in_hand(member));
+    assert_eq!(in_hand, [1, 0, 2], "the entry, and what is to go home");
+    let stored = |world: &World| world.ios.iter().map(|p| p.io.device).collect::<Vec<_>>();
+    assert_eq!(stored(&world), [DeviceId(parity.0.into())]);
+    world.end_all(|io| io.op == IoOp::Journal);
+    let in_hand = [home, other, parity].map(|member| world.engine.in_hand(member));
+    assert_eq!(in_hand, [1, 0, 1], "it goes home");
+    world.drain();
+}

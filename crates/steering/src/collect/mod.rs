@@ -24,7 +24,7 @@ pub struct Flash {
     pub free: f64,
     /// Whether it is collecting.
     pub collecting: bool,
-    /// How many I/Os it has in hand.
+    /// How many I/Os it has in hand, with those to come that can't go elsewhere.
     pub in_flight: u32,
 }
 

@@ -103,7 +103,7 @@ impl Steering {
         }
         if controller.is_due(now, collecting) {
             let how = |device: &Option<DeviceId>| Some(ring.steering((*device)?)?.0);
-            let in_flight = |member| engine.in_flight(MemberId(member));
+            let in_flight = |member| engine.in_hand(MemberId(member));
             let members = (0u8..).zip(devices.iter()).map(|(member, device)| Flash {
                 in_flight: in_flight(member),
                 ..how(device).unwrap_or(SILENT)
