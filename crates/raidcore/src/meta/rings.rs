@@ -170,13 +170,14 @@ pub(super) fn unknown<'a, I: Image>(
     let (geo, per_region) = (&record.geometry, record.areas.region_stripes());
     let is_up = |index: usize| record.slots[index].state == SlotState::Up;
     let is_there = move |index: usize| is_up(index) && images[index].is_some();
+    // One that catches up holds entries, too, where it is current.
+    let has_gone = move |index: usize| record.slots[index].is_known() && images[index].is_none();
     // Where parity is repeats itself after as many stripes as there are members.
     let n = geo.members() as u64;
     let is_unknown = move |stripe: u64| {
         let parities = geo.data()..geo.members();
         let mut holders = parities.map(|role| geo.member(Stripe(stripe), Role(role as u8)).index());
-        let has_gone = holders.clone().any(|index| is_up(index) && !is_there(index));
-        has_gone && !holders.any(is_there)
+        holders.clone().any(has_gone) && !holders.any(is_there)
     };
     (0..regions).filter(move |region| {
         let first = region * per_region;

@@ -398,6 +398,36 @@ fn an_entry_is_carried_out_that_a_member_lacks_where_it_is_not_filled() {
     assert_eq!(world.read_one(4), neighbour, "nobody has written there");
 }
 
+/// The member that has parity has returned and is being filled. A write of a stripe in which it is current
+/// is half at home when the power fails and it goes, with the only copy of the entry.
+#[test]
+fn what_a_member_that_catches_up_alone_knows_of_is_filled() {
+    let mut world = world(Level::Raid4, 3, Consistency::Journal);
+    let (parity, missed, current) = (2, 0, 8);
+    [missed, current].into_iter().for_each(|lba| drop(world.write_one(lba)));
+    world.rest();
+    let home = world.home_of(current);
+    world.leaves(parity);
+    world.write_one(missed);
+    world.drain();
+    assert!(world.comes_back(parity).catches_up);
+    let back = world.disks.len() - 1;
+    let is_home = |io: &Io| matches!(io.op, IoOp::Write { .. });
+    world.end_all(|io| !is_home(io));
+    world.ask(0, Op::Write, current, 1);
+    world.end_all(|io| !is_home(io));
+    assert!(world.end_one(|io| is_home(io) && io.device.0 as usize == home));
+    let mark = world.disks[home].flush_mark();
+    world.disks[home].flushed(mark);
+    world.disks[back].gone = true;
+    world.cut_power();
+    world.drain();
+    assert!(world.comes_back(back).catches_up);
+    world.copy_on();
+    checks::parity::agrees(&world);
+    world.verify();
+}
+
 /// The member that has parity goes amid a replay, with the only copy of the entry. It returns to what the
 /// others have taken of the entry.
 #[test]

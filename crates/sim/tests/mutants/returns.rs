@@ -203,4 +203,10 @@ pub(crate) const RETURNS: &[Mutant] = &[
             missed.set(region);
         }",
     ),
+    mutant(
+        "returns: one that catches up is taken to hold no entries",
+        "meta/rings.rs",
+        "record.slots[index].is_known() && images",
+        "(record.slots[index].is_known() && !(MUTANT && !is_up(index))) && images",
+    ),
 ];
