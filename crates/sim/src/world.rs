@@ -301,7 +301,8 @@ impl World {
         if self.source.chance(1, 8) {
             // The policy is changed under load.
             let without = self.source.chance(1, 2);
-            let place = (!without).then(|| Box::new(Around::default()) as Box<dyn SteeringPolicy>);
+            let around = Around::of(&self.scenario);
+            let place = (!without).then(|| Box::new(around) as Box<dyn SteeringPolicy>);
             self.engine.set_steering(place);
         }
         let some = self.source.below(1 << self.scenario.places());
@@ -369,16 +370,22 @@ pub(crate) fn start(
     let config = config(scenario, source);
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
     if scenario.busy > 0 {
-        engine.set_steering(Some(Box::new(Around::default())));
+        engine.set_steering(Some(Box::new(Around::of(scenario))));
     }
     engine
 }
 
 /// Reads go around busy members, or are tried twice, and most writes are staged that would have to
-/// wait.
-#[derive(Default)]
+/// wait; in some worlds also every other one that would not.
 struct Around {
     asked: u64,
+    calm: bool,
+}
+
+impl Around {
+    fn of(scenario: &Scenario) -> Self {
+        Self { asked: 0, calm: scenario.busy.is_multiple_of(3) }
+    }
 }
 
 impl SteeringPolicy for Around {
@@ -398,8 +405,15 @@ impl SteeringPolicy for Around {
         !self.asked.is_multiple_of(4)
     }
 
+    fn stages_calm(&self) -> bool {
+        self.calm
+    }
+
     fn stages(&mut self, _: Instant, redirect: Redirect) -> bool {
         self.asked += 1;
+        if self.calm && !redirect.busy && !redirect.staged && !redirect.rebuilds {
+            return self.asked.is_multiple_of(2);
+        }
         !self.asked.is_multiple_of(if redirect.staged { 3 } else { 7 })
     }
 }

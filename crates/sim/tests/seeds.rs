@@ -69,6 +69,9 @@ fn seeds_that_once_failed() {
         52_512_557, // A write failed, as a page was on a successor alone, and that is the member now.
         57_964_851, // Entries were retired while a tail was being recorded, and it was not recorded again.
         59_996_468, // A spare that a lost member alone had recorded as failed kept the array from starting.
+        62_067_039, // What a start had found missed was forgotten before the member was away.
+        62_072_262, // Copies on the spare outlived the journal that would have made them agree.
+        62_886_510, // The spare stood in while staged blocks were on a member fewer.
         60_545_376, // A start missed a device that was being filled, though nothing was on it alone.
     ]);
 }

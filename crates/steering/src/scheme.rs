@@ -83,6 +83,15 @@ pub const SCHEMES: &[Scheme] = &[
     .hedges(Hedges::Untold)
     .stages(Stage::All)
     .tries(),
+    row("log", "as steering+reconstruct, and the log takes all small writes", Turns::Local)
+        .around()
+        .hedges(Hedges::Untold)
+        .stages(Stage::Small),
+    row("evenkeel-log", "as evenkeel, and the log takes all small writes", Turns::Rotate)
+        .around()
+        .hedges(Hedges::Untold)
+        .stages(Stage::Small)
+        .tries(),
 ];
 
 const fn row(name: &'static str, about: &'static str, turns: Turns) -> Scheme {

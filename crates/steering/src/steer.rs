@@ -58,16 +58,26 @@ pub enum Stage {
     Data,
     /// Those of which anything does, parity included.
     All,
+    /// These, and small ones in any case: the log is a write cache on the members, and acknowledges them
+    /// without reading what they replace.
+    Small,
 }
 
 /// The part of the log that is left to writes which are staged already.
 const KEPT: f64 = 0.9;
+
+/// The part of the log that is left to writes that busy members would keep waiting.
+const CALM_KEPT: f64 = 0.5;
+
+/// Blocks of a small write: to read old data and parity takes longer than to write it twice.
+const SMALL: u32 = 16;
 
 impl Stage {
     fn stages(self, redirect: Redirect) -> bool {
         let waits = match self {
             Self::Data => redirect.data_busy,
             Self::All => redirect.busy,
+            Self::Small => redirect.busy || redirect.blocks <= SMALL && redirect.used < CALM_KEPT,
         };
         // What is staged and comes home now would have to wait for a flush there.
         redirect.staged || waits && redirect.used < KEPT
@@ -113,6 +123,10 @@ impl SteeringPolicy for Steer {
 
     fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
         self.hedge.as_ref()?.patience(blocks)
+    }
+
+    fn stages_calm(&self) -> bool {
+        self.writes == Some(Stage::Small)
     }
 
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool {

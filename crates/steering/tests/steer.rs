@@ -122,3 +122,28 @@ fn as_the_paper_has_it_rebuilds_are_spared_and_no_other() {
     assert!(!stages("gc-steering", Redirect { used: 0.95, ..redirect }), "some room is kept");
     assert!(!stages("evenkeel", redirect));
 }
+
+#[test]
+fn a_log_takes_small_writes_that_wait_for_nobody_while_half_of_it_is_free() {
+    let calm = Redirect {
+        blocks: 16,
+        data_busy: false,
+        busy: false,
+        rebuilds: false,
+        staged: false,
+        used: 0.4,
+    };
+    for name in ["log", "evenkeel-log"] {
+        let scheme = Scheme::named(name).expect("it exists");
+        assert!(scheme.needs_staging());
+        let mut policy = scheme.place(0.05, true).expect("it has a policy");
+        assert!(policy.stages_calm());
+        let mut stages = |redirect| policy.stages(Instant::ORIGIN, redirect);
+        assert!(stages(calm), "{name}");
+        assert!(!stages(Redirect { blocks: 17, ..calm }), "{name}: a large write goes home");
+        assert!(!stages(Redirect { used: 0.5, ..calm }), "{name}: half is kept for busy times");
+        assert!(stages(Redirect { busy: true, blocks: 64, used: 0.8, ..calm }), "{name}");
+    }
+    let evenkeel = Scheme::named("evenkeel").and_then(|scheme| scheme.place(0.05, true));
+    assert!(!evenkeel.expect("it has a policy").stages_calm());
+}

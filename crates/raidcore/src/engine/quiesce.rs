@@ -55,7 +55,8 @@ impl Engine {
         if let (Some(PassKind::Distribute(_)), Some(spared)) =
             (kind, &mut self.array.recorder.record.spared)
         {
-            let flushed = self.flusher.spared();
+            // It stands in for the member only when what is staged has come home, too.
+            let flushed = self.flusher.spared().min(self.geo.stripes() - 1);
             if spared.watermark < flushed {
                 spared.watermark = flushed;
                 self.record_change(out);

@@ -79,6 +79,12 @@ pub trait SteeringPolicy: Send {
         None
     }
 
+    /// Whether it may stage a write that no busy member would keep waiting. If not, it is not asked about such
+    /// a write.
+    fn stages_calm(&self) -> bool {
+        false
+    }
+
     /// Whether a write is staged, to come home later.
     fn stages(&mut self, now: Instant, redirect: Redirect) -> bool;
 

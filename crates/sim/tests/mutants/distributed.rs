@@ -31,10 +31,10 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the watermark is ahead of what is durable",
         "engine/quiesce.rs",
-        "let flushed = self.flusher.spared();",
+        "let flushed = self.flusher.spared().min(",
         "let pass = self.background.pass.as_ref();
             let ahead = pass.map_or(0, |pass| pass.progress.base);
-            let flushed = if MUTANT { ahead } else { self.flusher.spared() };",
+            let flushed = if MUTANT { ahead } else { self.flusher.spared() }.min(",
     ),
     mutant(
         "distributed: a spare that is not filled stands in for a member",
@@ -154,5 +154,11 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "Self::Rebuild(_) | Self::Copy(_) | Self::Distribute(_) => true,",
         "Self::Distribute(_) => !MUTANT,
             Self::Rebuild(_) | Self::Copy(_) => true,",
+    ),
+    mutant(
+        "the spare stands in before what is staged has come home",
+        "engine/quiesce.rs",
+        ".min(self.geo.stripes() - 1);",
+        ".min(self.geo.stripes() - u64::from(!MUTANT));",
     ),
 ];

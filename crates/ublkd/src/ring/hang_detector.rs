@@ -88,6 +88,9 @@ impl Ring {
         let patience = self.hang_detector.patience();
         let before = now.0.checked_sub(patience.as_nanos() as u64).map(Instant);
         let (silent, oldest) = self.ops.oldest(before);
+        if self.hang_detector.is_over() && silent != Members::default() {
+            self.entries.more_workers();
+        }
         if let Some(hung) = self.hang_detector.look(now, silent) {
             self.hung = Some(hung);
             for index in 0..self.members.len() {

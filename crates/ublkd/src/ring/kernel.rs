@@ -11,7 +11,7 @@ use std::time::Duration;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use rustix::fs::{AtFlags, StatxFlags};
 
-use super::Ring;
+use super::{CANCELLED, Ring};
 use crate::arena::Arena;
 use crate::ops::{Op, OpId, OpKind, Sync};
 
@@ -30,11 +30,26 @@ pub(crate) fn probe(entries: u32) -> io::Result<()> {
     build(entries).map(drop)
 }
 
+/// The most of the kernel's workers when a member is silent: more than there are I/Os for one member.
+const WORKERS: u32 = 512;
+
 impl Entries {
     /// A ring for the calling thread that hands over so many entries at once.
     pub(super) fn new(entries: u32) -> io::Result<Self> {
         let backlog = VecDeque::with_capacity(entries as usize * 2);
         Ok(Self { uring: build(entries)?, backlog })
+    }
+
+    /// Lets the kernel have more workers. What a file system does not do at once keeps a worker until it has
+    /// done it, and by default there are four a CPU: a file that hangs takes all of them, and the I/O of
+    /// other files waits. An older kernel keeps its number.
+    pub(super) fn more_workers(&mut self) {
+        if self.uring.submitter().register_iowq_max_workers(&mut [WORKERS, 0]).is_ok() {
+            // They are begun when work comes.
+            let work = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
+            // SAFETY: it names no memory.
+            unsafe { self.push(work.user_data(CANCELLED)) };
+        }
     }
 
     /// Adds an entry.

@@ -64,15 +64,19 @@ impl Engine {
     /// Whether a write that was planned is to be staged instead, by the policy.
     pub(in super::super) fn is_to_be_staged(&mut self, id: JobId) -> bool {
         let job = &self.jobs[id];
+        let calm = self.steering.policy.as_ref().is_some_and(|policy| policy.stages_calm());
         let able = self.staging.exists()
             && !self.staging.draining
             && self.phase == Phase::Serving
-            && (!self.steering.busy.is_empty() || job.log.covers || self.background.rebuilds());
+            && (calm
+                || !self.steering.busy.is_empty()
+                || job.log.covers
+                || self.background.rebuilds());
         if !able {
             return false;
         }
         let redirect = self.redirect(id);
-        if !redirect.busy && !redirect.staged && !redirect.rebuilds {
+        if !redirect.busy && !redirect.staged && !redirect.rebuilds && !calm {
             return false;
         }
         let Some(mut policy) = self.steering.policy.take() else { return false };
