@@ -404,7 +404,9 @@ fn an_entry_is_carried_out_that_a_member_lacks_where_it_is_not_filled() {
 fn what_a_member_that_catches_up_alone_knows_of_is_filled() {
     let mut world = world(Level::Raid4, 3, Consistency::Journal);
     let (parity, missed, current) = (2, 0, 8);
-    [missed, current].into_iter().for_each(|lba| drop(world.write_one(lba)));
+    for lba in [missed, current] {
+        world.write_one(lba);
+    }
     world.rest();
     let home = world.home_of(current);
     world.leaves(parity);
