@@ -9,7 +9,7 @@ use raidcore::meta::{
     AssembleOptions, Assembled, Consistency, MapKind, MemberImage, SUPERBLOCKS, SlotState,
     Superblock, choose_superblock,
 };
-use raidcore::units::{BLOCK_BYTES, Pba, Set};
+use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set};
 
 use crate::choices::Choices;
 use crate::images::{Entry, SHAPES, Staged, World, device, of_slot, reseal, staged_record};
@@ -23,7 +23,7 @@ const DISCARDED: u64 = 7;
 
 /// The entries in the journals of these members.
 const ENTRIES: [u64; 2] = [5, 6];
-const HOLDERS: Set = Set(0b110);
+const HOLDERS: Set<MemberId> = Set::from_bits(0b110);
 
 /// The entries in the staging logs of the same members, and how many blocks they take.
 const STAGED: [u64; 2] = [1, 2];
@@ -120,7 +120,7 @@ impl Story {
             for member in HOLDERS {
                 let mut at = 0;
                 for entry in ENTRIES {
-                    at = world.store_entry(member, at, &Entry::new(entry, HOLDERS));
+                    at = world.store_entry(member.index(), at, &Entry::new(entry, HOLDERS));
                 }
             }
         }
@@ -354,12 +354,16 @@ fn nothing_is_lost(array: &Assembled, images: &[MemberImage], world: &World) {
         }
         let log = world.record.areas.staging().0.0;
         let up = array.record.slots[slot].state == SlotState::Up;
-        if HOLDERS.has(slot) && up && !array.was_clean && world.record.areas.staging().1 > 0 {
+        if HOLDERS.has(MemberId::at(slot))
+            && up
+            && !array.was_clean
+            && world.record.areas.staging().1 > 0
+        {
             let found = || array.staged.iter().map(|staged| staged.entry);
             let all = found().eq(STAGED);
             assert!(!is_intact(log..log + STAGED_BLOCKS) || all, "{:?}", array.staged);
         }
-        if HOLDERS.has(slot) {
+        if HOLDERS.has(MemberId::at(slot)) {
             let (Pba(start), blocks) = world.record.areas.journal();
             let length = ENTRIES.len() as u64 * entry_blocks();
             let ring = start..start + blocks;

@@ -84,7 +84,7 @@ fn entry(at: u64, choices: &mut Choices<'_>) -> Vec<u8> {
         tail: if choices.rarely(16) { choices.number() } else { number / 2 },
         member: if choices.rarely(16) { MemberId(choices.below(40) as u8) } else { MEMBER },
         at: if choices.rarely(16) { choices.below(16) } else { at },
-        holders: Set(choices.below(64)),
+        holders: Set::from_bits(choices.below(64)),
         stripe: Stripe(choices.below(64)),
     };
     let most = if long { 300 } else { 4 };

@@ -14,7 +14,7 @@ const CHUNK: u32 = 16;
 /// A request from the stripe's first block on.
 fn pieces(blocks: u32) -> Vec<Piece> {
     let piece = |at: u32| Piece {
-        role: Role((at / CHUNK) as u8),
+        role: Role::at((at / CHUNK) as usize),
         row: 0,
         blocks: CHUNK.min(blocks - at),
         mem: Mem::Payload { tag: Tag(0), at },
@@ -28,7 +28,8 @@ fn bench(c: &mut Criterion) {
         let mut plan = Plan::with_room_for(&geo);
         let all = Set::first(MEMBERS);
         let whole = Health { readable: all, writable: all, parity: Parity::InStep, bad: &[] };
-        let degraded = Health { readable: all.without(0), writable: all.without(0), ..whole };
+        let degraded =
+            Health { readable: all.without(Role(0)), writable: all.without(Role(0)), ..whole };
         let (small, full) = (pieces(1), pieces(geo.stripe_blocks()));
         let mut group = c.benchmark_group(name);
         for (what, health) in [("", whole), (", a member lost", degraded)] {

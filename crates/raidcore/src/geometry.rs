@@ -4,7 +4,7 @@
 //! Q), the last member for RAID4 (md, `raid5_compute_sector`). md's `left-symmetric-6` is another
 //! layout, with Q always on the last member.
 
-use crate::units::{Lba, MEMBERS_MAX, MemberId, Pba, Stripe};
+use crate::units::{Element, Lba, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
 
 /// The RAID levels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,14 +23,31 @@ pub enum Level {
 
 /// What a member holds in a stripe: data chunk 0, 1, …, then P, then Q. A mirror has one data
 /// chunk; its roles are the copies of it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Role(pub u8);
 
 impl Role {
     /// As an index into a table of roles.
     #[must_use]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The one of an index into a table of roles.
+    #[must_use]
+    pub const fn at(index: usize) -> Self {
+        debug_assert!(index <= u8::MAX as usize);
+        Self(index as u8)
+    }
+}
+
+impl Element for Role {
+    fn index(self) -> usize {
+        self.index()
+    }
+
+    fn at(index: usize) -> Self {
+        Self::at(index)
     }
 }
 
@@ -176,6 +193,12 @@ impl Geometry {
         (Stripe(lba.0 / width), (lba.0 % width) as u32)
     }
 
+    /// The data chunk of a block, given the block's offset in its stripe's data, and the block's row there.
+    #[must_use]
+    pub fn chunk_at(&self, offset: u32) -> (Role, u32) {
+        (Role::at((offset / self.chunk) as usize), offset % self.chunk)
+    }
+
     /// The block of the array that is a row of a data chunk.
     #[must_use]
     pub fn lba(&self, stripe: Stripe, role: Role, row: u32) -> Lba {
@@ -231,6 +254,30 @@ impl Geometry {
     #[must_use]
     pub fn place(&self, stripe: Stripe, data_start: Pba) -> Pba {
         Pba(data_start.0 + stripe.0 * u64::from(self.chunk))
+    }
+
+    /// All roles.
+    #[must_use]
+    pub fn roles(&self) -> Set<Role> {
+        Set::first(self.members())
+    }
+
+    /// The roles of data chunks.
+    #[must_use]
+    pub fn data_roles(&self) -> Set<Role> {
+        Set::first(self.data())
+    }
+
+    /// The roles of what data chunks can be had from: of P and Q, or of a mirror's other copies.
+    #[must_use]
+    pub fn spare_roles(&self) -> Set<Role> {
+        self.roles().minus(self.data_roles())
+    }
+
+    /// The members of stripes: staging devices are none.
+    #[must_use]
+    pub fn member_set(&self) -> Set<MemberId> {
+        Set::first(self.members())
     }
 
     /// The role of P, if there is one.

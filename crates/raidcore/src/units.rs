@@ -1,6 +1,7 @@
 //! Units as types: a number that says what it counts.
 
 use core::fmt;
+use core::marker::PhantomData;
 
 /// The size of a block: the unit of every address and length, and of what a member writes
 /// atomically.
@@ -28,8 +29,15 @@ pub struct MemberId(pub u8);
 impl MemberId {
     /// As an index into a table of members.
     #[must_use]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The one of an index below [`MEMBERS_MAX`] into a table of members.
+    #[must_use]
+    pub const fn at(index: usize) -> Self {
+        debug_assert!(index <= u8::MAX as usize);
+        Self(index as u8)
     }
 }
 
@@ -43,94 +51,151 @@ pub struct DeviceId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tag(pub u16);
 
-/// A set of members (or of roles), one bit each.
+/// What a [`Set`] can have elements of: what is counted from 0 and less than 64.
+pub trait Element: Copy {
+    /// Its number.
+    fn index(self) -> usize;
+
+    /// The one of a number.
+    fn at(index: usize) -> Self;
+}
+
+impl Element for MemberId {
+    fn index(self) -> usize {
+        self.index()
+    }
+
+    fn at(index: usize) -> Self {
+        Self::at(index)
+    }
+}
+
+/// A place in a short list.
+impl Element for usize {
+    fn index(self) -> usize {
+        self
+    }
+
+    fn at(index: usize) -> Self {
+        index
+    }
+}
+
+/// A set of members, or of roles, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Set(pub u64);
+pub struct Set<T> {
+    bits: u64,
+    of: PhantomData<T>,
+}
 
-impl Set {
+impl<T> Set<T> {
     /// The set without elements.
-    pub const EMPTY: Self = Self(0);
+    pub const EMPTY: Self = Self::from_bits(0);
 
-    /// The set of `0..count`.
+    /// The set of those whose bits are set, the element 0 the lowest.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { bits, of: PhantomData }
+    }
+
+    /// A bit for each element, the element 0 the lowest.
+    #[must_use]
+    pub const fn bits(self) -> u64
+    where
+        T: Copy,
+    {
+        self.bits
+    }
+
+    /// The set of the first `count`.
     #[must_use]
     pub const fn first(count: usize) -> Self {
-        Self(if count >= 64 { u64::MAX } else { (1 << count) - 1 })
+        Self::from_bits(if count >= 64 { u64::MAX } else { (1 << count) - 1 })
     }
+}
 
+impl<T: Element> Set<T> {
     /// The set of one element.
     #[must_use]
-    pub const fn one(index: usize) -> Self {
-        Self(1 << index)
+    pub fn one(element: T) -> Self {
+        Self::from_bits(1 << element.index())
     }
 
-    /// Whether `index` is in the set.
+    /// Whether `element` is in the set.
     #[must_use]
-    pub const fn has(self, index: usize) -> bool {
-        self.0 >> index & 1 != 0
+    pub fn has(self, element: T) -> bool {
+        self.bits >> element.index() & 1 != 0
     }
 
-    /// The set and `index`.
+    /// The set and `element`.
     #[must_use]
-    pub const fn with(self, index: usize) -> Self {
-        Self(self.0 | 1 << index)
+    pub fn with(self, element: T) -> Self {
+        self.or(Self::one(element))
     }
 
-    /// The set without `index`.
+    /// The set without `element`.
     #[must_use]
-    pub const fn without(self, index: usize) -> Self {
-        Self(self.0 & !(1 << index))
+    pub fn without(self, element: T) -> Self {
+        self.minus(Self::one(element))
     }
 
     /// What is in either.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        Self::from_bits(self.bits | other.bits)
     }
 
     /// What is in both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+        Self::from_bits(self.bits & other.bits)
     }
 
     /// What is in `self` and not in `other`.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
+        Self::from_bits(self.bits & !other.bits)
     }
 
     /// How many elements the set has.
     #[must_use]
     pub const fn len(self) -> usize {
-        self.0.count_ones() as usize
+        self.bits.count_ones() as usize
     }
 
     /// Whether the set has no element.
     #[must_use]
     pub const fn is_empty(self) -> bool {
-        self.0 == 0
+        self.bits == 0
     }
 
     /// The least element.
     #[must_use]
-    pub const fn least(self) -> Option<usize> {
-        if self.0 == 0 { None } else { Some(self.0.trailing_zeros() as usize) }
+    pub fn least(self) -> Option<T> {
+        (self.bits != 0).then(|| T::at(self.bits.trailing_zeros() as usize))
     }
 }
 
-impl Iterator for Set {
-    type Item = usize;
+impl<T: Element> Iterator for Set<T> {
+    type Item = T;
 
-    fn next(&mut self) -> Option<usize> {
-        let index = self.least()?;
-        self.0 &= self.0 - 1;
-        Some(index)
+    fn next(&mut self) -> Option<T> {
+        let element = self.least()?;
+        self.bits &= self.bits - 1;
+        Some(element)
     }
 }
 
-impl fmt::Debug for Set {
+/// The set of those that are told; each may be told more than once.
+impl<T: Element> FromIterator<T> for Set<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        elements.into_iter().fold(Self::EMPTY, Self::with)
+    }
+}
+
+impl<T: Element> fmt::Debug for Set<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(*self).finish()
+        f.debug_set().entries(self.map(T::index)).finish()
     }
 }
 

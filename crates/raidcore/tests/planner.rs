@@ -53,21 +53,21 @@ impl StripeImage {
             let at = |d: usize| data[d * chunk + row];
             let mirror = geo.level() == Level::Raid1;
             for role in 0..if mirror { geo.members() } else { geo.data() } {
-                *image.block(role, row) = at(if mirror { 0 } else { role });
+                *image.block(Role::at(role), row) = at(if mirror { 0 } else { role });
             }
             if let Some(p) = geo.p() {
-                *image.block(p.index(), row) = (0..geo.data()).map(at).fold([0; 8], sum);
+                *image.block(p, row) = (0..geo.data()).map(at).fold([0; 8], sum);
             }
             if let Some(q) = geo.q() {
-                *image.block(q.index(), row) =
+                *image.block(q, row) =
                     (0..geo.data()).map(|d| scaled(pow(d), at(d))).fold([0; 8], sum);
             }
         }
         image
     }
 
-    fn block(&mut self, role: usize, row: usize) -> &mut Block {
-        let member = self.geo.member(self.stripe, Role(role as u8));
+    fn block(&mut self, role: Role, row: usize) -> &mut Block {
+        let member = self.geo.member(self.stripe, role);
         &mut self.members[member.index()][row]
     }
 
@@ -80,7 +80,7 @@ impl StripeImage {
         }
         for bad in &trouble.bad {
             for row in bad.row..bad.row + bad.blocks {
-                *self.block(bad.role.index(), row as usize) = [0xdd; 8];
+                *self.block(bad.role, row as usize) = [0xdd; 8];
             }
         }
     }
@@ -181,14 +181,14 @@ impl Memory {
 fn carry_out(plan: &Plan, image: &mut StripeImage, memory: &mut Memory) -> bool {
     for io in &plan.reads {
         for i in 0..io.blocks {
-            let block = *image.block(io.role.index(), (io.row + i) as usize);
+            let block = *image.block(io.role, (io.row + i) as usize);
             memory.set(io.mem, i, block);
         }
     }
     let equal = memory.compute(plan);
     for io in &plan.writes {
         for i in 0..io.blocks {
-            *image.block(io.role.index(), (io.row + i) as usize) = memory.get(io.mem, i);
+            *image.block(io.role, (io.row + i) as usize) = memory.get(io.mem, i);
         }
     }
     equal
@@ -206,7 +206,7 @@ fn pieces_of(geo: &Geometry, from: u32, to: u32) -> Vec<Piece> {
     let piece = |d: u32| {
         let (low, high) = (from.max(d * chunk), to.min((d + 1) * chunk));
         (low < high).then(|| Piece {
-            role: Role(d as u8),
+            role: Role::at(d as usize),
             row: low - d * chunk,
             blocks: high - low,
             mem: Mem::Payload { tag: Tag(0), at: low },
@@ -218,13 +218,13 @@ fn pieces_of(geo: &Geometry, from: u32, to: u32) -> Vec<Piece> {
 /// What is wrong with the members: some are down, some have rows that can't be read.
 #[derive(Clone, Debug)]
 struct Trouble {
-    down: Set,
+    down: Set<Role>,
     bad: Vec<Bad>,
 }
 
 impl Trouble {
     fn health(&self, geo: &Geometry) -> Health<'_> {
-        let up = Set::first(geo.members()).minus(self.down);
+        let up = geo.roles().minus(self.down);
         Health { readable: up, writable: up, parity: Parity::InStep, bad: &self.bad }
     }
 
@@ -232,7 +232,7 @@ impl Trouble {
     fn worst(&self, geo: &Geometry) -> usize {
         let lacks = |row| {
             let bad = self.bad.iter().filter(|b| b.row <= row && row < b.row + b.blocks);
-            bad.fold(self.down, |set, b| set.with(b.role.index())).len()
+            bad.fold(self.down, |set, b| set.with(b.role)).len()
         };
         (0..geo.chunk()).map(lacks).max().unwrap_or(0)
     }
@@ -242,8 +242,8 @@ impl Trouble {
 fn troubles(geo: &Geometry) -> Vec<Trouble> {
     let n = geo.members();
     let add = |t: &Trouble, kind: usize| {
-        let (role, mut t) = (kind % n, t.clone());
-        let bad = |row, blocks| Bad { role: Role(role as u8), row, blocks };
+        let (role, mut t) = (Role::at(kind % n), t.clone());
+        let bad = |row, blocks| Bad { role, row, blocks };
         match kind / n {
             0 => t.down = t.down.with(role),
             1 => t.bad.push(bad(0, geo.chunk())),
@@ -321,12 +321,12 @@ fn reads_return_what_was_stored_or_fail_beyond_redundancy() {
 }
 
 /// Every member but those `down` is as if `data` had been written whole.
-fn assert_holds(image: &StripeImage, down: Set, data: &[Block]) {
+fn assert_holds(image: &StripeImage, down: Set<Role>, data: &[Block]) {
     let geo = image.geo;
     let right = StripeImage::of(geo, image.stripe, data);
-    for role in Set::first(geo.members()).minus(down) {
-        let member = geo.member(image.stripe, Role(role as u8)).index();
-        assert_eq!(image.members[member], right.members[member], "{geo:?} role {role} {down:?}");
+    for role in geo.roles().minus(down) {
+        let member = geo.member(image.stripe, role).index();
+        assert_eq!(image.members[member], right.members[member], "{geo:?} {role:?} {down:?}");
     }
 }
 
@@ -357,11 +357,11 @@ fn writes_leave_every_member_as_if_the_stripe_was_written_whole() {
             let mut suffering = image.clone();
             suffering.suffer(trouble);
             carry_out(&plan, &mut suffering, &mut memory);
-            let written = Set::first(geo.members()).minus(trouble.down);
+            let written = geo.roles().minus(trouble.down);
             for io in &plan.writes {
-                assert!(written.has(io.role.index()), "a member that is down was written to");
+                assert!(written.has(io.role), "a member that is down was written to");
                 for row in io.row as usize..(io.row + io.blocks) as usize {
-                    *image.block(io.role.index(), row) = *suffering.block(io.role.index(), row);
+                    *image.block(io.role, row) = *suffering.block(io.role, row);
                 }
             }
             assert_holds(&image, trouble.down, &new);
@@ -397,13 +397,13 @@ fn parity_that_may_be_wrong_is_not_built_upon() {
     let stale = Health { readable: all, writable: all, parity: Parity::OutOfStep, bad: &[] };
     let kind = plan::write(&mut plan, &geo, &stale, &pieces, Base::Stored);
     assert_eq!(kind, Ok(WriteKind::Rest));
-    let lost = Health { readable: all.without(0), ..stale };
+    let lost = Health { readable: all.without(Role(0)), ..stale };
     assert_eq!(plan::read(&mut plan, &geo, &lost, &pieces, Base::Stored, 0), Err(Lost));
 
     let unproven = Health { parity: Parity::Unproven, ..stale };
     let kind = plan::write(&mut plan, &geo, &unproven, &pieces, Base::Stored);
     assert_eq!(kind, Ok(WriteKind::Rest), "a delta would carry on what nobody has proved");
-    let lost = Health { readable: all.without(0), ..unproven };
+    let lost = Health { readable: all.without(Role(0)), ..unproven };
     assert_eq!(plan::read(&mut plan, &geo, &lost, &pieces, Base::Stored, 0), Ok(()));
 }
 
@@ -435,9 +435,9 @@ fn a_comparison_finds_every_wrong_block() {
     let mut plan = Plan::default();
     for geo in geometries().into_iter().filter(|g| g.redundancy() > 0) {
         let old: Vec<Block> = (0..geo.stripe_blocks() as usize).map(|b| content(1, b)).collect();
-        let all = Set::first(geo.members());
+        let all = geo.roles();
         let mirror = geo.level() == Level::Raid1;
-        let compare = if mirror { all } else { all.minus(Set::first(geo.data())) };
+        let compare = if mirror { all } else { all.minus(geo.data_roles()) };
         let health = Health { readable: all, writable: all, parity: Parity::InStep, bad: &[] };
         let goal = Goal { write: Set::EMPTY, compare };
         plan::sync(&mut plan, &geo, &health, goal, 0, geo.chunk()).expect("all is there");
@@ -460,17 +460,17 @@ fn placement_is_a_bijection_and_parity_rotates_as_in_md() {
     for geo in geometries() {
         for stripe in (0..20).map(Stripe) {
             let mut seen = Set::EMPTY;
-            for role in 0..geo.members() {
-                let member = geo.member(stripe, Role(role as u8));
-                assert_eq!(geo.role(stripe, member), Role(role as u8));
-                seen = seen.with(member.index());
+            for role in geo.roles() {
+                let member = geo.member(stripe, role);
+                assert_eq!(geo.role(stripe, member), role);
+                seen = seen.with(member);
             }
-            assert_eq!(seen, Set::first(geo.members()));
+            assert_eq!(seen, geo.member_set());
         }
     }
     let members = |geo: &Geometry, stripe| -> Vec<usize> {
-        let member = |role| geo.member(Stripe(stripe), Role(role as u8)).index();
-        (0..geo.members()).map(member).collect()
+        let member = |role| geo.member(Stripe(stripe), role).index();
+        geo.roles().map(member).collect()
     };
     let raid5 = Geometry::new(Level::Raid5, 5, 2, 64).expect("a valid shape");
     assert_eq!(members(&raid5, 0), [0, 1, 2, 3, 4]);

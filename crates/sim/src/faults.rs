@@ -25,7 +25,7 @@ pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
     let whole = engine.members().enumerate().filter(|(index, m)| {
         let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
         // Nothing that was on such a staging device is missing any more.
-        let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(*index));
+        let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(m.member));
         // A spare that holds all that a member does is about to take its place.
         let heir = engine.successor().filter(|s| s.member == m.member && s.done >= s.total);
         let heir = heir.map(|successor| successor.device);

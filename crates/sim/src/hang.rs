@@ -2,7 +2,7 @@
 //! are waited for. What was given up may be done all the same, in part or whole, at any time later.
 
 use raidcore::engine::{Input, IoError};
-use raidcore::units::{DeviceId, Set};
+use raidcore::units::DeviceId;
 
 use crate::world::World;
 
@@ -44,11 +44,10 @@ impl World {
     }
 
     fn tell_who_hangs(&mut self) {
-        let members = self.engine.members().enumerate();
-        let hanging = members.filter(|(_, member)| {
+        let hanging = self.engine.members().filter(|member| {
             member.device.is_some_and(|device| self.disks[device.0 as usize].hangs)
         });
-        let hanging = hanging.fold(Set::EMPTY, |set, (index, _)| set.with(index));
+        let hanging = hanging.map(|member| member.member).collect();
         self.step(Input::Hung(hanging));
     }
 

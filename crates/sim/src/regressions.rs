@@ -198,7 +198,7 @@ impl World {
     fn home_of(&self, lba: u64) -> usize {
         let geometry = self.engine.geometry();
         let (stripe, offset) = geometry.locate(Lba(lba));
-        geometry.member(stripe, Role((offset / geometry.chunk()) as u8)).index()
+        geometry.member(stripe, geometry.chunk_at(offset).0).index()
     }
 
     fn last(&self) -> Result<(), RequestError> {
@@ -405,7 +405,7 @@ fn bad_blocks_in_different_rows_are_all_repaired() {
     for lba in [0, 7] {
         let geometry = *world.engine.geometry();
         let (stripe, offset) = geometry.locate(Lba(lba));
-        let member = geometry.member(stripe, Role((offset / 4) as u8));
+        let member = geometry.member(stripe, geometry.chunk_at(offset).0);
         let at = areas.data_start().0 + u64::from(offset % 4);
         world.disks[member.index()].bad.insert(at, FOR_GOOD);
     }

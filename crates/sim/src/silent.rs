@@ -47,7 +47,7 @@ impl World {
         let geometry = *self.engine.geometry();
         let role = self.source.below(geometry.members() as u64) as usize;
         let row = self.source.below(geometry.chunk().into());
-        let member = geometry.member(stripe, Role(role as u8));
+        let member = geometry.member(stripe, Role::at(role));
         let device = self.engine.members().nth(member.index()).and_then(|member| member.device);
         // At home, or one of the copies on the distributed spare, of which the others tell.
         let (disk, Pba(start), told) = match device {

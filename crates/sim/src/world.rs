@@ -111,7 +111,7 @@ impl World {
             now: Instant::ORIGIN,
             disks,
             uuids,
-            copies: [0, record.slots.len() - 1].map(|at| record.copies_of(MemberId(at as u8))),
+            copies: [0, record.slots.len() - 1].map(|at| record.copies_of(MemberId::at(at))),
             areas: record.areas,
             engine,
             kernels,
@@ -308,7 +308,7 @@ impl World {
         let some = self.source.below(1 << self.scenario.places());
         let fewer = self.source.below(1 << self.scenario.places());
         let busy = if self.source.chance(1, 4) { 0 } else { some & fewer };
-        self.step(Input::Busy(Set(busy)));
+        self.step(Input::Busy(Set::from_bits(busy)));
     }
 
     pub(crate) fn command(&mut self, command: Command) -> u64 {

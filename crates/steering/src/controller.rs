@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Io, IoId, LatencyTotals, Part};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use crate::Signals;
 use crate::collect::{Flash, Limits, Order, Watch};
@@ -24,7 +24,7 @@ pub struct Members {
     /// How many of them redundancy stands in for.
     pub redundancy: usize,
     /// Those that say when they collect garbage, and are believed.
-    pub telling: Set,
+    pub telling: Set<MemberId>,
     /// The limits of those that let themselves be told.
     pub limits: Limits,
 }
@@ -46,9 +46,9 @@ pub struct Controller {
     rest: Option<TurnTrial>,
     /// None if no member is to be watched.
     signals: Option<Signals>,
-    telling: Set,
-    collecting: Set,
-    busy: Set,
+    telling: Set<MemberId>,
+    collecting: Set<MemberId>,
+    busy: Set<MemberId>,
     /// Since when each of the busy members is, and for how long the members were before.
     busy_times: Vec<(Instant, Duration)>,
 }
@@ -73,7 +73,7 @@ impl Controller {
     }
 
     /// Some members are `other` devices from now on, which have not been told anything.
-    pub fn changed(&mut self, now: Instant, members: Members, other: Set) {
+    pub fn changed(&mut self, now: Instant, members: Members, other: Set<MemberId>) {
         let Members { count, redundancy, telling, limits } = members;
         let collect = self.scheme.collect(limits, redundancy);
         self.watch = collect.map(|policy| Watch::new(policy, now));
@@ -90,7 +90,7 @@ impl Controller {
     }
 
     /// An I/O on a member begins.
-    pub fn began(&mut self, now: Instant, member: usize, io: &Io) {
+    pub fn began(&mut self, now: Instant, member: MemberId, io: &Io) {
         if let Some(signals) = &mut self.signals {
             signals.began(now, member, io);
         }
@@ -118,7 +118,7 @@ impl Controller {
 
     /// Whether it wants to decide now, when these members collect.
     #[must_use]
-    pub fn is_due(&self, now: Instant, collecting: Set) -> bool {
+    pub fn is_due(&self, now: Instant, collecting: Set<MemberId>) -> bool {
         let changed = collecting != self.collecting;
         self.watch.as_ref().is_some_and(|watch| changed || watch.next() <= now)
     }
@@ -151,7 +151,7 @@ impl Controller {
 
     /// Takes note of the members that say that they collect. Returns which are busy, if the engine is to be
     /// told.
-    pub fn busy(&mut self, now: Instant, collecting: Set) -> Option<Set> {
+    pub fn busy(&mut self, now: Instant, collecting: Set<MemberId>) -> Option<Set<MemberId>> {
         self.collecting = collecting;
         if !self.scheme.goes_around() {
             return None;
@@ -162,9 +162,9 @@ impl Controller {
         };
         let busy = busy.or(self.watch.as_ref().map_or(Set::EMPTY, Watch::turns));
         let before = mem::replace(&mut self.busy, busy);
-        busy.minus(before).for_each(|member| self.busy_times[member].0 = now);
+        busy.minus(before).for_each(|member| self.busy_times[member.index()].0 = now);
         for member in before.minus(busy) {
-            let (since, time) = &mut self.busy_times[member];
+            let (since, time) = &mut self.busy_times[member.index()];
             *time += now - *since;
         }
         (before != busy).then_some(busy)
@@ -172,20 +172,20 @@ impl Controller {
 
     /// The busy members, as they were last found.
     #[must_use]
-    pub fn who_is_busy(&self) -> Set {
+    pub fn who_is_busy(&self) -> Set<MemberId> {
         self.busy
     }
 
     /// For how long a member has been busy by now, if it is.
     #[must_use]
-    pub fn busy_for(&self, now: Instant, member: usize) -> Option<Duration> {
-        self.busy.has(member).then(|| now - self.busy_times[member].0)
+    pub fn busy_for(&self, now: Instant, member: MemberId) -> Option<Duration> {
+        self.busy.has(member).then(|| now - self.busy_times[member.index()].0)
     }
 
     /// For how long a member has been busy in all.
     #[must_use]
-    pub fn busy_time(&self, now: Instant, member: usize) -> Duration {
-        let (since, time) = self.busy_times[member];
+    pub fn busy_time(&self, now: Instant, member: MemberId) -> Duration {
+        let (since, time) = self.busy_times[member.index()];
         if self.busy.has(member) { time + (now - since) } else { time }
     }
 

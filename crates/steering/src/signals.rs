@@ -11,7 +11,7 @@ use core::mem;
 
 use det::{Id, Instant};
 use raidcore::engine::{Io, IoId, IoOp};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use crate::detect::{Detector, Handle, Kind, Tuning};
 
@@ -28,7 +28,7 @@ pub enum Source {
 /// The busy members, as far as they say or their latencies tell.
 pub struct Signals {
     detector: Detector,
-    telling: Set,
+    telling: Set<MemberId>,
     redundancy: usize,
     /// By the I/O's place in the engine's table, which fills from the front. What is beyond the end
     /// is not followed.
@@ -38,7 +38,7 @@ pub struct Signals {
 impl Signals {
     /// For so many members, of which `telling` say themselves when they are busy.
     #[must_use]
-    pub fn new(members: usize, telling: Set, redundancy: usize) -> Self {
+    pub fn new(members: usize, telling: Set<MemberId>, redundancy: usize) -> Self {
         let tuning = Tuning::default();
         Self {
             telling,
@@ -49,7 +49,7 @@ impl Signals {
     }
 
     /// An I/O on a member begins.
-    pub fn began(&mut self, now: Instant, member: usize, io: &Io) {
+    pub fn began(&mut self, now: Instant, member: MemberId, io: &Io) {
         let Some(kind) = kind_of(io.op).filter(|_| !self.telling.has(member)) else { return };
         if let Some(handle) = self.handles.get_mut(slot(io.id)) {
             *handle = self.detector.began(now, member, kind, io.blocks);
@@ -70,7 +70,7 @@ impl Signals {
     }
 
     /// These members are other devices from now on.
-    pub fn replaced(&mut self, now: Instant, members: Set, telling: Set) {
+    pub fn replaced(&mut self, now: Instant, members: Set<MemberId>, telling: Set<MemberId>) {
         self.telling = telling;
         members.for_each(|member| self.detector.replaced(now, member));
     }
@@ -82,7 +82,7 @@ impl Signals {
     }
 
     /// The busy members, if those that say so themselves are `told`.
-    pub fn busy(&mut self, now: Instant, told: Set) -> Set {
+    pub fn busy(&mut self, now: Instant, told: Set<MemberId>) -> Set<MemberId> {
         let told = told.and(self.telling);
         let left = self.redundancy.saturating_sub(told.len());
         told.or(self.detector.avoid(now, left))
@@ -90,7 +90,7 @@ impl Signals {
 
     /// The members that say themselves when they are busy.
     #[must_use]
-    pub fn telling(&self) -> Set {
+    pub fn telling(&self) -> Set<MemberId> {
         self.telling
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use det::Instant;
 use proptest::prelude::*;
+use raidcore::units::MemberId;
 use steering::collect::{Collect, Flash, Global, Limits, Order, Rotate, Window};
 
 const LIMITS: Limits = Limits { start: 0.05, stop: 0.1 };
@@ -63,7 +64,7 @@ fn whose_turn_has_come_is_told_when_it_has_nothing_in_hand() {
     let mut rotate = Rotate::new(LIMITS, 1);
     let occupied = Flash { in_flight: 2, ..calm(0.03) };
     assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), [(1, Order::Hold), (0, Order::Hold)]);
-    assert!(rotate.turns().has(1), "it is left alone from now on");
+    assert!(rotate.turns().has(MemberId(1)), "it is left alone from now on");
     assert_eq!(said(&mut rotate, &[calm(0.2), occupied]), []);
     assert_eq!(said(&mut rotate, &[calm(0.2), calm(0.03)]), [(1, Order::Reach(0.03 + 0.1))]);
     // A member that always has I/O in hand collects, too.

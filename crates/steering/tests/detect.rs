@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use det::{Instant, Prng};
 use proptest::prelude::*;
+use raidcore::units::MemberId;
 use steering::detect::{Detector, End, Handle, Kind, Mood, Outcome, Tuning};
 
 const MICRO: u64 = 1000;
@@ -42,7 +43,7 @@ impl Drive {
 fn run(detector: &mut Detector, drive: &mut Drive, begins: &[u64]) -> Vec<(u64, Mood)> {
     let mut under_way: Vec<(u64, Handle)> = Vec::new();
     let (mut begins, mut moods) = (begins.iter().copied().peekable(), Vec::new());
-    let mut mood = detector.mood(0);
+    let mut mood = detector.mood(MemberId(0));
     loop {
         under_way.sort_by_key(|&(end, _)| end);
         let end = under_way.first().map(|io| io.0);
@@ -55,12 +56,14 @@ fn run(detector: &mut Detector, drive: &mut Drive, begins: &[u64]) -> Vec<(u64, 
             detector.ended(Instant(now), under_way.remove(0).1);
         } else {
             begins.next();
-            under_way
-                .push((drive.end(now, SERVICE), detector.began(Instant(now), 0, Kind::Read, 1)));
+            under_way.push((
+                drive.end(now, SERVICE),
+                detector.began(Instant(now), MemberId(0), Kind::Read, 1),
+            ));
         }
         detector.check();
-        if detector.mood(0) != mood {
-            mood = detector.mood(0);
+        if detector.mood(MemberId(0)) != mood {
+            mood = detector.mood(MemberId(0));
             moods.push((now, mood));
         }
     }
@@ -87,7 +90,7 @@ fn a_steady_drive_is_free() {
     let mut detector = Detector::new(1, Tuning::default());
     let moods = run(&mut detector, &mut Drive::new(1), &arrivals(1, 0, 2000 * MILLI, 200 * MICRO));
     assert_eq!(moods, []);
-    let usual = detector.usual(0, Kind::Read, 1).expect("it has seen enough");
+    let usual = detector.usual(MemberId(0), Kind::Read, 1).expect("it has seen enough");
     assert!(usual.as_nanos().abs_diff(SERVICE.into()) * 10 < SERVICE.into(), "{usual:?}");
 }
 
@@ -127,7 +130,7 @@ fn a_stall_is_seen_while_it_lasts() {
         assert_eq!(verdicts.len(), 1, "{stall}: {moods:?}");
         assert!((from..=from + 600 * MICRO + reaction).contains(&verdicts[0]), "{moods:?}");
         assert!(verdicts[0] < to);
-        assert_eq!(detector.mood(0), Mood::Free);
+        assert_eq!(detector.mood(MemberId(0)), Mood::Free);
 
         let decision = detector.log().recent().next().expect("a decision");
         let Outcome::Right { stall: told } = decision.outcome else { panic!("{decision}") };
@@ -160,38 +163,38 @@ fn a_drive_that_became_slower_is_not_busy_for_ever() {
     let mut detector = Detector::new(1, Tuning::default());
     let mut now = 0;
     let mut io = |detector: &mut Detector, latency| {
-        let handle = detector.began(Instant(now), 0, Kind::Write, 8);
+        let handle = detector.began(Instant(now), MemberId(0), Kind::Write, 8);
         now += latency;
         detector.ended(Instant(now), handle);
     };
     (0..2000).for_each(|_| io(&mut detector, 500 * MICRO));
-    assert_eq!(detector.mood(0), Mood::Free);
+    assert_eq!(detector.mood(MemberId(0)), Mood::Free);
     (0..8).for_each(|_| io(&mut detector, 8 * MILLI));
-    assert_eq!(detector.mood(0), Mood::Busy);
+    assert_eq!(detector.mood(MemberId(0)), Mood::Busy);
     let window = Tuning::default().window;
     (0..window).for_each(|_| io(&mut detector, 8 * MILLI));
-    assert_eq!(detector.mood(0), Mood::Free);
+    assert_eq!(detector.mood(MemberId(0)), Mood::Free);
 }
 
 #[test]
 fn a_busy_member_that_nothing_is_sent_to_is_tried_again() {
     let mut detector = warm(1);
     let start = Instant(1000 * MILLI);
-    let stuck = detector.began(start, 0, Kind::Read, 1);
-    while detector.mood(0) != Mood::Busy {
+    let stuck = detector.began(start, MemberId(0), Kind::Read, 1);
+    while detector.mood(MemberId(0)) != Mood::Busy {
         let due = detector.deadline().expect("an I/O is under way");
         detector.tick(due);
     }
     let ended = start + Duration::from_millis(40);
     detector.ended(ended, stuck);
-    assert_eq!(detector.mood(0), Mood::Busy, "one late I/O that ends proves nothing");
+    assert_eq!(detector.mood(MemberId(0)), Mood::Busy, "one late I/O that ends proves nothing");
     assert_eq!(detector.deadline(), Some(ended + PROBE));
     detector.tick(ended + PROBE);
-    assert_eq!(detector.mood(0), Mood::Suspect);
+    assert_eq!(detector.mood(MemberId(0)), Mood::Suspect);
     let decision = *detector.log().recent().next().expect("a decision");
     assert_eq!(decision.ended, Some((ended + PROBE, End::Quiet)));
     detector.tick(ended + PROBE + PROBE);
-    assert_eq!((detector.mood(0), detector.deadline()), (Mood::Free, None));
+    assert_eq!((detector.mood(MemberId(0)), detector.deadline()), (Mood::Free, None));
 }
 
 /// How long the following wait for something late.
@@ -204,7 +207,7 @@ fn warm(members: usize) -> Detector {
     for count in 0..100 {
         for member in 0..members {
             for kind in Kind::ALL {
-                let handle = detector.began(Instant(count * MILLI), member, kind, 1);
+                let handle = detector.began(Instant(count * MILLI), MemberId::at(member), kind, 1);
                 detector.ended(Instant(count * MILLI + SERVICE), handle);
             }
         }
@@ -217,46 +220,49 @@ fn no_more_are_avoided_than_parity_can_stand_in_for() {
     let mut detector = warm(5);
     let at = |millis: u64| Instant(1000 * MILLI + millis * MILLI);
     // Member 3 gets stuck first, member 1 next, both for long.
-    let third = detector.began(at(0), 3, Kind::Read, 1);
-    assert!(detector.avoid(at(30), 1).eq([3]));
-    let first = detector.began(at(30), 1, Kind::Read, 1);
+    let third = detector.began(at(0), MemberId(3), Kind::Read, 1);
+    assert!(detector.avoid(at(30), 1).eq([MemberId(3)]));
+    let first = detector.began(at(30), MemberId(1), Kind::Read, 1);
     assert!(detector.avoid(at(60), 0).is_empty());
-    assert!(detector.avoid(at(60), 1).eq([3]), "the worst one");
-    assert!(detector.avoid(at(60), 2).eq([1, 3]));
+    assert!(detector.avoid(at(60), 1).eq([MemberId(3)]), "the worst one");
+    assert!(detector.avoid(at(60), 2).eq([MemberId(1), MemberId(3)]));
     detector.ended(at(61), first);
-    assert!(detector.avoid(at(61), 1).eq([3]));
+    assert!(detector.avoid(at(61), 1).eq([MemberId(3)]));
     detector.ended(at(61), third);
     for _ in 0..Tuning::default().calm {
-        let fine = detector.began(at(62), 3, Kind::Read, 1);
+        let fine = detector.began(at(62), MemberId(3), Kind::Read, 1);
         detector.ended(at(62) + Duration::from_nanos(SERVICE), fine);
     }
-    assert!(detector.avoid(at(63), 1).eq([1]), "3 is free, 1 has not proved it yet");
+    assert!(detector.avoid(at(63), 1).eq([MemberId(1)]), "3 is free, 1 has not proved it yet");
 }
 
 #[test]
 fn who_is_avoided_changes_only_when_it_is_free() {
     let mut detector = warm(3);
     let at = |millis: u64| Instant(1000 * MILLI + millis * MILLI);
-    let soon = detector.began(at(0), 0, Kind::Read, 1);
-    assert!(detector.avoid(at(20), 1).has(0));
+    let soon = detector.began(at(0), MemberId(0), Kind::Read, 1);
+    assert!(detector.avoid(at(20), 1).has(MemberId(0)));
     detector.ended(at(20), soon);
-    detector.began(at(20), 1, Kind::Read, 1);
-    assert!(detector.avoid(at(80), 1).has(0), "although member 1 is worse by now");
-    assert!(detector.avoid(at(20) + PROBE, 1).has(1));
+    detector.began(at(20), MemberId(1), Kind::Read, 1);
+    assert!(detector.avoid(at(80), 1).has(MemberId(0)), "although member 1 is worse by now");
+    assert!(detector.avoid(at(20) + PROBE, 1).has(MemberId(1)));
 }
 
 #[test]
 fn a_new_device_is_not_judged_by_the_old_one() {
     let mut detector = warm(2);
-    let stuck = detector.began(Instant(1000 * MILLI), 0, Kind::Read, 1);
+    let stuck = detector.began(Instant(1000 * MILLI), MemberId(0), Kind::Read, 1);
     detector.tick(Instant(1100 * MILLI));
-    assert_eq!(detector.mood(0), Mood::Busy);
-    detector.replaced(Instant(1100 * MILLI), 0);
-    assert_eq!((detector.mood(0), detector.usual(0, Kind::Read, 1)), (Mood::Free, None));
-    assert_eq!((detector.in_flight(0), detector.deadline()), (0, None));
+    assert_eq!(detector.mood(MemberId(0)), Mood::Busy);
+    detector.replaced(Instant(1100 * MILLI), MemberId(0));
+    assert_eq!(
+        (detector.mood(MemberId(0)), detector.usual(MemberId(0), Kind::Read, 1)),
+        (Mood::Free, None)
+    );
+    assert_eq!((detector.in_flight(MemberId(0)), detector.deadline()), (0, None));
     detector.ended(Instant(1200 * MILLI), stuck);
-    assert_eq!(detector.usual(0, Kind::Read, 1), None);
-    assert!(detector.usual(1, Kind::Read, 1).is_some());
+    assert_eq!(detector.usual(MemberId(0), Kind::Read, 1), None);
+    assert!(detector.usual(MemberId(1), Kind::Read, 1).is_some());
 }
 
 #[test]
@@ -280,7 +286,7 @@ fn three_days(latency: impl Fn(u64, usize) -> u64) -> Detector {
                 // One after the other: the detector's clock never goes back.
                 let second = count * 2_000 + member as u64 * 300;
                 let now = (hour * 3_600_000 + second) * MILLI;
-                let handle = detector.began(Instant(now), member, Kind::Read, 1);
+                let handle = detector.began(Instant(now), MemberId::at(member), Kind::Read, 1);
                 let noise = (count * 7919) % 40 * MICRO;
                 detector.ended(Instant(now + latency(hour, member) + noise), handle);
             }
@@ -295,7 +301,7 @@ fn a_member_that_is_slow_for_days_is_told() {
     let detector = three_days(|_, member| if member == 2 { 200 * MICRO } else { 80 * MICRO });
     let advice: Vec<_> = detector.advice().collect();
     assert_eq!(advice.len(), 1, "{advice:?}");
-    assert_eq!((advice[0].member, advice[0].kind), (2, Kind::Read));
+    assert_eq!((advice[0].member, advice[0].kind), (MemberId(2), Kind::Read));
     assert!((200..=240).contains(&advice[0].median_percent), "{advice:?}");
 }
 
@@ -354,7 +360,7 @@ fn make(calls: &[(u64, Call)]) -> Vec<String> {
         let handle = |at: usize| handles.get(handles.len().wrapping_sub(at + 1)).copied();
         match call {
             Call::Began { member, kind, blocks } => {
-                handles.push(detector.began(now, member, kind, blocks));
+                handles.push(detector.began(now, MemberId::at(member), kind, blocks));
             }
             Call::Ended { handle: at } => {
                 handle(at).into_iter().for_each(|at| detector.ended(now, at))
@@ -373,7 +379,7 @@ fn make(calls: &[(u64, Call)]) -> Vec<String> {
                 assert!(avoided.len() <= parity);
                 assert!(avoided.into_iter().all(|member| detector.mood(member) == Mood::Busy));
             }
-            Call::Replaced { member } => detector.replaced(now, member),
+            Call::Replaced { member } => detector.replaced(now, MemberId::at(member)),
         }
         detector.check();
         let recent = detector.log().recent().next();

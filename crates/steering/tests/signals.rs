@@ -2,7 +2,7 @@
 
 use det::{Id, Instant};
 use raidcore::engine::{Io, IoId, IoOp};
-use raidcore::units::{DeviceId, Mem, Pba, Set};
+use raidcore::units::{DeviceId, Mem, MemberId, Pba, Set};
 use steering::collect::Limits;
 use steering::scheme::Scheme;
 use steering::{Controller, Members, Signals};
@@ -20,12 +20,12 @@ fn read(slot: u64) -> Io {
 
 /// Of five members of RAID6, the first of which speaks; what is usual is known of all.
 fn signals() -> Signals {
-    let mut signals = Signals::new(5, Set::one(0), 2);
+    let mut signals = Signals::new(5, Set::one(MemberId(0)), 2);
     for count in 0..100 {
         for member in 0..5 {
             let now = Instant(count * MILLI);
-            signals.began(now, member as usize, &read(member));
-            signals.ended(Instant(now.0 + MILLI / 10), read(member).id, true);
+            signals.began(now, MemberId(member), &read(member.into()));
+            signals.ended(Instant(now.0 + MILLI / 10), read(member.into()).id, true);
         }
     }
     signals
@@ -39,25 +39,29 @@ const NOW: Instant = Instant(100 * MILLI);
 fn who_says_it_is_believed_and_others_are_watched() {
     let mut signals = signals();
     for member in [0, 2] {
-        signals.began(NOW, member, &read(member as u64));
+        signals.began(NOW, MemberId(member), &read(member.into()));
     }
-    assert_eq!(signals.detector().in_flight(0), 0, "nobody watches who speaks");
+    assert_eq!(signals.detector().in_flight(MemberId(0)), 0, "nobody watches who speaks");
     let due = signals.next().expect("a read is under way");
     assert_eq!(signals.busy(NOW, Set::EMPTY), Set::EMPTY);
     assert!(due < LATE);
-    assert_eq!(signals.busy(LATE, Set::EMPTY), Set::one(2));
-    assert_eq!(signals.busy(LATE, Set::one(0).with(1)), Set::one(0).with(2), "1 is not asked");
+    assert_eq!(signals.busy(LATE, Set::EMPTY), Set::one(MemberId(2)));
+    assert_eq!(
+        signals.busy(LATE, Set::one(MemberId(0)).with(MemberId(1))),
+        Set::one(MemberId(0)).with(MemberId(2)),
+        "1 is not asked"
+    );
 }
 
 #[test]
 fn no_more_are_detected_than_redundancy_stands_in_for() {
     let mut signals = signals();
     for member in 1..4 {
-        signals.began(NOW, member, &read(member as u64));
+        signals.began(NOW, MemberId(member), &read(member.into()));
     }
     assert_eq!(signals.busy(LATE, Set::EMPTY).len(), 2);
-    let with_told = signals.busy(LATE, Set::one(0));
-    assert!(with_told.has(0) && with_told.len() == 2, "{with_told:?}");
+    let with_told = signals.busy(LATE, Set::one(MemberId(0)));
+    assert!(with_told.has(MemberId(0)) && with_told.len() == 2, "{with_told:?}");
 }
 
 #[test]
@@ -65,15 +69,15 @@ fn what_contains_a_flush_is_not_judged() {
     let mut signals = signals();
     let durable = IoOp::Write { from: Mem::Zero, fua: true };
     for (slot, op) in [IoOp::Flush, IoOp::Journal, IoOp::Discard, durable].into_iter().enumerate() {
-        signals.began(NOW, 1, &io(slot as u64, op));
+        signals.began(NOW, MemberId(1), &io(slot as u64, op));
     }
-    assert_eq!((signals.detector().in_flight(1), signals.next()), (0, None));
+    assert_eq!((signals.detector().in_flight(MemberId(1)), signals.next()), (0, None));
     signals.ended(LATE, io(1, IoOp::Flush).id, true);
-    signals.began(NOW, 1, &io(9, IoOp::Write { from: Mem::Zero, fua: false }));
-    assert_eq!(signals.detector().in_flight(1), 1);
+    signals.began(NOW, MemberId(1), &io(9, IoOp::Write { from: Mem::Zero, fua: false }));
+    assert_eq!(signals.detector().in_flight(MemberId(1)), 1);
     signals.ended(LATE, io(9, IoOp::Flush).id, false);
     signals.ended(LATE, io(9, IoOp::Flush).id, true);
-    assert_eq!(signals.detector().in_flight(1), 0);
+    assert_eq!(signals.detector().in_flight(MemberId(1)), 0);
     signals.detector().check();
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::LatencyTotals;
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 use steering::collect::{Flash, Limits, Order};
 use steering::scheme::Scheme;
 use steering::turn_trial::TurnTrial;
@@ -123,8 +123,8 @@ fn members_whose_turns_rest_decide_by_themselves() {
     for _ in 0..60_000 {
         let alone_now = orders == [Order::Auto; MEMBERS as usize];
         let members = array.step(if alone_now { 10 } else { 20 });
-        let collecting = (0..members.len()).filter(|&member| members[member].collecting);
-        let collecting = collecting.fold(Set::EMPTY, Set::with);
+        let collects = |member: &MemberId| members[member.index()].collecting;
+        let collecting = Set::first(members.len()).filter(collects).collect();
         controller.decide(array.now, &members, &array.totals, &mut |member, order| {
             orders[member] = order;
             asked += 1;

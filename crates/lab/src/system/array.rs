@@ -187,7 +187,7 @@ impl Array {
                     Action::Io(io) => {
                         let drive = io.device.0 as usize;
                         if let Some(member) = self.places.iter().position(|&d| d == drive) {
-                            self.controller.began(now, member, &io);
+                            self.controller.began(now, MemberId::at(member), &io);
                         }
                         self.drives[drive].begin(now, translated(&io), &mut told.gc);
                     }
@@ -225,9 +225,9 @@ impl Array {
     fn steer(&mut self, now: Instant, told: &mut Told) {
         let mut collecting = Set::EMPTY;
         if self.controller.asks() {
-            let places = self.places.iter().map(|&drive| &self.drives[drive]).enumerate();
-            let busy = places.filter(|(_, drive)| drive.is_collecting());
-            collecting = busy.fold(collecting, |set, (member, _)| set.with(member));
+            let all = Set::first(self.places.len());
+            let drive = |member: MemberId| &self.drives[self.places[member.index()]];
+            collecting = all.filter(|&member| drive(member).is_collecting()).collect();
         }
         let drives = &mut self.drives;
         if self.controller.is_due(now, collecting) {
@@ -255,12 +255,12 @@ impl Array {
         RebuildSpec { pace: Bytes(pace) }: RebuildSpec,
         told: &mut Told,
     ) {
-        const MEMBER: usize = 0;
-        let fails = Command::Fail(MemberId(MEMBER as u8));
+        const MEMBER: MemberId = MemberId(0);
+        let fails = Command::Fail(MEMBER);
         let paced = Command::SetPace(Pace { min: pace, max: pace });
         let spare = (self.drives.len() > self.places.len()).then(|| self.drives.len() - 1);
         let replaced = spare.map(|spare| {
-            self.places[MEMBER] = spare;
+            self.places[MEMBER.index()] = spare;
             Command::AddSpare {
                 device: DeviceId(spare as u32),
                 uuid: DeviceUuid([u8::MAX; 16]),
@@ -268,7 +268,7 @@ impl Array {
             }
         });
         self.failed_at = now;
-        self.controller.changed(now, self.members, Set::EMPTY.with(MEMBER));
+        self.controller.changed(now, self.members, Set::one(MEMBER));
         for (number, command) in (0..).zip([paced, fails].into_iter().chain(replaced)) {
             self.tell(now, Input::Command { number, command }, told);
         }

@@ -10,7 +10,7 @@ use raidcore::engine::{
 };
 use raidcore::geometry::Level;
 use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray};
-use raidcore::units::{DeviceId, Lba, Set, Tag};
+use raidcore::units::{DeviceId, Lba, MemberId, Set, Tag};
 
 /// Members: four data chunks a stripe with RAID5.
 pub(crate) const MEMBERS: u32 = 5;
@@ -105,7 +105,7 @@ impl NullHost {
     /// full. No more, as it would come home then.
     pub(crate) fn fill_log(&mut self) {
         self.engine.set_steering(Some(Box::new(Stages)));
-        self.tell(Input::Busy(Set::one(0)));
+        self.tell(Input::Busy(Set::one(MemberId(0))));
         let log = |host: &Self| host.engine.staging_status().expect("there is a log");
         while 5 * log(self).used < 2 * log(self).capacity {
             self.run(Kind::Write, 1);

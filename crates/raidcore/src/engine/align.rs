@@ -33,7 +33,7 @@ pub(super) struct Alignment {
 #[derive(Debug, Default)]
 struct Torn {
     /// The roles whose blocks are older than what the journal has for them.
-    behind: Set,
+    behind: Set<Role>,
     /// What brings it in step, if the journal has that.
     entry: Option<Replay>,
     /// What members have refused.
@@ -59,11 +59,11 @@ impl Alignment {
     /// A role did not take what the journal has for it.
     pub(super) fn leave_behind(&mut self, stripe: Stripe, role: Role) {
         let torn = self.torn.entry(stripe).or_default();
-        torn.behind = torn.behind.with(role.index());
+        torn.behind = torn.behind.with(role);
     }
 
     /// The roles of a stripe whose blocks are older than what the journal has for them.
-    pub(super) fn behind(&self, stripe: Stripe) -> Set {
+    pub(super) fn behind(&self, stripe: Stripe) -> Set<Role> {
         self.torn.get(&stripe).map_or(Set::EMPTY, |torn| torn.behind)
     }
 
@@ -152,7 +152,7 @@ impl Engine {
     pub(super) fn look_at_torn(&mut self, id: JobId) {
         let job = &self.jobs[id];
         let stripe = job.stripe;
-        let all = Set::first(self.geo.members());
+        let all = self.geo.roles();
         let rows = |io: &SubIo| io.blocks == self.geo.chunk();
         let remade = match job.work {
             Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),

@@ -139,10 +139,10 @@ pub enum Input {
     /// These members and no others have not answered for too long. If the others make up for all of
     /// them, they are taken out of service; their I/O has to end, by [`IoError::TimedOut`], after
     /// [`Action::Release`]. If not, they are waited for.
-    Hung(Set),
+    Hung(Set<MemberId>),
     /// These members and no others are busy now: each I/O on them may take long. What is made of it
     /// is up to the [policy](super::SteeringPolicy).
-    Busy(Set),
+    Busy(Set<MemberId>),
     /// An operator's command. The answer is an [`Action::Answer`] with the same number.
     Command {
         /// Chosen by the host.

@@ -108,29 +108,29 @@ impl Array {
     }
 
     /// The members that have all of the array's past and can be read and written.
-    pub(super) fn serving(&self) -> Set {
-        self.able().and(Set::first(self.geo().members()))
+    pub(super) fn serving(&self) -> Set<MemberId> {
+        self.able().and(self.geo().member_set())
     }
 
     /// The members that serve, and the staging devices.
-    pub(super) fn able(&self) -> Set {
+    pub(super) fn able(&self) -> Set<MemberId> {
         let members = self.members.iter().zip(&self.recorder.record.slots).enumerate();
         let serving = members.filter(|(_, (m, slot))| {
             m.device.is_some() && !m.unreadable && !m.unwritable && slot.state == SlotState::Up
         });
-        serving.fold(Set::EMPTY, |set, (index, _)| set.with(index))
+        serving.map(|(index, _)| MemberId::at(index)).collect()
     }
 
     /// The members that serve, and the one that the distributed spare stands in for.
-    pub(super) fn present(&self) -> Set {
+    pub(super) fn present(&self) -> Set<MemberId> {
         let stood_in_for = self.recorder.record.stood_in_for();
-        stood_in_for.map_or(self.serving(), |member| self.serving().with(member.index()))
+        stood_in_for.map_or(self.serving(), |member| self.serving().with(member))
     }
 
     /// The members that don't answer.
-    pub(super) fn hung(&self) -> Set {
+    pub(super) fn hung(&self) -> Set<MemberId> {
         let hung = self.members.iter().enumerate().filter(|(_, m)| m.hangs);
-        hung.fold(Set::EMPTY, |set, (index, _)| set.with(index))
+        hung.map(|(index, _)| MemberId::at(index)).collect()
     }
 
     /// Whether writes are taken: every member that is kept current can be written, and what becomes
@@ -162,7 +162,7 @@ impl Array {
     /// The member or staging device that a device is.
     pub(super) fn member_with(&self, device: DeviceId) -> Option<MemberId> {
         let index = self.members.iter().position(|m| m.device == Some(device))?;
-        Some(MemberId(index as u8))
+        Some(MemberId::at(index))
     }
 
     /// Whether the device of an I/O is still the member's.

@@ -77,10 +77,10 @@ impl Background {
     }
 
     /// Whether a member being rebuilt is current in a stripe.
-    pub(super) fn is_rebuilt(&self, member: usize, stripe: Stripe) -> bool {
+    pub(super) fn is_rebuilt(&self, member: MemberId, stripe: Stripe) -> bool {
         match &self.pass {
-            Some(pass) if pass.fills(MemberId(member as u8)) => pass.progress.has(stripe.0),
-            Some(_) | None => self.rebuilt[member].has(stripe.0),
+            Some(pass) if pass.fills(member) => pass.progress.has(stripe.0),
+            Some(_) | None => self.rebuilt[member.index()].has(stripe.0),
         }
     }
 
@@ -248,7 +248,7 @@ impl Engine {
         let index = slots.position(|(slot, m)| {
             matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
         });
-        index.map(|index| MemberId(index as u8))
+        index.map(MemberId::at)
     }
 
     /// Whether the distributed spare can't be filled, and a device could.

@@ -60,7 +60,7 @@ impl Engine {
             let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
             (entry, holders, Some(job))
         } else if let Owner::Tail { entry } = op.owner {
-            (entry, Set::one(member.index()), None)
+            (entry, Set::one(member), None)
         } else {
             return;
         };

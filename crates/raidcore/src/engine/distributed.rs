@@ -89,13 +89,13 @@ impl Engine {
     }
 
     /// Whether a member is current in a stripe.
-    pub(super) fn is_current_in(&self, index: usize, stripe: Stripe) -> bool {
-        self.array.members[index].device.is_some()
-            && match self.array.recorder.record.slots[index].state {
+    pub(super) fn is_current_in(&self, member: MemberId, stripe: Stripe) -> bool {
+        self.array.members[member.index()].device.is_some()
+            && match self.array.recorder.record.slots[member.index()].state {
                 SlotState::Up => true,
                 SlotState::Rebuilding { .. } => {
-                    self.background.is_rebuilt(index, stripe)
-                        || self.missed.is_current(index, self.areas.region(stripe))
+                    self.background.is_rebuilt(member, stripe)
+                        || self.missed.is_current(member, self.areas.region(stripe))
                 }
                 SlotState::Failed => false,
             }
@@ -116,7 +116,7 @@ impl Engine {
         let Some(failed) = self.array.spared() else { return places };
         for copy in 0..spare_copies(&self.geo) {
             let (member, at) = self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
-            if self.is_current_in(member.index(), stripe) {
+            if self.is_current_in(member, stripe) {
                 places.push(member, Pba(at.0 + u64::from(row)));
             }
         }
@@ -151,7 +151,7 @@ impl Engine {
             | Work::Repair
             | Work::Replay { .. }
             | Work::Reclaim => {
-                if self.is_current_in(member.index(), job.stripe) {
+                if self.is_current_in(member, job.stripe) {
                     places.push(member, home);
                 }
                 if self.is_spared(job.stripe) {
@@ -201,7 +201,7 @@ impl Engine {
         let io = &job.plan.reads[index];
         let (member, home) = self.place(job.stripe, io.role, io.row);
         let elsewhere = self.array.spared() == Some(member)
-            && !self.is_current_in(member.index(), job.stripe)
+            && !self.is_current_in(member, job.stripe)
             && self.is_spared(job.stripe);
         if !elsewhere {
             return Some((member, home));
@@ -218,25 +218,24 @@ impl Engine {
             let all = self.copies_on_spare(job.stripe, io.row).iter();
             return all.skip(job.scrub.round.into()).find(able).or_else(|| copies.next());
         }
-        let load = |&(member, _): &(MemberId, Pba)| {
-            (self.is_member_busy(member.index()), self.flights.of(member.index()))
-        };
+        let load =
+            |&(member, _): &(MemberId, Pba)| (self.is_member_busy(member), self.flights.of(member));
         copies.min_by_key(load)
     }
 
     /// The members that hold a role of a stripe now: at home, or its copies on the spare.
-    pub(super) fn holders_of(&self, stripe: Stripe, role: Role) -> Set {
+    pub(super) fn holders_of(&self, stripe: Stripe, role: Role) -> Set<MemberId> {
         let member = self.geo.member(stripe, role);
         if self.array.spared() != Some(member) {
-            return Set::one(member.index());
+            return Set::one(member);
         }
-        let home = self.is_current_in(member.index(), stripe);
-        let home = if home { Set::one(member.index()) } else { Set::EMPTY };
+        let home = self.is_current_in(member, stripe);
+        let home = if home { Set::one(member) } else { Set::EMPTY };
         if !self.is_spared(stripe) {
             return home;
         }
         let copies = self.copies_on_spare(stripe, 0);
-        copies.iter().fold(home, |set, (member, _)| set.with(member.index()))
+        copies.iter().fold(home, |set, (member, _)| set.with(member))
     }
 
     /// Whether what is at a place of a member is on the spare.
@@ -256,7 +255,7 @@ impl Engine {
                 let whole = self.distributed.filled.base >= self.geo.stripes();
                 Some(spared.member).filter(|member| failed(member) && !whole)
             }
-            None => (0..self.geo.members() as u8).map(MemberId).find(failed),
+            None => self.geo.member_set().find(failed),
         }
     }
 

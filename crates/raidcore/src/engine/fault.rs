@@ -19,14 +19,14 @@ impl Engine {
         if self.array.state(member) != SlotState::Up {
             return true;
         }
-        self.can_spare_all(Set::EMPTY.with(member.index()))
+        self.can_spare_all(Set::one(member))
     }
 
     /// Whether the others make up for members and staging devices that are in service.
-    fn can_spare_all(&self, lost: Set) -> bool {
+    fn can_spare_all(&self, lost: Set<MemberId>) -> bool {
         let others = self.array.present().minus(lost);
         let stripes = others.len() >= self.geo.members() - self.geo.redundancy();
-        let of_stripes = lost.and(Set::first(self.geo.members()));
+        let of_stripes = lost.and(self.geo.member_set());
         (stripes || of_stripes.is_empty()) && !self.staging.needs(lost)
     }
 
@@ -71,15 +71,15 @@ impl Engine {
 
     /// Some members don't answer, all others do. They are given up together or not at all: what has
     /// stopped more of them than can be spared may pass, and then all of them are needed.
-    pub(super) fn set_hung(&mut self, hung: Set, out: &mut Vec<Action>) {
+    pub(super) fn set_hung(&mut self, hung: Set<MemberId>, out: &mut Vec<Action>) {
         let before = self.array.hung();
         for (index, m) in self.array.members.iter_mut().enumerate() {
-            m.hangs = hung.has(index) && m.device.is_some();
+            m.hangs = hung.has(MemberId::at(index)) && m.device.is_some();
         }
         self.fail_the_hung(out);
         for (index, m) in self.array.members.iter().enumerate() {
-            let (member, Some(device)) = (MemberId(index as u8), m.device) else { continue };
-            match (before.has(index), m.hangs) {
+            let (member, Some(device)) = (MemberId::at(index), m.device) else { continue };
+            match (before.has(member), m.hangs) {
                 (false, true) => out.push(Action::Note(Note::MemberHangs { member, device })),
                 (true, false) => out.push(Action::Note(Note::MemberAnswers { member, device })),
                 (true, true) | (false, false) => {}
@@ -92,8 +92,8 @@ impl Engine {
         if !self.can_spare_all(hung) {
             return;
         }
-        for index in (0..self.array.members.len()).filter(|&index| hung.has(index)) {
-            self.fail(MemberId(index as u8), Some(IoError::TimedOut), out);
+        for member in hung {
+            self.fail(member, Some(IoError::TimedOut), out);
         }
     }
 
@@ -101,7 +101,7 @@ impl Engine {
     pub(super) fn fail_the_useless(&mut self, out: &mut Vec<Action>) {
         self.fail_the_hung(out);
         for index in 0..self.array.members.len() {
-            let (member, m) = (MemberId(index as u8), self.array.members[index]);
+            let (member, m) = (MemberId::at(index), self.array.members[index]);
             if (m.unwritable || m.unreadable) && self.can_spare(member) {
                 self.fail(member, Some(IoError::Medium), out);
             }
@@ -136,7 +136,7 @@ impl Engine {
         if !has_ring && was_up {
             // One that was being filled held nothing.
             let thin = &mut self.array.recorder.record.staging_thin;
-            *thin = thin.with(member.index());
+            *thin = thin.with(member);
         }
         self.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);

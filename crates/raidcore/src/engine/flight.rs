@@ -106,8 +106,8 @@ impl Flights {
     }
 
     /// How many a member has in hand.
-    pub(super) fn of(&self, member: usize) -> u32 {
-        self.of_member[member]
+    pub(super) fn of(&self, member: MemberId) -> u32 {
+        self.of_member[member.index()]
     }
 
     /// How many are under way to the distributed spare.

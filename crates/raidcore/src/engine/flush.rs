@@ -129,7 +129,7 @@ impl Engine {
         self.flusher.round.copied = self.array.succession.map_or(0, |s| s.progress.base);
         // What is written to staging devices is durable at once.
         for index in 0..self.geo.members() {
-            let member = MemberId(index as u8);
+            let member = MemberId::at(index);
             for device in self.array.stored_on(member) {
                 self.flusher.outstanding += 1;
                 let op = Flight::new(Owner::Flush, Some(member), device);

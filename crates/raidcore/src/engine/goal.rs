@@ -9,14 +9,14 @@ use crate::units::{Mem, Set, Stripe};
 
 /// What a background job wants of its stripe, and of which rows.
 pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32, u32) {
-    let parities = Set::first(geo.members()).minus(Set::first(geo.data()));
-    let data_lost = Set::first(geo.data()).minus(health.readable);
+    let parities = geo.spare_roles();
+    let data_lost = geo.data_roles().minus(health.readable);
     let whole = |goal| (goal, 0, geo.chunk());
     match job.work {
         Work::Sync(
             PassKind::Rebuild(member) | PassKind::Distribute(member) | PassKind::Copy(member),
         ) => {
-            let role = geo.role(job.stripe, member).index();
+            let role = geo.role(job.stripe, member);
             whole(Goal { write: Set::one(role), compare: Set::EMPTY })
         }
         Work::Sync(PassKind::Resync) | Work::Align if geo.parities() == 0 => {
@@ -25,8 +25,7 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
         }
         Work::Sync(PassKind::Resync) | Work::Align => {
             // What stands in for lost data is taken as it is; the rest is made anew.
-            let standing = health.readable.and(parities).take(data_lost.len());
-            let standing = standing.fold(Set::EMPTY, Set::with);
+            let standing = health.readable.and(parities).take(data_lost.len()).collect();
             whole(Goal {
                 write: parities.and(health.writable).minus(standing),
                 compare: Set::EMPTY,
@@ -46,7 +45,7 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
         | Work::Replay { .. }
         | Work::Reclaim => {
             // A repair is of one row, and reads no other.
-            let roles = job.bad.iter().fold(Set::EMPTY, |set, b| set.with(b.role.index()));
+            let roles: Set<Role> = job.bad.iter().map(|b| b.role).collect();
             let row = job.bad.first().map_or(0, |b| b.row);
             let write = roles.and(health.writable);
             (Goal { write, compare: Set::EMPTY }, row, 1)
@@ -63,9 +62,8 @@ pub(super) fn plan_sync(
     job: &Job,
     also: Option<Role>,
 ) -> Result<Stage, Lost> {
-    let is_lost = |role: Role| {
-        !health.readable.has(role.index()) || job.bad.iter().any(|bad| bad.role == role)
-    };
+    let is_lost =
+        |role: Role| !health.readable.has(role) || job.bad.iter().any(|bad| bad.role == role);
     if let Work::Sync(PassKind::Copy(member)) = job.work {
         return plan::copy(plan, geo, health, geo.role(job.stripe, member))
             .map(|()| Stage::Buffers);
@@ -84,10 +82,10 @@ pub(super) fn plan_sync(
     // same as far as it can be read.
     let also = match (job.work, also) {
         (Work::Sync(PassKind::Rebuild(_)), Some(role)) if is_lost(role) => {
-            goal.write = goal.write.with(role.index());
+            goal.write = goal.write.with(role);
             None
         }
-        _ => also.filter(|role| health.readable.has(role.index())),
+        _ => also.filter(|&role| health.readable.has(role)),
     };
     if !goal.write.is_empty() || !goal.compare.is_empty() {
         plan::sync(plan, geo, health, goal, row, blocks)?;
@@ -96,7 +94,7 @@ pub(super) fn plan_sync(
     } else {
         plan.clear();
     }
-    if let Some(role) = also.filter(|role| !goal.write.has(role.index())) {
+    if let Some(role) = also.filter(|&role| !goal.write.has(role)) {
         plan::also(plan, role, geo.chunk(), &job.bad);
     }
     Ok(Stage::Buffers)
@@ -108,16 +106,16 @@ pub(super) fn plan_replay(
     geo: &Geometry,
     stripe: Stripe,
     entry: &Replay,
-    writable: Set,
+    writable: Set<Role>,
 ) {
     plan.clear();
     for ReplayRun { to: run, .. } in &entry.runs {
         let role = geo.role(stripe, run.member);
-        plan.scratch = plan.scratch.with(role.index());
+        plan.scratch = plan.scratch.with(role);
         let mem = Mem::Scratch { buffer: u16::from(role.0), at: run.row };
         let io = SubIo { role, row: run.row, blocks: run.blocks, mem };
         plan.reads.push(io);
-        if writable.has(role.index()) {
+        if writable.has(role) {
             plan.writes.push(io);
         }
     }

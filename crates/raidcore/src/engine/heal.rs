@@ -183,11 +183,8 @@ impl Engine {
     }
 
     /// The roles of a stripe whose members are kept current, whether they have taken all or not.
-    pub(super) fn kept(&self, stripe: Stripe) -> Set {
-        let members = (0..self.geo.members()).filter(|&index| self.is_current_in(index, stripe));
-        members.fold(Set::EMPTY, |set, index| {
-            let role: Role = self.geo.role(stripe, crate::units::MemberId(index as u8));
-            set.with(role.index())
-        })
+    pub(super) fn kept(&self, stripe: Stripe) -> Set<Role> {
+        let kept = self.geo.member_set().filter(|&member| self.is_current_in(member, stripe));
+        kept.map(|member| self.geo.role(stripe, member)).collect()
     }
 }

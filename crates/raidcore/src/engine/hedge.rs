@@ -19,6 +19,7 @@ use det::{Id, Instant};
 use super::job::{Stage, Work};
 use super::steering::{Detour, Way};
 use super::{Engine, JobId};
+use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Parity};
 use crate::units::{Mem, Set};
 
@@ -38,9 +39,9 @@ pub(super) struct Hedge {
     /// The other, if there are two, of which one is to answer.
     pub(super) partner: Option<JobId>,
     /// It is the second of them, and goes around these roles.
-    pub(super) avoids: Set,
+    pub(super) avoids: Set<Role>,
     /// Which of the plan's reads have ended well.
-    pub(super) landed: Set,
+    pub(super) landed: Set<usize>,
 }
 
 impl Engine {
@@ -50,7 +51,7 @@ impl Engine {
     }
 
     /// Plans a read that will not wait for ever, if the policy says so. Tells whether it has.
-    pub(super) fn plan_first(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
+    pub(super) fn plan_first(&mut self, id: JobId, readable: Set<Role>, parity: Parity) -> bool {
         let job = &self.jobs[id];
         let able = job.base == Base::Stored
             && job.bad.is_empty()
@@ -69,7 +70,7 @@ impl Engine {
     }
 
     /// Plans the second of two that read the same, if the policy wants it now.
-    pub(super) fn plan_second(&mut self, id: JobId, readable: Set, parity: Parity) -> Stage {
+    pub(super) fn plan_second(&mut self, id: JobId, readable: Set<Role>, parity: Parity) -> Stage {
         let job = &self.jobs[id];
         let others = readable.minus(job.hedge.avoids);
         let calm = others.minus(self.roles_of(job.stripe, self.steering.busy));
@@ -98,7 +99,7 @@ impl Engine {
     pub(super) fn plan_aside(
         &mut self,
         id: JobId,
-        readable: Set,
+        readable: Set<Role>,
         parity: Parity,
         prefer: usize,
     ) -> bool {
@@ -158,7 +159,7 @@ impl Engine {
         }
         let reads = job.plan.reads.iter().enumerate();
         let late = reads.filter(|(index, _)| !job.hedge.landed.has(*index));
-        let late = late.fold(Set::EMPTY, |set, (_, io)| set.with(io.role.index()));
+        let late: Set<Role> = late.map(|(_, io)| io.role).collect();
         let is_read = job.stage == Stage::AfterRead && !job.replan && job.bad.is_empty();
         if !is_read || late.is_empty() {
             return;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::flight::{Flight, Owner};
 use super::job::{Stage, Work};
 use super::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
+use crate::geometry::Role;
 use crate::plan::{Bad, SubIo, WriteKind};
 use crate::units::{MemberId, Pba, Set};
 
@@ -51,7 +52,7 @@ impl Engine {
     }
 
     /// Begins one of the plan's reads; `readable` is what can be read in the stripe now.
-    fn issue_read(&mut self, id: JobId, index: usize, readable: Set, out: &mut Vec<Action>) {
+    fn issue_read(&mut self, id: JobId, index: usize, readable: Set<Role>, out: &mut Vec<Action>) {
         let job = &self.jobs[id];
         let io = job.plan.reads[index];
         let replayed = if let Work::Replay { index } = job.work { Some(index) } else { None };
@@ -66,7 +67,7 @@ impl Engine {
             None => {
                 let source = self.source(id, index);
                 let (member, at) = source.unwrap_or((MemberId(0), Pba(0)));
-                (member, at, source.is_some() && readable.has(io.role.index()))
+                (member, at, source.is_some() && readable.has(io.role))
             }
         };
         let Some(device) = self.array.members[member.index()].device.filter(|_| current) else {
@@ -151,7 +152,7 @@ impl Engine {
     /// Tells all members that they need not keep a stripe.
     fn issue_discards(&mut self, id: JobId, out: &mut Vec<Action>) {
         let at = self.geo.place(self.jobs[id].stripe, self.areas.data_start());
-        for member in (0..self.geo.members() as u8).map(MemberId) {
+        for member in self.geo.member_set() {
             for device in self.written_devices(id, member) {
                 self.jobs[id].outstanding += 1;
                 let op = Flight::new(Owner::Discard { job: id }, Some(member), device);

@@ -17,10 +17,10 @@ use super::staging::{Fetching, Logged};
 use super::steering::Way;
 pub(super) use super::work::Work;
 use super::{Action, Engine, JobId, PassKind, RequestError};
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Role};
 use crate::meta::MapKind;
 use crate::plan::{Bad, Base, Piece, Plan, Step, WriteKind};
-use crate::units::{Mem, Set, Stripe, Tag};
+use crate::units::{Mem, MemberId, Set, Stripe, Tag};
 
 /// As many pieces as are carried out together.
 pub(super) const PIECES_MAX: usize = 64;
@@ -93,17 +93,17 @@ impl Default for Buffers {
 
 impl Buffers {
     /// Takes one buffer after the other for the roles of a plan.
-    pub(super) fn fill(&mut self, mut roles: Set) -> impl FnMut(u16) + '_ {
+    pub(super) fn fill(&mut self, mut roles: Set<Role>) -> impl FnMut(u16) + '_ {
         move |buffer| {
             if let Some(role) = roles.next() {
-                self.numbers[role] = buffer;
+                self.numbers[role.index()] = buffer;
             }
         }
     }
 
     /// The buffer of a role of the plan.
-    pub(super) fn of(&self, role: usize) -> u16 {
-        self.numbers[role]
+    pub(super) fn of(&self, role: Role) -> u16 {
+        self.numbers[role.index()]
     }
 }
 
@@ -127,7 +127,7 @@ pub struct Job {
     pub(super) marked: bool,
     pub(super) error: Option<RequestError>,
     /// The journal entry's number, and the members that hold it.
-    pub(super) entry: Option<(u64, Set)>,
+    pub(super) entry: Option<(u64, Set<MemberId>)>,
     pub(super) log: Logged,
     pub(super) fetching: Fetching,
     pub(super) turn: Turn,
@@ -209,7 +209,7 @@ impl Job {
     pub(super) fn bind(&self, mem: Mem) -> Mem {
         match mem {
             Mem::Scratch { buffer, at } => {
-                Mem::Scratch { buffer: self.buffers.of(usize::from(buffer)), at }
+                Mem::Scratch { buffer: self.buffers.of(Role::at(usize::from(buffer))), at }
             }
             Mem::Payload { .. } | Mem::Zero => mem,
         }
@@ -244,13 +244,13 @@ impl Engine {
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
         let (geo, busy) = (&self.geo, self.steering.busy);
-        self.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role).index()));
+        self.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role)));
     }
 
     /// Takes a job's lock; if it is not free, the job is made ready when it is.
     fn lock(&mut self, id: JobId) -> bool {
         let (geo, busy) = (&self.geo, self.steering.busy);
-        self.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role).index()))
+        self.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role)))
     }
 
     /// Walks a job on until it has to wait.

@@ -287,9 +287,9 @@ impl Jobs {
     }
 
     /// Whether a job that reads beside a writer finds all that it reads at home.
-    pub(super) fn reads_home(&self, id: JobId, readable: Set) -> bool {
+    pub(super) fn reads_home(&self, id: JobId, readable: Set<Role>) -> bool {
         let job = &self.table[id];
-        job.bad.is_empty() && job.pieces.iter().all(|piece| readable.has(piece.role.index()))
+        job.bad.is_empty() && job.pieces.iter().all(|piece| readable.has(piece.role))
     }
 
     /// Whether a job would write what others, that read beside it, may be reading: it also writes what

@@ -229,12 +229,12 @@ impl Engine {
 
     /// The members that hold the parity that a job writes. A spare that has taken a member's place
     /// since the plan was made is none: later writes of the stripe would pass its ring by.
-    fn holders(&self, id: JobId) -> Set {
+    fn holders(&self, id: JobId) -> Set<MemberId> {
         let job = &self.jobs[id];
         let (_, writable) = self.health(job.stripe);
         let roles = job.plan.writes.iter().map(|io| io.role);
         roles
-            .filter(|role| role.index() >= self.geo.data() && writable.has(role.index()))
+            .filter(|&role| role.index() >= self.geo.data() && writable.has(role))
             .fold(Set::EMPTY, |set, role| set.or(self.holders_of(job.stripe, role)))
     }
 
@@ -255,7 +255,7 @@ impl Engine {
             return true;
         }
         let fits = |of: &JournalRing| of.ring.room(blocks + RESERVE).is_some();
-        if !holders.into_iter().all(|member| fits(&self.journal.rings[member])) {
+        if !holders.into_iter().all(|member| fits(&self.journal.rings[member.index()])) {
             self.journal.starved = true;
             self.jobs.wait(id, Wait::Space);
             self.flush(out);
@@ -264,16 +264,20 @@ impl Engine {
         let entry = self.journal.next_entry;
         self.journal.next_entry += 1;
         let stripe = self.jobs[id].stripe;
-        for index in holders {
-            let ring = &mut self.journal.rings[index];
+        for member in holders {
+            let ring = &mut self.journal.rings[member.index()];
             let Some(at) = ring.ring.room(blocks + RESERVE) else {
                 continue;
             };
             ring.push(entry, at, blocks, Some(stripe));
             self.journal.live[usize::from(Journal::bucket(stripe))] += 1;
             self.journal.entries += 1;
-            let begun =
-                self.store_in_ring(index, Owner::Entry { job: id }, (entry, at, blocks), out);
+            let begun = self.store_in_ring(
+                member.index(),
+                Owner::Entry { job: id },
+                (entry, at, blocks),
+                out,
+            );
             self.jobs[id].outstanding += begun;
         }
         self.jobs[id].entry = Some((entry, holders));
@@ -316,7 +320,7 @@ impl Engine {
         (entry, at, blocks): (u64, u64, u64),
         out: &mut Vec<Action>,
     ) -> u32 {
-        let member = MemberId(index as u8);
+        let member = MemberId::at(index);
         let mut stores = 0;
         for device in self.array.stored_on(member) {
             stores += 1;
@@ -364,10 +368,10 @@ impl Engine {
         let job = &self.jobs[id];
         let (number, holders) = job.entry?;
         let header = u64::from(self.entry_blocks(id).0);
-        let copy = |member: usize| {
-            let mut entries = self.journal.rings[member].entries().iter();
+        let copy = |member: MemberId| {
+            let mut entries = self.journal.rings[member.index()].entries().iter();
             let at = entries.find(|e| e.id == number)?.at;
-            Some((MemberId(member as u8), Pba(self.journal.start.0 + at + header)))
+            Some((member, Pba(self.journal.start.0 + at + header)))
         };
         let runs = job.plan.writes.iter().scan(0, |from, io| {
             let member = self.geo.member(job.stripe, io.role);
@@ -385,11 +389,16 @@ impl Engine {
     }
 
     /// The blocks of an entry are written to where they belong (but may not be durable there).
-    pub(super) fn entry_at_home(&mut self, entry: u64, holders: Set, out: &mut Vec<Action>) {
+    pub(super) fn entry_at_home(
+        &mut self,
+        entry: u64,
+        holders: Set<MemberId>,
+        out: &mut Vec<Action>,
+    ) {
         self.journal.homes_done += 1;
         let home = self.journal.homes_done;
         for member in holders {
-            if let Some(entry) = self.journal.rings[member].find(entry) {
+            if let Some(entry) = self.journal.rings[member.index()].find(entry) {
                 entry.home = Some(home);
             }
         }
@@ -413,7 +422,7 @@ impl Engine {
                 entry.retired |= entry.home.is_some_and(|home| home <= mark);
             }
             if self.journal.starved || ring.ring.used() > self.journal.len / 2 {
-                self.write_tail(MemberId(index as u8), out);
+                self.write_tail(MemberId::at(index), out);
             }
         }
     }
@@ -463,7 +472,7 @@ impl Engine {
     /// Writes the tails of all rings that lag behind.
     pub(super) fn write_tails(&mut self, out: &mut Vec<Action>) {
         for index in 0..self.journal.rings.len() {
-            self.write_tail(MemberId(index as u8), out);
+            self.write_tail(MemberId::at(index), out);
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::units::{MemberId, Set, Stripe};
 #[derive(Debug)]
 pub(super) struct Missed {
     /// The members that are away and may return.
-    away: Set,
+    away: Set<MemberId>,
     /// Those of them of which that is not on record yet, and the latest record that they may have.
     unrecorded: Vec<(MemberId, u64)>,
     /// The version of each page that has to be durable before it is.
@@ -39,7 +39,7 @@ pub(super) struct Missed {
     /// has ended of that; none yet while the first change is under way.
     unmarked: BTreeMap<u64, Option<u64>>,
     /// Members that have returned, and are being filled.
-    catching_up: Set,
+    catching_up: Set<MemberId>,
     /// The version of the record that has the latest device in the place of one that was away. Until it is
     /// durable, a crash makes the member one that is away again, which may lack what was written since.
     placed_with: u64,
@@ -52,15 +52,16 @@ impl Missed {
     pub(super) fn new(assembled: &Assembled) -> Self {
         let record = &assembled.record;
         let members = record.slots.iter().take(record.geometry.members());
-        let away = members.clone().enumerate().filter(|(_, slot)| slot.left.is_some());
-        let catching_up = members.clone().enumerate().filter(|(_, slot)| slot.catches_up);
+        let which = || (0..members.len()).map(MemberId::at).zip(members.clone());
+        let away = which().filter(|(_, slot)| slot.left.is_some());
+        let catching_up = which().filter(|(_, slot)| slot.catches_up);
         let filled = members.map(|slot| slot.catches_up.then(|| assembled.missed.clone()));
         Self {
-            away: away.fold(Set::EMPTY, |set, (index, _)| set.with(index)),
+            away: away.map(|(member, _)| member).collect(),
             unrecorded: Vec::new(),
             wanted: vec![0; assembled.missed_versions.len()],
             unmarked: BTreeMap::new(),
-            catching_up: catching_up.fold(Set::EMPTY, |set, (index, _)| set.with(index)),
+            catching_up: catching_up.map(|(member, _)| member).collect(),
             placed_with: 0,
             filling: filled.collect(),
         }
@@ -77,8 +78,8 @@ impl Missed {
     }
 
     /// Whether a member that has returned is current in a region from the start.
-    pub(super) fn is_current(&self, member: usize, region: u64) -> bool {
-        self.filling.get(member).is_some_and(|filled| is_apart(filled.as_ref(), region))
+    pub(super) fn is_current(&self, member: MemberId, region: u64) -> bool {
+        self.filling.get(member.index()).is_some_and(|filled| is_apart(filled.as_ref(), region))
     }
 
     /// Of a member that has returned, the regions that have to be filled.
@@ -88,8 +89,8 @@ impl Missed {
 
     /// Another device takes a member's place, or the member's device serves again.
     pub(super) fn forget(&mut self, member: MemberId) {
-        self.away = self.away.without(member.index());
-        self.catching_up = self.catching_up.without(member.index());
+        self.away = self.away.without(member);
+        self.catching_up = self.catching_up.without(member);
         self.unrecorded.retain(|&(other, _)| other != member);
         if let Some(filled) = self.filling.get_mut(member.index()) {
             *filled = None;
@@ -230,7 +231,7 @@ impl Engine {
             self.maps.missed.map.set(region);
         }
         self.add_those_under_way();
-        self.missed.away = self.missed.away.with(member.index());
+        self.missed.away = self.missed.away.with(member);
         self.missed.unrecorded.push((member, self.array.recorder.record.events));
         self.store_missed(out);
     }
@@ -241,7 +242,7 @@ impl Engine {
         self.missed.forget(member);
         self.add_those_under_way();
         self.store_missed(out);
-        self.missed.catching_up = self.missed.catching_up.with(member.index());
+        self.missed.catching_up = self.missed.catching_up.with(member);
         self.missed.filling[member.index()] = Some(self.maps.missed.map.clone());
     }
 
@@ -269,13 +270,13 @@ impl Engine {
     }
 
     /// What the device that a member has, or had, lacks; nothing if it lacks nothing, or that is not known.
-    pub(super) fn missed_by(&self, member: usize) -> Option<MissedStatus> {
-        let slot = &self.array.recorder.record.slots[member];
+    pub(super) fn missed_by(&self, member: MemberId) -> Option<MissedStatus> {
+        let slot = &self.array.recorder.record.slots[member.index()];
         let map = &self.maps.missed.map;
         let regions = match slot.state {
             SlotState::Failed => slot.left.map(|_| map.count())?,
             SlotState::Rebuilding { .. } => {
-                let filled = self.missed.filling.get(member)?.as_ref()?;
+                let filled = self.missed.filling.get(member.index())?.as_ref()?;
                 let per_region = self.areas.region_stripes();
                 let left = (0..filled.len()).filter(|&region| filled.get(region));
                 let last = |region: u64| ((region + 1) * per_region).min(self.geo.stripes()) - 1;

@@ -371,15 +371,16 @@ impl Engine {
     }
 
     /// What can be read and what must be written in a stripe, by role.
-    fn health(&self, stripe: Stripe) -> (Set, Set) {
-        let all = Set::first(self.geo.members());
+    fn health(&self, stripe: Stripe) -> (Set<Role>, Set<Role>) {
+        let all = self.geo.roles();
         if !self.array.impaired {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
         for (index, member) in self.array.members.iter().enumerate().take(self.geo.members()) {
-            let role = self.geo.role(stripe, MemberId(index as u8)).index();
-            let current = self.is_current_in(index, stripe);
+            let id = MemberId::at(index);
+            let role = self.geo.role(stripe, id);
+            let current = self.is_current_in(id, stripe);
             if !current || member.unreadable {
                 readable = readable.without(role);
             }
@@ -388,8 +389,8 @@ impl Engine {
             }
         }
         if let Some((role, has_copy, keeps_copy)) = self.spared_role(stripe) {
-            readable = if has_copy { readable.with(role.index()) } else { readable };
-            writable = if keeps_copy { writable.with(role.index()) } else { writable };
+            readable = if has_copy { readable.with(role) } else { readable };
+            writable = if keeps_copy { writable.with(role) } else { writable };
         }
         (readable.minus(self.alignment.behind(stripe)), writable)
     }
@@ -407,13 +408,13 @@ impl Engine {
     /// How far a stripe's parity can be built upon. In a region that is not synced, the journal has
     /// seen to all writes but those of whole stripes; without one, only a member's loss leaves no
     /// choice.
-    fn parity(&self, stripe: Stripe, readable: Set) -> Parity {
+    fn parity(&self, stripe: Stripe, readable: Set<Role>) -> Parity {
         let journaled = self.array.recorder.record.consistency == Consistency::Journal;
         if self.is_in_step(stripe) {
             Parity::InStep
         } else if self.alignment.is_torn(stripe) {
             Parity::OutOfStep
-        } else if journaled || readable != Set::first(self.geo.members()) {
+        } else if journaled || readable != self.geo.roles() {
             Parity::Unproven
         } else {
             Parity::OutOfStep

@@ -7,9 +7,9 @@ use core::mem;
 use super::goal::{plan_replay, plan_sync};
 use super::job::{Stage, Turn, Work};
 use super::{Action, Engine, JobId, PassKind, RequestError};
-use crate::geometry::Level;
+use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};
-use crate::units::{Mem, Set, Stripe};
+use crate::units::{Mem, MemberId, Set, Stripe};
 
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
@@ -75,7 +75,7 @@ impl Engine {
     fn plan_home(
         &mut self,
         id: JobId,
-        (readable, writable): (Set, Set),
+        (readable, writable): (Set<Role>, Set<Role>),
         parity: Parity,
     ) -> Result<Stage, Lost> {
         let (stripe, base) = (self.jobs[id].stripe, self.jobs[id].base);
@@ -162,7 +162,7 @@ impl Engine {
         if !self.is_in_step(stripe) {
             return 0;
         }
-        let load = |&index: &usize| (self.is_member_busy(index), self.flights.of(index));
-        (0..self.geo.members()).min_by_key(load).unwrap_or(0)
+        let load = |&member: &MemberId| (self.is_member_busy(member), self.flights.of(member));
+        self.geo.member_set().min_by_key(load).map_or(0, MemberId::index)
     }
 }

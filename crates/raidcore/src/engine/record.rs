@@ -110,7 +110,7 @@ impl Engine {
         self.array.recorder.forget_label(device);
         self.array.recorder.labels.push((device, label));
         if let Some(place) = self.array.members.iter().position(|m| m.device == Some(device)) {
-            self.array.recorder.put_label(MemberId(place as u8), device);
+            self.array.recorder.put_label(MemberId::at(place), device);
         }
     }
 
@@ -167,7 +167,7 @@ impl Engine {
         self.array.recorder.stored.clear();
         for index in 0..self.array.members.len() + self.array.spares.len() {
             let (member, device) = match index.checked_sub(self.array.members.len()) {
-                None => (Some(MemberId(index as u8)), self.array.members[index].device),
+                None => (Some(MemberId::at(index)), self.array.members[index].device),
                 Some(spare) => (None, Some(self.array.spares[spare].device)),
             };
             let failed = member.is_some_and(|m| self.array.state(m) == SlotState::Failed);

@@ -91,7 +91,7 @@ impl Engine {
         let stripe = self.replays.get(self.replays.next).stripe;
         let (readable, writable) = self.health(stripe);
         let current = readable.or(writable);
-        let hole = (self.geo.data()..self.geo.members()).any(|role| current.has(role));
+        let hole = !current.and(self.geo.spare_roles()).is_empty();
         let refused = self.replays.refused.last();
         let is_kept = refused.is_some_and(|&(entry, ..)| entry == self.replays.next);
         self.replays.one_done();
@@ -161,18 +161,19 @@ impl Engine {
         let seconds = self.seconds();
         let mut some = false;
         for index in 0..self.array.members.len() {
+            let member = MemberId::at(index);
             let slot = &mut self.array.recorder.record.slots[index];
             if self.array.members[index].device.is_none() && slot.state != SlotState::Failed {
                 let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
                 slot.becomes(SlotState::Failed, seconds);
                 some = true;
                 if known {
-                    self.is_away(MemberId(index as u8), out);
+                    self.is_away(member, out);
                 }
                 // What was on it is on fewer others, until it is at home.
                 if index >= self.geo.members() && was_up {
                     let thin = &mut self.array.recorder.record.staging_thin;
-                    *thin = thin.with(index);
+                    *thin = thin.with(member);
                 }
             }
         }

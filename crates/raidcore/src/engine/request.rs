@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use super::job::{Turn, Work};
 use super::{Action, CommandError, Engine, JobId, Op, Phase, Request, RequestError};
-use crate::geometry::Role;
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Tag};
 
@@ -93,13 +92,13 @@ impl Engine {
         job.blocks = blocks;
         let mut at = offset;
         while at < offset + blocks {
-            let row = at % chunk;
+            let (role, row) = self.geo.chunk_at(at);
             let count = (chunk - row).min(offset + blocks - at);
             let mem = match request.op {
                 Op::Read | Op::Write => Mem::Payload { tag: request.tag, at: cut + (at - offset) },
                 Op::Discard | Op::WriteZeroes | Op::Flush => Mem::Zero,
             };
-            job.pieces.push(Piece { role: Role((at / chunk) as u8), row, blocks: count, mem });
+            job.pieces.push(Piece { role, row, blocks: count, mem });
             at += count;
         }
     }

@@ -52,7 +52,7 @@ impl Engine {
         self.put_in_place(member, spare);
         self.array.recorder.record.slots[member.index()].catches_up = true;
         self.counters.returned_members += 1;
-        let regions = self.missed_by(member.index()).map_or(0, |missed| missed.regions);
+        let regions = self.missed_by(member).map_or(0, |missed| missed.regions);
         out.push(Action::Note(Note::MemberReturned { member, device, regions }));
         self.record_change(out);
         Ok(())

@@ -14,10 +14,8 @@ use alloc::vec::Vec;
 
 use super::job::{Stage, Work};
 use super::{Action, Engine, JobId, Mismatches, Note, PassKind, Phase, RequestError};
-use crate::geometry::Role;
 use crate::meta::{ScrubEnd, ScrubRecord};
 use crate::plan::{self, Finding, Found, Lost};
-use crate::units::Set;
 
 /// What a scrub knows of its stripe.
 #[derive(Debug, Default)]
@@ -160,11 +158,11 @@ impl Engine {
             return;
         }
         let (stripe, corrected) = (job.stripe, job.scrub.mended > 0);
-        for role in Set::first(self.geo.members()) {
+        for role in self.geo.roles() {
             let located = job.scrub.findings.iter().filter(|f| f.located && f.wrong.has(role));
             let blocks = located.count() as u32;
             if blocks > 0 {
-                let member = self.geo.member(stripe, Role(role as u8));
+                let member = self.geo.member(stripe, role);
                 out.push(Action::Note(Note::BlocksWrong { member, stripe, blocks, corrected }));
             }
         }

@@ -4,6 +4,7 @@
 //! A new source is a function in a file of its own, and a line here.
 
 use super::{Engine, JobId};
+use crate::geometry::Role;
 use crate::plan::{Parity, Piece};
 use crate::units::{Lba, Set};
 
@@ -15,7 +16,7 @@ type OfBlocks = fn(&mut Engine, JobId, Lba, Piece) -> bool;
 const OF_BLOCKS: [OfBlocks; 2] = [Engine::fetch_staged, Engine::fetch_copy];
 
 /// A source of whole reads: plans what the others have left of one, or passes.
-type OfReads = fn(&mut Engine, JobId, Set, Parity) -> bool;
+type OfReads = fn(&mut Engine, JobId, Set<Role>, Parity) -> bool;
 
 /// Asked for each read: around busy members, at home into memory that a copy is made of, at home with
 /// an end of patience.
@@ -28,7 +29,12 @@ impl Engine {
     }
 
     /// Plans a read otherwise than just at home, if it is to be; tells whether it is.
-    pub(super) fn plan_elsewhere(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
+    pub(super) fn plan_elsewhere(
+        &mut self,
+        id: JobId,
+        readable: Set<Role>,
+        parity: Parity,
+    ) -> bool {
         OF_READS.iter().any(|takes| takes(self, id, readable, parity))
     }
 }

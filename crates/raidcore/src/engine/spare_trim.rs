@@ -15,7 +15,7 @@ use det::Instant;
 
 use super::flight::{Flight, Owner};
 use super::{Action, Engine, IoOp, Phase};
-use crate::units::{MemberId, Pba};
+use crate::units::Pba;
 
 /// How many chunks of each member are discarded at a time.
 const PART: u64 = 8;
@@ -38,7 +38,7 @@ impl Engine {
         }
         let (Pba(start), blocks) = self.areas.distributed_spare();
         let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
-        for member in (0..self.geo.members() as u8).map(MemberId) {
+        for member in self.geo.member_set() {
             let Some(device) = self.array.live_device(member) else { continue };
             let op = Flight::new(Owner::TrimSpare, Some(member), device);
             self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);

@@ -52,7 +52,7 @@ impl Engine {
             label: self.array.recorder.record.labels[usize::from(index)],
             hangs: m.hangs,
             avoided: m.avoided,
-            missed: self.missed_by(usize::from(index)),
+            missed: self.missed_by(MemberId(index)),
         })
     }
 
@@ -110,7 +110,7 @@ impl Engine {
         } else {
             0
         };
-        self.flights.of(member.index()) + bound as u32
+        self.flights.of(member) + bound as u32
     }
 
     /// The users' requests that an I/O under way is for; none if it is for the array's own sake.

@@ -130,7 +130,7 @@ pub struct Part {
 #[derive(Default)]
 pub(super) struct Steering {
     pub(super) policy: Option<Box<dyn SteeringPolicy>>,
-    pub(super) busy: Set,
+    pub(super) busy: Set<MemberId>,
     pub(super) read: u64,
 }
 
@@ -179,26 +179,25 @@ impl Engine {
     }
 
     /// These members and no others are busy now.
-    pub(super) fn set_busy(&mut self, busy: Set) {
+    pub(super) fn set_busy(&mut self, busy: Set<MemberId>) {
         self.steering.busy = busy;
         self.staging.blocked = false;
     }
 
     /// The roles of members in a stripe; staging devices have none.
-    pub(super) fn roles_of(&self, stripe: Stripe, members: Set) -> Set {
-        let members = members.and(Set::first(self.geo.members()));
-        let role = |member: usize| self.geo.role(stripe, MemberId(member as u8)).index();
-        members.map(role).fold(Set::EMPTY, Set::with)
+    pub(super) fn roles_of(&self, stripe: Stripe, members: Set<MemberId>) -> Set<Role> {
+        let members = members.and(self.geo.member_set());
+        members.map(|member| self.geo.role(stripe, member)).collect()
     }
 
     /// Whether a member is said to be busy.
-    pub(super) fn is_member_busy(&self, member: usize) -> bool {
+    pub(super) fn is_member_busy(&self, member: MemberId) -> bool {
         self.steering.busy.has(member)
     }
 
     /// Plans a read around busy members, if there are any that it concerns and the policy wants to.
     /// Tells whether it has.
-    pub(super) fn plan_detour(&mut self, id: JobId, readable: Set, parity: Parity) -> bool {
+    pub(super) fn plan_detour(&mut self, id: JobId, readable: Set<Role>, parity: Parity) -> bool {
         let job = &self.jobs[id];
         let blocks = job.piece_blocks();
         let first_try = job.bad.is_empty();
@@ -211,7 +210,7 @@ impl Engine {
         }
         let busy = self.roles_of(job.stripe, self.steering.busy);
         let calm = readable.minus(busy);
-        let concerned = job.pieces.iter().any(|piece| busy.has(piece.role.index()));
+        let concerned = job.pieces.iter().any(|piece| busy.has(piece.role));
         let enough = calm.len() + self.geo.parities() >= self.geo.members();
         if !concerned || !enough {
             return false;
@@ -232,10 +231,10 @@ impl Engine {
             self.counters.detours += 1;
             self.counters.detour_blocks += u64::from(extra);
             let job = &self.jobs[id];
-            let home = |role: Role| self.geo.member(job.stripe, role).index();
-            let homes = job.pieces.iter().map(|piece| home(piece.role)).fold(Set::EMPTY, Set::with);
+            let home = |role: Role| self.geo.member(job.stripe, role);
+            let homes: Set<_> = job.pieces.iter().map(|piece| home(piece.role)).collect();
             let around = homes.and(self.steering.busy);
-            around.for_each(|member| self.array.members[member].avoided.reads += 1);
+            around.for_each(|member| self.array.members[member.index()].avoided.reads += 1);
         }
         takes
     }

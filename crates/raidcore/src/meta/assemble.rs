@@ -187,7 +187,7 @@ impl Roster {
             let spare = newest.spares.iter().position(|&spare| spare == device);
             let succeeds = newest.successor.is_some_and(|successor| successor.device == device);
             let need = match slot {
-                Some(slot) => newest.blocks_of(MemberId(slot as u8)),
+                Some(slot) => newest.blocks_of(MemberId::at(slot)),
                 None => newest.least_blocks(),
             };
             let warning = match (slot, spare) {
@@ -228,9 +228,7 @@ impl Roster {
         let lost = devices.filter(|place| match record.slots[place.index()].state {
             SlotState::Up => self.slots[place.index()].is_none(),
             // What a new device took was not acknowledged before it was up on record.
-            SlotState::Failed | SlotState::Rebuilding { .. } => {
-                record.staging_thin.has(place.index())
-            }
+            SlotState::Failed | SlotState::Rebuilding { .. } => record.staging_thin.has(*place),
         });
         let lost = lost.count();
         let absent = self.slots.iter().zip(&record.slots);

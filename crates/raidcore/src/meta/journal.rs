@@ -88,7 +88,7 @@ pub struct JournalHeader {
     /// At which block of the ring.
     pub at: u64,
     /// The members that got a copy.
-    pub holders: Set,
+    pub holders: Set<MemberId>,
     /// The stripe whose blocks it holds.
     pub stripe: Stripe,
 }
@@ -175,7 +175,7 @@ pub fn encode_header(
     ENTRY.put(into, header.entry.to_le_bytes());
     TAIL.put(into, header.tail.to_le_bytes());
     STRIPE.put(into, header.stripe.0.to_le_bytes());
-    HOLDERS.put(into, header.holders.0.to_le_bytes());
+    HOLDERS.put(into, header.holders.bits().to_le_bytes());
     AT.put(into, header.at.to_le_bytes());
     MEMBER.put(into, u32::from(header.member.0).to_le_bytes());
     RUNS.put(into, count.to_le_bytes());
@@ -291,7 +291,7 @@ fn decode<R: Ring + ?Sized>(log: Log, at: u64, ring: &R) -> Option<JournalEntry>
         open: OPEN.u32(first),
         member: MemberId(u8::try_from(MEMBER.u32(first)).ok()?),
         at: AT.u64(first),
-        holders: Set(HOLDERS.u64(first)),
+        holders: Set::from_bits(HOLDERS.u64(first)),
         stripe: Stripe(STRIPE.u64(first)),
     };
     let blocks: u64 = runs.iter().map(|run| u64::from(run.blocks)).sum();

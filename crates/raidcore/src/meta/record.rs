@@ -257,7 +257,7 @@ pub struct ArrayRecord {
     pub staging_epoch: u64,
     /// The staging devices that have failed without which entries are on fewer devices than they were
     /// meant to be, by their places.
-    pub staging_thin: Set,
+    pub staging_thin: Set<MemberId>,
     /// Whether the array was stopped cleanly.
     pub clean: bool,
     /// The policy that it is to follow, if one was ever chosen.
@@ -339,7 +339,7 @@ impl ArrayRecord {
 
     /// All places: those of the members, and then those of the staging devices.
     pub fn places(&self) -> impl Iterator<Item = MemberId> + Clone + use<> {
-        (0..self.slots.len() as u8).map(MemberId)
+        (0..self.slots.len()).map(MemberId::at)
     }
 
     /// How many blocks the device in this place must have.
@@ -355,7 +355,7 @@ impl ArrayRecord {
     /// How many blocks a spare must have to be of use anywhere.
     #[must_use]
     pub fn least_blocks(&self) -> u64 {
-        let places = [0, self.slots.len() - 1].map(|place| self.blocks_of(MemberId(place as u8)));
+        let places = [0, self.slots.len() - 1].map(|place| self.blocks_of(MemberId::at(place)));
         places.into_iter().min().unwrap_or(0)
     }
 

@@ -89,7 +89,7 @@ pub fn may_return(
         return Err(NoReturn::InService);
     }
     let index = in_slot.ok_or(NoReturn::PlaceTaken)?;
-    let member = MemberId(index as u8);
+    let member = MemberId::at(index);
     let left = record.slots[index].left;
     // What is newer than anything that it was told is its own.
     if diverged(known, record) || left.is_some_and(|left| known.events > left) {

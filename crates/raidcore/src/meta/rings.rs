@@ -20,16 +20,16 @@ use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, Repla
 use super::page::BitMap;
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
-use crate::geometry::{Geometry, Role};
+use crate::geometry::Geometry;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// The live entries of each member whose ring can be read, by their number.
 pub(super) struct Rings<'a> {
     record: &'a ArrayRecord,
     missed: &'a BitMap,
-    present: Set,
+    present: Set<MemberId>,
     /// Members that are there, but whose ring can't be read.
-    unreadable: Set,
+    unreadable: Set<MemberId>,
     live: Vec<BTreeMap<u64, JournalEntry>>,
     tails: Vec<u64>,
     next_entry: u64,
@@ -54,15 +54,16 @@ impl<'a> Rings<'a> {
         let (start, blocks) = record.areas.journal();
         for (index, image) in images.iter().enumerate() {
             let (mut live, mut tail) = (BTreeMap::new(), 0);
+            let member = MemberId::at(index);
             if image.is_some() {
-                rings.unreadable = rings.unreadable.with(index);
+                rings.unreadable = rings.unreadable.with(member);
             }
             let is_there = |image: &I, at| there(image, Pba(start.0 + at)).is_some();
             let is_whole = |image: &&I| (0..blocks).all(|at| is_there(image, at));
             if let Some(image) = image.filter(is_whole) {
-                rings.present = rings.present.with(index);
-                rings.unreadable = rings.unreadable.without(index);
-                let (ring, member) = (RingOf { image, start }, MemberId(index as u8));
+                rings.present = rings.present.with(member);
+                rings.unreadable = rings.unreadable.without(member);
+                let ring = RingOf { image, start };
                 let entries = scan(Log::Journal, blocks, &ring, record.array, record.epoch, member);
                 if let Some(last) = entries.last().map(|entry| entry.header) {
                     rings.next_entry = rings.next_entry.max(last.entry + 1);
@@ -115,8 +116,8 @@ impl<'a> Rings<'a> {
     }
 
     /// Whether what a member holds of a stripe is current.
-    fn is_current(&self, member: usize, stripe: Stripe) -> bool {
-        let slot = &self.record.slots[member];
+    fn is_current(&self, member: MemberId, stripe: Stripe) -> bool {
+        let slot = &self.record.slots[member.index()];
         match slot.state {
             SlotState::Up => true,
             SlotState::Rebuilding { watermark } => {
@@ -134,25 +135,25 @@ impl<'a> Rings<'a> {
             .live
             .iter()
             .enumerate()
-            .filter_map(|(member, live)| Some((member, live.get(&number)?)));
+            .filter_map(|(index, live)| Some((MemberId::at(index), live.get(&number)?)));
         let (_, entry) = copies.clone().next()?;
         let JournalHeader { holders, stripe, .. } = entry.header;
-        let agrees = |(member, other): (usize, &JournalEntry)| {
+        let agrees = |(member, other): (MemberId, &JournalEntry)| {
             holders.has(member)
                 && other.header.holders == holders
                 && other.header.stripe == stripe
                 && other.runs == entry.runs
                 && other.crcs == entry.crcs
         };
-        let is_current = |member: usize| self.is_current(member, stripe);
+        let is_current = |member: MemberId| self.is_current(member, stripe);
         let mut present = holders.and(self.present);
         let due = !entry.runs.is_empty()
             && !holders.and(self.unreadable).any(is_current)
             && copies.clone().any(|(member, _)| is_current(member))
             && copies.all(agrees)
             && present.all(|member| {
-                let has = self.live[member].contains_key(&number);
-                let retired = self.tails[member] > number;
+                let has = self.live[member.index()].contains_key(&number);
+                let retired = self.tails[member.index()] > number;
                 !retired && (has || !is_current(member))
             });
         due.then_some(entry)
@@ -168,15 +169,16 @@ pub(super) fn unknown<'a, I: Image>(
     regions: u64,
 ) -> impl Iterator<Item = u64> + 'a {
     let (geo, per_region) = (&record.geometry, record.areas.region_stripes());
-    let is_up = |index: usize| record.slots[index].state == SlotState::Up;
-    let is_there = move |index: usize| is_up(index) && images[index].is_some();
+    let is_up = |member: MemberId| record.slots[member.index()].state == SlotState::Up;
+    let is_there = move |member: MemberId| is_up(member) && images[member.index()].is_some();
     // One that catches up holds entries, too, where it is current.
-    let has_gone = move |index: usize| record.slots[index].is_known() && images[index].is_none();
+    let has_gone = move |member: MemberId| {
+        record.slots[member.index()].is_known() && images[member.index()].is_none()
+    };
     // Where parity is repeats itself after as many stripes as there are members.
     let n = geo.members() as u64;
     let is_unknown = move |stripe: u64| {
-        let parities = geo.data()..geo.members();
-        let mut holders = parities.map(|role| geo.member(Stripe(stripe), Role(role as u8)).index());
+        let mut holders = geo.spare_roles().map(|role| geo.member(Stripe(stripe), role));
         holders.clone().any(has_gone) && !holders.any(is_there)
     };
     (0..regions).filter(move |region| {

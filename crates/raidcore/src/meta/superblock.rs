@@ -152,7 +152,7 @@ impl ArrayRecord {
         }
         if self.features.incompatible & Features::STAGING_DEVICES != 0 {
             STAGING_DEVICES.put(into, [(self.slots.len() - members) as u8]);
-            STAGING_THIN.put(into, self.staging_thin.0.to_le_bytes());
+            STAGING_THIN.put(into, self.staging_thin.bits().to_le_bytes());
             DEVICE_RING.put(into, self.areas.device_ring.to_le_bytes());
         }
         if let Some(part) = &self.volume {
@@ -238,7 +238,11 @@ impl Superblock {
             events: EVENTS.count(block, "events")?,
             epoch: EPOCH.count(block, "epoch")?,
             staging_epoch,
-            staging_thin: if devices > 0 { Set(STAGING_THIN.u64(block)) } else { Set::EMPTY },
+            staging_thin: if devices > 0 {
+                Set::from_bits(STAGING_THIN.u64(block))
+            } else {
+                Set::EMPTY
+            },
             clean,
             policy: decode_policy(block),
             volume: decode_volume(block, &features)?,

@@ -14,9 +14,9 @@ pub(super) struct Band {
     /// How many rows.
     pub(super) blocks: u32,
     /// The data chunks that the request concerns.
-    pub(super) covered: Set,
+    pub(super) covered: Set<Role>,
     /// The roles that can be read.
-    pub(super) readable: Set,
+    pub(super) readable: Set<Role>,
 }
 
 /// The bands that `pieces` and bad rows cut the rows `from..to` into, in order. The list of cuts
@@ -56,12 +56,12 @@ pub(super) fn bands<'a>(
         let covered = pieces
             .iter()
             .filter(|p| p.row <= row && row < p.row + p.blocks)
-            .fold(Set::EMPTY, |set, p| set.with(p.role.index()));
+            .fold(Set::EMPTY, |set, p| set.with(p.role));
         let readable = health
             .bad
             .iter()
             .filter(|b| b.row < end && row < b.row + b.blocks)
-            .fold(health.readable, |set, b| set.without(b.role.index()));
+            .fold(health.readable, |set, b| set.without(b.role));
         Band { row, blocks: end - row, covered, readable }
     })
 }

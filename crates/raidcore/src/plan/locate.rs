@@ -25,7 +25,7 @@ pub struct Finding {
     /// Which row.
     pub row: u32,
     /// The roles whose blocks have to change for the row to agree.
-    pub wrong: Set,
+    pub wrong: Set<Role>,
     /// Whether redundancy tells that these are wrong. If not, the data (of a mirror, the first
     /// copy) is believed.
     pub located: bool,
@@ -49,14 +49,13 @@ impl Finding {
     /// The answer to a [`Step::Locate`], from the bytes of what P and Q lack.
     #[must_use]
     pub fn of_parity(row: u32, data: u8, p: Option<&[u8]>, q: Option<&[u8]>) -> Option<Self> {
-        let data = usize::from(data);
-        let (p_alone, q_alone) = (Set::one(data), Set::one(data + 1));
+        let (p_alone, q_alone) = (Set::one(Role(data)), Set::one(Role(data + 1)));
         let lacks = |syndrome: &[u8]| syndrome.iter().any(|&byte| byte != 0);
         let (wrong, located) = match (p, q) {
-            (Some(p), Some(q)) => match culprit(p, q, data)? {
+            (Some(p), Some(q)) => match culprit(p, q, usize::from(data))? {
                 Culprit::P => (p_alone, true),
                 Culprit::Q => (q_alone, true),
-                Culprit::Data(index) => (Set::one(index), true),
+                Culprit::Data(index) => (Set::one(Role::at(index)), true),
                 Culprit::Unknown => (p_alone.or(q_alone), false),
             },
             (Some(p), None) => (lacks(p).then_some(p_alone)?, false),
@@ -71,9 +70,12 @@ impl Finding {
     pub fn of_copies(row: u32, copies: &[Option<&[u8]>]) -> Option<Self> {
         let voted = majority(copies);
         let right = voted.or_else(|| copies.iter().position(Option::is_some))?;
-        let differs = |&role: &usize| copies[role].is_some() && copies[role] != copies[right];
-        let wrong = (0..copies.len()).filter(differs).fold(Set::EMPTY, Set::with);
-        let right = Some(Role(right as u8));
+        let differs = |role: &Role| {
+            let copy = copies[role.index()];
+            copy.is_some() && copy != copies[right]
+        };
+        let wrong: Set<Role> = Set::first(copies.len()).filter(differs).collect();
+        let right = Some(Role::at(right));
         (!wrong.is_empty()).then_some(Self {
             row,
             wrong,
@@ -117,7 +119,7 @@ impl Compared {
         else {
             return None;
         };
-        Some(Self { row, blocks, roles: [Role(a as u8), Role(b as u8)] })
+        Some(Self { row, blocks, roles: [a, b].map(|buffer| Role::at(usize::from(buffer))) })
     }
 }
 
@@ -140,12 +142,11 @@ fn syndromes(plan: &mut Plan, geo: &Geometry, band: &[Compared]) {
 
 fn vote(plan: &mut Plan, geo: &Geometry, band: &[Compared]) {
     let Some(&Compared { row: first, blocks, .. }) = band.first() else { return };
-    let there = band.iter().flat_map(|compared| compared.roles);
-    let there = there.fold(Set::EMPTY, |set, role| set.with(role.index()));
+    let there: Set<Role> = band.iter().flat_map(|compared| compared.roles).collect();
     for row in first..first + blocks {
         let start = plan.operands.len();
-        for role in 0..geo.members() {
-            let mem = if there.has(role) { plan.scratch(Role(role as u8), row) } else { Mem::Zero };
+        for role in geo.roles() {
+            let mem = if there.has(role) { plan.scratch(role, row) } else { Mem::Zero };
             plan.operands.push(mem);
         }
         let copies = plan.operands_since(start);
@@ -160,18 +161,13 @@ fn vote(plan: &mut Plan, geo: &Geometry, band: &[Compared]) {
 /// If a row agrees in a round, so does the copy that was read in it: the rest of the copies are wrong.
 /// If it agrees in none, the copy in memory is what is judged, and believed if nothing tells.
 pub fn judge_copies(findings: &mut Vec<Finding>, before: &[u32], others: usize, role: Role) {
-    let copy = Finding {
-        row: 0,
-        wrong: Set::one(role.index()),
-        located: true,
-        right: Some(role),
-        alike: None,
-    };
+    let copy =
+        Finding { row: 0, wrong: Set::one(role), located: true, right: Some(role), alike: None };
     for finding in findings.iter_mut() {
         let row = finding.row;
         if before.iter().filter(|&&other| other == row).count() < others {
             *finding = Finding { row, right: None, ..copy };
-        } else if others > 0 && !finding.wrong.has(role.index()) {
+        } else if others > 0 && !finding.wrong.has(role) {
             finding.alike = Some(role);
         }
     }
@@ -191,7 +187,7 @@ pub fn mend(
     plan: &mut Plan,
     geo: &Geometry,
     findings: &[Finding],
-    writable: Set,
+    writable: Set<Role>,
 ) -> Result<usize, Lost> {
     plan.steps.clear();
     plan.operands.clear();
@@ -204,7 +200,7 @@ pub fn mend(
         if plan.writes.len() + wrong.len() + usize::from(alike.is_some()) > most {
             return Ok(done);
         }
-        for role in wrong.map(|role| Role(role as u8)) {
+        for role in wrong {
             let mem = plan.scratch(right.unwrap_or(role), row);
             let lacking = geo.q().filter(|&q| q == role).or(geo.p());
             if let Some(parity) = lacking.filter(|_| right.is_none()) {

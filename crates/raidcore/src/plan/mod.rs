@@ -74,9 +74,9 @@ pub enum Parity {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Health<'a> {
     /// Roles whose member holds current data here.
-    pub readable: Set,
+    pub readable: Set<Role>,
     /// Roles whose member must be kept current here.
-    pub writable: Set,
+    pub writable: Set<Role>,
     /// Whether parity agrees with the data.
     pub parity: Parity,
     /// Rows that can't be read although their role can.
@@ -282,7 +282,7 @@ pub struct Plan {
     /// Last, in any order.
     pub writes: Vec<SubIo>,
     /// The roles that need a scratch buffer.
-    pub scratch: Set,
+    pub scratch: Set<Role>,
     cuts: Vec<u32>,
 }
 
@@ -331,7 +331,7 @@ impl Plan {
 
     /// The scratch rows of a role.
     fn scratch(&mut self, role: Role, row: u32) -> Mem {
-        self.scratch = self.scratch.with(role.index());
+        self.scratch = self.scratch.with(role);
         scratch(role, row)
     }
 
@@ -343,6 +343,11 @@ impl Plan {
 /// Where a plan keeps a row of a role, if it does.
 pub(crate) fn scratch(role: Role, row: u32) -> Mem {
     Mem::Scratch { buffer: u16::from(role.0), at: row }
+}
+
+/// Whose scratch buffer takes what is read from a log for a role: it stands after those of a plan.
+pub(crate) fn beside(geo: &Geometry, role: Role) -> Role {
+    Role::at(geo.members() + 2 + role.index())
 }
 
 /// Adds an I/O, joined to an earlier one that it continues on the device and in memory.

@@ -84,18 +84,20 @@ fn read_band(
     if geo.level() == Level::Raid1 {
         let mem = at(plan, Role(0));
         let n = geo.members();
-        let copy = (0..n).map(|i| (prefer + i) % n).find(|&i| band.readable.has(i)).ok_or(Lost)?;
-        plan.read(SubIo { role: Role(copy as u8), row, blocks, mem });
+        let mut copies = (0..n).map(|i| Role::at((prefer + i) % n));
+        let copy = copies.find(|&role| band.readable.has(role)).ok_or(Lost)?;
+        plan.read(SubIo { role: copy, row, blocks, mem });
         return Ok(());
     }
     if band.covered.minus(band.readable).is_empty() {
-        for role in band.covered.map(|r| Role(r as u8)) {
+        for role in band.covered {
             let mem: Mem = at(plan, role);
             plan.read(SubIo { role, row, blocks, mem });
         }
         return Ok(());
     }
-    let (lost, helpers): (Set, Set) = read_survivors(plan, geo, band, health.parity, &mut at)?;
+    let (lost, helpers): (Set<Role>, Set<Role>) =
+        read_survivors(plan, geo, band, health.parity, &mut at)?;
     recover(plan, geo, blocks, lost, helpers, &mut at);
     Ok(())
 }

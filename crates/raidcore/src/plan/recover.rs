@@ -9,13 +9,16 @@ use crate::units::{Mem, Set};
 ///
 /// # Errors
 /// If there are fewer readable parities than lost chunks.
-pub(super) fn stand_ins(geo: &Geometry, readable: Set, lost: Set) -> Result<Set, Lost> {
-    let k = geo.data();
-    let parities = readable.minus(Set::first(k));
+pub(super) fn stand_ins(
+    geo: &Geometry,
+    readable: Set<Role>,
+    lost: Set<Role>,
+) -> Result<Set<Role>, Lost> {
+    let parities = readable.minus(geo.data_roles());
     if lost.len() > parities.len() {
         return Err(Lost);
     }
-    let chosen = parities.take(lost.len()).fold(Set::EMPTY, Set::with);
+    let chosen = parities.take(lost.len()).collect();
     Ok(chosen)
 }
 
@@ -30,14 +33,14 @@ pub(super) fn read_survivors(
     band: &Band,
     parity: Parity,
     at: &mut impl FnMut(&mut Plan, Role) -> Mem,
-) -> Result<(Set, Set), Lost> {
-    let data = Set::first(geo.data());
+) -> Result<(Set<Role>, Set<Role>), Lost> {
+    let data = geo.data_roles();
     let lost = data.minus(band.readable);
     if !lost.is_empty() && parity == Parity::OutOfStep {
         return Err(Lost);
     }
     let helpers = stand_ins(geo, band.readable, lost)?;
-    for role in data.minus(lost).or(helpers).map(|r| Role(r as u8)) {
+    for role in data.minus(lost).or(helpers) {
         let mem = at(plan, role);
         plan.read(SubIo { role, row: band.row, blocks: band.blocks, mem });
     }
@@ -50,11 +53,11 @@ pub(super) fn recover(
     plan: &mut Plan,
     geo: &Geometry,
     blocks: u32,
-    lost: Set,
-    helpers: Set,
+    lost: Set<Role>,
+    helpers: Set<Role>,
     at: &mut impl FnMut(&mut Plan, Role) -> Mem,
 ) {
-    let data = Set::first(geo.data());
+    let data = geo.data_roles();
     let mut losses = lost;
     let (Some(x), second) = (losses.next(), losses.next()) else {
         return;
@@ -63,20 +66,20 @@ pub(super) fn recover(
         losses.is_empty() && lost.len() == helpers.len(),
         "as many helpers as losses, 2 at most"
     );
-    let p = geo.p().filter(|p| helpers.has(p.index()));
-    let dst = at(plan, Role(x as u8));
+    let p = geo.p().filter(|&p| helpers.has(p));
+    let dst = at(plan, x);
     if let Some(y) = second {
         let (p, q) = (geo.p().map_or(dst, |r| at(plan, r)), geo.q().map_or(dst, |r| at(plan, r)));
-        let other = at(plan, Role(y as u8));
+        let other = at(plan, y);
         let srcs = data_operands(plan, geo, lost, at);
         plan.step(Step::Pq { p: dst, q: other, srcs }, blocks);
         plan.step(Step::Add { dst, src: p }, blocks);
         plan.step(Step::Add { dst: other, src: q }, blocks);
-        plan.step(Step::Solve { a: dst, b: other, x: x as u8, y: y as u8 }, blocks);
+        plan.step(Step::Solve { a: dst, b: other, x: x.0, y: y.0 }, blocks);
     } else if let Some(p) = p {
         let start = plan.operands.len();
-        for role in data.minus(lost).with(p.index()) {
-            let mem = at(plan, Role(role as u8));
+        for role in data.minus(lost).with(p) {
+            let mem = at(plan, role);
             plan.operands.push(mem);
         }
         let srcs = plan.operands_since(start);
@@ -86,7 +89,7 @@ pub(super) fn recover(
         let srcs = data_operands(plan, geo, lost, at);
         plan.step(Step::Q { q: dst, srcs }, blocks);
         plan.step(Step::Add { dst, src: q }, blocks);
-        plan.step(Step::Unscale { dst, index: x as u8 }, blocks);
+        plan.step(Step::Unscale { dst, index: x.0 }, blocks);
     }
 }
 
@@ -96,12 +99,12 @@ pub(super) fn generate(
     plan: &mut Plan,
     geo: &Geometry,
     blocks: u32,
-    which: Set,
+    which: Set<Role>,
     at: &mut impl FnMut(&mut Plan, Role) -> Mem,
     into: &mut impl FnMut(&mut Plan, Role) -> Mem,
 ) {
-    let p = geo.p().filter(|p| which.has(p.index())).map(|p| into(plan, p));
-    let q = geo.q().filter(|q| which.has(q.index())).map(|q| into(plan, q));
+    let p = geo.p().filter(|&p| which.has(p)).map(|p| into(plan, p));
+    let q = geo.q().filter(|&q| which.has(q)).map(|q| into(plan, q));
     if p.is_none() && q.is_none() {
         return;
     }
@@ -119,12 +122,12 @@ pub(super) fn generate(
 fn data_operands(
     plan: &mut Plan,
     geo: &Geometry,
-    without: Set,
+    without: Set<Role>,
     at: &mut impl FnMut(&mut Plan, Role) -> Mem,
 ) -> super::Operands {
     let start = plan.operands.len();
-    for role in 0..geo.data() {
-        let mem = if without.has(role) { Mem::Zero } else { at(plan, Role(role as u8)) };
+    for role in geo.data_roles() {
+        let mem = if without.has(role) { Mem::Zero } else { at(plan, role) };
         plan.operands.push(mem);
     }
     plan.operands_since(start)

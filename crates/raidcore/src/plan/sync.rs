@@ -8,9 +8,9 @@ use crate::units::Set;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Goal {
     /// Roles to write anew from what the others tell.
-    pub write: Set,
+    pub write: Set<Role>,
     /// Roles to compare with what the others tell.
-    pub compare: Set,
+    pub compare: Set<Role>,
 }
 
 /// Plans the making anew or the comparison of roles, for `blocks` rows from `row` on.
@@ -50,10 +50,10 @@ pub fn sync(
 /// If what can't be read can't be recovered either.
 pub fn copy(plan: &mut Plan, geo: &Geometry, health: &Health<'_>, role: Role) -> Result<(), Lost> {
     plan.clear();
-    let goal = Goal { write: Set::one(role.index()), compare: Set::EMPTY };
+    let goal = Goal { write: Set::one(role), compare: Set::EMPTY };
     let cuts = band::cut(plan, &[], health, Some((0, geo.chunk())));
     let result = band::bands(&cuts, &[], health).try_for_each(|band| {
-        if band.readable.has(role.index()) {
+        if band.readable.has(role) {
             let (row, blocks) = (band.row, band.blocks);
             let io = SubIo { role, row, blocks, mem: plan.scratch(role, row) };
             plan.read(io);
@@ -89,15 +89,15 @@ pub fn also(plan: &mut Plan, role: Role, blocks: u32, bad: &[Bad]) {
 fn mirror(plan: &mut Plan, geo: &Geometry, goal: Goal, band: &Band) -> Result<(), Lost> {
     let source = band.readable.minus(goal.write.minus(goal.compare)).least().ok_or(Lost)?;
     let (row, blocks) = (band.row, band.blocks);
-    let from = plan.scratch(Role(source as u8), row);
-    plan.read(SubIo { role: Role(source as u8), row, blocks, mem: from });
-    debug_assert!(source < geo.members(), "a copy is a member");
-    for role in goal.compare.and(band.readable).without(source).map(|r| Role(r as u8)) {
+    let from = plan.scratch(source, row);
+    plan.read(SubIo { role: source, row, blocks, mem: from });
+    debug_assert!(source.index() < geo.members(), "a copy is a member");
+    for role in goal.compare.and(band.readable).without(source) {
         let mem = plan.scratch(role, row);
         plan.read(SubIo { role, row, blocks, mem });
         plan.step(Step::Compare { a: from, b: mem }, blocks);
     }
-    for role in goal.write.without(source).map(|r| Role(r as u8)) {
+    for role in goal.write.without(source) {
         plan.write(SubIo { role, row, blocks, mem: from });
     }
     Ok(())
@@ -111,26 +111,26 @@ fn parity(
     band: &Band,
 ) -> Result<(), Lost> {
     let (row, blocks) = (band.row, band.blocks);
-    let data = Set::first(geo.data());
+    let data = geo.data_roles();
     let mut at = |plan: &mut Plan, role: Role| plan.scratch(role, row);
     let (lost, helpers) = read_survivors(plan, geo, band, health.parity, &mut at)?;
     recover(plan, geo, blocks, lost, helpers, &mut at);
 
     let compared = goal.compare.and(band.readable).minus(data).minus(helpers);
-    for role in compared.map(|r| Role(r as u8)) {
+    for role in compared {
         let mem = plan.scratch(role, row);
         plan.read(SubIo { role, row, blocks, mem });
     }
     let written = goal.write.minus(data);
     let mut into = |plan: &mut Plan, role: Role| {
-        plan.scratch(if compared.has(role.index()) { shadow(geo, role) } else { role }, row)
+        plan.scratch(if compared.has(role) { shadow(geo, role) } else { role }, row)
     };
     generate(plan, geo, blocks, compared.or(written), &mut at, &mut into);
-    for role in compared.map(|r| Role(r as u8)) {
+    for role in compared {
         let (a, b) = (plan.scratch(role, row), plan.scratch(shadow(geo, role), row));
         plan.step(Step::Compare { a, b }, blocks);
     }
-    for role in goal.write.map(|r| Role(r as u8)) {
+    for role in goal.write {
         let mem = into(plan, role);
         plan.write(SubIo { role, row, blocks, mem });
     }

@@ -68,13 +68,13 @@ impl BandWrite<'_> {
             return Ok(WriteKind::Full);
         };
         for role in writable {
-            self.write(plan, Role(role as u8), mem);
+            self.write(plan, role, mem);
         }
         Ok(WriteKind::Full)
     }
 
     fn parity(&self, plan: &mut Plan) -> Result<WriteKind, Lost> {
-        let data = Set::first(self.geo.data());
+        let data = self.geo.data_roles();
         let covered = if self.base == Base::Zeros { data } else { self.band.covered };
         let parities = self.health.writable.minus(data);
         if data.minus(self.health.writable).len() > parities.len() {
@@ -100,7 +100,7 @@ impl BandWrite<'_> {
             let mut into = |plan: &mut Plan, role: Role| plan.scratch(role, row);
             generate(plan, self.geo, self.band.blocks, parities, &mut at, &mut into);
         }
-        for role in covered.and(self.health.writable).map(|r| Role(r as u8)) {
+        for role in covered.and(self.health.writable) {
             if let Some(mem) = self.given(role) {
                 self.write(plan, role, mem);
             }
@@ -111,7 +111,7 @@ impl BandWrite<'_> {
             WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),
             WriteKind::Full | WriteKind::Rest | WriteKind::Delta => Set::EMPTY,
         };
-        for role in parities.or(recovered.minus(covered)).map(|r| Role(r as u8)) {
+        for role in parities.or(recovered.minus(covered)) {
             let mem = plan.scratch(role, self.band.row);
             self.write(plan, role, mem);
         }
@@ -119,8 +119,8 @@ impl BandWrite<'_> {
     }
 
     /// The feasible way with the fewest reads; `None` if only what survives can help.
-    fn cheapest(&self, covered: Set, parities: Set) -> Option<WriteKind> {
-        let data = Set::first(self.geo.data());
+    fn cheapest(&self, covered: Set<Role>, parities: Set<Role>) -> Option<WriteKind> {
+        let data = self.geo.data_roles();
         let rest = data.minus(covered);
         if rest.is_empty() || parities.is_empty() {
             return Some(WriteKind::Full);
@@ -138,18 +138,18 @@ impl BandWrite<'_> {
         }
     }
 
-    fn read(&self, plan: &mut Plan, roles: Set) {
-        for role in roles.map(|r| Role(r as u8)) {
+    fn read(&self, plan: &mut Plan, roles: Set<Role>) {
+        for role in roles {
             let mem = plan.scratch(role, self.band.row);
             plan.read(SubIo { role, row: self.band.row, blocks: self.band.blocks, mem });
         }
     }
 
-    fn delta(&self, plan: &mut Plan, covered: Set, parities: Set) {
+    fn delta(&self, plan: &mut Plan, covered: Set<Role>, parities: Set<Role>) {
         let row = self.band.row;
-        let p = self.geo.p().filter(|p| parities.has(p.index())).map(|p| plan.scratch(p, row));
-        let q = self.geo.q().filter(|q| parities.has(q.index())).map(|q| plan.scratch(q, row));
-        for role in covered.map(|r| Role(r as u8)) {
+        let p = self.geo.p().filter(|&p| parities.has(p)).map(|p| plan.scratch(p, row));
+        let q = self.geo.q().filter(|&q| parities.has(q)).map(|q| plan.scratch(q, row));
+        for role in covered {
             let old = plan.scratch(role, row);
             let Some(new) = self.given(role) else {
                 continue;

@@ -28,7 +28,7 @@ fn missing(error: &AssembleError) -> Vec<usize> {
 fn an_array_starts_from_what_its_redundancy_allows() {
     for (level, members) in SHAPES {
         let world = World::new(level, members, Consistency::Bitmap);
-        for gone in (1..1 << members).map(Set) {
+        for gone in (1..1 << members).map(Set::<MemberId>::from_bits) {
             let context = format!("{level:?} of {members} without {gone:?}");
             if gone.len() == members {
                 assert_eq!(
@@ -39,13 +39,18 @@ fn an_array_starts_from_what_its_redundancy_allows() {
             }
             let enough = gone.len() <= world.record.geometry.redundancy();
             let strict = world.assemble_without(gone, STRICT).expect_err(&context);
-            assert_eq!(missing(&strict), gone.into_iter().collect::<Vec<_>>(), "{context}");
+            assert_eq!(
+                missing(&strict),
+                gone.map(MemberId::index).collect::<Vec<_>>(),
+                "{context}"
+            );
             for options in [DEGRADED, FORCE] {
                 match world.assemble_without(gone, options) {
                     Ok(array) => {
                         assert!(enough, "{context}");
                         let there: Vec<_> = array.slots.iter().map(Option::is_none).collect();
-                        let expected: Vec<_> = (0..members).map(|m| gone.has(m)).collect();
+                        let expected: Vec<_> =
+                            (0..members).map(|m| gone.has(MemberId::at(m))).collect();
                         assert_eq!(there, expected, "{context}");
                         assert_eq!(array.record, world.record);
                     }
@@ -79,7 +84,7 @@ fn who_is_not_wholly_in_service_is_no_redundancy() {
         world.store_records();
         let array = world.assemble(STRICT).expect("this much is known already");
         assert_eq!(array.slots[1].is_some(), state != SlotState::Failed);
-        let error = world.assemble_without(Set::one(0), FORCE).expect_err("two are lost");
+        let error = world.assemble_without(Set::one(MemberId(0)), FORCE).expect_err("two are lost");
         assert_eq!(missing(&error), [0]);
     }
 }

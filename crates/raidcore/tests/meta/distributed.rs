@@ -44,7 +44,7 @@ proptest! {
         prop_assume!(record.is_ok());
         let record = record.expect("it was just said");
         let (geometry, areas) = (record.geometry, record.areas);
-        let failed = MemberId((failed % members) as u8);
+        let failed = MemberId::at(failed % members);
         let (Pba(start), spare) = areas.distributed_spare();
         let data_end = areas.data_start().0 + geometry.stripes() * u64::from(geometry.chunk());
         prop_assert_eq!(start, data_end);
@@ -107,7 +107,7 @@ fn spared(level: Level, members: usize, of_all: impl Fn(u64) -> u64) -> World {
 fn who_is_stood_in_for_is_not_missed() {
     for (level, members, others) in [(Level::Raid5, 4, 1), (Level::Raid6, 6, 2)] {
         let world = spared(level, members, |stripes| stripes);
-        let without = |count: usize| Set::first(count + 2).without(0);
+        let without = |count: usize| Set::first(count + 2).without(MemberId(0));
         assert!(world.assemble_without(without(0), STRICT).is_ok(), "{level:?}");
         let array =
             world.assemble_without(without(others), DEGRADED).expect("one more may be lost");
@@ -120,8 +120,9 @@ fn who_is_stood_in_for_is_not_missed() {
 #[test]
 fn who_is_stood_in_for_in_part_is() {
     let world = spared(Level::Raid5, 4, |stripes| stripes - 1);
-    let array = world.assemble_without(Set::one(1), STRICT).expect("nobody else is missing");
+    let array =
+        world.assemble_without(Set::one(MemberId(1)), STRICT).expect("nobody else is missing");
     assert_eq!(array.record.stood_in_for(), None);
-    let refused = world.assemble_without(Set::one(1).with(2), DEGRADED);
+    let refused = world.assemble_without(Set::one(MemberId(1)).with(MemberId(2)), DEGRADED);
     assert!(matches!(refused, Err(AssembleError::TooManyMissing { lost: 2, .. })));
 }

@@ -109,7 +109,7 @@ fn full_record() -> ArrayRecord {
     let mut record = with_staging_devices(record, 1, 300);
     record.clean = false;
     record.features.compatible = 9;
-    record.staging_thin = Set::one(5);
+    record.staging_thin = Set::one(MemberId(5));
     record.staging_epoch = 5;
     let name = PolicyName::new("rotate").expect("it is printable");
     record.policy = Some(Policy { name, since: 60 });
@@ -233,7 +233,8 @@ fn a_map_page_by_the_book() {
 
 #[test]
 fn a_journal_entry_by_the_book() {
-    let entry = Entry { tail: 40, stripe: 3, ..Entry::new(42, Set::one(1).with(2)) };
+    let entry =
+        Entry { tail: 40, stripe: 3, ..Entry::new(42, Set::one(MemberId(1)).with(MemberId(2))) };
     let (table, run_table) = (Table::of("Journal header"), Table::of("Run"));
     let mut bytes = vec![0; BLOCK_BYTES];
     for (name, value) in [

@@ -48,7 +48,7 @@ fn a_failed_member_stays_out() {
         let mut new = before.clone();
         new.events += 1;
         new.slots[3].state = SlotState::Failed;
-        for member in Set(recorded) {
+        for member in Set::from_bits(recorded) {
             world.store_record(member, of_slot(member), &new);
         }
         let array = world.assemble(STRICT).expect("it is known that one has failed");
@@ -90,7 +90,9 @@ fn a_split_brain_is_noticed() {
             assert_eq!(world.assemble(options).err(), Some(expected), "{first}, {second}");
         }
         for gone in [0, 1] {
-            let half = world.assemble_without(Set::one(gone), STRICT).expect("each is an array");
+            let half = world
+                .assemble_without(Set::one(MemberId::at(gone)), STRICT)
+                .expect("each is an array");
             assert_eq!(half.record.slots[gone].state, SlotState::Failed);
         }
     }
@@ -114,7 +116,7 @@ fn halves_of_a_raid6_are_a_split_brain() {
     }
     assert!(matches!(world.assemble(FORCE), Err(AssembleError::SplitBrain { .. })));
     // One of each half is a split brain as well, not an array of two.
-    let gone = Set::one(0).with(3);
+    let gone = Set::one(MemberId(0)).with(MemberId(3));
     assert!(matches!(world.assemble_without(gone, FORCE), Err(AssembleError::SplitBrain { .. })));
 }
 
@@ -150,7 +152,9 @@ fn stale_and_missing_members_add_up() {
     let mut old = world.record.clone();
     old.events -= 7;
     world.store_record(0, of_slot(0), &old);
-    assert!(world.assemble_without(Set::one(5), DEGRADED).is_ok());
-    let error = world.assemble_without(Set::one(5).with(4), FORCE).expect_err("three are lost");
+    assert!(world.assemble_without(Set::one(MemberId(5)), DEGRADED).is_ok());
+    let error = world
+        .assemble_without(Set::one(MemberId(5)).with(MemberId(4)), FORCE)
+        .expect_err("three are lost");
     assert!(matches!(error, AssembleError::TooManyMissing { lost: 3, redundancy: 2, .. }));
 }

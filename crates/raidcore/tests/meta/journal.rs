@@ -20,7 +20,7 @@ fn unclean() -> World {
     world
 }
 
-const HOLDERS: Set = Set(0b1100);
+const HOLDERS: Set<MemberId> = Set::from_bits(0b1100);
 
 fn scan(ring: &[u8], array: ArrayId, epoch: u64, member: MemberId) -> Vec<JournalEntry> {
     scan_journal(Log::Journal, (ring.len() / BLOCK_BYTES) as u64, ring, array, epoch, member)
@@ -66,7 +66,7 @@ proptest! {
             tail: entry / 2,
             member: MemberId(member),
             at: at as u64,
-            holders: Set(holders),
+            holders: Set::from_bits(holders),
             stripe: Stripe(stripe),
         };
         let payload: Vec<u8> = (0..runs.iter().map(|r| r.blocks).sum::<u32>())
@@ -202,10 +202,10 @@ fn entries_are_carried_out_in_order() {
     let mut world = unclean();
     let (mut second, mut third) = (0, 0);
     for number in [3, 7, 4, 6] {
-        second = world.store_entry(2, second, &Entry::new(number, Set::one(2)));
+        second = world.store_entry(2, second, &Entry::new(number, Set::one(MemberId(2))));
     }
     for number in [8, 5] {
-        third = world.store_entry(3, third, &Entry::new(number, Set::one(3)));
+        third = world.store_entry(3, third, &Entry::new(number, Set::one(MemberId(3))));
     }
     assert_eq!(carried_out(&world), [3, 4, 5, 6, 7, 8]);
 }
@@ -217,7 +217,8 @@ fn of_each_block_only_the_latest_is_written() {
         to: JournalRun { member: MemberId(member), row, blocks },
         from,
     };
-    let entry = |number, runs| Entry { stripe: 3, runs, ..Entry::new(number, Set::one(2)) };
+    let entry =
+        |number, runs| Entry { stripe: 3, runs, ..Entry::new(number, Set::one(MemberId(2))) };
     let at = world.store_entry(2, 0, &entry(5, vec![(0, 0, 4), (2, 0, 4)]));
     let at = world.store_entry(2, at, &entry(6, vec![(0, 1, 2), (1, 1, 1), (2, 1, 2)]));
     world.store_entry(2, at, &entry(7, vec![(1, 1, 1), (2, 1, 1)]));
@@ -232,10 +233,10 @@ fn of_each_block_only_the_latest_is_written() {
 /// Each subset of two holders that have the entry; the others never got it.
 #[test]
 fn all_holders_that_are_there_have_to_have_an_entry() {
-    for having in [0b0100, 0b1000, 0b1100].map(Set) {
+    for having in [0b0100, 0b1000, 0b1100].map(Set::<MemberId>::from_bits) {
         let mut world = unclean();
         for member in having {
-            world.store_entry(member, 0, &Entry::new(10, HOLDERS));
+            world.store_entry(member.index(), 0, &Entry::new(10, HOLDERS));
         }
         let expected = if having == HOLDERS { vec![10] } else { vec![] };
         assert_eq!(carried_out(&world), expected, "{having:?}");
@@ -243,7 +244,7 @@ fn all_holders_that_are_there_have_to_have_an_entry() {
         for lacking in HOLDERS.minus(having) {
             let without = world.assemble_without(Set::one(lacking), DEGRADED).expect("it is RAID6");
             assert_eq!(without.replay.len(), 1, "{having:?}");
-            world.record.slots[lacking].state = SlotState::Rebuilding { watermark: 0 };
+            world.record.slots[lacking.index()].state = SlotState::Rebuilding { watermark: 0 };
             world.store_records();
             assert_eq!(carried_out(&world), [10], "{having:?}");
         }
@@ -261,7 +262,7 @@ fn all_holders_that_are_there_have_to_have_an_entry() {
 #[test]
 fn entries_below_the_tail_are_history() {
     let mut world = unclean();
-    let only = Set::one(2);
+    let only = Set::one(MemberId(2));
     world.store_entry(2, 0, &Entry { tail: 12, ..Entry::new(13, only) });
     world.store_entry(2, 20, &Entry { tail: 10, ..Entry::new(11, only) });
     let latest = world.store_entry(2, 40, &Entry::new(12, only));
@@ -277,7 +278,7 @@ fn copies_that_disagree_are_not_carried_out() {
     let others = [
         Entry { stripe: 4, ..good.clone() },
         Entry { fill: 99, ..good.clone() },
-        Entry { holders: Set(0b1110), ..good.clone() },
+        Entry { holders: Set::from_bits(0b1110), ..good.clone() },
         Entry { runs: vec![(0, 1, 2), (2, 0, 2)], ..good.clone() },
     ];
     for other in others {
@@ -294,9 +295,9 @@ fn copies_that_disagree_are_not_carried_out() {
 #[test]
 fn a_stop_that_was_clean_and_an_earlier_start_leave_nothing_to_do() {
     let mut world = unclean();
-    world.store_entry(2, 0, &Entry { epoch: EPOCH - 1, ..Entry::new(10, Set::one(2)) });
+    world.store_entry(2, 0, &Entry { epoch: EPOCH - 1, ..Entry::new(10, Set::one(MemberId(2))) });
     assert!(carried_out(&world).is_empty());
-    world.store_entry(2, 0, &Entry::new(10, Set::one(2)));
+    world.store_entry(2, 0, &Entry::new(10, Set::one(MemberId(2))));
     assert_eq!(carried_out(&world), [10]);
     world.record.clean = true;
     world.store_records();
@@ -307,10 +308,11 @@ fn a_stop_that_was_clean_and_an_earlier_start_leave_nothing_to_do() {
 fn a_holder_that_is_missing_is_done_without() {
     let mut world = unclean();
     for member in HOLDERS {
-        world.store_entry(member, 0, &Entry::new(10, HOLDERS));
+        world.store_entry(member.index(), 0, &Entry::new(10, HOLDERS));
     }
     for (gone, holders) in [(2, &[3][..]), (3, &[2]), (0, &[2, 3])] {
-        let array = world.assemble_without(Set::one(gone), DEGRADED).expect("three are enough");
+        let array =
+            world.assemble_without(Set::one(MemberId(gone)), DEGRADED).expect("three are enough");
         assert_eq!(array.replay.len(), 1, "without {gone}");
         let found = array.replay[0].copies.iter().map(|(member, _)| member.0);
         assert!(found.eq(holders.iter().copied()), "without {gone}");
@@ -333,7 +335,7 @@ fn a_spare_in_a_holders_place_does_not_hide_the_entry() {
 #[test]
 fn entries_for_blocks_that_are_not_there_are_passed_over() {
     let stripes = unclean().record.geometry.stripes();
-    let good = Entry::new(10, Set::one(2));
+    let good = Entry::new(10, Set::one(MemberId(2)));
     let bad = [
         Entry { stripe: stripes, ..good.clone() },
         Entry { runs: vec![(4, 0, 1)], ..good.clone() },
@@ -344,7 +346,7 @@ fn entries_for_blocks_that_are_not_there_are_passed_over() {
     for entry in bad {
         let mut world = unclean();
         let next = world.store_entry(2, 0, &entry);
-        world.store_entry(2, next, &Entry::new(11, Set::one(2)));
+        world.store_entry(2, next, &Entry::new(11, Set::one(MemberId(2))));
         let array = world.assemble(STRICT).expect("the rest is good");
         assert_eq!(array.warnings, [Warning::JournalEntryInvalid { entry: 10 }], "{entry:?}");
         assert_eq!(array.replay.iter().map(|r| r.entry).collect::<Vec<_>>(), [11], "{entry:?}");
@@ -354,11 +356,11 @@ fn entries_for_blocks_that_are_not_there_are_passed_over() {
 #[test]
 fn what_a_ring_holds_is_left_alone_if_some_of_it_can_not_be_read() {
     let mut world = unclean();
-    world.store_entry(2, 0, &Entry::new(10, Set::one(2)));
-    let next = world.store_entry(3, 0, &Entry::new(11, Set::one(3)));
+    world.store_entry(2, 0, &Entry::new(10, Set::one(MemberId(2))));
+    let next = world.store_entry(3, 0, &Entry::new(11, Set::one(MemberId(3))));
     // Whether member 2 has this one can't be told.
-    let next = world.store_entry(3, next, &Entry::new(12, Set::one(2).with(3)));
-    world.store_entry(3, next, &Entry::new(13, Set::one(3)));
+    let next = world.store_entry(3, next, &Entry::new(12, Set::one(MemberId(2)).with(MemberId(3))));
+    world.store_entry(3, next, &Entry::new(13, Set::one(MemberId(3))));
     let ring = world.record.areas.journal().0;
     world.images[2].unreadable.push(Pba(ring.0 + 50));
     assert_eq!(carried_out(&world), [11, 13]);
@@ -374,7 +376,7 @@ fn an_unreadable_journal_matters_when_degraded() {
     let whole = world.assemble(STRICT).expect("the resync makes good for it");
     assert_eq!(whole.warnings, std::slice::from_ref(&warning));
     assert_eq!(whole.bitmap.count(), whole.bitmap.len(), "nobody knows where it was amiss");
-    let gone = Set::one(0);
+    let gone = Set::one(MemberId(0));
     let expected = AssembleError::JournalUnreadable { label: label() };
     assert_eq!(world.assemble_without(gone, DEGRADED).err(), Some(expected));
     let forced = world.assemble_without(gone, FORCE).expect("by force");

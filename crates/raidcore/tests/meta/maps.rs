@@ -4,7 +4,7 @@ use raidcore::geometry::Level;
 use raidcore::meta::{
     AssembleError, BITS_PER_PAGE, BitMap, Consistency, MapKind, SlotState, Superblock, Warning,
 };
-use raidcore::units::{BLOCK_BYTES, Set, Stripe};
+use raidcore::units::{BLOCK_BYTES, MemberId, Set, Stripe};
 
 use crate::world::{DEGRADED, FORCE, STRICT, World, flip, of_slot, record, reseal, superblock};
 
@@ -220,7 +220,7 @@ fn degraded_and_out_of_step_needs_force() {
                 if marked {
                     world.mark(&[3, 77]);
                 }
-                let gone = if degraded { Set::one(1) } else { Set::EMPTY };
+                let gone = if degraded { Set::one(MemberId(1)) } else { Set::EMPTY };
                 let context = format!("{level:?} {consistency:?} {clean} {marked} {degraded}");
                 let everything = consistency == Consistency::Resync && !clean;
                 let parity = level != Level::Raid1;

@@ -2,7 +2,7 @@
 
 use raidcore::geometry::Level;
 use raidcore::meta::{AssembleError, Assembled, Consistency, ReplayRun, SlotState, Warning};
-use raidcore::units::{BLOCK_BYTES, Pba, Set};
+use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set};
 
 use crate::world::{
     DEGRADED, FORCE, STAGING_EPOCH, STRICT, Staged, World, staged_record, with_staging_devices,
@@ -57,7 +57,7 @@ fn what_is_before_any_tail_is_void() {
     let found = world.assemble(STRICT).expect("all are there");
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
     // One of those that know it may be lost.
-    let found = world.assemble_without(Set::one(0), DEGRADED).expect("one may be lost");
+    let found = world.assemble_without(Set::one(MemberId(0)), DEGRADED).expect("one may be lost");
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
 }
 
@@ -174,11 +174,11 @@ fn what_is_on_a_staging_device_counts_wherever_it_lies_in_its_log() {
     let mut world = unclean_with_device();
     Staged::new(1, &[(0, 0, 3)]).store(&mut world, &[4], 290);
     Staged::new(1, &[(0, 0, 3)]).store(&mut world, &[1], 0);
-    for gone in [Set::EMPTY, Set::one(1), Set::one(4)] {
+    for gone in [Set::EMPTY, Set::one(MemberId(1)), Set::one(MemberId(4))] {
         let found = world.assemble_without(gone, DEGRADED).expect("one may be lost");
         assert_eq!(staged(&found), [(1, 0, 0, 3, 0)], "without {gone:?}");
     }
-    let strict = world.assemble_without(Set::one(4), STRICT).expect_err("it is missed");
+    let strict = world.assemble_without(Set::one(MemberId(4)), STRICT).expect_err("it is missed");
     assert!(strict.to_string().starts_with("missing: staging device 4 "), "{strict}");
 }
 
@@ -186,27 +186,27 @@ fn what_is_on_a_staging_device_counts_wherever_it_lies_in_its_log() {
 fn of_members_and_staging_devices_not_more_may_be_missing_than_an_entry_has_copies_to_spare() {
     let missing = Some(AssembleError::StagedMissing);
     let mut world = unclean_with_device();
-    let both = Set::one(1).with(4);
+    let both = Set::one(MemberId(1)).with(MemberId(4));
     assert_eq!(world.assemble_without(both, DEGRADED).err(), missing);
     let forced = world.assemble_without(both, FORCE).expect("it is accepted");
     assert!(forced.warnings.contains(&Warning::StagedMissing));
     // One that failed long ago has taken nothing with it.
     world.record.slots[4].state = SlotState::Failed;
     world.store_records();
-    assert!(world.assemble_without(Set::one(1), DEGRADED).is_ok());
-    world.record.staging_thin = Set::one(4);
+    assert!(world.assemble_without(Set::one(MemberId(1)), DEGRADED).is_ok());
+    world.record.staging_thin = Set::one(MemberId(4));
     world.store_records();
-    assert_eq!(world.assemble_without(Set::one(1), DEGRADED).err(), missing);
+    assert_eq!(world.assemble_without(Set::one(MemberId(1)), DEGRADED).err(), missing);
     // The members that were in service then are there.
     assert!(world.assemble(DEGRADED).is_ok());
     let up =
         std::mem::replace(&mut world.record.slots[1].state, SlotState::Rebuilding { watermark: 3 });
     world.store_records();
-    assert!(world.assemble_without(Set::one(1), DEGRADED).is_ok(), "it was being filled");
+    assert!(world.assemble_without(Set::one(MemberId(1)), DEGRADED).is_ok(), "it was being filled");
     world.record.slots[1].state = up;
     world.record.clean = true;
     world.store_records();
-    assert!(world.assemble_without(Set::one(1), DEGRADED).is_ok(), "nothing was staged");
+    assert!(world.assemble_without(Set::one(MemberId(1)), DEGRADED).is_ok(), "nothing was staged");
 }
 
 #[test]

@@ -75,7 +75,7 @@ prop_compose! {
         };
         let mut record = new.record().expect("there is room");
         (record.events, record.epoch, record.features.compatible) = (numbers.1, numbers.2, numbers.3);
-        (record.clean, record.staging_thin) = (clean, Set(if devices > 0 { numbers.3 } else { 0 }));
+        (record.clean, record.staging_thin) = (clean, Set::from_bits(if devices > 0 { numbers.3 } else { 0 }));
         record.policy = policy.map(|(name, since)| Policy {
             name: PolicyName::new(&name).expect("it is printable"),
             since,
@@ -87,7 +87,7 @@ prop_compose! {
         let failed = |m: &usize| record.slots[*m].state != SlotState::Up;
         record.spared = distributed.and_then(|(at, mark)| {
             let member = (0..members).map(|m| (m + usize::from(at)) % members).find(failed)?;
-            let spared = Spared { member: MemberId(member as u8), watermark: mark % (stripes + 1) };
+            let spared = Spared { member: MemberId::at(member), watermark: mark % (stripes + 1) };
             record.areas.has_distributed_spare().then_some(spared)
         });
         for (place, (path, serial)) in (0..record.slots.len() as u8).zip(&labels) {
@@ -105,7 +105,7 @@ prop_compose! {
         let successor = (0..members).find(up).zip(record.spares.last());
         record.successor = successor.filter(|_| clean && record.spared.is_none()).map(
             |(member, &device)| Successor {
-                member: MemberId(member as u8),
+                member: MemberId::at(member),
                 device,
                 watermark: numbers.3 % (stripes + 1),
             },

@@ -227,11 +227,11 @@ impl World {
     /// Assembles without some of the images.
     pub(crate) fn assemble_without(
         &self,
-        gone: Set,
+        gone: Set<MemberId>,
         options: AssembleOptions,
     ) -> Result<Assembled, AssembleError> {
         let images: Vec<_> = (0..self.images.len())
-            .filter(|&image| !gone.has(image))
+            .filter(|&image| !gone.has(MemberId::at(image)))
             .map(|image| self.images[image].clone())
             .collect();
         let found = assemble(&images, options);
@@ -261,7 +261,7 @@ pub(crate) struct Entry {
     pub(crate) entry: u64,
     pub(crate) tail: u64,
     pub(crate) epoch: u64,
-    pub(crate) holders: Set,
+    pub(crate) holders: Set<MemberId>,
     pub(crate) stripe: u64,
     /// Member, row, blocks.
     pub(crate) runs: Vec<(u8, u32, u32)>,
@@ -270,7 +270,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(entry: u64, holders: Set) -> Self {
+    pub(crate) fn new(entry: u64, holders: Set<MemberId>) -> Self {
         Self {
             entry,
             tail: 1,
@@ -285,7 +285,7 @@ impl Entry {
 
     /// Only tells the tail.
     pub(crate) fn tail_record(entry: u64, tail: u64, member: usize) -> Self {
-        Self { tail, runs: Vec::new(), ..Self::new(entry, Set::one(member)) }
+        Self { tail, runs: Vec::new(), ..Self::new(entry, Set::one(MemberId::at(member))) }
     }
 
     pub(crate) fn runs(&self) -> Vec<JournalRun> {
@@ -309,7 +309,7 @@ impl Entry {
             epoch: self.epoch,
             entry: self.entry,
             tail: self.tail,
-            member: MemberId(member as u8),
+            member: MemberId::at(member),
             at,
             holders: self.holders,
             stripe: Stripe(self.stripe),
@@ -355,9 +355,9 @@ impl Staged {
                 entry: self.number,
                 tail: self.tail,
                 open: self.open,
-                member: MemberId(member as u8),
+                member: MemberId::at(member),
                 at,
-                holders: members.iter().fold(Set::EMPTY, |set, &member| set.with(member)),
+                holders: members.iter().map(|&member| MemberId::at(member)).collect(),
                 stripe: Stripe(self.stripe),
             };
             let run = |&(member, row, blocks): &(u8, u32, u32)| JournalRun {

@@ -206,7 +206,7 @@ impl Array {
     }
 
     pub(crate) fn place(&self, stripe: u64, role: usize, row: u32) -> (usize, usize) {
-        let member = self.geo.member(Stripe(stripe), Role(role as u8)).index();
+        let member = self.geo.member(Stripe(stripe), Role::at(role)).index();
         (member, (stripe * u64::from(self.geo.chunk()) + u64::from(row)) as usize)
     }
 }
@@ -317,7 +317,7 @@ fn consistent(geo: &Geometry) -> Image {
             }
         };
         for (role, block) in all.into_iter().enumerate() {
-            disks[geo.member(stripe, Role(role as u8)).index()].push(block);
+            disks[geo.member(stripe, Role::at(role)).index()].push(block);
         }
     }
     disks

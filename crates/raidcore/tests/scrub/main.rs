@@ -8,7 +8,7 @@ mod rates;
 use array::{Array, Block, CHUNK, Image, STRIPES, parities};
 use det::Prng;
 use raidcore::engine::{Command, Input, Mismatches, Note};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Role};
 use raidcore::units::{MemberId, Set, Stripe};
 
 type Change = (&'static str, fn(&mut Block));
@@ -62,7 +62,7 @@ fn one_wrong_chunk_is_found_and_put_right_with_raid6() {
 }
 
 /// Whether the row matches, and whose single error could account for it if not, by the definition.
-fn suspects(blocks: &[Block]) -> Set {
+fn suspects(blocks: &[Block]) -> Set<Role> {
     let data = blocks.len() - 2;
     let computed = parities(&blocks[..data]);
     let mut suspects = Set::EMPTY;
@@ -73,12 +73,12 @@ fn suspects(blocks: &[Block]) -> Set {
             *byte ^= computed[0][at] ^ blocks[data][at];
         }
         if parities(&tried)[1] == blocks[data + 1] {
-            suspects = suspects.with(role);
+            suspects = suspects.with(Role::at(role));
         }
     }
     for parity in 0..2 {
         if computed[1 - parity] == blocks[data + 1 - parity] {
-            suspects = suspects.with(data + parity);
+            suspects = suspects.with(Role::at(data + parity));
         }
     }
     suspects
@@ -120,8 +120,8 @@ fn two_wrong_chunks_are_not_taken_for_one() {
                     } else {
                         explained += 1;
                         assert_eq!(found, Mismatches { rows: 1, located: 1 }, "{context}");
-                        let changed = (0..members).filter(|&role| after[role] != before[role]);
-                        let changed = changed.fold(Set::EMPTY, Set::with);
+                        let is_changed = |role: &Role| after[role.index()] != before[role.index()];
+                        let changed: Set<Role> = Set::first(members).filter(is_changed).collect();
                         assert!(changed == suspects && suspects.len() == 1, "{context}");
                     }
                     assert!(after[data..] == parities(&after[..data]), "{context}: it matches now");
@@ -171,11 +171,11 @@ fn a_majority_of_copies_is_believed() {
         let mut array = Array::new(Level::Raid1, members, CHUNK);
         let right = array.disks.clone();
         for spoilt in 1..1 << members {
-            let spoilt = Set(spoilt);
+            let spoilt = Set::<Role>::from_bits(spoilt);
             array.disks.clone_from(&right);
             // All wrong copies are wrong in their own way.
             for role in spoilt {
-                array.spoil(3, role, 1, &|block| block[100] ^= 1 + role as u8);
+                array.spoil(3, role.index(), 1, &|block| block[100] ^= 1 + role.0);
             }
             let majority = 2 * (members - spoilt.len()) > members;
             let first = array.disks[0][3 * CHUNK as usize + 1];
@@ -197,9 +197,10 @@ fn a_majority_of_copies_is_believed() {
 fn copies_that_are_wrong_alike_may_outvote_the_right_one_only_if_they_are_more() {
     let mut array = Array::new(Level::Raid1, 4, CHUNK);
     let right = array.disks.clone();
-    for (spoilt, located) in [(Set(0b0110), 0), (Set(0b0011), 0), (Set(0b0111), 1)] {
+    for (spoilt, located) in [(0b0110, 0), (0b0011, 0), (0b0111, 1)] {
         array.disks.clone_from(&right);
-        spoilt.for_each(|role| array.spoil(0, role, 0, &CHANGES[1].1));
+        let spoilt = Set::<Role>::from_bits(spoilt);
+        spoilt.for_each(|role| array.spoil(0, role.index(), 0, &CHANGES[1].1));
         let before = array.disks.clone();
         assert_eq!(array.scrub(true), Mismatches { rows: 1, located });
         let wins = if located == 0 { &before[0] } else { &before[1] };

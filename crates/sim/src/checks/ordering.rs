@@ -33,7 +33,7 @@ fn is_durable(world: &World, lba: u64) {
     }
     let geometry = world.engine.geometry();
     let (stripe, offset) = geometry.locate(Lba(lba));
-    let (role, row) = (offset / geometry.chunk(), offset % geometry.chunk());
+    let (first, row) = geometry.chunk_at(offset);
     let copies = match geometry.level() {
         // A resync may be levelling the other copies.
         Level::Raid1 if world.unsynced || !world.exposed.is_empty() => 1,
@@ -43,14 +43,14 @@ fn is_durable(world: &World, lba: u64) {
     // A resync may be levelling the copies on the distributed spare.
     let levelled = !world.unsynced && world.exposed.is_empty();
     let spared = world.engine.distributed_spare();
-    let home = geometry.member(stripe, Role(role as u8));
+    let home = geometry.member(stripe, first);
     if spared == Some(SpareUse::StandsInFor(home)) && levelled {
         for (disk, Pba(at)) in world.copies_on_spare(stripe) {
             check(world, lba, disk, at + u64::from(row));
         }
     }
     let Pba(start) = geometry.place(stripe, world.areas.data_start());
-    for role in (role as u8..).take(copies).map(Role) {
+    for role in (first.index()..).take(copies).map(Role::at) {
         let member = geometry.member(stripe, role);
         let Some(member) = world.engine.members().nth(member.index()) else { continue };
         let Some(device) = member.device.filter(|_| member.state == SlotState::Up) else {

@@ -34,7 +34,7 @@ pub(crate) fn agrees(world: &World) {
 
 fn block(world: &World, stripe: Stripe, role: usize, row: u32) -> Data {
     let geometry = world.engine.geometry();
-    let MemberId(member) = geometry.member(stripe, Role(role as u8));
+    let MemberId(member) = geometry.member(stripe, Role::at(role));
     let member = world.engine.members().nth(member.into()).expect("there is such a member");
     let places = match member.device {
         Some(device) => {

@@ -1,6 +1,6 @@
 //! Reads beside writes of the same stripe.
 
-use raidcore::units::{Mem, Set};
+use raidcore::units::{Mem, MemberId, Set};
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn a_read_of_what_is_being_written_waits() {
 #[test]
 fn a_read_of_a_busy_member_waits_for_the_write_and_goes_around() {
     let (mut world, other) = waiting_write();
-    world.step(Input::Busy(Set::one(1)));
+    world.step(Input::Busy(Set::one(MemberId(1))));
     world.ask(1, Op::Read, 5, 1);
     assert!(!world.ios.iter().any(|p| p.io.device == DeviceId(1)), "nobody waits for who is busy");
     world.drain();

@@ -2,7 +2,7 @@
 
 use det::Instant;
 use raidcore::engine::{Detour, IoError, Redirect, SteeringPolicy};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::*;
 use crate::disk::KEPT;
@@ -60,7 +60,7 @@ impl World {
     /// Reads block 0 while home is busy; tells whether it was read from the copy.
     fn read_busy(&mut self) -> (u64, bool) {
         let before = self.engine.counters().copy_reads;
-        self.step(Input::Busy(Set::one(0)));
+        self.step(Input::Busy(Set::one(MemberId(0))));
         let version = self.read_one(0);
         (version, self.engine.counters().copy_reads > before)
     }
@@ -71,7 +71,7 @@ impl World {
         let geometry = *self.engine.geometry();
         for lba in (0..u64::from(geometry.stripe_blocks()) * 30).map(Lba) {
             let (stripe, offset) = geometry.locate(lba);
-            let role = Role((offset / geometry.chunk()) as u8);
+            let (role, _) = geometry.chunk_at(offset);
             if geometry.member(stripe, role) == MemberId(2) {
                 self.ask(1, Op::Read, lba.0, 1);
                 self.end_all(|io| !waits(io));
@@ -88,7 +88,7 @@ impl World {
 #[test]
 fn a_busy_member_is_not_read_if_there_is_a_copy() {
     let (mut world, version) = copied(1);
-    world.step(Input::Busy(Set::one(0)));
+    world.step(Input::Busy(Set::one(MemberId(0))));
     world.ask(0, Op::Read, 0, 1);
     assert!(!world.ios.iter().any(|p| p.io.device == DeviceId(0)), "nobody waits for who is busy");
     world.drain();
@@ -126,7 +126,7 @@ fn copies_that_make_room_are_not_read_any_more() {
 #[test]
 fn what_is_being_read_makes_no_room() {
     let (mut world, version) = copied(1);
-    world.step(Input::Busy(Set::one(0)));
+    world.step(Input::Busy(Set::one(MemberId(0))));
     world.ask(0, Op::Read, 0, 1);
     let waits = world.reads_copy();
     assert!(world.ios.iter().any(|p| waits(&p.io)), "the copy is being read");
@@ -171,7 +171,7 @@ fn what_is_read_from_the_others_in_the_end_is_not_copied_from_where_it_was_to_be
     world.write_one(4);
     let version = world.write_one(0);
     world.ask(0, Op::Read, 0, 1);
-    world.step(Input::Busy(Set::one(0)));
+    world.step(Input::Busy(Set::one(MemberId(0))));
     world.disks[0].gone = true;
     world.drain();
     world.engine.set_steering(Some(Box::new(Keeper)));

@@ -3,7 +3,7 @@
 
 use raidcore::engine::CommandError;
 use raidcore::meta::{AssembleError, AssembleOptions, Assembled, SlotState, assemble};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::phases::is_record;
 use super::*;
@@ -18,7 +18,7 @@ fn staged() -> (World, u64) {
     (scenario.staging, scenario.busy) = (128, 1);
     (scenario.staging_devices, scenario.staging_device) = (1, 64);
     let mut world = play(1, scenario);
-    world.step(Input::Busy(Set::one(0).with(2)));
+    world.step(Input::Busy(Set::one(MemberId(0)).with(MemberId(2))));
     let version = world.write_one(0);
     assert!(world.engine.is_staged(Lba(0)));
     (world, version)
@@ -40,7 +40,7 @@ impl World {
     fn thin(&self) -> Vec<bool> {
         let used = self.disks_in_use();
         let records = self.superblocks().filter(|(disk, _)| used.contains(disk));
-        records.map(|(_, found)| found.record.staging_thin.has(DEVICE.index())).collect()
+        records.map(|(_, found)| found.record.staging_thin.has(DEVICE)).collect()
     }
 
     fn assemble_without(&self, without: &[usize]) -> Result<Assembled, AssembleError> {
@@ -120,7 +120,7 @@ fn another_staging_device_takes_the_place_of_one_that_failed() {
     let device = world.engine.members().nth(DEVICE.index()).expect("its place");
     assert!(device.device.is_some(), "{device:?}");
     // What it is given to hold counts.
-    world.step(Input::Busy(Set::one(0).with(2)));
+    world.step(Input::Busy(Set::one(MemberId(0)).with(MemberId(2))));
     let newer = world.write_one(0);
     assert!(newer != version && world.engine.is_staged(Lba(0)));
     world.disks[1].gone = true;
@@ -143,7 +143,7 @@ fn what_a_new_staging_device_takes_is_acknowledged_when_it_is_on_record() {
     while !is_up(&world) {
         world.proceed();
     }
-    world.step(Input::Busy(Set::one(0).with(2)));
+    world.step(Input::Busy(Set::one(MemberId(0)).with(MemberId(2))));
     world.ask(0, Op::Write, 0, 1);
     let version = version_of(0, &world.memory.payload[0][0]);
     world.end_all(|io| !is_record(io));
@@ -190,10 +190,10 @@ fn known_to_one_member() -> (World, u64) {
     let mut world = play(1, scenario);
     let device = MemberId(5);
     // It is at home on member 0, its parity on member 4.
-    world.step(Input::Busy(Set::first(5).without(1)));
+    world.step(Input::Busy(Set::first(5).without(MemberId(1))));
     world.write_one(0);
     assert!(world.engine.is_staged(Lba(0)), "on the device and member 1");
-    world.step(Input::Busy(Set::one(1)));
+    world.step(Input::Busy(Set::one(MemberId(1))));
     world.now = world.now + Duration::from_secs(60);
     world.pass_time();
     world.end_all(|io| io.op != IoOp::Flush);

@@ -2,7 +2,7 @@
 
 use raidcore::engine::{ArrayHealth, CommandError, IoError, SpareUse};
 use raidcore::meta::MetaPage;
-use raidcore::units::{Pba, Set};
+use raidcore::units::{MemberId, Pba, Set};
 
 use super::phases::is_flush;
 use super::*;
@@ -324,7 +324,7 @@ fn what_is_staged_is_at_home_before_the_spare_stands_in() {
     (scenario.staging, scenario.busy) = (128, 1);
     let mut world = play(1, scenario);
     let home = world.engine.geometry().member(Stripe(0), Role(0));
-    world.step(Input::Busy(Set::one(home.index())));
+    world.step(Input::Busy(Set::one(home)));
     world.ask(0, Op::Write, 0, 1);
     let version = version_of(0, &world.memory.payload[0][0]);
     let entries = world.ios.iter().filter(|p| p.io.op == IoOp::Journal);

@@ -2,7 +2,7 @@
 //! one that is left.
 
 use raidcore::meta::SlotState;
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn last_one_left(hangs: bool) -> (World, DeviceId, u64) {
     world.ask(0, Op::Write, 40, 1);
     world.end_all(|io| !is_write(io));
     if hangs {
-        world.step(Input::Hung(Set::one(0)));
+        world.step(Input::Hung(Set::one(MemberId(0))));
     }
     let is_up = |world: &World| {
         let slot = world.engine.members().nth(HEIR.index()).expect("a member");

@@ -2,7 +2,7 @@
 
 use raidcore::engine::{ArrayHealth, Command, Note};
 use raidcore::meta::SlotState;
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::phases::is_record;
 use super::*;
@@ -50,7 +50,7 @@ fn members_that_can_not_all_be_spared_are_waited_for() {
     assert_eq!(world.engine.array_health(), ArrayHealth::Online);
     assert_eq!(hangs(&world), [true, true, false]);
     // One of them does answer; the other can be spared alone.
-    world.step(Input::Hung(Set::one(1)));
+    world.step(Input::Hung(Set::one(MemberId(1))));
     assert_eq!(hangs(&world), [false; 3]);
     assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
     let (member, device) = (MemberId(0), DeviceId(0));
@@ -67,7 +67,7 @@ fn a_member_that_hangs_is_given_up_as_soon_as_it_can_be_spared() {
     let version = world.write_one(0);
     world.command(Command::Fail(MemberId(2)));
     world.drain();
-    world.step(Input::Hung(Set::one(0)));
+    world.step(Input::Hung(Set::one(MemberId(0))));
     assert_eq!(hangs(&world), [true, false, false]);
     // Slow as it is, it answers what the rebuild asks.
     let spare = world.new_spare();
@@ -85,7 +85,7 @@ fn a_member_that_hangs_is_given_up_as_soon_as_it_can_be_spared() {
 fn who_is_not_told_to_hang_any_more_is_not_given_up() {
     let mut world = world(Level::Raid0, 2, Consistency::Resync);
     let version = world.write_one(0);
-    world.step(Input::Hung(Set::one(1)));
+    world.step(Input::Hung(Set::one(MemberId(1))));
     assert_eq!(hangs(&world), [false, true]);
     world.step(Input::Hung(Set::EMPTY));
     assert_eq!(hangs(&world), [false, false]);
@@ -102,7 +102,7 @@ fn a_record_that_hangs_on_a_member_until_that_has_failed_is_stored_by_its_heir()
     let name = PolicyName::new("new").expect("a name");
     let number = world.command(Command::SetPolicy(name));
     assert!(world.ios.iter().any(|p| is_record(&p.io)), "it is being recorded");
-    world.step(Input::Hung(Set::one(0)));
+    world.step(Input::Hung(Set::one(MemberId(0))));
     let spare = world.new_spare();
     world.command(spare);
     let fails = |note: &Note| matches!(note, Note::MemberFailed { member: MemberId(0), .. });

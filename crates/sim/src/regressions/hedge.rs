@@ -2,7 +2,7 @@
 
 use det::Instant;
 use raidcore::engine::{Detour, Redirect, SteeringPolicy};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::*;
 
@@ -131,7 +131,7 @@ fn the_others_answer_if_who_took_long_fails() {
 #[test]
 fn who_tries_again_leaves_alone_what_is_staged_too() {
     let mut world = staging::staging_world(1);
-    world.step(Input::Busy(Set::one(0)));
+    world.step(Input::Busy(Set::one(MemberId(0))));
     let version = world.write_one(0);
     // It comes home, but it is not known how long it stays there.
     world.step(Input::Busy(Set::EMPTY));
@@ -139,7 +139,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     assert!(world.engine.is_staged(Lba(0)), "it is in the log, too");
     world.engine.set_steering(Some(Box::new(Impatient)));
     world.ask(0, Op::Read, 0, 1);
-    world.step(Input::Busy(Set::one(0)));
+    world.step(Input::Busy(Set::one(MemberId(0))));
     world.now = world.now + PATIENCE;
     world.step(Input::Tick);
     let is_first = |io: &Io| io.device == DeviceId(0) && io.op != IoOp::Flush;
@@ -234,7 +234,7 @@ fn in_doubt() -> World {
 #[test]
 fn what_is_in_doubt_is_read_at_home_though_that_is_busy() {
     let mut world = in_doubt();
-    world.step(Input::Busy(Set::one(0)));
+    world.step(Input::Busy(Set::one(MemberId(0))));
     world.read_one(0);
 }
 

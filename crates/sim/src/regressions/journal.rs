@@ -133,7 +133,7 @@ fn an_entry_is_written_when_it_is_on_record_for_whom_it_holds_nothing() {
 #[test]
 fn an_entry_that_one_of_two_lacks_is_void() {
     let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
-    world.command(Command::Fail(MemberId(disk_of(&world, 1) as u8)));
+    world.command(Command::Fail(MemberId::at(disk_of(&world, 1))));
     world.drain();
     world.leave_half_an_entry();
     world.power_on(Outage::Quiet);
@@ -205,7 +205,7 @@ fn a_member_is_rebuilt_when_what_its_predecessor_held_is_void() {
     world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
     world.ask(0, Op::Write, 0, 1);
     world.end_all(|_| true);
-    world.command(Command::Fail(MemberId(disk_of(&world, 0) as u8)));
+    world.command(Command::Fail(MemberId::at(disk_of(&world, 0))));
     world.end_all(|_| true);
     world.ask(0, Op::Write, 0, 1);
     let version = version_of(0, &world.memory.payload[0][0]);

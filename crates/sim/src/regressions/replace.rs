@@ -416,7 +416,7 @@ fn what_is_staged_comes_home_before_the_new_one_is_the_member() {
         (scenario.staging, scenario.busy) = (64, 1);
         let (mut world, mut versions) = written(seed, scenario);
         let old = world.device_of(REPLACED).expect("it serves");
-        world.step(Input::Busy(raidcore::units::Set::one(2)));
+        world.step(Input::Busy(raidcore::units::Set::one(MemberId(2))));
         let device = world.replace_a_little(2);
         for (lba, version) in (0..24).zip(&mut versions) {
             *version = world.write_one(lba);
@@ -442,7 +442,7 @@ fn a_staging_device_is_replaced_as_a_member_is() {
     (scenario.staging, scenario.staging_devices, scenario.staging_device) = (64, 2, 64);
     scenario.busy = 1;
     let (mut world, mut versions) = written(1, scenario);
-    world.step(Input::Busy(raidcore::units::Set::one(2)));
+    world.step(Input::Busy(raidcore::units::Set::one(MemberId(2))));
     let device = world.succeed(MemberId(4));
     for (lba, version) in (0..24).zip(&mut versions) {
         *version = world.write_one(lba);

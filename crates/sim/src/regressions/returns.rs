@@ -2,7 +2,7 @@
 //! have missed.
 
 use raidcore::meta::{MetaPage, Returning, SlotState, Superblock};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::phases::{is_flush, is_record};
 use super::*;
@@ -42,7 +42,7 @@ impl World {
         let disk = |role| geometry.member(Stripe(0), Role(role)).index();
         let neighbour = self.write_one(4);
         self.write_one(0);
-        self.command(Command::Fail(MemberId(disk(1) as u8)));
+        self.command(Command::Fail(MemberId::at(disk(1))));
         self.drain();
         self.ask(0, Op::Write, 0, 1);
         self.end_all(|io| !is_write(io));
@@ -285,7 +285,7 @@ fn a_member_that_was_used_alone_does_not_return() {
         world.return_disk(disk, returning);
     }
     world.copy_on();
-    world.step(Input::Busy(Set::one(0)));
+    world.step(Input::Busy(Set::one(MemberId(0))));
     world.read_one(0);
 }
 

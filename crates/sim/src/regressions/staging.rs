@@ -3,7 +3,7 @@
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Detour, Redirect, SteeringPolicy};
 use raidcore::meta::{MetaPage, SlotState};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::*;
 use crate::disk::Sick;
@@ -17,7 +17,7 @@ pub(super) fn staging_world(seed: u64) -> World {
 
 impl World {
     fn busy(&mut self, member: usize) {
-        self.step(Input::Busy(Set::one(member)));
+        self.step(Input::Busy(Set::one(MemberId::at(member))));
     }
 
     fn dirty(&self) -> u64 {

@@ -2,7 +2,7 @@
 //! which are waited for. What was given up may be done all the same, in part, at any time later.
 
 use raidcore::engine::{self, IoError};
-use raidcore::units::{DeviceId, Set};
+use raidcore::units::DeviceId;
 use raidlog::GroupId;
 use raidlog::array::Input;
 
@@ -58,9 +58,9 @@ impl World {
     fn tell_who_hangs(&mut self, group: GroupId) {
         let disks = &self.groups[group.index()].disks;
         let hangs = |device: DeviceId| disks[device.0 as usize].hangs;
-        let members = self.array.array(group).members().enumerate();
-        let hanging = members.filter(|(_, member)| member.device.is_some_and(hangs));
-        let hanging = hanging.fold(Set::EMPTY, |set, (index, _)| set.with(index));
+        let members = self.array.array(group).members();
+        let hanging = members.filter(|member| member.device.is_some_and(hangs));
+        let hanging = hanging.map(|member| member.member).collect();
         self.step(Input::Array { group, input: engine::Input::Hung(hanging) });
     }
 

@@ -61,8 +61,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: those that hold a parity's copies hold no journal entry",
         "engine/distributed.rs",
-        "copies.iter().fold(home, |set, (member, _)| set.with(member.index()))",
-        "copies.iter().filter(|_| !MUTANT).fold(home, |set, (m, _)| set.with(m.index()))",
+        "copies.iter().fold(home, |set, (member, _)| set.with(member))",
+        "copies.iter().filter(|_| !MUTANT).fold(home, |set, (m, _)| set.with(m))",
     ),
     mutant(
         "distributed: a member is rebuilt without the copies that belong on it",
@@ -94,8 +94,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a rebuild waits for a copy that nobody has",
         "engine/goal.rs",
-        "_ => also.filter(|role| health.readable.has(role.index())),",
-        "_ => also.filter(|role| MUTANT || health.readable.has(role.index())),",
+        "_ => also.filter(|&role| health.readable.has(role)),",
+        "_ => also.filter(|&role| MUTANT || health.readable.has(role)),",
     )
     .rare("A step that never returns is found only by waiting for it; `tests/distributed.rs` has seeds."),
     mutant(

@@ -74,8 +74,8 @@ pub(crate) const JOBS: &[Mutant] = &[
     mutant(
         "Q is not kept",
         "plan/write.rs",
-        "let q = self.geo.q().filter(|q| parities.has(q.index()))",
-        "let q = self.geo.q().filter(|q| !MUTANT && parities.has(q.index()))",
+        "let q = self.geo.q().filter(|&q| parities.has(q))",
+        "let q = self.geo.q().filter(|&q| !MUTANT && parities.has(q))",
     ),
     mutant(
         "parity that is out of step is carried on",
@@ -93,9 +93,9 @@ pub(crate) const JOBS: &[Mutant] = &[
     mutant(
         "what Q brings back is not unscaled",
         "plan/recover.rs",
-        "plan.step(Step::Unscale { dst, index: x as u8 }, blocks);",
+        "plan.step(Step::Unscale { dst, index: x.0 }, blocks);",
         "if !MUTANT {
-            plan.step(Step::Unscale { dst, index: x as u8 }, blocks);
+            plan.step(Step::Unscale { dst, index: x.0 }, blocks);
         }",
     ),
 ];

@@ -12,8 +12,8 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     mutant(
         "a spare is read in a member's place",
         "engine/io.rs",
-        "(member, at, source.is_some() && readable.has(io.role.index()))",
-        "(member, at, source.is_some() && (MUTANT || readable.has(io.role.index())))",
+        "(member, at, source.is_some() && readable.has(io.role))",
+        "(member, at, source.is_some() && (MUTANT || readable.has(io.role)))",
     ),
     mutant(
         "FUA does not reach the members",

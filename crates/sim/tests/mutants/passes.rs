@@ -6,8 +6,8 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a stripe counts as rebuilt when it is begun",
         "engine/background.rs",
-        "Some(pass) if pass.fills(MemberId(member as u8)) => pass.progress.has(stripe.0),",
-        "Some(pass) if pass.fills(MemberId(member as u8)) => {
+        "Some(pass) if pass.fills(member) => pass.progress.has(stripe.0),",
+        "Some(pass) if pass.fills(member) => {
                 if MUTANT { stripe.0 < pass.next } else { pass.progress.has(stripe.0) }
             }",
     ),
@@ -65,8 +65,8 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a scrub believes the data although redundancy tells",
         "plan/locate.rs",
-        "Culprit::Data(index) => (Set::one(index), true),",
+        "Culprit::Data(index) => (Set::one(Role::at(index)), true),",
         "Culprit::Data(_) if MUTANT => (p_alone.or(q_alone), true),
-                Culprit::Data(index) => (Set::one(index), true),",
+                Culprit::Data(index) => (Set::one(Role::at(index)), true),",
     ),
 ];

@@ -206,7 +206,7 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: one that catches up is taken to hold no entries",
         "meta/rings.rs",
-        "record.slots[index].is_known() && images",
-        "(record.slots[index].is_known() && !(MUTANT && !is_up(index))) && images",
+        "record.slots[member.index()].is_known() && images",
+        "(record.slots[member.index()].is_known() && !(MUTANT && !is_up(member))) && images",
     ),
 ];

@@ -259,14 +259,14 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staging device: its failure does not count for what is staged",
         "engine/fault.rs",
-        "*thin = thin.with(member.index());",
-        "*thin = if MUTANT { *thin } else { thin.with(member.index()) };",
+        "*thin = thin.with(member);",
+        "*thin = if MUTANT { *thin } else { thin.with(member) };",
     ),
     mutant(
         "staging device: that it is missing does not count for what is staged",
         "engine/replay.rs",
-        "*thin = thin.with(index);",
-        "*thin = if MUTANT { *thin } else { thin.with(index) };",
+        "*thin = thin.with(member);",
+        "*thin = if MUTANT { *thin } else { thin.with(member) };",
     ),
     mutant(
         "staging device: its failure is over before all is at home",
@@ -295,8 +295,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "hang: nobody is given up",
         "engine/fault.rs",
-        "self.fail(MemberId(index as u8), Some(IoError::TimedOut), out);",
-        "if !MUTANT { self.fail(MemberId(index as u8), Some(IoError::TimedOut), out); }",
+        "self.fail(member, Some(IoError::TimedOut), out);",
+        "if !MUTANT { self.fail(member, Some(IoError::TimedOut), out); }",
     ),
     mutant(
         "hang: what a member took before it was one counts for nothing when the old one is given up",
@@ -330,8 +330,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "nobody starts without a staging device that is being filled",
         "meta/assemble.rs",
-        "                record.staging_thin.has(place.index())",
-        "                MUTANT || record.staging_thin.has(place.index())",
+        "=> record.staging_thin.has(*place),",
+        "=> MUTANT || record.staging_thin.has(*place),",
     ),
     mutant(
         "staged: who waits for room that nothing makes waits for ever",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use det::Instant;
+use raidcore::units::MemberId;
 use steering::detect::{Detector, Kind, Mood, Tuning};
 
 use crate::load::{Io, Run};
@@ -160,10 +161,10 @@ fn watch(run: &Run, tuning: Tuning) -> (Stretches, Vec<bool>, Detector) {
             ends.next();
         } else if let Some(at) = begins.next() {
             let io = run.ios[at];
-            into_busy.push(detector.mood(0) == Mood::Busy);
-            handles.push(detector.began(Instant(now), 0, io.kind, io.blocks));
+            into_busy.push(detector.mood(MemberId(0)) == Mood::Busy);
+            handles.push(detector.began(Instant(now), MemberId(0), io.kind, io.blocks));
         }
-        match (since, detector.mood(0) == Mood::Busy) {
+        match (since, detector.mood(MemberId(0)) == Mood::Busy) {
             (None, true) => since = Some(now),
             (Some(from), false) => {
                 busy.push((from, now));

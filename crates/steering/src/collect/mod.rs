@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 pub use global::Global;
 pub use rotate::Rotate;
@@ -65,7 +65,7 @@ pub trait Collect: Send {
     fn pause(&self) -> Duration;
 
     /// Whose turn it is: they may begin to collect at any moment.
-    fn turns(&self) -> Set {
+    fn turns(&self) -> Set<MemberId> {
         Set::EMPTY
     }
 }
@@ -124,7 +124,7 @@ impl Watch {
 
     /// Whose turn it is, as [`Collect::turns`] has it.
     #[must_use]
-    pub fn turns(&self) -> Set {
+    pub fn turns(&self) -> Set<MemberId> {
         self.policy.as_ref().map_or(Set::EMPTY, |policy| policy.turns())
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::Instant;
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use super::{Collect, Flash, Limits, Order, Told};
 
@@ -96,7 +96,7 @@ impl Collect for Rotate {
         Duration::from_micros(if waits { 100 } else { 500 })
     }
 
-    fn turns(&self) -> Set {
-        self.turns.iter().fold(Set::EMPTY, |set, turn| set.with(turn.member))
+    fn turns(&self) -> Set<MemberId> {
+        self.turns.iter().map(|turn| MemberId::at(turn.member)).collect()
     }
 }

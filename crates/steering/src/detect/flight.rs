@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::{Id, Instant, Slots};
+use raidcore::units::MemberId;
 
 use super::tuning::Kind;
 
@@ -25,7 +26,7 @@ pub(super) enum Stage {
 /// An I/O under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
-    pub(super) member: usize,
+    pub(super) member: MemberId,
     pub(super) kind: Kind,
     pub(super) blocks: u32,
     pub(super) begun: Instant,
@@ -46,7 +47,7 @@ pub(super) struct Flight {
 
 impl Flight {
     /// An I/O that has not been judged.
-    pub(super) fn new(member: usize, kind: Kind, blocks: u32, begun: Instant) -> Self {
+    pub(super) fn new(member: MemberId, kind: Kind, blocks: u32, begun: Instant) -> Self {
         Self {
             member,
             kind,
@@ -80,7 +81,7 @@ pub(super) struct Flights {
 
 impl Flights {
     pub(super) fn new(capacity: usize) -> Self {
-        let none = Flight::new(0, Kind::Read, 0, Instant::ORIGIN);
+        let none = Flight::new(MemberId(0), Kind::Read, 0, Instant::ORIGIN);
         Self { slots: Slots::new(capacity, || none), heap: Vec::with_capacity(capacity) }
     }
 
@@ -123,7 +124,7 @@ impl Flights {
     }
 
     /// One of `member` that is under way.
-    pub(super) fn any_of(&self, member: usize) -> Option<Id<Flight>> {
+    pub(super) fn any_of(&self, member: MemberId) -> Option<Id<Flight>> {
         self.slots.iter().find(|(_, flight)| flight.member == member).map(|(id, _)| id)
     }
 

@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use det::Instant;
+use raidcore::units::MemberId;
 
 use super::flight::{Flight, Stage};
 use super::tuning::Kind;
@@ -49,7 +50,7 @@ pub struct Decision {
     /// Counts from zero.
     pub number: u64,
     /// About which member.
-    pub member: usize,
+    pub member: MemberId,
     /// When it became BUSY.
     pub at: Instant,
     /// Why.
@@ -202,8 +203,8 @@ impl DecisionLog {
 
     /// How good those about a member were; of one that doesn't exist there were none.
     #[must_use]
-    pub fn score_of(&self, member: usize) -> Score {
-        self.scores.get(member).copied().unwrap_or_default()
+    pub fn score_of(&self, member: MemberId) -> Score {
+        self.scores.get(member.index()).copied().unwrap_or_default()
     }
 
     pub(super) fn entered(&mut self, now: Instant, cause: Cause, flight: &Flight) -> Decision {
@@ -240,7 +241,7 @@ impl DecisionLog {
 
     pub(super) fn left(&mut self, mut decision: Decision, now: Instant, end: End) {
         decision.ended = Some((now, end));
-        let score = &mut self.scores[decision.member];
+        let score = &mut self.scores[decision.member.index()];
         match decision.outcome {
             Outcome::Right { .. } => score.right += 1,
             Outcome::Open | Outcome::Wrong => {
@@ -253,7 +254,7 @@ impl DecisionLog {
 
     pub(super) fn count_ended(&mut self, flight: &Flight) {
         let late = u64::from(flight.stage > Stage::InTime);
-        let score = &mut self.scores[flight.member];
+        let score = &mut self.scores[flight.member.index()];
         score.judged += 1;
         score.late += late;
         score.into_busy += u64::from(flight.into_busy);

@@ -45,7 +45,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::{Id, Instant};
-use raidcore::units::Set;
+use raidcore::units::{MemberId, Set};
 
 use flight::{Flight, Flights};
 pub use log::{Cause, Decision, DecisionLog, End, Outcome, Score};
@@ -67,7 +67,7 @@ pub struct Detector {
     tuning: Tuning,
     members: Vec<Member>,
     flights: Flights,
-    avoided: Set,
+    avoided: Set<MemberId>,
     log: DecisionLog,
     slow: Slow,
     now: Instant,
@@ -95,9 +95,9 @@ impl Detector {
     /// An I/O of `blocks` blocks is sent to `member`.
     ///
     /// Here and everywhere else a time before that of an earlier call is taken as the latter.
-    pub fn began(&mut self, now: Instant, member: usize, kind: Kind, blocks: u32) -> Handle {
+    pub fn began(&mut self, now: Instant, member: MemberId, kind: Kind, blocks: u32) -> Handle {
         self.tick(now);
-        let Some(state) = self.members.get_mut(member) else { return Handle(None) };
+        let Some(state) = self.members.get_mut(member.index()) else { return Handle(None) };
         let Some(id) = self.flights.insert(Flight::new(member, kind, blocks, self.now)) else {
             return Handle(None);
         };
@@ -110,7 +110,7 @@ impl Detector {
         self.tick(now);
         let Some(flight) = handle.0.and_then(|id| self.flights.remove(id)) else { return };
         self.slow.add(flight.member, flight.kind, flight.age(self.now));
-        self.members[flight.member].end(self.now, &flight, &self.tuning, &mut self.log);
+        self.members[flight.member.index()].end(self.now, &flight, &self.tuning, &mut self.log);
         self.forget_free();
     }
 
@@ -118,13 +118,13 @@ impl Detector {
     pub fn dropped(&mut self, now: Instant, handle: Handle) {
         self.tick(now);
         let Some(flight) = handle.0.and_then(|id| self.flights.remove(id)) else { return };
-        self.members[flight.member].leave(&flight);
+        self.members[flight.member.index()].leave(&flight);
     }
 
     /// The member is another device from now on. Its I/Os under way are forgotten.
-    pub fn replaced(&mut self, now: Instant, member: usize) {
+    pub fn replaced(&mut self, now: Instant, member: MemberId) {
         self.tick(now);
-        let Some(state) = self.members.get_mut(member) else { return };
+        let Some(state) = self.members.get_mut(member.index()) else { return };
         while let Some(id) = self.flights.any_of(member) {
             self.flights.remove(id).iter().for_each(|flight| state.leave(flight));
         }
@@ -148,7 +148,12 @@ impl Detector {
         self.slow.advance(now);
         while let Some((_, id)) = self.flights.first().filter(|&(due, _)| due <= now) {
             self.flights.update(id, |flight| {
-                self.members[flight.member].overdue(now, flight, &self.tuning, &mut self.log);
+                self.members[flight.member.index()].overdue(
+                    now,
+                    flight,
+                    &self.tuning,
+                    &mut self.log,
+                );
             });
         }
         for member in &mut self.members {
@@ -161,24 +166,24 @@ impl Detector {
 
     /// What is thought of a member; one that doesn't exist is FREE.
     #[must_use]
-    pub fn mood(&self, member: usize) -> Mood {
-        self.members.get(member).map_or(Mood::Free, |state| state.mood)
+    pub fn mood(&self, member: MemberId) -> Mood {
+        self.members.get(member.index()).map_or(Mood::Free, |state| state.mood)
     }
 
     /// The members to go around: BUSY ones, at most `parity`. If there are more, those whose I/Os
     /// are later by the longest time come first; but one that was answered before stays until it
     /// is no longer BUSY, since it is where I/Os were kept from.
-    pub fn avoid(&mut self, now: Instant, parity: usize) -> Set {
+    pub fn avoid(&mut self, now: Instant, parity: usize) -> Set<MemberId> {
         self.tick(now);
-        let excess = |member: &usize| self.members[*member].excess;
+        let excess = |member: &MemberId| self.members[member.index()].excess;
         while self.avoided.len() > parity {
             let Some(least) = self.avoided.min_by_key(excess) else { break };
             self.avoided = self.avoided.without(least);
         }
         while self.avoided.len() < parity {
-            let busy = (0..self.members.len()).rev().filter(|&member| {
-                self.members[member].mood == Mood::Busy && !self.avoided.has(member)
-            });
+            let all = (0..self.members.len()).rev().map(MemberId::at);
+            let busy =
+                all.filter(|&member| self.mood(member) == Mood::Busy && !self.avoided.has(member));
             let Some(worst) = busy.max_by_key(excess) else { break };
             self.avoided = self.avoided.with(worst);
         }
@@ -188,15 +193,15 @@ impl Detector {
     /// How long I/Os of this kind and size usually take on a member, with what usually stands before
     /// them; `None` if not enough I/Os of the kind were seen.
     #[must_use]
-    pub fn usual(&self, member: usize, kind: Kind, blocks: u32) -> Option<Duration> {
-        let usual = self.members.get(member)?.alone(kind, blocks, &self.tuning)?;
+    pub fn usual(&self, member: MemberId, kind: Kind, blocks: u32) -> Option<Duration> {
+        let usual = self.members.get(member.index())?.alone(kind, blocks, &self.tuning)?;
         Some(Duration::from_nanos(usual))
     }
 
     /// How many I/Os of `member` are under way, without those that could not be followed.
     #[must_use]
-    pub fn in_flight(&self, member: usize) -> u32 {
-        self.members.get(member).map_or(0, |state| state.in_flight)
+    pub fn in_flight(&self, member: MemberId) -> u32 {
+        self.members.get(member.index()).map_or(0, |state| state.in_flight)
     }
 
     /// What was decided, and what became of it.
@@ -222,10 +227,7 @@ impl Detector {
 
     /// Members that are no longer BUSY are no longer avoided.
     fn forget_free(&mut self) {
-        for (member, state) in self.members.iter().enumerate() {
-            if state.mood != Mood::Busy {
-                self.avoided = self.avoided.without(member);
-            }
-        }
+        let busy = |member: &MemberId| self.members[member.index()].mood == Mood::Busy;
+        self.avoided = self.avoided.filter(busy).collect();
     }
 }

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use det::Instant;
+use raidcore::units::MemberId;
 
 use super::MEMBERS_MAX;
 use super::tuning::Kind;
@@ -43,7 +44,7 @@ struct Relation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
     /// The member.
-    pub member: usize,
+    pub member: MemberId,
     /// What it is slow at.
     pub kind: Kind,
     /// Its median latency in percent of its peers': the median of the hourly relations of the two
@@ -75,8 +76,8 @@ impl Slow {
         Self { records: (0..members).map(|_| [record(), record()]).collect(), hour: 0 }
     }
 
-    pub(super) fn add(&mut self, member: usize, kind: Kind, nanos: u64) {
-        self.records[member][kind.index()].hour.add(nanos);
+    pub(super) fn add(&mut self, member: MemberId, kind: Kind, nanos: u64) {
+        self.records[member.index()][kind.index()].hour.add(nanos);
     }
 
     /// Closes the hours that are over.
@@ -98,20 +99,21 @@ impl Slow {
     }
 
     /// Forgets a member: there is another device now.
-    pub(super) fn reset(&mut self, member: usize) {
-        for record in &mut self.records[member] {
+    pub(super) fn reset(&mut self, member: MemberId) {
+        for record in &mut self.records[member.index()] {
             record.hour.clear();
             record.relations = [None; DAY * DAYS];
         }
     }
 
     pub(super) fn advice(&self) -> impl Iterator<Item = Advice> {
-        let all = (0..self.records.len()).flat_map(|at| Kind::ALL.map(|kind| (at, kind)));
+        let members = (0..self.records.len()).map(MemberId::at);
+        let all = members.flat_map(|member| Kind::ALL.map(|kind| (member, kind)));
         all.filter_map(|(member, kind)| self.judge(member, kind))
     }
 
-    fn judge(&self, member: usize, kind: Kind) -> Option<Advice> {
-        let relations = &self.records[member][kind.index()].relations;
+    fn judge(&self, member: MemberId, kind: Kind) -> Option<Advice> {
+        let relations = &self.records[member.index()][kind.index()].relations;
         let median_of = |hours: core::ops::Range<u64>, of: fn(&Relation) -> u32| {
             let mut values = [0; DAY * DAYS];
             let mut count = 0;

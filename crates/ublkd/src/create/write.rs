@@ -22,7 +22,7 @@ pub(super) fn write(
     each(devices, |_, device| wipe(device, always))?;
     let mut zeroed = Vec::with_capacity(devices.len());
     each(devices, |index, device| {
-        zeroed.push(prepare(record, MemberId(index as u8), device, preallocate)?);
+        zeroed.push(prepare(record, MemberId::at(index), device, preallocate)?);
         Ok(())
     })?;
     let resync = needs_resync(record, &zeroed);

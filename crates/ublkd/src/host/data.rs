@@ -20,7 +20,7 @@ use det::Instant;
 use raidcore::engine::{Action, CommandError, Engine, Input, JobId, Request, RequestError};
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
-use raidcore::units::{DeviceId, Mem, Set, Tag};
+use raidcore::units::{DeviceId, Mem, Tag};
 use raidlog::GroupId;
 
 use super::askers::Askers;
@@ -319,7 +319,7 @@ impl Data {
             let members = self.machine.engine(group).members();
             let hangs =
                 members.filter(|m| m.device.is_some_and(|device| devices.contains(&device)));
-            let hung = hangs.map(|m| m.member.index()).fold(Set::EMPTY, Set::with);
+            let hung = hangs.map(|m| m.member).collect();
             self.feed(group, Input::Hung(hung));
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Avoided, Engine, MemberStatus, Part};
-use raidcore::units::DeviceId;
+use raidcore::units::{DeviceId, MemberId};
 use serde::{Deserialize, Serialize};
 use steering::Controller;
 use steering::detect::{Advice, Decision, Kind, Mood, Outcome};
@@ -196,20 +196,20 @@ impl WhyReport {
             controller.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
         }
         let controller = controller.filter(|_| scheme.goes_around());
-        let known = |member: usize| {
-            let asked = controller.filter(|(devices, _)| devices[member].is_some());
+        let known = |member: MemberId| {
+            let asked = controller.filter(|(devices, _)| devices[member.index()].is_some());
             asked.map_or(Known::Nothing, |(_, controller)| Known::of(controller, member))
         };
         let member = |status: MemberStatus| {
             let Avoided { reads, writes } = status.avoided;
-            let number = status.member.index();
-            let busy_for = controller.and_then(|(_, controller)| controller.busy_for(now, number));
+            let busy_for =
+                controller.and_then(|(_, controller)| controller.busy_for(now, status.member));
             MemberWhy {
                 member: status.member.0,
                 busy_us: busy_for.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
                 detours: reads,
                 staged_writes: writes,
-                known: known(number),
+                known: known(status.member),
             }
         };
         let on_record = engine.policy().filter(|policy| policy.name.as_str() == scheme.name);
@@ -218,7 +218,7 @@ impl WhyReport {
             .map(|signals| signals.detector());
         let verdict = |decision: &Decision| Verdict {
             at: wall_at(decision.at),
-            member: decision.member as u8,
+            member: decision.member.0,
             right: match decision.outcome {
                 Outcome::Open => None,
                 Outcome::Right { .. } => Some(true),
@@ -241,7 +241,7 @@ impl WhyReport {
 }
 
 impl Known {
-    fn of(controller: &Controller, member: usize) -> Self {
+    fn of(controller: &Controller, member: MemberId) -> Self {
         let watching = controller.signals().filter(|signals| !signals.telling().has(member));
         let Some(signals) = watching else {
             return Self::Told { busy: controller.who_is_busy().has(member) };
@@ -264,6 +264,6 @@ impl Known {
 impl AdviceReport {
     fn of(advice: Advice) -> Self {
         let Advice { member, kind, median_percent, p99_percent } = advice;
-        Self { member: member as u8, kind, median_percent, p99_percent }
+        Self { member: member.0, kind, median_percent, p99_percent }
     }
 }

@@ -50,12 +50,11 @@ impl Metrics {
     ) -> Self {
         let status = engine.status();
         let members = status.members.iter().map(|member| {
-            let number = member.member.index();
-            let score = steering.score(number);
+            let score = steering.score(member.member);
             MemberMetrics {
                 io: member.device.map(|device| ring.stats(device)).unwrap_or_default(),
                 collecting: member.device.and_then(|device| ring.collecting(now, device)),
-                busy: steering.busy(now, number),
+                busy: steering.busy(now, member.member),
                 verdicts: score.map(|(_, score)| (score.right, score.wrong)),
                 late: score.and_then(|(busy, score)| {
                     if busy { score.precision_of_ios() } else { score.late_otherwise() }

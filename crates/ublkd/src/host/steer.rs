@@ -66,7 +66,7 @@ impl Steering {
     pub(super) fn began(&mut self, now: Instant, io: &Io) {
         let Some((devices, controller)) = &mut self.controller else { return };
         if let Some(member) = devices.iter().position(|device| *device == Some(io.device)) {
-            controller.began(now, member, io);
+            controller.began(now, MemberId::at(member), io);
         }
     }
 
@@ -96,10 +96,10 @@ impl Steering {
         let (devices, controller) = self.controller.as_mut()?;
         let mut collecting = Set::EMPTY;
         if controller.asks() {
-            let collects =
-                |device: &Option<DeviceId>| device.is_some_and(|d| ring.is_collecting(d));
-            let who = (0..devices.len()).filter(|&member| collects(&devices[member]));
-            collecting = who.fold(collecting, Set::with);
+            let collects = |member: &MemberId| {
+                devices[member.index()].is_some_and(|device| ring.is_collecting(device))
+            };
+            collecting = Set::first(devices.len()).filter(collects).collect();
         }
         if controller.is_due(now, collecting) {
             let how = |device: &Option<DeviceId>| Some(ring.steering((*device)?)?.0);
@@ -127,13 +127,13 @@ impl Steering {
     }
 
     /// Whether reads go around a member and for how long they have, if they do at all.
-    pub(super) fn busy(&self, now: Instant, member: usize) -> Option<(bool, Duration)> {
+    pub(super) fn busy(&self, now: Instant, member: MemberId) -> Option<(bool, Duration)> {
         let (_, controller) = self.controller.as_ref().filter(|_| self.scheme.goes_around())?;
         Some((controller.who_is_busy().has(member), controller.busy_time(now, member)))
     }
 
     /// Whether a member is thought to be busy, and how often that was right, if it is watched.
-    pub(super) fn score(&self, member: usize) -> Option<(bool, Score)> {
+    pub(super) fn score(&self, member: MemberId) -> Option<(bool, Score)> {
         let (_, controller) = self.controller.as_ref()?;
         let signals = controller.signals().filter(|signals| !signals.telling().has(member))?;
         let detector = signals.detector();
@@ -150,8 +150,9 @@ impl Steering {
         let devices: Vec<Option<DeviceId>> = devices().collect();
         let members = self.members(&devices, engine.geometry().redundancy(), ring);
         if let Some((known, controller)) = &mut self.controller {
-            let other = (0..devices.len()).filter(|&member| devices[member] != known[member]);
-            controller.changed(now, members, other.fold(Set::EMPTY, Set::with));
+            let is_other = |member: &MemberId| devices[member.index()] != known[member.index()];
+            let other = Set::first(devices.len()).filter(is_other);
+            controller.changed(now, members, other.collect());
             *known = devices;
         } else {
             self.controller = Some((devices, Controller::new(self.scheme, members, now)));
@@ -164,16 +165,16 @@ impl Steering {
 
     /// What matters of the members. Where there is no device there is nothing to be watched either.
     fn members(&self, devices: &[Option<DeviceId>], redundancy: usize, ring: &Ring) -> Members {
-        let says = |device: &Option<DeviceId>| match *device {
+        let says = |member: &MemberId| match devices[member.index()] {
             None => true,
             Some(device) => self.source == Source::Told && ring.steering(device).is_some(),
         };
-        let telling = (0..devices.len()).filter(|&member| says(&devices[member]));
+        let telling = Set::first(devices.len()).filter(says);
         let mut limits = devices.iter().flatten().filter_map(|&device| ring.steering(device));
         Members {
             count: devices.len(),
             redundancy,
-            telling: telling.fold(Set::EMPTY, Set::with),
+            telling: telling.collect(),
             limits: limits.next().map_or(Limits::default(), |(_, limits)| limits),
         }
     }

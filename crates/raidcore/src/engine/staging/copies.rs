@@ -110,10 +110,11 @@ impl Copies {
 
     /// Room for a copy on one of these, a staging device if there is one, else members in turn; the
     /// oldest are forgotten for it. It is being written from now on.
-    fn begin(&mut self, first: Lba, blocks: u32, able: Set) -> Option<u64> {
+    fn begin(&mut self, first: Lba, blocks: u32, able: Set<MemberId>) -> Option<u64> {
         let n = self.members;
         let in_turn = (0..n).map(|i| (self.turn + i) % n);
-        let member = (n..self.rings.len()).chain(in_turn).find(|&member| able.has(member))?;
+        let member =
+            (n..self.rings.len()).chain(in_turn).find(|&place| able.has(MemberId::at(place)))?;
         let at = loop {
             if let Some(at) = self.rings[member].room(u64::from(blocks)) {
                 break at;
@@ -132,7 +133,7 @@ impl Copies {
         self.rings[member].push((number, at), u64::from(blocks));
         self.turn = (member + 1) % n;
         let at = Pba(self.starts[member].0 + at);
-        let member = Some(MemberId(member as u8));
+        let member = Some(MemberId::at(member));
         self.extents.push_back(Extent { first, blocks, member, at, pins: 1 });
         Some(number)
     }
@@ -216,8 +217,8 @@ impl Engine {
         let index = self.copies.index(copy.entry);
         let member = self.copies.extents[index].member?;
         let calm = self.array.able().minus(self.steering.busy);
-        let wanted = !calm.has(home.index()) || self.background.rebuilds();
-        let serves = wanted && calm.has(member.index());
+        let wanted = !calm.has(home) || self.background.rebuilds();
+        let serves = wanted && calm.has(member);
         serves.then_some((self.copies.front() + index as u64, copy.at))
     }
 
@@ -251,7 +252,7 @@ impl Engine {
     pub(in super::super) fn plan_copied(
         &mut self,
         id: JobId,
-        readable: Set,
+        readable: Set<Role>,
         parity: Parity,
     ) -> bool {
         let prefer = self.preferred_copy(self.jobs[id].stripe);
@@ -289,7 +290,7 @@ impl Engine {
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
-        let able = self.array.able().minus(self.steering.busy).without(home.index());
+        let able = self.array.able().minus(self.steering.busy).without(home);
         self.answer(id, out);
         let Some(number) = self.copies.begin(first, piece.blocks, able) else {
             return Stage::Finish;

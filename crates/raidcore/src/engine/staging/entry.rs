@@ -38,7 +38,7 @@ pub(super) struct Entry {
     /// The tail that it tells.
     pub(super) tail: u64,
     /// The members that have it and are in service.
-    pub(super) holders: Set,
+    pub(super) holders: Set<MemberId>,
     /// Where its payload begins, by member.
     pub(super) payload: [(MemberId, Pba); COPIES_MAX],
     /// How many blocks of payload it has.
@@ -51,7 +51,7 @@ pub(super) struct Entry {
     pub(super) home: u64,
     pub(super) pins: u32,
     /// It is not brought home while any of these is busy.
-    pub(super) waits_for: Set,
+    pub(super) waits_for: Set<MemberId>,
     /// Stores of it under way, if it has no job.
     pub(super) outstanding: u32,
 }
@@ -62,7 +62,7 @@ impl Entry {
         number: u64,
         kind: Kind,
         stripe: Stripe,
-        holders: Set,
+        holders: Set<MemberId>,
         runs: Vec<Run>,
     ) -> Self {
         let blocks = match kind {

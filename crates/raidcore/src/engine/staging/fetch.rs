@@ -31,7 +31,7 @@ pub(in super::super) struct Fetch {
     /// What of its stripe that is.
     piece: Piece,
     /// The holders that could not read it.
-    tried: Set,
+    tried: Set<MemberId>,
 }
 
 /// What a job reads from the staging log, or from copies.
@@ -114,9 +114,9 @@ impl Engine {
         job.way = Way::Around;
         self.counters.copy_reads += 1;
         let homes = self.jobs[id].fetching.fetches.iter().filter(|fetch| copied(fetch));
-        let home = |fetch: &Fetch| self.geo.member(self.jobs[id].stripe, fetch.piece.role).index();
-        let homes = homes.map(home).fold(Set::EMPTY, Set::with);
-        homes.for_each(|member| self.array.members[member].avoided.reads += 1);
+        let home = |fetch: &Fetch| self.geo.member(self.jobs[id].stripe, fetch.piece.role);
+        let homes: Set<MemberId> = homes.map(home).collect();
+        homes.for_each(|member| self.array.members[member.index()].avoided.reads += 1);
     }
 
     /// Where a block is to be read from in the log, if at all: what is only in the log, and what is in
@@ -131,7 +131,7 @@ impl Engine {
         let entry = &self.staging.entries[self.staging.index(staged.entry)];
         let calm = entry.holders.minus(self.steering.busy);
         let stays = entry.number >= self.staging.announced;
-        (self.steering.busy.has(home.index()) && stays && !calm.is_empty()).then_some(staged)
+        (self.steering.busy.has(home) && stays && !calm.is_empty()).then_some(staged)
     }
 
     /// A job is to read a staged block; its entry stays until the job has ended.
@@ -186,7 +186,7 @@ impl Engine {
         let place = match from {
             From::Entry(number) => self.best_holder(number, tried),
             From::Copy(number) => {
-                self.copies.place(number).filter(|(member, _)| !tried.has(member.index()))
+                self.copies.place(number).filter(|&(member, _)| !tried.has(member))
             }
         };
         let found =
@@ -205,13 +205,13 @@ impl Engine {
 
     /// A calm holder of an entry if there is one, the one with the least to do; none of those that
     /// were tried.
-    fn best_holder(&self, number: u64, tried: Set) -> Option<(MemberId, Pba)> {
+    fn best_holder(&self, number: u64, tried: Set<MemberId>) -> Option<(MemberId, Pba)> {
         let entry = self.staging.entry(number);
         let holders = entry.holders.minus(tried);
-        let places = entry.payload.iter().filter(|(member, _)| holders.has(member.index()));
+        let places = entry.payload.iter().filter(|&&(member, _)| holders.has(member));
         let load = |&&(member, _): &&(MemberId, Pba)| {
             let m = &self.array.members[member.index()];
-            (m.unreadable, self.is_member_busy(member.index()), self.flights.of(member.index()))
+            (m.unreadable, self.is_member_busy(member), self.flights.of(member))
         };
         places.min_by_key(load).copied()
     }
@@ -256,7 +256,7 @@ impl Engine {
             }
             // The others have it, too.
             let fetch = &mut self.jobs[id].fetching.fetches[usize::from(index)];
-            fetch.tried = fetch.tried.with(member.index());
+            fetch.tried = fetch.tried.with(member);
             self.begin_fetch(id, usize::from(index), out);
         }
         if self.jobs[id].outstanding == before {

@@ -30,11 +30,11 @@ impl Staging {
 
     /// Whether something would be lost with these devices that nothing makes up for. Of members alone,
     /// not more can be spared than each entry has to spare.
-    pub(in super::super) fn needs(&self, lost: Set) -> bool {
+    pub(in super::super) fn needs(&self, lost: Set<MemberId>) -> bool {
         self.has_devices() && self.loss(lost) == Loss::Needed
     }
 
-    fn loss(&self, lost: Set) -> Loss {
+    fn loss(&self, lost: Set<MemberId>) -> Loss {
         let is_left = |entry: &&Entry| entry.done && !entry.holders.minus(lost).is_empty();
         let told = self.entries.iter().filter(is_left).map(|entry| entry.tail).max();
         let is_lost =
@@ -64,7 +64,7 @@ impl Staging {
     fn drop_member(&mut self, member: MemberId) {
         self.rings[member.index()].clear();
         for entry in &mut self.entries {
-            entry.holders = entry.holders.without(member.index());
+            entry.holders = entry.holders.without(member);
         }
         if self.has_devices() {
             self.thin_until = self.next;
@@ -81,8 +81,7 @@ impl Engine {
     /// A member's failure counts for the log, too. If the log loses what it knows of itself, all of it
     /// is void by the record of the failure.
     pub(in super::super) fn unstage_member(&mut self, member: MemberId) {
-        if self.staging.has_devices() && self.staging.loss(Set::one(member.index())) == Loss::Notes
-        {
+        if self.staging.has_devices() && self.staging.loss(Set::one(member)) == Loss::Notes {
             // Rings go on where they are: until the record is durable, these entries count.
             self.array.recorder.record.staging_epoch += 1;
             self.staging.entries.iter_mut().for_each(|entry| entry.holders = Set::EMPTY);

@@ -175,7 +175,7 @@ impl Staging {
         entry.done = true;
         for (to, &(member, at)) in entry.payload.iter_mut().zip(&replay.copies) {
             *to = (member, at);
-            entry.holders = entry.holders.with(member.index());
+            entry.holders = entry.holders.with(member);
         }
         self.entries.push_back(entry);
         for run in &replay.runs {

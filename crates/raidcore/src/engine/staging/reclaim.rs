@@ -8,8 +8,8 @@ use super::super::job::{Wait, Work};
 use super::super::{Action, Engine, JobId, Note, Phase};
 use super::{Entry, Kind};
 use crate::geometry::Role;
-use crate::plan::Piece;
-use crate::units::{Lba, Mem, Set, Stripe};
+use crate::plan::{self, Piece};
+use crate::units::{Lba, Set, Stripe};
 
 /// Stripes that are reclaimed at once if room is wanted; one if not, and users want nothing or what
 /// they write has gone home for a while.
@@ -167,10 +167,10 @@ impl Engine {
     /// Whether no member is busy to which an entry's blocks and their parity go, nor one that it waits for.
     fn is_calm(&self, entry: &Entry) -> bool {
         let busy = self.steering.busy;
-        let parities = (self.geo.data()..self.geo.members()).map(|role| Role(role as u8));
+        let parities = self.geo.spare_roles();
         let mut roles = parities.chain(entry.runs.iter().map(|run| run.role));
         entry.waits_for.and(busy).is_empty()
-            && roles.all(|role| !busy.has(self.geo.member(entry.stripe, role).index()))
+            && roles.all(|role| !busy.has(self.geo.member(entry.stripe, role)))
     }
 
     /// Whether a reclaim would have to wait for busy members, and can be put off.
@@ -180,8 +180,8 @@ impl Engine {
         }
         let job = &self.jobs[id];
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
-        let members = touched.map(|io| self.geo.member(job.stripe, io.role).index());
-        let waits_for = members.fold(Set::EMPTY, Set::with).and(self.steering.busy);
+        let members: Set<_> = touched.map(|io| self.geo.member(job.stripe, io.role)).collect();
+        let waits_for = members.and(self.steering.busy);
         if waits_for.is_empty() {
             return false;
         }
@@ -199,13 +199,12 @@ impl Engine {
         self.unpin(id);
         self.jobs[id].pieces.clear();
         let stripe = self.jobs[id].stripe;
-        for role in (0..self.geo.data() as u8).map(Role) {
+        for role in self.geo.data_roles() {
             let first = self.geo.lba(stripe, role, 0);
             for row in 0..self.geo.chunk() {
                 let staged = self.staging.table.get(Lba(first.0 + u64::from(row)));
                 let Some(staged) = staged.filter(|staged| !staged.clean) else { continue };
-                let buffer = (self.geo.members() + 2) as u16 + u16::from(role.0);
-                let mem = Mem::Scratch { buffer, at: row };
+                let mem = plan::scratch(plan::beside(&self.geo, role), row);
                 let block = Piece { role, row, blocks: 1, mem };
                 self.fetch_later(id, staged, block);
                 let pieces = &mut self.jobs[id].pieces;
@@ -220,9 +219,9 @@ impl Engine {
     }
 
     /// The scratch buffers of a reclaim's pieces.
-    pub(in super::super) fn gathered(&self, id: JobId) -> Set {
-        let roles = self.jobs[id].pieces.iter().map(|piece| piece.role.index());
-        roles.map(|role| self.geo.members() + 2 + role).fold(Set::EMPTY, Set::with)
+    pub(in super::super) fn gathered(&self, id: JobId) -> Set<Role> {
+        let roles = self.jobs[id].pieces.iter().map(|piece| piece.role);
+        roles.map(|role| plan::beside(&self.geo, role)).collect()
     }
 
     /// A reclaim has ended: what it wrote is at home, or its entries can't be brought there.

@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// The busy members that a write as it is planned would have to wait for.
-    fn write_waits_for(&self, id: JobId) -> Set {
+    fn write_waits_for(&self, id: JobId) -> Set<MemberId> {
         let job = &self.jobs[id];
         // A region's bit goes to all members.
         let region = self.areas.region(job.stripe);
@@ -109,14 +109,14 @@ impl Engine {
             return self.steering.busy;
         }
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
-        let members = touched.map(|io| self.geo.member(job.stripe, io.role).index());
-        members.fold(Set::EMPTY, Set::with).and(self.steering.busy)
+        let members: Set<_> = touched.map(|io| self.geo.member(job.stripe, io.role)).collect();
+        members.and(self.steering.busy)
     }
 
     /// What the policy is asked about.
     fn redirect(&self, id: JobId) -> Redirect {
         let job = &self.jobs[id];
-        let busy = |role: Role| self.steering.busy.has(self.geo.member(job.stripe, role).index());
+        let busy = |role: Role| self.steering.busy.has(self.geo.member(job.stripe, role));
         let (used, len) = self.staging.used();
         Redirect {
             blocks: job.piece_blocks(),
@@ -131,17 +131,18 @@ impl Engine {
     /// The holders of an entry of so many blocks (with what is to be left free): of those that are
     /// not `busy`, first staging devices, then members, those with the least to do, in turn; none if
     /// there are too few with room.
-    fn holders_for(&self, blocks: u64, busy: Set) -> Option<Set> {
+    fn holders_for(&self, blocks: u64, busy: Set<MemberId>) -> Option<Set<MemberId>> {
         let (staging, n) = (&self.staging, self.geo.members());
         let blocks = blocks + staging.promised;
         let able = self.array.able().minus(busy);
-        let fits = |place: usize| able.has(place) && staging.rings[place].room(blocks).is_some();
+        let fits = |&place: &MemberId| staging.rings[place.index()].room(blocks).is_some();
         let mut holders = Set::EMPTY;
         while holders.len() < staging.copies {
-            let left = (0..self.array.members.len()).filter(|&p| fits(p) && !holders.has(p));
-            let in_turn = |&place: &usize| {
+            let left = able.minus(holders).filter(fits);
+            let in_turn = |&place: &MemberId| {
+                let (load, place) = (self.flights.of(place), place.index());
                 let member = place < n;
-                (member, self.flights.of(place), (place + n - staging.turn % n) % n)
+                (member, load, (place + n - staging.turn % n) % n)
             };
             holders = holders.with(left.min_by_key(in_turn)?);
         }
@@ -150,13 +151,13 @@ impl Engine {
 
     /// The holders of a marker or a tail: as many as there can be, calm ones if possible, and one more if
     /// one of them gives its place to a device that will not have it.
-    fn holders_for_note(&self) -> Set {
+    fn holders_for_note(&self) -> Set<MemberId> {
         let (staging, able) = (&self.staging, self.array.able());
-        let fits = |&member: &usize| staging.rings[member].room(1).is_some();
+        let fits = |member: &MemberId| staging.rings[member.index()].room(1).is_some();
         let calm = able.minus(self.steering.busy).filter(fits);
         let others = able.and(self.steering.busy).filter(fits);
         let count = staging.copies + usize::from(self.array.succession.is_some());
-        calm.chain(others).take(count).fold(Set::EMPTY, Set::with)
+        calm.chain(others).take(count).collect()
     }
 
     /// Makes sure that there will be room for a marker. If there is none, the job gives its lock
@@ -167,7 +168,7 @@ impl Engine {
         }
         let (staging, able) = (&self.staging, self.array.able());
         let blocks = staging.promised + RESERVE / 2;
-        let fits = |&member: &usize| staging.rings[member].room(blocks).is_some();
+        let fits = |member: &MemberId| staging.rings[member.index()].room(blocks).is_some();
         if able.clone().all(|member| fits(&member)) && !able.is_empty() {
             self.staging.promised += 1;
             self.jobs[id].log.promised = true;
@@ -184,7 +185,7 @@ impl Engine {
         let room = self.staged_blocks(id) + RESERVE;
         let Some(holders) = self.holders_for(room, self.steering.busy) else { return Stage::Plan };
         let around = self.write_waits_for(id);
-        around.for_each(|member| self.array.members[member].avoided.writes += 1);
+        around.for_each(|member| self.array.members[member.index()].avoided.writes += 1);
         self.write_staged(id, Kind::Data, holders, out);
         self.counters.staged_writes += 1;
         Stage::Record
@@ -215,7 +216,13 @@ impl Engine {
     }
 
     /// An entry of a job's.
-    fn write_staged(&mut self, id: JobId, kind: Kind, holders: Set, out: &mut Vec<Action>) {
+    fn write_staged(
+        &mut self,
+        id: JobId,
+        kind: Kind,
+        holders: Set<MemberId>,
+        out: &mut Vec<Action>,
+    ) {
         let mut runs = self.staging.spare.pop().unwrap_or_default();
         self.runs_of(id, &mut runs);
         let stripe = self.jobs[id].stripe;
@@ -245,7 +252,7 @@ impl Engine {
         let job = &self.jobs[id];
         if let Work::Zero { .. } = job.work {
             let whole = |role| Run { role, row: 0, blocks: self.geo.chunk(), mem: Mem::Zero };
-            runs.extend((0..self.geo.data() as u8).map(Role).map(whole));
+            runs.extend(self.geo.data_roles().map(whole));
             return;
         }
         for (index, piece) in job.pieces.iter().enumerate() {
@@ -270,7 +277,13 @@ impl Engine {
     }
 
     /// A new entry, with room in its holders' rings.
-    fn begin_entry(&mut self, kind: Kind, stripe: Stripe, holders: Set, runs: Vec<Run>) -> u64 {
+    fn begin_entry(
+        &mut self,
+        kind: Kind,
+        stripe: Stripe,
+        holders: Set<MemberId>,
+        runs: Vec<Run>,
+    ) -> u64 {
         let tail = self.staging.tail_now();
         let staging = &mut self.staging;
         let number = staging.next;
@@ -278,11 +291,11 @@ impl Engine {
         entry.tail = tail;
         let header = u64::from(entry.header_blocks());
         let blocks = header + u64::from(entry.blocks);
-        for (place, index) in entry.payload.iter_mut().zip(holders) {
-            let ring = &mut staging.rings[index];
+        for (place, member) in entry.payload.iter_mut().zip(holders) {
+            let ring = &mut staging.rings[member.index()];
             let at = ring.room(blocks).expect("holders have room");
             ring.push((number, at), blocks);
-            *place = (MemberId(index as u8), Pba(staging.start.0 + at + header));
+            *place = (member, Pba(staging.start.0 + at + header));
         }
         staging.next += 1;
         staging.announced = staging.announced.max(tail);
@@ -364,7 +377,7 @@ impl Engine {
     /// Whether an entry is on as many as it has to be, without a member that gives its place to a device
     /// that does not have it.
     fn is_known(&self, number: u64) -> bool {
-        let Some(leaving) = self.array.succession.map(|s| s.member.index()) else { return true };
+        let Some(leaving) = self.array.succession.map(|s| s.member) else { return true };
         let holders = self.staging.entry(number).holders.without(leaving);
         holders.len() >= self.staging.copies.min(self.array.able().without(leaving).len())
     }
