@@ -283,12 +283,12 @@ impl Geometry {
     /// The role of P, if there is one.
     #[must_use]
     pub fn p(&self) -> Option<Role> {
-        (self.parities() >= 1).then_some(Role(self.data() as u8))
+        (self.parities() >= 1).then_some(Role::at(self.data()))
     }
 
     /// The role of Q, if there is one.
     #[must_use]
     pub fn q(&self) -> Option<Role> {
-        (self.parities() == 2).then_some(Role(self.data() as u8 + 1))
+        (self.parities() == 2).then_some(Role::at(self.data() + 1))
     }
 }

@@ -351,7 +351,7 @@ impl Reader<'_> {
             && segment.0.max(next.0) < shape.segment_count()
             && at <= shape.segment_blocks()
             && at.is_multiple_of(shape.unit());
-        let group = stream.checked_sub(1).map(|group| GroupId(group as u8));
+        let group = stream.checked_sub(1).map(GroupId::at);
         let home = |s| exist && group.is_none_or(|group| shape.group_of(s) == group);
         (home(segment) && home(next)).then_some(Position { segment, at, next })
     }

@@ -195,7 +195,7 @@ impl Recovery {
         let header = self.header.as_ref();
         match self.stage {
             Stage::Headers(group, area) => {
-                let group = GroupId(group as u8);
+                let group = GroupId::at(group);
                 Some(Wanted { group, at: area * self.unit, blocks: 1, checksums: false })
             }
             Stage::Pages(from, copy) => {

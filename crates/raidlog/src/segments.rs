@@ -108,7 +108,7 @@ impl Segments {
         for &(segment, state) in held {
             infos[segment.index()].state = state;
         }
-        let groups = || (0..shape.groups()).map(|group| GroupId(group as u8));
+        let groups = || (0..shape.groups()).map(GroupId::at);
         let is_free = |s: &Segment| infos[s.index()].state == SegmentState::Free;
         let lives = |s: Segment| u64::from(live[s.index()]);
         let mut buckets =
@@ -294,7 +294,7 @@ impl Segments {
 
     /// Checks what can be checked without the map.
     pub(crate) fn check(&self) {
-        for group in (0..self.shape.groups()).map(|group| GroupId(group as u8)) {
+        for group in (0..self.shape.groups()).map(GroupId::at) {
             let is = |segment, states: &[SegmentState]| states.contains(&self.get(segment).state);
             let count = |states: &[SegmentState]| {
                 self.shape.segments_of(group).filter(|&segment| is(segment, states)).count() as u32

@@ -7,8 +7,15 @@ pub struct GroupId(pub u8);
 impl GroupId {
     /// As an index into a table of groups.
     #[must_use]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The one of an index into a table of groups.
+    #[must_use]
+    pub const fn at(index: usize) -> Self {
+        debug_assert!(index <= u8::MAX as usize);
+        Self(index as u8)
     }
 }
 

@@ -11,8 +11,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::job::Work;
 use super::journal::IN_PLACE;
+use super::work::Work;
 use super::{Engine, JobId, PassKind};
 use crate::geometry::{Geometry, Role};
 use crate::meta::{Areas, BitMap, JournalRun, MapKind, Replay, ReplayRun};

@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::job::Work;
 use super::order::Order;
 pub(super) use super::pass::{Closing, Pass};
 pub(super) use super::progress::{Progress, WINDOW};
+use super::work::Work;
 use super::{Action, CommandError, Engine, JobId, Note, Pace, PassEnd, PassKind, Phase};
 use crate::meta::SlotState;
 use crate::units::{MemberId, Stripe};

@@ -19,8 +19,8 @@
 use alloc::vec::Vec;
 
 use super::background::Progress;
-use super::job::Work;
 use super::spare_trim::SpareTrim;
+use super::work::Work;
 use super::{Action, Engine, JobId, PassKind};
 use crate::geometry::Role;
 use crate::meta::{ArrayRecord, SlotState, Spared, spare_copies};

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::job::Wait;
+use super::wait::Wait;
 use super::{
     Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
 };

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::flight::{Flight, Owner};
-use super::job::Wait;
+use super::wait::Wait;
 use super::{Action, Engine, IoError, IoOp, RequestError};
 use crate::units::{MemberId, Pba, Tag};
 

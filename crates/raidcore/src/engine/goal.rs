@@ -1,7 +1,9 @@
 //! What background work wants of a stripe.
 
 use super::PassKind;
-use super::job::{Job, Stage, Work};
+use super::job::Job;
+use super::stage::Stage;
+use super::work::Work;
 use crate::geometry::{Geometry, Role};
 use crate::meta::{Replay, ReplayRun};
 use crate::plan::{self, Goal, Health, Lost, Plan, SubIo};

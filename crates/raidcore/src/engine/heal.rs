@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::job::Work;
+use super::work::Work;
 use super::{Action, Engine, IoError, Note, Phase, Remedy};
 use crate::geometry::Role;
 use crate::meta::SlotState;

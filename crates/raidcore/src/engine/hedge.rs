@@ -16,8 +16,9 @@ use core::mem;
 
 use det::{Id, Instant};
 
-use super::job::{Stage, Work};
+use super::stage::Stage;
 use super::steering::{Detour, Way};
+use super::work::Work;
 use super::{Engine, JobId};
 use crate::geometry::Role;
 use crate::plan::{self, Base, Health, Parity};

@@ -7,8 +7,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::flight::Flight;
-use super::job::{Stage, Work};
-use super::maps::{Bit, Change, Stores, Taken};
+use super::maps::{Bit, Stores, Taken};
+use super::stage::Stage;
+use super::wait::Change;
+use super::work::Work;
 use super::{Action, Engine, IoError, JobId};
 use crate::meta::{BitMap, Consistency, MapKind, SlotState};
 

@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use super::flight::{Flight, Owner};
-use super::job::{Stage, Work};
+use super::stage::Stage;
+use super::work::Work;
 use super::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
 use crate::geometry::Role;
 use crate::plan::{Bad, SubIo, WriteKind};

@@ -17,7 +17,10 @@ use core::ops::{Index, IndexMut};
 
 use det::{Instant, Slots};
 
-use super::job::{Job, PIECES_MAX, Stage, Turn, Wait, Work};
+use super::job::{Job, PIECES_MAX};
+use super::stage::{Stage, Turn};
+use super::wait::Wait;
+use super::work::Work;
 use super::{JobId, RequestError};
 use crate::geometry::{Geometry, Role};
 use crate::locks::Locks;

@@ -16,8 +16,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::flight::{Flight, Owner};
-use super::job::Wait;
 use super::journal_ring::{Entry, JournalRing};
+use super::wait::Wait;
 use super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::meta::{self, ArrayRecord, Consistency, JournalRun, Replay, ReplayRun};
 use crate::plan::WriteKind;

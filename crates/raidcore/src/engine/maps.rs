@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 
 use super::array::Array;
 use super::flight::{Flight, Flights, Owner};
-use super::job::Wait;
 use super::jobs::Jobs;
+use super::wait::{Change, Wait};
 use super::{Action, IoOp, JobId, RequestError};
 use crate::meta::{Areas, ArrayId, BitMap, MapKind, MetaPage};
 use crate::units::MemberId;
@@ -27,17 +27,6 @@ pub(super) struct MapStore {
     pages: Vec<Page>,
     /// Bits that members may have otherwise, as a change of them was stored by none and taken back.
     doubted: BTreeSet<u64>,
-}
-
-/// What a job has changed of its bit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Change {
-    /// It was clear.
-    Set,
-    /// It was set.
-    Cleared,
-    /// It has changed nothing; members are told of the bit as it is.
-    None,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -267,7 +256,7 @@ impl Maps {
             MapKind::Missed => MetaPage::Missed { index },
         };
         let mut begun = 0;
-        for member in (0..array.of_stripes() as u8).map(MemberId) {
+        for member in (0..array.of_stripes()).map(MemberId::at) {
             for device in array.stored_on(member) {
                 begun += 1;
                 let flight = Flight::new(Owner::Page { kind, index }, Some(member), device);

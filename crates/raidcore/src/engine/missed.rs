@@ -20,8 +20,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::job::Work;
-use super::maps::{Bit, Change, MapStore, Stores};
+use super::maps::{Bit, MapStore, Stores};
+use super::wait::Change;
+use super::work::Work;
 use super::{Action, Engine, JobId, MissedStatus, PassKind, Phase};
 use crate::meta::{Assembled, BitMap, Consistency, MapKind, SlotState};
 use crate::units::{MemberId, Set, Stripe};

@@ -53,11 +53,14 @@ mod ring;
 mod scrub;
 mod sources;
 mod spare_trim;
+mod stage;
 mod staging;
 mod status;
 mod steering;
 mod succession;
 mod users;
+mod wait;
+mod walk;
 mod work;
 
 use alloc::vec::Vec;

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::goal::{plan_replay, plan_sync};
-use super::job::{Stage, Turn, Work};
+use super::stage::{Stage, Turn};
+use super::work::Work;
 use super::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::flight::{Flight, Owner};
-use super::job::Wait;
+use super::wait::Wait;
 use super::{Action, CommandError, Engine, IoError, IoOp, Phase, RequestError};
 use crate::meta::{ArrayRecord, DeviceLabel, MetaPage, SlotState};
 use crate::units::{DeviceId, MemberId};

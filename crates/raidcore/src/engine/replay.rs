@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use super::job::Work;
+use super::work::Work;
 use super::{Action, Engine, IoError, Note, Phase};
 use crate::meta::{Replay, SlotState};
 use crate::units::{MemberId, Pba, Stripe};

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::job::{Turn, Work};
+use super::stage::Turn;
+use super::work::Work;
 use super::{Action, CommandError, Engine, JobId, Op, Phase, Request, RequestError};
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Tag};

@@ -12,7 +12,8 @@
 
 use alloc::vec::Vec;
 
-use super::job::{Stage, Work};
+use super::stage::Stage;
+use super::work::Work;
 use super::{Action, Engine, JobId, Mismatches, Note, PassKind, Phase, RequestError};
 use crate::meta::{ScrubEnd, ScrubRecord};
 use crate::plan::{self, Finding, Found, Lost};

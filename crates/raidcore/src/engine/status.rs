@@ -1,7 +1,8 @@
 //! The engine's state, for people and for tests.
 
 use super::flight::Owner;
-use super::job::{Job, Stage};
+use super::job::Job;
+use super::stage::Stage;
 use super::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
     Status,

@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use det::Instant;
 
-use super::job::Work;
+use super::work::Work;
 use super::{Engine, JobId, LatencyTotals};
 use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};

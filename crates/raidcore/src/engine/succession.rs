@@ -17,7 +17,8 @@ use alloc::vec::Vec;
 
 use super::background::Progress;
 use super::flight::{Flight, Owner};
-use super::job::{Wait, Work};
+use super::wait::Wait;
+use super::work::Work;
 use super::{Action, CommandError, Engine, IoError, JobId, Note, PassKind, Spare, SuccessorStatus};
 use crate::meta::{Assembled, DeviceUuid, SlotState, Successor};
 use crate::units::{DeviceId, MemberId, Stripe};

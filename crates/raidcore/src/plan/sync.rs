@@ -139,5 +139,5 @@ fn parity(
 
 /// Whose scratch buffer takes what a parity is compared with: it stands after the last role.
 pub(super) fn shadow(geo: &Geometry, parity: Role) -> Role {
-    Role(parity.0 + geo.parities() as u8)
+    Role::at(parity.index() + geo.parities())
 }

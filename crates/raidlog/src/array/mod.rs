@@ -479,7 +479,7 @@ impl LogArray {
     }
 
     fn all_groups(&self) -> impl Iterator<Item = GroupId> + use<> {
-        (0..self.arrays.len()).map(|group| GroupId(group as u8))
+        (0..self.arrays.len()).map(GroupId::at)
     }
 }
 

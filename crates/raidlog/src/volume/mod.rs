@@ -151,7 +151,7 @@ impl Volume {
     /// with [`Input::Tick`] once to set it going.
     #[must_use]
     pub fn create(config: Config, id: VolumeId, shape: Shape) -> Self {
-        let first = |group: usize| shape.segments_of(GroupId(group as u8));
+        let first = |group: usize| shape.segments_of(GroupId::at(group));
         let position = |mut from: alloc::boxed::Box<dyn Iterator<Item = Segment>>| Position {
             segment: from.next().unwrap_or_default(),
             at: 0,

@@ -167,7 +167,7 @@ impl Volume {
     /// possible. A reserve is left to the cleaner.
     fn allocate(&mut self, index: usize) -> Option<Segment> {
         if let Some(group) = index.checked_sub(1) {
-            return self.segments.hold(GroupId(group as u8));
+            return self.segments.hold(GroupId::at(group));
         }
         let front = self.front();
         if self.room_of(front).spare() > 0 {
@@ -207,7 +207,7 @@ impl Volume {
     }
 
     pub(super) fn groups(&self) -> impl Iterator<Item = GroupId> + Clone + use<> {
-        (0..self.shape.groups()).map(|group| GroupId(group as u8))
+        (0..self.shape.groups()).map(GroupId::at)
     }
 
     /// Appends blocks to a stream that has room for them; returns where they begin, in memory and

@@ -121,7 +121,7 @@ impl World {
     fn wake(&mut self) {
         let blocks = SLOT_BLOCKS as usize;
         let scratch = (0..self.array.groups()).map(|group| {
-            let engine = self.array.array(GroupId(group as u8));
+            let engine = self.array.array(GroupId::at(group));
             let chunk = engine.geometry().chunk() as usize;
             vec![vec![Block::ZERO; chunk]; engine.scratch_buffers().into()]
         });
@@ -157,7 +157,7 @@ impl World {
     }
 
     pub(super) fn all_groups(&self) -> impl Iterator<Item = GroupId> + use<> {
-        (0..self.groups.len()).map(|group| GroupId(group as u8))
+        (0..self.groups.len()).map(GroupId::at)
     }
 
     pub(super) fn missing(&self, group: GroupId) -> usize {
@@ -326,7 +326,7 @@ fn engines(
     let mut engine = |(number, group): (usize, &mut Group)| {
         let Group { disks, returned, .. } = group;
         let there: Vec<usize> = superblocks(disks).map(|(disk, _)| disk).collect();
-        let members = before.map(|before| before.array(GroupId(number as u8)).members());
+        let members = before.map(|before| before.array(GroupId::at(number)).members());
         let members = members.into_iter().flatten().filter_map(|m| m.device);
         let members: Vec<usize> = members.map(|device| device.0 as usize).collect();
         // Where its policy makes no promise for an unclean array that lacks a member, the volume does.

@@ -11,7 +11,7 @@ pub(crate) const DETOURS: &[Mutant] = &[
     ),
     mutant(
         "hedge: a read that was given up writes to memory that it does not own any more",
-        "engine/job.rs",
+        "engine/walk.rs",
         "if self.is_given_up(id) ||",
         "if !MUTANT && self.is_given_up(id) ||",
     ),

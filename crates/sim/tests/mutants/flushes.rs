@@ -41,7 +41,7 @@ pub(crate) const FLUSHES: &[Mutant] = &[
     ),
     mutant(
         "a durable write counts before what its row leans on is flushed",
-        "engine/job.rs",
+        "engine/walk.rs",
         "            && self.journal.is_passed(job.stripe)",
         "            && !MUTANT && self.journal.is_passed(job.stripe)",
     ),

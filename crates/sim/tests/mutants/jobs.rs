@@ -5,7 +5,7 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const JOBS: &[Mutant] = &[
     mutant(
         "a discarded stripe becomes real before it is flushed",
-        "engine/job.rs",
+        "engine/walk.rs",
         "        self.wait_for_flush(id, ticket);
         Stage::Unzero",
         "        if !MUTANT {
@@ -15,7 +15,7 @@ pub(crate) const JOBS: &[Mutant] = &[
     ),
     mutant(
         "a stripe that is written stays discarded",
-        "engine/job.rs",
+        "engine/walk.rs",
         "self.maps.zero.map.clear(stripe.0);",
         "if !MUTANT {
             self.maps.zero.map.clear(stripe.0);
@@ -23,7 +23,7 @@ pub(crate) const JOBS: &[Mutant] = &[
     ),
     mutant(
         "writes that a member missed end before that is on record",
-        "engine/job.rs",
+        "engine/walk.rs",
         "let writes = self.jobs[id].work != Work::Read;",
         "let writes = !MUTANT && self.jobs[id].work != Work::Read;",
     ),

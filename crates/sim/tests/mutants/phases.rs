@@ -33,7 +33,7 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: a stripe becomes real before a failure is on record",
-        "engine/job.rs",
+        "engine/walk.rs",
         "        if let Some(ticket) = self.array.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
             return Stage::Unzero;
@@ -45,7 +45,7 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: a stripe becomes real though the flush has failed",
-        "engine/job.rs",
+        "engine/walk.rs",
         "        if self.flusher.has_failed() {
             self.jobs[id].error",
         "        if !MUTANT && self.flusher.has_failed() {

@@ -65,7 +65,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a marker without a flush",
-        "engine/job.rs",
+        "engine/walk.rs",
         "        if let Work::Zero { .. } = job.work {\n            // The zero map",
         "        if MUTANT || matches!(job.work, Work::Zero { .. }) {\n            // The zero map",
     ),

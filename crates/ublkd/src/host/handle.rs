@@ -107,7 +107,7 @@ impl HostHandle {
 
     /// The groups of a log volume; one of what is none.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> + use<> {
-        (0..self.client.groups).map(|group| GroupId(group as u8))
+        (0..self.client.groups).map(GroupId::at)
     }
 
     /// How the log volume is; nothing if it is none, or is not there yet.

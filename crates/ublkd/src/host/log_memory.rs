@@ -15,7 +15,7 @@ impl LogMemory {
     /// After [`Machine::scratch`](super::machine::Machine::scratch).
     pub(super) fn new(array: &LogArray, segments: u16) -> Self {
         let engines =
-            (0..array.groups()).map(|group| array.array(GroupId(group as u8)).scratch_buffers());
+            (0..array.groups()).map(|group| array.array(GroupId::at(group)).scratch_buffers());
         let mut next = 0u16;
         // What does not fit in a number the arena refuses.
         let first = engines.chain([segments, 0]).map(|count| {
@@ -28,7 +28,7 @@ impl LogMemory {
 
     /// The scratch buffers that are in no use.
     pub(super) fn free<'a>(&'a self, array: &'a LogArray) -> impl Iterator<Item = u16> + 'a {
-        let engines = (0..array.groups()).map(|group| array.array(GroupId(group as u8)));
+        let engines = (0..array.groups()).map(|group| array.array(GroupId::at(group)));
         let segments = array.volume().into_iter().flat_map(Volume::free_buffers);
         let engines = engines.zip(&self.first).flat_map(|(engine, &first)| {
             engine.free_scratch().iter().map(move |&buffer| first + buffer)

@@ -31,7 +31,7 @@ impl Machine {
             Self::Array(_) => 1,
             Self::Log(log) => log.array.groups(),
         };
-        (0..count).map(|group| GroupId(group as u8))
+        (0..count).map(GroupId::at)
     }
 
     pub(super) fn engine(&self, group: GroupId) -> &Engine {

@@ -15,7 +15,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::super::flight::{Flight, Owner};
-use super::super::job::{Stage, Work};
+use super::super::stage::Stage;
+use super::super::work::Work;
 use super::super::{Action, Engine, IoError, IoOp, JobId};
 use super::{Placed, Ring};
 use crate::geometry::Role;

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::super::flight::{Flight, Owner};
-use super::super::job::Work;
 use super::super::steering::Way;
+use super::super::work::Work;
 use super::super::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::plan::Piece;
 use crate::redirects::Staged;

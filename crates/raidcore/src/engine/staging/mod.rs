@@ -39,8 +39,8 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use super::Engine;
-use super::job::Wait;
 use super::ring::Ring;
+use super::wait::Wait;
 use crate::geometry::Geometry;
 use crate::meta::{ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};

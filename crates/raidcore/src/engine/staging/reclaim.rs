@@ -4,7 +4,8 @@
 use alloc::vec::Vec;
 
 use super::super::background::Stopping;
-use super::super::job::{Wait, Work};
+use super::super::wait::Wait;
+use super::super::work::Work;
 use super::super::{Action, Engine, JobId, Note, Phase};
 use super::{Entry, Kind};
 use crate::geometry::Role;

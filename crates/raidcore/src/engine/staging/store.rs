@@ -3,8 +3,10 @@
 use alloc::vec::Vec;
 
 use super::super::flight::{Flight, Owner};
-use super::super::job::{Stage, Wait, Work};
+use super::super::stage::Stage;
 use super::super::steering::{Redirect, Way};
+use super::super::wait::Wait;
+use super::super::work::Work;
 use super::super::{Action, Engine, IoError, IoId, IoOp, JobId, Phase, RequestError};
 use super::{Entry, Kind, Run};
 use crate::geometry::Role;

@@ -1,0 +1,261 @@
+//! A job's walk: what each stage does, and which one is next.
+//!
+//! Invariants: a stage is entered only when nothing of the job is outstanding; from `Plan` to
+//! `Finish` the job holds its stripe's lock; it holds scratch buffers from `Buffers` on and gives
+//! them back before it plans again.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use super::job::Job;
+use super::maps::Bit;
+use super::stage::Stage;
+use super::steering::Way;
+use super::wait::{Change, Wait};
+use super::work::Work;
+use super::{Action, Engine, JobId, PassKind, RequestError};
+use crate::meta::MapKind;
+use crate::plan::{Bad, Step, WriteKind};
+use crate::units::Stripe;
+
+impl Engine {
+    /// A new job, if there is room for one of its sort.
+    pub(super) fn new_job(&mut self, work: Work, stripe: Stripe) -> Option<JobId> {
+        self.jobs.create(work, stripe, self.now)
+    }
+
+    /// Sets a job going: it takes its stripe's lock or waits for it.
+    pub(super) fn start_job(&mut self, id: JobId) {
+        let (geo, busy) = (&self.geo, self.steering.busy);
+        self.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role)));
+    }
+
+    /// Takes a job's lock; if it is not free, the job is made ready when it is.
+    fn lock(&mut self, id: JobId) -> bool {
+        let (geo, busy) = (&self.geo, self.steering.busy);
+        self.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role)))
+    }
+
+    /// Walks a job on until it has to wait.
+    pub(super) fn advance(&mut self, id: JobId, out: &mut Vec<Action>) {
+        loop {
+            let job = &self.jobs[id];
+            if job.outstanding > 0 || job.queued {
+                return;
+            }
+            let next = match job.stage {
+                Stage::Lock => match self.lock(id) {
+                    true => Stage::Plan,
+                    false => {
+                        self.jobs[id].stage = Stage::Plan;
+                        return;
+                    }
+                },
+                Stage::Plan => self.plan(id, out),
+                Stage::Store => self.store(id, out),
+                Stage::Buffers => {
+                    self.jobs.take_buffers(id);
+                    Stage::Read
+                }
+                Stage::Read => self.issue_reads(id, out),
+                Stage::AfterRead => self.after_read(id),
+                Stage::Compute => self.compute(id, out),
+                Stage::Keep => self.keep(id, out),
+                Stage::Locate => self.locate(id, out),
+                Stage::Judge => self.judge(id),
+                Stage::Mend => self.mend(id, out),
+                Stage::Intend => self.intend(id, out),
+                Stage::Write => self.issue_writes(id, out),
+                Stage::Harden => self.harden(id, out),
+                Stage::Unzero => self.unzero(id, out),
+                Stage::Invalidate => self.invalidate_staged(id, out),
+                Stage::Record => self.record_failures(id),
+                Stage::Finish => return self.finish(id, out),
+            };
+            self.jobs[id].stage = next;
+        }
+    }
+
+    fn after_read(&mut self, id: JobId) -> Stage {
+        let failed = self.jobs[id].error.is_some() || self.jobs[id].replan;
+        if self.is_given_up(id) || failed && self.gives_up(id) || self.jobs[id].error.is_some() {
+            return Stage::Finish;
+        }
+        if mem::take(&mut self.jobs[id].replan) {
+            self.jobs.release_buffers(id);
+            return Stage::Plan;
+        }
+        self.claim(id);
+        // A member that it is to write to may have become busy meanwhile.
+        let Job { work, way, .. } = self.jobs[id];
+        match work {
+            Work::Write if way == Way::Calm && self.is_to_be_staged(id) => {
+                self.jobs.release_buffers(id);
+                Stage::Store
+            }
+            Work::Reclaim if self.is_put_off(id) => Stage::Finish,
+            Work::Read
+            | Work::Write
+            | Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. }
+            | Work::Reclaim => Stage::Compute,
+        }
+    }
+
+    fn compute(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        self.ask_for_arithmetic(id, out);
+        let job = &self.jobs[id];
+        match job.work {
+            Work::Read => {
+                let copies =
+                    |&(step, _): &_| matches!(step, Step::Clear { .. } | Step::Copy { .. });
+                let rebuilt = !job.plan.steps.iter().all(copies);
+                self.counters.reconstructed_reads += u64::from(rebuilt);
+                if job.is_copied { Stage::Keep } else { Stage::Finish }
+            }
+            Work::Write | Work::Reclaim => Stage::Intend,
+            Work::Sync(PassKind::Scrub { .. }) => Stage::Locate,
+            Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. } => Stage::Write,
+        }
+    }
+
+    /// The host carries out the plan's steps, if it has any.
+    pub(super) fn ask_for_arithmetic(&mut self, id: JobId, out: &mut Vec<Action>) {
+        let job = &mut self.jobs[id];
+        if !job.plan.steps.is_empty() {
+            job.outstanding += 1;
+            out.push(Action::Compute(id));
+        }
+    }
+
+    fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let job = &self.jobs[id];
+        if job.writes_home() && job.entry.is_none() && !job.fua {
+            self.journal.pass_by(job.stripe);
+        }
+        let (job, leans) = (&self.jobs[id], self.leans_on_caches(id));
+        if job.error.is_some() || !job.makes_real() && !job.log.covers && !leans {
+            return Stage::Record;
+        }
+        if let Work::Zero { .. } = job.work {
+            // The zero map says so already.
+            return Stage::Invalidate;
+        }
+        if self.config.undefined_discards && !job.log.covers && !leans {
+            return Stage::Unzero;
+        }
+        let ticket = self.flush(out);
+        self.wait_for_flush(id, ticket);
+        Stage::Unzero
+    }
+
+    fn unzero(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        if self.flusher.has_failed() {
+            self.jobs[id].error = Some(RequestError::Io);
+        }
+        if self.jobs[id].error.is_some() {
+            return Stage::Record;
+        }
+        if !self.jobs[id].makes_real() {
+            return Stage::Invalidate;
+        }
+        // A member that failed and came back would show what it held before the discard.
+        if let Some(ticket) = self.array.recorder.unrecorded_failure() {
+            self.wait_for_record(id, ticket);
+            return Stage::Unzero;
+        }
+        let stripe = self.jobs[id].stripe;
+        self.maps.zero.map.clear(stripe.0);
+        self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), Change::Cleared, out);
+        Stage::Invalidate
+    }
+
+    /// Whether a write is to be durable when it ends, but with a member less some of it would be made of
+    /// what other members have taken of its rows past the journal and not flushed.
+    fn leans_on_caches(&self, id: JobId) -> bool {
+        let job = &self.jobs[id];
+        job.fua
+            && job.work == Work::Write
+            && job.kind != WriteKind::Full
+            && self.journal.is_passed(job.stripe)
+    }
+
+    /// A job waits for the record of a failure, which may be impossible.
+    pub(super) fn wait_for_record(&mut self, id: JobId, ticket: u64) {
+        if self.array.recorder.is_broken() {
+            self.jobs[id].error = Some(RequestError::Io);
+        } else {
+            self.jobs.wait(id, Wait::Record(ticket));
+        }
+    }
+
+    /// A write that a member missed is acknowledged only when all others have that on record.
+    fn record_failures(&mut self, id: JobId) -> Stage {
+        let writes = self.jobs[id].work != Work::Read;
+        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| writes) {
+            self.wait_for_record(id, ticket);
+        }
+        Stage::Finish
+    }
+
+    fn finish(&mut self, id: JobId, out: &mut Vec<Action>) {
+        self.jobs.release_buffers(id);
+        self.end_intent(id, out);
+        self.end_staging(id);
+        self.end_unmarked(id);
+        let Job { work, stripe, error, .. } = self.jobs[id];
+        match work {
+            Work::Sync(kind) => {
+                self.tell_findings(id, out);
+                self.pass_step_done(kind, id, out);
+            }
+            Work::Replay { .. } => self.replayed(error.is_none()),
+            Work::Align => self.alignment.ended(stripe, error.is_none()),
+            Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
+        }
+        if self.alignment.is_torn(stripe) {
+            self.look_at_torn(id);
+        }
+        self.answer(id, out);
+        self.jobs.unlock(id);
+        let (bad, weak) =
+            (mem::take(&mut self.jobs[id].bad), mem::take(&mut self.jobs[id].retries.weak));
+        if work != Work::Repair && error.is_none() {
+            self.repair_later(stripe, &bad);
+            self.repair_later(stripe, &weak);
+        }
+        (self.jobs[id].bad, self.jobs[id].retries.weak) = (bad, weak);
+        self.jobs.remove(id);
+    }
+
+    /// A job has done what users want of it, or failed to.
+    pub(super) fn answer(&mut self, id: JobId, out: &mut Vec<Action>) {
+        self.tell_policy(id);
+        let error = self.jobs[id].error;
+        let mut tags = mem::take(&mut self.jobs[id].tags);
+        for tag in tags.drain(..) {
+            self.part_done(tag, error, out);
+        }
+        self.jobs[id].tags = tags;
+    }
+
+    /// Rewrites unreadable blocks once the lock is free, row by row; if there is no room for a job
+    /// now, the next read of the blocks will find them again.
+    fn repair_later(&mut self, stripe: Stripe, bad: &[Bad]) {
+        for (index, first) in bad.iter().enumerate() {
+            if bad[..index].iter().any(|b| b.row == first.row) {
+                continue;
+            }
+            let Some(repair) = self.new_job(Work::Repair, stripe) else { return };
+            self.jobs[repair].bad.extend(bad.iter().filter(|b| b.row == first.row));
+            self.start_job(repair);
+        }
+    }
+}
