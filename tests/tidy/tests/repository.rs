@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidy::{circles, code, files, known, links, ratchet, sizes, words};
-
-/// Crates that are for machines without an operating system, too.
-const WITHOUT_STD: [&str; 4] = ["det", "raidcore", "raidlog", "steering"];
+use tidy::{circles, files, known, links, ratchet, sizes, words};
 
 fn fail_if_any(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} offences:\n\n{}\n", wrong.len(), wrong.join("\n"));
@@ -82,24 +79,4 @@ fn no_banned_words() {
 fn links_are_alive() {
     let documents = files::below("", &[".md"]).into_iter().collect();
     fail_if_any(&links::dead(&documents, |path| files::root().join(path).exists()));
-}
-
-/// That their own code asks for `std` nowhere. `raidcore` does not build for a target without it:
-/// `crc-fast`, which its checksums come from, needs `std` on x86-64.
-#[test]
-fn crates_without_std_do_not_ask_for_it() {
-    let mut wrong = Vec::new();
-    for name in WITHOUT_STD {
-        let src = format!("crates/{name}/src");
-        for (path, text) in files::below(&src, &[".rs"]) {
-            let (code, _) = code::without_tests(&code::code_only(&text));
-            if path == format!("{src}/lib.rs") && !code.contains("#![no_std]") {
-                wrong.push(format!("{path}: {name} builds without std: put #![no_std] at its top"));
-            }
-            if code.contains("extern crate std") {
-                wrong.push(format!("{path}: {name} builds without std: use core and alloc"));
-            }
-        }
-    }
-    fail_if_any(&wrong);
 }

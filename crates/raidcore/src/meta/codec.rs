@@ -6,6 +6,7 @@
 //! - The checksum is CRC-32C over everything that the block protects, its own four bytes as zeros.
 //! - Numbers are little-endian. A field begins where the one before it ends.
 
+use super::checksum::{checksum, checksum_of};
 use super::layout_error::LayoutError;
 use super::record::ArrayId;
 use crate::geometry::GeometryError;
@@ -82,12 +83,6 @@ pub enum CodecError {
     /// The areas overlap or are too small.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-}
-
-/// CRC-32C (Castagnoli; RFC 3720, section 12.1), as all checksums on disk.
-#[must_use]
-pub fn checksum(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
 /// A field of `N` bytes at a fixed offset.
@@ -177,11 +172,8 @@ pub(super) fn open(blocks: &[u8], magic: [u8; 8]) -> Result<ArrayId, CodecError>
     if !has_magic(blocks, magic) {
         return Err(CodecError::NoMagic);
     }
-    let mut sum = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
-    sum.update(&blocks[..CHECKSUM.at]);
-    sum.update(&[0; 4]);
-    sum.update(&blocks[CHECKSUM.end()..]);
-    if sum.finalize() as u32 != CHECKSUM.u32(blocks) {
+    let sum = checksum_of([&blocks[..CHECKSUM.at], &[0; 4], &blocks[CHECKSUM.end()..]]);
+    if sum != CHECKSUM.u32(blocks) {
         return Err(CodecError::Checksum);
     }
     match VERSION.u32(blocks) {
@@ -193,13 +185,6 @@ pub(super) fn open(blocks: &[u8], magic: [u8; 8]) -> Result<ArrayId, CodecError>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_checksum_is_crc32c() {
-        assert_eq!(checksum(b"123456789"), 0xe306_9283);
-        assert_eq!(checksum(&[0; 32]), 0x8a91_36aa);
-        assert_eq!(checksum(&[0xff; 32]), 0x62a8_ab43);
-    }
 
     #[test]
     fn a_later_format_is_told_from_damage() {

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::codec::checksum;
+use super::checksum::checksum;
 use super::journal::Ring;
 use crate::units::{BLOCK_BYTES, Pba};
 

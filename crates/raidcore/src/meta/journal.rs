@@ -19,7 +19,8 @@
 
 use alloc::vec::Vec;
 
-use super::codec::{Field, PREFIX_BYTES, checksum, has_magic, open, seal};
+use super::checksum::checksum;
+use super::codec::{Field, PREFIX_BYTES, has_magic, open, seal};
 use super::record::ArrayId;
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
 

@@ -3,6 +3,7 @@
 //! described in `docs/on-disk-format.md`.
 
 mod assemble;
+mod checksum;
 mod codec;
 mod create;
 mod image;
@@ -24,7 +25,8 @@ mod substitutes;
 mod superblock;
 
 pub use assemble::{AssembleOptions, Assembled, assemble};
-pub use codec::{CodecError, FORMAT, checksum};
+pub use checksum::checksum;
+pub use codec::{CodecError, FORMAT};
 pub use create::NewArray;
 pub use image::{Image, MemberImage, Unreadable};
 pub use journal::{

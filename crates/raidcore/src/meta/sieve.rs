@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::codec::checksum;
+use super::checksum::checksum;
 use super::image::{Image, MemberImage, Unreadable};
 use super::journal::{Log, header_blocks_at};
 use crate::units::{BLOCK_BYTES, Pba};
