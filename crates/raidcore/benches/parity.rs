@@ -1,13 +1,17 @@
 //! How fast the parity kernels are, in bytes of source data a second, for 8 data chunks.
 //!
 //! Criterion measures each set of kernels on its own. The ratios that are printed before, to the
-//! scalar set and to copying the data chunks with memcpy, are medians over runs of both in turn,
-//! which is what holds on a noisy machine.
+//! scalar set, to copying the data chunks with memcpy, and to ISA-L where the machine has it, are medians
+//! over runs of both in turn, which is what holds on a noisy machine.
 
+#![allow(unsafe_code, reason = "a peer that is a C library")]
+
+use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use libloading::Library;
 use raidcore::parity::Kernels;
 
 const CHUNKS: usize = 8;
@@ -19,6 +23,28 @@ const SIZES: [usize; 4] = [2 << 10, 4 << 10, 64 << 10, 16 << 20];
 enum Operation {
     Xor,
     Pq,
+}
+
+/// A function of ISA-L: of so many chunks, the last of which are written, of so many bytes.
+type Generate = unsafe extern "C" fn(vects: c_int, len: c_int, array: *mut *mut c_void) -> c_int;
+
+/// Intel's ISA-L, which chooses its kernels by the CPU, as installed (Debian's `libisal2`).
+struct Isal {
+    xor: Generate,
+    pq: Generate,
+    _library: Library,
+}
+
+impl Isal {
+    fn find() -> Option<Self> {
+        // SAFETY: the library is what its name says, and its functions are as its raid.h declares them.
+        unsafe {
+            let library = Library::new("libisal.so.2").ok()?;
+            let function = |name: &[u8]| library.get::<Generate>(name).map(|found| *found).ok();
+            let (xor, pq) = (function(b"xor_gen")?, function(b"pq_gen")?);
+            Some(Self { xor, pq, _library: library })
+        }
+    }
 }
 
 /// A stripe's memory: `CHUNKS` data chunks, P and Q, aligned to a page as I/O wants it.
@@ -53,6 +79,28 @@ impl Memory {
         }
     }
 
+    /// The same by ISA-L.
+    fn run_isal(&mut self, isal: &Isal, operation: Operation) {
+        let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
+        let (function, chunks) = match operation {
+            Operation::Xor => (isal.xor, CHUNKS + 1),
+            Operation::Pq => (isal.pq, CHUNKS + 2),
+        };
+        let mut memory = self.bytes[skip..].chunks_exact_mut(self.chunk_bytes);
+        let mut places: [*mut c_void; CHUNKS + 2] =
+            std::array::from_fn(|_| memory.next().expect("all chunks").as_mut_ptr().cast());
+        // SAFETY: these are as many chunks as it is told, each of as many bytes, and aligned to 32.
+        let failed = unsafe {
+            function(chunks as c_int, self.chunk_bytes as c_int, black_box(places.as_mut_ptr()))
+        };
+        assert_eq!(failed, 0);
+    }
+
+    fn parity(&self) -> &[u8] {
+        let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
+        &self.bytes[skip + CHUNKS * self.chunk_bytes..][..2 * self.chunk_bytes]
+    }
+
     /// Copies every data chunk to P's place.
     fn copy(&mut self) {
         let skip = self.bytes.as_ptr().align_offset(PAGE_BYTES);
@@ -82,6 +130,10 @@ fn ratio(memory: &mut Memory, ours: impl Fn(&mut Memory), theirs: impl Fn(&mut M
 }
 
 fn bench(c: &mut Criterion) {
+    let isal = Isal::find();
+    if isal.is_none() {
+        println!("ISA-L is not here: install libisal2 (Debian) to compare with it");
+    }
     for (name, operation) in [("xor", Operation::Xor), ("pq", Operation::Pq)] {
         for size in SIZES {
             let mut memory = Memory::new(size);
@@ -94,6 +146,14 @@ fn bench(c: &mut Criterion) {
                 println!(
                     "{name} {size} KiB: {set} is {to_scalar:.2} x scalar, {to_copy:.2} x memcpy"
                 );
+                let Some(isal) = &isal else { continue };
+                let theirs = |memory: &mut Memory| memory.run_isal(isal, operation);
+                let to_isal = ratio(&mut memory, ours, theirs);
+                println!("{name} {size} KiB: {set} is {to_isal:.2} x ISA-L");
+                memory.run(kernels, operation);
+                let right = memory.parity().to_vec();
+                memory.run_isal(isal, operation);
+                assert!(memory.parity() == right, "both compute the same");
             }
             let mut group = c.benchmark_group(name);
             group.throughput(Throughput::BytesDecimal((CHUNKS * size) as u64));
