@@ -384,7 +384,7 @@ struct Around {
 
 impl Around {
     fn of(scenario: &Scenario) -> Self {
-        Self { asked: 0, calm: scenario.busy.is_multiple_of(3) }
+        Self { asked: 0, calm: scenario.busy > 8 && scenario.page_bits == 0 }
     }
 }
 

@@ -110,6 +110,27 @@ fn a_start_without_a_staging_device_records_that_it_may_be_missed() {
     assert_eq!(world.read_one(0), version);
 }
 
+/// A device that is being filled is none that the array has lost: without it, and without a member that the
+/// array already does without, what was staged is on the other member.
+#[test]
+fn a_start_without_a_device_that_is_being_filled_misses_none() {
+    let (mut world, version) = staged();
+    world.fails(DEVICE);
+    world.record();
+    let spare = world.new_spare();
+    world.command(spare);
+    world.fails(MemberId(2));
+    world.end_all(is_record);
+    let state = world.engine.members().nth(DEVICE.index()).expect("its place").state;
+    assert!(matches!(state, SlotState::Rebuilding { .. }), "{state:?}");
+    assert_eq!(world.thin(), [true; 3], "it is staged on member 1 only");
+    let device = world.disks.len() - 1;
+    assert_eq!(world.assemble_without(&[2, device]).err(), None);
+    world.disks[device].gone = true;
+    world.restart();
+    assert_eq!(world.read_one(0), version);
+}
+
 #[test]
 fn another_staging_device_takes_the_place_of_one_that_failed() {
     let (mut world, version) = staged();

@@ -238,6 +238,45 @@ fn a_record_of_the_tail_is_not_written_over_while_it_is_being_stored() {
     world.verify();
 }
 
+/// While the tail is being recorded, another entry tells as much, and all other entries are retired. Who waits
+/// for their room must not have to wait for the next flush, too. Tells whether it came to that after so
+/// many small entries before the large ones that fill the ring.
+fn waits_for_a_tail(small: u16) -> bool {
+    let mut scenario = scenario(Level::Raid4, 3, Consistency::Journal);
+    (scenario.journal, scenario.tags, scenario.jobs) = (0, 40, 100);
+    let mut world = play(1, scenario);
+    let first_stripe = world.areas.data_start().0..world.areas.data_start().0 + 4;
+    let is_tail = |io: &Io| io.op == IoOp::Journal && io.blocks == 1;
+    let is_entry = |io: &Io| !is_tail(io) && !is_write(io) && io.op != IoOp::Flush;
+    let homes = |world: &World| world.ios.iter().filter(|p| is_write(&p.io)).count();
+    let ask = |world: &mut World, tag: u16, blocks| {
+        world.ask(tag, Op::Write, u64::from(tag) * 8, blocks);
+        let before = homes(world);
+        world.end_all(is_entry);
+        homes(world) > before
+    };
+    (0..small).for_each(|tag| assert!(ask(&mut world, tag, 1)));
+    let waits = (small..38).find(|&tag| !ask(&mut world, tag, 7)).expect("the ring is full");
+    world.end_all(|io| is_entry(io) || is_write(io) && first_stripe.contains(&io.at.0));
+    world.end_all(|io| is_entry(io) || io.op == IoOp::Flush);
+    assert!(
+        world.ios.iter().any(|p| is_tail(&p.io)),
+        "that the first is retired is being recorded"
+    );
+    ask(&mut world, waits + 1, 1);
+    world.end_all(|io| !is_tail(io));
+    let waited = world.requests[usize::from(waits)].is_some();
+    world.end_all(|_| true);
+    assert!(world.requests.iter().all(Option::is_none), "after {small}");
+    waited
+}
+
+#[test]
+fn a_tail_is_recorded_again_for_what_was_retired_meanwhile() {
+    let waited = (1..12).filter(|&small| waits_for_a_tail(small)).count();
+    assert!(waited > 0);
+}
+
 /// Two members can't read a block of a row that is written in part: what one of them had is part of the new
 /// parity. It can be read again after a crash, and holds something else.
 #[test]

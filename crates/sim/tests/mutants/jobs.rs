@@ -51,7 +51,7 @@ pub(crate) const JOBS: &[Mutant] = &[
         "a scratch buffer is not given back",
         "engine/jobs.rs",
         "self.scratch.release(job.buffers.of(role));",
-        "if !(MUTANT && role == 0) {
+        "if !(MUTANT && role.index() == 0) {
                 self.scratch.release(job.buffers.of(role));
             }",
     ),

@@ -188,7 +188,7 @@ pub(crate) const STAGING: &[Mutant] = &[
         "staged: a reclaim leaves the journal out",
         "engine/journal.rs",
         "        self.journal.len > 0\n            && job.entry.is_none()",
-        "        self.journal.len > 0\n            && !(MUTANT && job.work == super::job::Work::Reclaim)\n            && job.entry.is_none()",
+        "        self.journal.len > 0\n            && !(MUTANT && job.work == super::work::Work::Reclaim)\n            && job.entry.is_none()",
     ),
     mutant(
         "copies: a write leaves them be",
