@@ -28,6 +28,12 @@ pub(super) trait Isa: Copy {
 
     fn xor(self, a: Self::V, b: Self::V) -> Self::V;
 
+    /// The sum of three.
+    #[inline(always)]
+    fn xor3(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        self.xor(self.xor(a, b), c)
+    }
+
     fn or(self, a: Self::V, b: Self::V) -> Self::V;
 
     /// Adds what the running sums of Horner's rule are off by, or takes it away again. An

@@ -110,7 +110,7 @@ impl Kernels {
         match srcs {
             [] => p.fill(0),
             // SAFETY: see above.
-            [first, rest @ ..] => unsafe { (self.xor)(&mut Xor { p, first, rest }) },
+            [rest @ .., last] => unsafe { (self.xor)(&mut Xor { p, last, rest }) },
         }
     }
 

@@ -72,22 +72,24 @@ fn mul<I: Isa, const U: usize>(isa: I, mut vs: [I::V; U], by: u8) -> [I::V; U] {
     vs
 }
 
-/// `p` = the sum of `first` and `rest`.
+/// `p` = the sum of `last` and `rest`. It goes from the last source to the first: where sources follow one
+/// another in memory, a CPU that expects the next one beyond the last is wrong in each step, and slow.
 pub(super) struct Xor<'a> {
     pub(super) p: &'a mut [u8],
-    pub(super) first: &'a [u8],
+    pub(super) last: &'a [u8],
     pub(super) rest: &'a [&'a [u8]],
 }
 
 impl Op for Xor<'_> {
     #[inline(always)]
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize) {
-        let mut p = load::<I, U>(isa, self.first, at);
-        let (pairs, odd) = self.rest.as_chunks::<2>();
-        for [a, b] in pairs {
-            // Two at once, as AVX-512 can add three vectors in one instruction.
-            let a = xor(isa, p, load(isa, a, at));
-            p = xor(isa, a, load(isa, b, at));
+        let mut p = load::<I, U>(isa, self.last, at);
+        let (odd, pairs) = self.rest.as_rchunks::<2>();
+        for [b, a] in pairs.iter().rev() {
+            let (a, b) = (load::<I, U>(isa, a, at), load::<I, U>(isa, b, at));
+            for i in 0..U {
+                p[i] = isa.xor3(p[i], a[i], b[i]);
+            }
         }
         if let [a] = odd {
             p = xor(isa, p, load(isa, a, at));

@@ -221,6 +221,12 @@ impl<const GFNI: bool> Isa for Avx512<GFNI> {
     }
 
     #[inline(always)]
+    fn xor3(self, a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+        // SAFETY: `self` proves AVX-512 F.
+        unsafe { _mm512_ternarylogic_epi64::<XOR3>(a, b, c) }
+    }
+
+    #[inline(always)]
     fn or(self, a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: `self` proves AVX-512 F.
         unsafe { _mm512_or_si512(a, b) }
