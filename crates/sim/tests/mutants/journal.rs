@@ -157,7 +157,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
         "if !MUTANT {
             bitmap.set(record.areas.region(*stripe));
         }",
-    ),
+    )
+    .rare("Since a start fills what lost members had entries of, no world is known in which it is missed."),
     mutant(
         "an entry is carried out that only who lacks the stripe has",
         "meta/rings.rs",
