@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use det::Instant;
 use raidcore::engine::{Action, Config, Engine, Input, Io, IoError, IoOp, Op, Request};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
     ArrayId, AssembleOptions, Consistency, DeviceUuid, MemberImage, NewArray, assemble, checksum,
 };
@@ -33,6 +33,7 @@ fn create(dir: &Path) -> io::Result<()> {
         name: "files".into(),
         created: 0,
         level: Level::Raid5,
+        placement: Placement::LeftSymmetric,
         chunk: 4,
         consistency: Consistency::Journal,
         devices: (1..=MEMBERS).map(|member| DeviceUuid([member; 16])).collect(),

@@ -5,7 +5,7 @@
 
 use det::Instant;
 use raidcore::engine::{Action, Config, Engine, Input, Io, IoError, IoOp, Op, Request};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray};
 use raidcore::plan::BoundStep;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Mem, Tag};
@@ -108,6 +108,7 @@ fn main() {
         name: "tiny".into(),
         created: 0,
         level: Level::Raid5,
+        placement: Placement::LeftSymmetric,
         chunk: 4,
         consistency: Consistency::Bitmap,
         devices: (1..=5).map(|disk| DeviceUuid([disk; 16])).collect(),

@@ -31,6 +31,7 @@ pub(crate) fn create<D: Kept>(
         name: "test".into(),
         created: 1,
         level,
+        placement: scenario.placement(),
         chunk,
         consistency,
         devices: (0..members).map(uuid_of).collect(),

@@ -57,6 +57,7 @@ fn scenario(level: Level, members: usize, consistency: Consistency) -> Scenario 
         staging_devices: 0,
         staging_device: 0,
         distributed_spare: false,
+        placement: 0,
         used_disks: false,
         tags: 16,
         jobs: 30,

@@ -1,7 +1,7 @@
 //! What a run is about. Each seed draws its own ("swarm testing"): what exists in one world does
 //! not in the next, so that no kind of event drowns out the others.
 
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::Consistency;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,9 @@ pub struct Scenario {
     /// Whether there is a distributed spare.
     #[serde(default)]
     pub distributed_spare: bool,
+    /// Which of the placements that its level can have: 0 is its own, and after it come the others.
+    #[serde(default)]
+    pub placement: usize,
     /// Whether the disks are SSDs that collect garbage, which say when I/O ends; if not, that is
     /// up to chance.
     #[serde(default)]
@@ -188,6 +191,7 @@ impl Playable for Scenario {
             staging_devices: 0,
             staging_device: 0,
             distributed_spare: false,
+            placement: 0,
             consistency,
             // Mostly so small that it is full all the time.
             journal: if source.chance(1, 4) { 512 } else { 0 },
@@ -254,6 +258,7 @@ impl Playable for Scenario {
         s.with(|s| s.flash = false);
         s.with(|s| s.busy = 0);
         s.with(|s| s.distributed_spare = false);
+        s.with(|s| s.placement = 0);
         s.with(|s| s.staging_devices = 0);
         s.with(|s| s.staging_devices = s.staging_devices.min(1));
         s.with(|s| s.tags = s.tags.div_ceil(2));
@@ -284,6 +289,13 @@ impl Scenario {
     /// Its members and staging devices.
     pub(crate) fn places(&self) -> usize {
         self.members + self.staging_devices
+    }
+
+    /// Where chunks lie.
+    pub(crate) fn placement(&self) -> Placement {
+        let own = Placement::of(self.level);
+        let others = Placement::all().filter(|p| *p != own && p.fits(self.level));
+        std::iter::once(own).chain(others).nth(self.placement).unwrap_or(own)
     }
 
     /// As few members as its level takes.

@@ -19,7 +19,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use raidcore::geometry::{Geometry, Level};
+use raidcore::geometry::{Geometry, Level, Placement};
 use raidcore::meta::{
     ArrayId, ArrayRecord, Consistency, DeviceUuid, JOURNAL_BLOCKS, LayoutError, NewArray, Policy,
     PolicyName,
@@ -53,6 +53,8 @@ pub struct CreateConfig {
     pub name: String,
     /// The level.
     pub level: Level,
+    /// Where the chunks of a stripe lie.
+    pub placement: Placement,
     /// The chunk in blocks: a power of two from 1 to 256.
     pub chunk: u32,
     /// The members, in order; as modelled SSDs if they are called so ([`Named`]).
@@ -86,6 +88,7 @@ impl CreateConfig {
         Self {
             name: name.into(),
             level,
+            placement: Placement::of(level),
             chunk: DEFAULT_CHUNK,
             paths,
             consistency: Consistency::Journal,
@@ -118,7 +121,9 @@ pub struct Created {
 /// If it can't be, see [`CreateError`].
 pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     let members = config.paths.len();
-    Geometry::new(config.level, members, config.chunk, 1).map_err(LayoutError::from)?;
+    Geometry::new(config.level, members, config.chunk, 1)
+        .and_then(|geometry| geometry.placed(config.placement))
+        .map_err(LayoutError::from)?;
     let plan = |config: &CreateConfig, sizes| Ok((vec![record(config, sizes)?], ()));
     let (Made { mut records, needs_resync, notes }, ()) = make(config, plan)?;
     let record = records.swap_remove(0);
@@ -351,6 +356,7 @@ fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateErro
         name: config.name.clone(),
         created: wall_clock(),
         level: config.level,
+        placement: config.placement,
         chunk: config.chunk,
         consistency: config.consistency,
         devices: uuids(&config.paths)?,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::Consistency;
 use raidlog::Layout;
 use steering::scheme::Scheme;
@@ -51,6 +51,9 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "PERCENT", default_value = "20%", requires = "layout",
           value_parser = over_provisioning)]
     pub(crate) over_provisioning: u32,
+    /// Where parity and data lie, by md's names; as md does by default unless given
+    #[arg(long, value_name = "NAME", conflicts_with = "layout", value_parser = placement)]
+    pub(crate) placement: Option<Placement>,
     /// How much of a member is written before the next one's turn: 4K to 1M, a power of two
     #[arg(long, short, default_value = "64K", value_name = "SIZE")]
     pub(crate) chunk: Size,
@@ -83,6 +86,12 @@ pub(crate) struct CreateArgs {
     /// Overwrite what the members carry
     #[arg(long, short)]
     pub(crate) force: bool,
+}
+
+fn placement(name: &str) -> Result<Placement, String> {
+    let known = || Placement::all().map(Placement::name).collect::<Vec<_>>().join(", ");
+    let found = Placement::all().find(|placement| placement.name() == name);
+    found.ok_or_else(|| format!("it is one of {}", known()))
 }
 
 #[derive(Clone, Copy, ValueEnum, Debug)]

@@ -73,6 +73,7 @@ fn config(args: &CreateArgs, level: Level) -> Result<CreateConfig> {
     let (staging, staging_devices) = staging_places(&args.staging).map_err(anyhow::Error::msg)?;
     let new = CreateConfig::new(&args.name, level, args.members.clone());
     Ok(CreateConfig {
+        placement: args.placement.unwrap_or(new.placement),
         chunk: chunk(args)?,
         consistency: args.consistency.map_or(new.consistency, Into::into),
         staging,
@@ -137,7 +138,7 @@ fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
     lines.push(format!(
         "created {}: {} of {members} members, {} usable, {}",
         facts.name,
-        facts.level,
+        facts.shape(),
         Size(facts.capacity_bytes),
         match facts.redundancy {
             0 => "without redundancy".to_owned(),

@@ -141,7 +141,7 @@ fn text(examined: &Examined) -> String {
         format!("  this device  {} ({})", role(superblock), superblock.device),
         format!(
             "  shape        {} of {members} members, chunk {}, {} usable",
-            facts.level,
+            facts.shape(),
             Size(facts.chunk_bytes),
             Size(facts.capacity_bytes)
         ),

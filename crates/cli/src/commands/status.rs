@@ -95,7 +95,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
         ),
         format!(
             " shape: {} of {} members, chunk {}, {} usable",
-            facts.level,
+            facts.shape(),
             facts.member_count,
             Size(facts.chunk_bytes),
             Size(facts.capacity_bytes)

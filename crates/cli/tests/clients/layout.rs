@@ -23,6 +23,12 @@ fn raid5(n: usize, stripe: usize) -> Places {
     Places { parity: vec![p], data: (1..n).map(|i| (p + i) % n).collect() }
 }
 
+/// md's right-asymmetric: parity moves from the first member to the last, data begins on the first one.
+fn raid5_around(n: usize, stripe: usize) -> Places {
+    let p = stripe % n;
+    Places { parity: vec![p], data: (0..n).filter(|&member| member != p).collect() }
+}
+
 /// md's left-symmetric for RAID6: Q is after P, data begins after Q.
 fn raid6(n: usize, stripe: usize) -> Places {
     let p = n - 1 - stripe % n;
@@ -108,6 +114,11 @@ fn raid5_is_like_md() {
 #[test]
 fn raid5_with_many_members_and_small_chunks_is_like_md() {
     is_like_md("raid5", 7, 4, raid5);
+}
+
+#[test]
+fn raid5_placed_as_md_does_if_asked_to_is_like_md() {
+    is_like_md("raid5 --placement right-asymmetric", 4, 64, raid5_around);
 }
 
 #[test]

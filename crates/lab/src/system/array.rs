@@ -12,6 +12,7 @@ use raidcore::engine::{
     self, Action, Command, Config, Counters, Engine, Input, IoId, IoOp, JobId, Note, Pace, PassEnd,
     PassKind, RequestError,
 };
+use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba, Set, Tag};
 use steering::collect::{Flash, Limits};
@@ -78,6 +79,7 @@ fn new_array(spec: &ArraySpec, member_blocks: u64) -> Result<NewArray, StartErro
         name: "lab".into(),
         created: 0,
         level: spec.level,
+        placement: Placement::of(spec.level),
         chunk,
         consistency: spec.consistency,
         devices: uuids(0..members),

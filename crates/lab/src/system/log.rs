@@ -10,6 +10,7 @@ use std::time::Duration;
 use det::{Instant, Prng};
 use flashsim::{Precondition, Ssd};
 use raidcore::engine::{self, Engine, JobId};
+use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, NewArray};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
 use raidlog::array::{Action, Input, Look};
@@ -274,6 +275,7 @@ fn engine_of(spec: &LogSpec, depth: u16, drives: &[Drive]) -> Result<Engine, Log
         name: "lab".into(),
         created: 0,
         level: spec.layout.level,
+        placement: Placement::of(spec.layout.level),
         chunk: LogSpec::blocks(spec.chunk, 1 << 20, "chunk")?,
         consistency: spec.consistency,
         devices: (1..=members).map(|member| DeviceUuid([member; 16])).collect(),

@@ -8,7 +8,7 @@ use det::{Instant, Prng};
 use raidcore::engine::{
     Action, Config, Detour, Engine, Input, Op, Redirect, Request, SteeringPolicy,
 };
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, NewArray};
 use raidcore::units::{DeviceId, Lba, MemberId, Set, Tag};
 
@@ -73,6 +73,7 @@ impl NullHost {
             name: "null".into(),
             created: 0,
             level,
+            placement: Placement::of(level),
             chunk: CHUNK,
             consistency,
             devices: (1..=MEMBERS as u8).map(|member| DeviceUuid([member; 16])).collect(),

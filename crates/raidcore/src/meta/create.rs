@@ -13,7 +13,7 @@ use super::layout::{Areas, SUPERBLOCKS};
 use super::layout_error::LayoutError;
 use super::page::{BitMap, MapKind};
 use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SlotRecord};
-use crate::geometry::{Geometry, Level};
+use crate::geometry::{Geometry, Level, Placement};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Pba, Set};
 
 /// What a new array is to be.
@@ -42,6 +42,8 @@ pub struct NewArray {
     pub staging_devices: Vec<DeviceUuid>,
     /// Blocks of each staging device's part of the staging log; 0 without such devices.
     pub staging_device_blocks: u64,
+    /// Where the chunks of a stripe lie.
+    pub placement: Placement,
     /// Whether there is a distributed spare.
     pub distributed_spare: bool,
     /// Blocks of the smallest member.
@@ -54,9 +56,9 @@ impl NewArray {
     /// # Errors
     /// If the shape is impossible, or the members are too small for it.
     pub fn record(self) -> Result<ArrayRecord, LayoutError> {
-        let Self { level, chunk, consistency, created, .. } = self;
+        let Self { level, chunk, placement, consistency, created, .. } = self;
         let members = self.devices.len();
-        let shape = Geometry::new(level, members, chunk, 1)?;
+        let shape = Geometry::new(level, members, chunk, 1)?.placed(placement)?;
         let (mut areas, stripes) = Areas::plan(
             &shape,
             consistency,
@@ -66,7 +68,10 @@ impl NewArray {
             self.member_blocks,
         )?;
         let mut incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
-        let geometry = Geometry::new(level, members, chunk, stripes)?;
+        let geometry = Geometry::new(level, members, chunk, stripes)?.placed(placement)?;
+        if placement != Placement::of(level) {
+            incompatible |= Features::PLACEMENT;
+        }
         if self.distributed_spare {
             incompatible |= Features::DISTRIBUTED_SPARE;
         }
@@ -182,6 +187,7 @@ mod tests {
             name: "new".into(),
             created: 5,
             level: Level::Raid6,
+            placement: Placement::of(Level::Raid6),
             chunk: 4,
             consistency: Consistency::Journal,
             devices: (1..=5).map(|member| DeviceUuid([member; 16])).collect(),

@@ -127,6 +127,10 @@ impl Features {
     /// The incompatible bit of an array whose maps have pages of fewer bits than
     /// [`BITS_PER_PAGE`], which the record tells.
     pub const PAGE_BITS: u64 = 16;
+
+    /// The incompatible bit of an array whose chunks are not placed as its level's are by default, which
+    /// the record tells.
+    pub const PLACEMENT: u64 = 32;
 }
 
 /// What is on the distributed spare.

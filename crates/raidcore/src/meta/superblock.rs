@@ -21,7 +21,7 @@ use super::record::{
 use super::returns;
 use super::scrubbed;
 use super::substitutes;
-use crate::geometry::{Geometry, Level};
+use crate::geometry::{Geometry, Level, Placement};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 
 const MAGIC: [u8; 8] = *b"Evenkeel";
@@ -70,6 +70,7 @@ const POLICY_SINCE: Field<8> = POLICY.then();
 const STAGING_THIN: Field<8> = POLICY_SINCE.then();
 const DEVICE_RING: Field<8> = STAGING_THIN.then();
 const STAGING_DEVICES: Field<1> = DEVICE_RING.then();
+const PLACEMENT: Field<1> = STAGING_DEVICES.then();
 const VOLUME: Field<16> = Field { at: 1880 };
 const VOLUME_BLOCKS: Field<8> = VOLUME.then();
 const VOLUME_SEGMENT: Field<4> = VOLUME_BLOCKS.then();
@@ -80,7 +81,7 @@ const _: () = assert!(PAGE_BITS.end() == SLOT_TABLE.at && SLOT_BYTES == 40);
 const _: () = assert!(
     SPARE_TABLE.end() == 1792
         && POLICY_SINCE.end() == 1856
-        && STAGING_DEVICES.end() == 1873
+        && PLACEMENT.end() == 1874
         && VOLUME_GROUPS.end() == substitutes::START
 );
 
@@ -95,7 +96,8 @@ const KNOWN: Features = Features {
         | Features::STAGING_DEVICES
         | Features::VOLUME
         | Features::DISTRIBUTED_SPARE
-        | Features::PAGE_BITS,
+        | Features::PAGE_BITS
+        | Features::PLACEMENT,
 };
 
 /// Why a device's superblock can't be had.
@@ -149,6 +151,9 @@ impl ArrayRecord {
             STAGING_START.put(into, self.areas.staging_start.to_le_bytes());
             STAGING_BLOCKS.put(into, self.areas.staging_blocks.to_le_bytes());
             STAGING_EPOCH.put(into, self.staging_epoch.to_le_bytes());
+        }
+        if self.features.incompatible & Features::PLACEMENT != 0 {
+            PLACEMENT.put(into, [self.geometry.placement().number()]);
         }
         if self.features.incompatible & Features::STAGING_DEVICES != 0 {
             STAGING_DEVICES.put(into, [(self.slots.len() - members) as u8]);
@@ -204,7 +209,8 @@ impl Superblock {
         let level = decode_level(LEVEL.u8(block))?;
         let consistency = decode_consistency(CONSISTENCY.u8(block))?;
         let members = usize::from(MEMBERS.u8(block));
-        let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?;
+        let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?
+            .placed(decode_placement(block, &features, level)?)?;
         let areas = decode_areas(block, &features, &geometry);
         areas.check(&geometry, consistency)?;
         let staging_epoch = decode_staging_epoch(block, &features, &areas)?;
@@ -471,6 +477,19 @@ fn decode_level(number: u8) -> Result<Level, CodecError> {
     let levels = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6];
     let level = levels.into_iter().find(|&level| level_number(level) == number);
     level.ok_or(CodecError::Invalid("level"))
+}
+
+/// Where chunks lie: as the level has them by default, unless a feature says that it is told.
+fn decode_placement(
+    block: &[u8],
+    features: &Features,
+    level: Level,
+) -> Result<Placement, CodecError> {
+    if features.incompatible & Features::PLACEMENT == 0 {
+        return Ok(Placement::of(level));
+    }
+    let number = PLACEMENT.u8(block);
+    Placement::all().find(|p| p.number() == number).ok_or(CodecError::Invalid("placement"))
 }
 
 fn consistency_number(consistency: Consistency) -> u8 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
     AssembleError, Consistency, LayoutError, NewArray, SlotState, Spared, spare_copies,
 };
@@ -17,6 +17,7 @@ fn new(level: Level, members: usize, chunk: u32, member_blocks: u64) -> NewArray
         name: "tank".into(),
         created: 1,
         level,
+        placement: Placement::of(level),
         chunk,
         consistency: Consistency::Bitmap,
         devices: (0..members).map(of_slot).collect(),

@@ -1,10 +1,10 @@
 //! `docs/on-disk-format.md` tells the truth: blocks that are built by hand from its tables are what
 //! the code writes.
 
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
-    ArrayRecord, Consistency, DeviceLabel, MapKind, Policy, PolicyName, ScrubEnd, ScrubRecord,
-    SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
+    ArrayRecord, Consistency, DeviceLabel, Features, MapKind, Policy, PolicyName, ScrubEnd,
+    ScrubRecord, SlotState, Spared, Successor, Superblock, VolumePart, VolumeUuid,
 };
 use raidcore::units::{BLOCK_BYTES, MemberId, Pba, Set, Stripe};
 
@@ -108,6 +108,8 @@ fn full_record() -> ArrayRecord {
     let record = staged_record(Level::Raid6, 5, Consistency::Journal, 128);
     let mut record = with_staging_devices(record, 1, 300);
     record.clean = false;
+    record.geometry = record.geometry.placed(Placement::RightSymmetric).expect("RAID6 can have it");
+    record.features.incompatible |= Features::PLACEMENT;
     record.features.compatible = 9;
     record.staging_thin = Set::one(MemberId(5));
     record.staging_epoch = 5;
@@ -144,7 +146,7 @@ fn a_superblock_by_the_book() {
         ("succeeded", 1),
         ("catching up", 1 << 3),
         ("read-only", 0),
-        ("incompatible", 23),
+        ("incompatible", 55),
         ("events", EVENTS),
         ("epoch", EPOCH),
         ("created", 40),
@@ -174,6 +176,7 @@ fn a_superblock_by_the_book() {
         ("thin", 1 << 5),
         ("device ring", 300),
         ("staging devices", 1),
+        ("placement", 3),
         ("volume blocks", 1000),
         ("volume segment", 256),
         ("volume group", 1),

@@ -1,7 +1,7 @@
 //! The superblock: what comes back, what is refused, which copy counts.
 
 use proptest::prelude::*;
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
     ArrayId, ArrayRecord, CodecError, Consistency, DeviceLabel, DeviceUuid, JOURNAL_BLOCKS,
     NewArray, Policy, PolicyName, SPARES_MAX, SUPERBLOCK_COPIES, ScrubEnd, ScrubRecord, SlotState,
@@ -58,11 +58,13 @@ prop_compose! {
         let parity = !matches!(level, Level::Raid0 | Level::Raid1) && 2 * members + 2 <= 64;
         let (staging_blocks, devices) = if parity { staging } else { (0, 0) };
         let devices = if staging_blocks > 0 { devices.min(32 - members) } else { 0 };
+        let fitting: Vec<_> = Placement::all().filter(|placement| placement.fits(level)).collect();
         let new = NewArray {
             array: ArrayId(array),
             name,
             created: numbers.0,
             level,
+            placement: fitting[numbers.0 as usize % fitting.len()],
             chunk: 1 << chunk,
             consistency,
             devices: (0..members).map(of_slot).collect(),
@@ -293,8 +295,8 @@ fn unknown_features_and_formats_say_what_to_do() {
     assert_eq!(decode(&record), None);
     record.features.read_only = 4;
     assert_eq!(decode(&record), Some(CodecError::ReadOnlyFeature { bits: 4 }));
-    record.features.incompatible = 32;
-    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 32 }));
+    record.features.incompatible = 64;
+    assert_eq!(decode(&record), Some(CodecError::UnknownFeature { bits: 64 }));
 
     let mut later = superblock(&record, device(1));
     later[8] = 2;

@@ -1,6 +1,6 @@
 //! Images of members as an array leaves them, to be damaged by tests.
 
-use raidcore::geometry::{Geometry, Level};
+use raidcore::geometry::{Geometry, Level, Placement};
 use raidcore::meta::{
     Areas, ArrayId, ArrayRecord, AssembleError, AssembleOptions, Assembled, BitMap, Consistency,
     DeviceLabel, DeviceUuid, Features, JOURNAL_BLOCKS, JournalHeader, JournalRun, Log, MapKind,
@@ -94,6 +94,7 @@ pub(crate) fn distributed_record(level: Level, members: usize) -> ArrayRecord {
         name: "tank".into(),
         created: 40,
         level,
+        placement: Placement::of(level),
         chunk: CHUNK,
         consistency: Consistency::Journal,
         devices: (0..members).map(of_slot).collect(),

@@ -9,7 +9,7 @@ use raidcore::engine::{
     Action, Command, Config, Engine, Input, Io, IoError, IoOp, JobId, Mismatches, Note, Pace,
     PassEnd, PassKind,
 };
-use raidcore::geometry::{Geometry, Level, Role};
+use raidcore::geometry::{Geometry, Level, Placement, Role};
 use raidcore::meta::{
     ArrayId, ArrayRecord, Assembled, Consistency, DeviceUuid, MetaPage, NewArray, ScrubEnd,
 };
@@ -65,6 +65,7 @@ impl Array {
                 name: "tank".into(),
                 created: 0,
                 level,
+                placement: Placement::of(level),
                 chunk,
                 consistency: Consistency::Journal,
                 devices: (1..=members as u8).map(|member| DeviceUuid([member; 16])).collect(),

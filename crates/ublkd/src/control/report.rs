@@ -5,7 +5,7 @@ mod member;
 mod pass;
 
 use raidcore::engine::{ArrayHealth, Remedy, SpareUse, Status};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{ArrayRecord, Consistency, SlotState};
 use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId};
 use raidlog::Layout;
@@ -29,6 +29,9 @@ pub struct Facts {
     pub uuid: String,
     /// "raid5" and the like; of a log volume its layout, like "swan5:3x4" or "log-raid5".
     pub level: String,
+    /// Where its chunks lie, by md's name, if not as md has it by default: "right-symmetric" and the like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
     /// How many groups a log volume has; 0 if it is none.
     #[serde(default)]
     pub groups: usize,
@@ -76,10 +79,13 @@ impl Facts {
             Consistency::Bitmap => "bitmap",
             Consistency::Resync => "resync",
         };
+        let placement = record.geometry.placement();
         Self {
             name: record.name.clone(),
             uuid: record.array.to_string(),
             level: level_name(record.geometry.level()).to_owned(),
+            placement: (placement != Placement::of(record.geometry.level()))
+                .then(|| placement.name().to_owned()),
             groups: 0,
             group: None,
             chunk_bytes: bytes(record.geometry.chunk().into()),
@@ -95,6 +101,13 @@ impl Facts {
             distributed_spare_bytes: bytes(record.areas.distributed_spare().1),
             created: record.created,
         }
+    }
+
+    /// The level, and where chunks lie if that is not its default, for people.
+    #[must_use]
+    pub fn shape(&self) -> String {
+        let placement = self.placement.as_ref().map(|placement| format!(" ({placement})"));
+        format!("{}{}", self.level, placement.unwrap_or_default())
     }
 
     /// What the records of a log volume's groups say, or that of an array.

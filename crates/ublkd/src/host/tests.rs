@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use raidcore::engine::{Op, RequestError};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
     ArrayId, AssembleOptions, Consistency, DeviceUuid, JOURNAL_BLOCKS, MemberImage, NewArray,
     assemble,
@@ -26,6 +26,7 @@ fn array() -> (Volume, HostHandle) {
         name: "tank".into(),
         created: 0,
         level: Level::Raid5,
+        placement: Placement::of(Level::Raid5),
         chunk: 4,
         consistency: Consistency::Journal,
         devices: (1..=3).map(|byte| DeviceUuid([byte; 16])).collect(),

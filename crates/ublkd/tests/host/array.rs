@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use det::Prng;
 use raidcore::engine::{Op, RequestError};
-use raidcore::geometry::Level;
+use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
     ArrayId, AssembleOptions, Assembled, Consistency, DeviceUuid, JOURNAL_BLOCKS, MemberImage,
     NewArray, assemble,
@@ -55,6 +55,7 @@ impl Files {
             name: "tank".into(),
             created: 0,
             level,
+            placement: Placement::of(level),
             chunk: 4,
             consistency,
             devices: (0..self.members.len()).map(uuid).collect(),

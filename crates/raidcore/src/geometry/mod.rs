@@ -1,8 +1,10 @@
 //! Where data and parity are: pure address arithmetic, without health or I/O.
-//!
-//! Placement is Linux md's default: `left-symmetric` for RAID5 and RAID6 (P, Q after it, data after
-//! Q), the last member for RAID4 (md, `raid5_compute_sector`). md's `left-symmetric-6` is another
-//! layout, with Q always on the last member.
+
+mod placement;
+
+pub use placement::Placement;
+
+use placement::Rotation;
 
 use crate::units::{Element, Lba, MEMBERS_MAX, MemberId, Pba, Set, Stripe};
 
@@ -55,6 +57,7 @@ impl Element for Role {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     level: Level,
+    placement: Placement,
     members: u8,
     chunk: u32,
     stripes: u64,
@@ -79,6 +82,15 @@ pub enum GeometryError {
         /// What was asked for, in blocks.
         chunk: u32,
     },
+    /// The level can't have the placement.
+    #[error("{level:?} has no placement {}; unless told otherwise it has {}",
+        .placement.name(), Placement::of(*.level).name())]
+    Placement {
+        /// The level.
+        level: Level,
+        /// What was asked for.
+        placement: Placement,
+    },
     /// There is no room for a stripe, or more than addresses reach.
     #[error("{stripes} stripes are none, or more than an array can have")]
     Stripes {
@@ -88,7 +100,8 @@ pub enum GeometryError {
 }
 
 impl Geometry {
-    /// An array of `members` members, `chunk` blocks a chunk and `stripes` stripes.
+    /// An array of `members` members, `chunk` blocks a chunk and `stripes` stripes, placed as the level
+    /// is by default.
     ///
     /// # Errors
     /// If there are too few or too many members for the level (2–32 for RAID0 and RAID1, 3–32 for
@@ -117,7 +130,25 @@ impl Geometry {
         if stripes == 0 || stripes > 1 << 42 {
             return Err(GeometryError::Stripes { stripes });
         }
-        Ok(Self { level, members: count, chunk, stripes })
+        Ok(Self { level, placement: Placement::of(level), members: count, chunk, stripes })
+    }
+
+    /// The same, placed otherwise.
+    ///
+    /// # Errors
+    /// If the level can't have the placement.
+    pub fn placed(self, placement: Placement) -> Result<Self, GeometryError> {
+        let level = self.level;
+        match placement.fits(level) {
+            true => Ok(Self { placement, ..self }),
+            false => Err(GeometryError::Placement { level, placement }),
+        }
+    }
+
+    /// Where the chunks of a stripe lie.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        self.placement
     }
 
     /// The level.
@@ -219,35 +250,21 @@ impl Geometry {
 
     /// The member that holds `role` in `stripe`.
     #[must_use]
+    #[inline]
     pub fn member(&self, stripe: Stripe, role: Role) -> MemberId {
-        let n = u64::from(self.members);
-        let role = u64::from(role.0);
-        let member = match self.level {
-            Level::Raid0 | Level::Raid1 | Level::Raid4 => role,
-            Level::Raid5 | Level::Raid6 => (self.first(stripe) + role) % n,
-        };
-        MemberId(member as u8)
+        self.placement.member(&self.rotation(stripe), role)
     }
 
     /// What `member` holds in `stripe`.
     #[must_use]
+    #[inline]
     pub fn role(&self, stripe: Stripe, member: MemberId) -> Role {
-        let n = u64::from(self.members);
-        let member = u64::from(member.0);
-        let role = match self.level {
-            Level::Raid0 | Level::Raid1 | Level::Raid4 => member,
-            Level::Raid5 | Level::Raid6 => (n + member - self.first(stripe)) % n,
-        };
-        Role(role as u8)
+        self.placement.role(&self.rotation(stripe), member)
     }
 
-    /// The member of data chunk 0. RAID5's parity walks from the last member down and data begins
-    /// right after it; RAID6's P likewise, with Q after it and data after Q. Counting roles from
-    /// data chunk 0, P and then Q come round last in both.
-    fn first(&self, stripe: Stripe) -> u64 {
-        let n = u64::from(self.members);
-        let parity = n - 1 - stripe.0 % n;
-        (parity + self.parities() as u64) % n
+    #[inline]
+    fn rotation(&self, stripe: Stripe) -> Rotation {
+        Rotation { members: self.members.into(), parities: self.parities() as u64, stripe }
     }
 
     /// Where `stripe` begins on every member, given where the members' data begins.

@@ -1,0 +1,144 @@
+//! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`), one [`Row`] each.
+//!
+//! Q is on the member after P. For RAID6 these are the placements in which md numbers chunks in Q as it does
+//! in the array; md's asymmetric ones, and those whose names end in `-6`, are others.
+
+use super::{Level, Role};
+use crate::units::{MemberId, Stripe};
+
+/// Where the chunks of a stripe lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// P moves from the last member to the first; data from the first member on, around parity.
+    LeftAsymmetric,
+    /// P moves from the first member to the last; data from the first member on, around parity.
+    RightAsymmetric,
+    /// P moves from the last member to the first; data follows parity, around the last member.
+    LeftSymmetric,
+    /// P moves from the first member to the last; data follows parity, around the last member.
+    RightSymmetric,
+    /// Parity is on the first members.
+    ParityFirst,
+    /// Parity, if there is any, is on the last members.
+    ParityLast,
+}
+
+/// What there is to know of a placement.
+struct Row {
+    placement: Placement,
+    /// md's name for it.
+    name: &'static str,
+    /// md's number for it, and that in superblocks.
+    number: u8,
+    /// The levels that may have it.
+    levels: &'static [Level],
+}
+
+use Level::{Raid0, Raid1, Raid4, Raid5, Raid6};
+
+#[rustfmt::skip]
+const ROWS: [Row; 6] = [
+    Row { placement: Placement::LeftAsymmetric, name: "left-asymmetric", number: 0, levels: &[Raid5] },
+    Row { placement: Placement::RightAsymmetric, name: "right-asymmetric", number: 1, levels: &[Raid5] },
+    Row { placement: Placement::LeftSymmetric, name: "left-symmetric", number: 2, levels: &[Raid5, Raid6] },
+    Row { placement: Placement::RightSymmetric, name: "right-symmetric", number: 3, levels: &[Raid5, Raid6] },
+    Row { placement: Placement::ParityFirst, name: "parity-first", number: 4, levels: &[Raid5, Raid6] },
+    Row { placement: Placement::ParityLast, name: "parity-last", number: 5, levels: &[Raid0, Raid1, Raid4, Raid5, Raid6] },
+];
+
+impl Placement {
+    /// What a level has unless asked for another: as md does.
+    #[must_use]
+    pub const fn of(level: Level) -> Self {
+        match level {
+            Raid0 | Raid1 | Raid4 => Self::ParityLast,
+            Raid5 | Raid6 => Self::LeftSymmetric,
+        }
+    }
+
+    /// All, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.placement)
+    }
+
+    /// Whether a level can have it.
+    #[must_use]
+    pub fn fits(self, level: Level) -> bool {
+        self.row().levels.contains(&level)
+    }
+
+    /// md's name for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Its number in superblocks, which is md's.
+    pub(crate) fn number(self) -> u8 {
+        self.row().number
+    }
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    /// The member that holds P; without parity, the one after the last.
+    #[inline]
+    fn p(self, at: &Rotation) -> u64 {
+        let turn = at.stripe.0 % at.members;
+        match self {
+            Self::LeftAsymmetric | Self::LeftSymmetric => at.members - 1 - turn,
+            Self::RightAsymmetric | Self::RightSymmetric => turn,
+            Self::ParityFirst => 0,
+            Self::ParityLast => at.members - at.parities,
+        }
+    }
+
+    /// Whether data begins on the first member that has no parity, not on the one after parity.
+    #[inline]
+    const fn goes_around(self) -> bool {
+        matches!(self, Self::LeftAsymmetric | Self::RightAsymmetric)
+    }
+
+    /// The member that holds `role`.
+    #[inline]
+    pub(super) fn member(self, at: &Rotation, role: Role) -> MemberId {
+        let (role, p) = (u64::from(role.0), self.p(at));
+        let data = at.members - at.parities;
+        let member = if self.goes_around() && role < data {
+            role + u64::from(role >= p)
+        } else {
+            // From P on parity comes first, then data.
+            at.around(p + at.around(role + at.parities))
+        };
+        MemberId(member as u8)
+    }
+
+    /// What `member` holds.
+    #[inline]
+    pub(super) fn role(self, at: &Rotation, member: MemberId) -> Role {
+        let (member, p) = (u64::from(member.0), self.p(at));
+        let data = at.members - at.parities;
+        let role = if self.goes_around() && member != p {
+            member - u64::from(member > p)
+        } else {
+            at.around(at.around(member + at.members - p) + data)
+        };
+        Role(role as u8)
+    }
+}
+
+/// What a placement turns with.
+pub(super) struct Rotation {
+    pub(super) members: u64,
+    pub(super) parities: u64,
+    pub(super) stripe: Stripe,
+}
+
+impl Rotation {
+    /// After the last member comes the first.
+    #[inline]
+    const fn around(&self, member: u64) -> u64 {
+        if member < self.members { member } else { member - self.members }
+    }
+}

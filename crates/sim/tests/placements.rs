@@ -1,0 +1,31 @@
+//! Worlds whose chunks are not placed as their level's are by default.
+
+use raidcore::geometry::Level;
+use sim::{Playable, Scenario, run};
+
+/// The placements of each level besides its own.
+fn others(level: Level) -> usize {
+    match level {
+        Level::Raid0 | Level::Raid1 | Level::Raid4 => 0,
+        Level::Raid5 => 5,
+        Level::Raid6 => 3,
+    }
+}
+
+#[test]
+fn nothing_is_lost_wherever_chunks_lie() {
+    let mut played = [0; 6];
+    for seed in 0..4_000 {
+        let mut scenario = Scenario::draw(seed);
+        let others = others(scenario.level);
+        if others == 0 {
+            continue;
+        }
+        scenario.placement = 1 + seed as usize % others;
+        played[scenario.placement] += 1;
+        if let Err(failure) = run(seed, &scenario) {
+            panic!("{failure}\n{:?}", failure.scenario);
+        }
+    }
+    assert!(played[1..].iter().all(|&worlds| worlds > 50), "{played:?}");
+}
