@@ -62,10 +62,20 @@ impl<E: Entry> Ring<E> {
         self.entries.iter_mut()
     }
 
-    /// An entry by its number: they lie in the order of their numbers.
-    pub(super) fn find_by(&mut self, number: u64, of: impl FnMut(&E) -> u64) -> Option<&mut E> {
-        let index = self.entries.binary_search_by_key(&number, of).ok()?;
-        self.entries.get_mut(index)
+    /// An entry by its number: they lie in the order of their numbers, of which no two have the same. So it
+    /// is at most as far from the latest as their numbers are, and mostly it is one of the latest.
+    pub(super) fn find_by(&mut self, number: u64, of: impl Fn(&E) -> u64) -> Option<&mut E> {
+        let last = self.entries.len().checked_sub(1)?;
+        let behind = of(&self.entries[last]).checked_sub(number)?;
+        let (mut low, mut high) = (last.saturating_sub(behind as usize), last);
+        while low < high {
+            let middle = low.midpoint(high);
+            match of(&self.entries[middle]) < number {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        self.entries.get_mut(low).filter(|entry| of(entry) == number)
     }
 
     /// Where so many contiguous blocks are free, at least one.
