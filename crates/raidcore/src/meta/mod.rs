@@ -12,6 +12,7 @@ mod label;
 mod layout;
 mod layout_error;
 mod load;
+mod numbers;
 mod page;
 mod policy;
 mod problem;

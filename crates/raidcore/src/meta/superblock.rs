@@ -12,16 +12,19 @@ use alloc::vec::Vec;
 use super::codec::{CodecError, Field, PREFIX_BYTES, has_magic, open, seal};
 use super::label::{decode_labels, encode_labels};
 use super::layout::{Areas, SUPERBLOCK_COPIES, spare_blocks};
+use super::numbers::{
+    consistency_number, decode_consistency, decode_level, decode_placement, level_number,
+};
 use super::page::BITS_PER_PAGE;
 use super::policy::{POLICY_NAME_MAX, Policy, PolicyName};
 use super::record::{
-    ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState,
-    Superblock, VolumePart, VolumeUuid,
+    ArrayId, ArrayRecord, DeviceUuid, Features, SPARES_MAX, SlotRecord, SlotState, Superblock,
+    VolumePart, VolumeUuid,
 };
 use super::returns;
 use super::scrubbed;
 use super::substitutes;
-use crate::geometry::{Geometry, Level, Placement};
+use crate::geometry::{Geometry, Placement};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Set};
 
 const MAGIC: [u8; 8] = *b"Evenkeel";
@@ -207,10 +210,14 @@ impl Superblock {
         let array = open(block, MAGIC)?;
         let features = decode_features(block)?;
         let level = decode_level(LEVEL.u8(block))?;
+        let placement = match features.incompatible & Features::PLACEMENT {
+            0 => Placement::of(level),
+            _ => decode_placement(PLACEMENT.u8(block))?,
+        };
         let consistency = decode_consistency(CONSISTENCY.u8(block))?;
         let members = usize::from(MEMBERS.u8(block));
         let geometry = Geometry::new(level, members, CHUNK.u32(block), STRIPES.u64(block))?
-            .placed(decode_placement(block, &features, level)?)?;
+            .placed(placement)?;
         let areas = decode_areas(block, &features, &geometry);
         areas.check(&geometry, consistency)?;
         let staging_epoch = decode_staging_epoch(block, &features, &areas)?;
@@ -461,49 +468,6 @@ fn distinct(record: &ArrayRecord) -> Result<(), CodecError> {
         return Err(CodecError::Invalid("device"));
     }
     Ok(())
-}
-
-fn level_number(level: Level) -> u8 {
-    match level {
-        Level::Raid0 => 0,
-        Level::Raid1 => 1,
-        Level::Raid4 => 4,
-        Level::Raid5 => 5,
-        Level::Raid6 => 6,
-    }
-}
-
-fn decode_level(number: u8) -> Result<Level, CodecError> {
-    let levels = [Level::Raid0, Level::Raid1, Level::Raid4, Level::Raid5, Level::Raid6];
-    let level = levels.into_iter().find(|&level| level_number(level) == number);
-    level.ok_or(CodecError::Invalid("level"))
-}
-
-/// Where chunks lie: as the level has them by default, unless a feature says that it is told.
-fn decode_placement(
-    block: &[u8],
-    features: &Features,
-    level: Level,
-) -> Result<Placement, CodecError> {
-    if features.incompatible & Features::PLACEMENT == 0 {
-        return Ok(Placement::of(level));
-    }
-    let number = PLACEMENT.u8(block);
-    Placement::all().find(|p| p.number() == number).ok_or(CodecError::Invalid("placement"))
-}
-
-fn consistency_number(consistency: Consistency) -> u8 {
-    match consistency {
-        Consistency::Resync => 1,
-        Consistency::Bitmap => 2,
-        Consistency::Journal => 3,
-    }
-}
-
-fn decode_consistency(number: u8) -> Result<Consistency, CodecError> {
-    let all = [Consistency::Resync, Consistency::Bitmap, Consistency::Journal];
-    let consistency = all.into_iter().find(|&c| consistency_number(c) == number);
-    consistency.ok_or(CodecError::Invalid("consistency"))
 }
 
 fn bytes16(bytes: &[u8]) -> [u8; 16] {
