@@ -138,11 +138,16 @@ impl Engine {
             && self.array.recorder.record.volume.is_none()
     }
 
-    /// A job's write is refused by a member that can't be spared, and others may have taken it.
+    /// A job's write is refused by a member that can't be spared, and others may have taken it. Its
+    /// entry may have gone with the members that hold the stripe's parity: if no parity is left,
+    /// nothing is out of step.
     pub(super) fn tear(&mut self, id: JobId, member: MemberId, io: &SubIo) {
-        let entry = self.replay_of(id);
-        let torn = self.alignment.torn.entry(self.jobs[id].stripe).or_default();
-        torn.stays |= entry.is_none() && self.geo.parities() > 0;
+        let stripe = self.jobs[id].stripe;
+        let entry = self.replay_of(id).filter(|entry| !entry.copies.is_empty());
+        let parity =
+            self.geo.parities() > 0 && !self.kept(stripe).and(self.geo.spare_roles()).is_empty();
+        let torn = self.alignment.torn.entry(stripe).or_default();
+        torn.stays |= entry.is_none() && parity;
         torn.entry = entry.or(torn.entry.take());
         torn.refused.push(JournalRun { member, row: io.row, blocks: io.blocks });
     }

@@ -201,6 +201,36 @@ fn rows_that_went_past_the_journal_stay_out_of_step_until_all_of_the_stripe_is_w
 }
 
 #[test]
+fn what_was_refused_has_no_entry_left_where_parity_went_with_the_only_one() {
+    let mut world = world(Level::Raid5, 4, Consistency::Journal);
+    let geometry = *world.engine.geometry();
+    let other = world.write_one(4);
+    world.beyond = true;
+    for role in [Role(0), Role(3)] {
+        world.fill_up(Stripe(0), role, 0);
+    }
+    world.ask(0, Op::Write, 0, 1);
+    let parity = geometry.member(Stripe(0), Role(3));
+    let home = world.at(Stripe(0), Role(3), 0).1;
+    let first = |io: &Io| io.device.0 == u32::from(parity.0) && io.at == Pba(home);
+    while !world.end_one(|io| matches!(io.op, IoOp::Write { .. }) && first(io)) {
+        world.turns(1);
+    }
+    world.drain();
+    assert_eq!(world.last(), Err(RequestError::Io));
+    world.later();
+    assert!(!world.healed(), "there is no room yet");
+    world.make_room();
+    world.later();
+    assert!(world.healed(), "{:?}", world.notes);
+    assert_eq!(world.engine.status().torn_stripes, 0, "there is no redundancy to be out of step");
+    let new = world.write_one(0);
+    for (lba, version) in [(0, new), (4, other)] {
+        assert_eq!(world.is_told(lba), Ok(version));
+    }
+}
+
+#[test]
 fn a_mirror_takes_writes_again_when_its_last_copy_has_room() {
     let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
     let old = world.write_one(0);

@@ -19,8 +19,14 @@ pub(crate) const HEALING: &[Mutant] = &[
     mutant(
         "after a refusal, a stripe counts as in step though its write went past the journal",
         "engine/align.rs",
-        "torn.stays |= entry.is_none() && self.geo.parities() > 0;",
-        "torn.stays |= !MUTANT && entry.is_none() && self.geo.parities() > 0;",
+        "torn.stays |= entry.is_none() && parity;",
+        "torn.stays |= !MUTANT && entry.is_none() && parity;",
+    ),
+    mutant(
+        "after a refusal, an entry counts that went with the members that had it",
+        "engine/align.rs",
+        "self.replay_of(id).filter(|entry| !entry.copies.is_empty());",
+        "self.replay_of(id).filter(|entry| MUTANT || !entry.copies.is_empty());",
     ),
     mutant(
         "after a refusal, some rows that are written whole bring all of a stripe in step",
