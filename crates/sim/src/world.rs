@@ -301,14 +301,11 @@ impl World {
         if self.source.chance(1, 8) {
             // The policy is changed under load.
             let without = self.source.chance(1, 2);
-            let around = Around::of(&self.scenario);
-            let place = (!without).then(|| Box::new(around) as Box<dyn SteeringPolicy>);
-            self.engine.set_steering(place);
+            let around = around(&self.scenario);
+            self.engine.set_steering(around.filter(|_| !without));
         }
-        let some = self.source.below(1 << self.scenario.places());
-        let fewer = self.source.below(1 << self.scenario.places());
-        let busy = if self.source.chance(1, 4) { 0 } else { some & fewer };
-        self.step(Input::Busy(Set::from_bits(busy)));
+        let busy = some_busy(&mut self.source, self.scenario.places());
+        self.step(Input::Busy(busy));
     }
 
     pub(crate) fn command(&mut self, command: Command) -> u64 {
@@ -369,10 +366,19 @@ pub(crate) fn start(
 ) -> Engine {
     let config = config(scenario, source);
     let mut engine = Engine::new(config, assembled, devices, now, 1_800_000_000);
-    if scenario.busy > 0 {
-        engine.set_steering(Some(Box::new(Around::of(scenario))));
-    }
+    engine.set_steering(around(scenario));
     engine
+}
+
+/// The policy of an engine some of whose members are said to be busy.
+pub(crate) fn around(scenario: &Scenario) -> Option<Box<dyn SteeringPolicy>> {
+    (scenario.busy > 0).then(|| Box::new(Around::of(scenario)) as Box<dyn SteeringPolicy>)
+}
+
+/// Some of so many members, or none.
+pub(crate) fn some_busy(source: &mut Source, members: usize) -> Set<MemberId> {
+    let (some, fewer) = (source.below(1 << members), source.below(1 << members));
+    Set::from_bits(if source.chance(1, 4) { 0 } else { some & fewer })
 }
 
 /// Reads go around busy members, or are tried twice, and most writes are staged that would have to

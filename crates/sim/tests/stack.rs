@@ -33,6 +33,8 @@ fn seeds_from_0_on() {
         total.returned,
         total.unreadable,
         total.commands,
+        total.detours,
+        total.hedges,
         total.proven,
         total.checkpoints,
         total.moved,

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod array;
 pub mod collect;
 mod controller;
 pub mod detect;
@@ -18,5 +19,6 @@ mod signals;
 pub mod steer;
 pub mod turn_trial;
 
+pub use array::{Devices, Steering};
 pub use controller::{Controller, Members};
 pub use signals::{Signals, Source};

@@ -176,7 +176,7 @@ fn make<T>(
     check_content(config, &opened, &mut notes)?;
     check_flash(config, &opened, &named)?;
     Able {
-        is_array: true,
+        in_log: false,
         stages: config.staging.is_some() || !config.staging_devices.is_empty(),
         takes_turns: named.iter().any(|named| named.flash.is_some())
             || opened.iter().any(|device| device.flash_profile().is_some()),

@@ -26,7 +26,6 @@ mod orders;
 mod partial;
 mod residents;
 mod returns;
-mod steer;
 
 use std::io;
 use std::path::PathBuf;

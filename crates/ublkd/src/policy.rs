@@ -7,8 +7,8 @@ use steering::scheme::{SCHEMES, Scheme};
 /// What an array has that policies need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Able {
-    /// It is no log volume, which cleans by itself.
-    pub(crate) is_array: bool,
+    /// It is a log volume, whose log takes all writes anyway.
+    pub(crate) in_log: bool,
     /// There is a staging log.
     pub(crate) stages: bool,
     /// A member lets itself be told when to collect garbage.
@@ -18,9 +18,6 @@ pub(crate) struct Able {
 /// Why an array can't follow a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// There is nothing to choose.
-    #[error("a log volume follows no policy against garbage collection: it cleans by itself")]
-    LogVolume,
     /// It stages writes.
     #[error("the policy \"{policy}\" stages writes, and this array has no staging log")]
     NoStagingLog {
@@ -50,15 +47,12 @@ impl Able {
     /// What a record says, and whether a member takes turns.
     pub(crate) fn of(record: &ArrayRecord, takes_turns: bool) -> Self {
         let stages = record.areas.staging().1 > 0;
-        Self { is_array: record.volume.is_none(), stages, takes_turns }
+        Self { in_log: record.volume.is_some(), stages, takes_turns }
     }
 
     /// That the array can follow a policy. The first of all needs nothing.
     pub(crate) fn check(self, scheme: Scheme) -> Result<(), PolicyError> {
         let (policy, others) = (scheme.name, Others(self));
-        if !self.is_array && scheme != SCHEMES[0] {
-            return Err(PolicyError::LogVolume);
-        }
         if scheme.needs_staging() && !self.stages {
             return Err(PolicyError::NoStagingLog { policy, others });
         }
@@ -74,7 +68,6 @@ impl PolicyError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::LogVolume => "log-volume",
             Self::NoStagingLog { .. } => "no-staging",
             Self::NoTurns { .. } => "no-flash",
         }
@@ -82,9 +75,11 @@ impl PolicyError {
 
     /// What to do about it.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> String {
         let (what, Others(able)) = match self {
-            Self::LogVolume => return None,
+            Self::NoStagingLog { others, .. } if others.0.in_log => {
+                ("the log volume's own log takes all writes", others)
+            }
             Self::NoStagingLog { others, .. } => (
                 "an array is given its log when it is created (`evenkeel create --staging \
                  reserved:64M`)",
@@ -99,7 +94,7 @@ impl PolicyError {
             .filter(|scheme| able.check(**scheme).is_ok())
             .map(|scheme| scheme.name)
             .collect();
-        Some(format!("{what}; policies that this array can follow are {}", names.join(", ")))
+        format!("{what}; policies that this array can follow are {}", names.join(", "))
     }
 }
 
@@ -110,15 +105,14 @@ mod tests {
     #[test]
     fn what_an_array_has_decides_and_what_is_told_can_be_followed() {
         for bits in 0..8 {
-            let [is_array, stages, takes_turns] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let able = Able { is_array, stages, takes_turns };
+            let [in_log, stages, takes_turns] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let able = Able { in_log, stages, takes_turns };
             for scheme in SCHEMES {
                 let turns = scheme.collect(Limits::default(), 1).is_some();
-                let can = scheme.name == "plain"
-                    || is_array && (stages || !scheme.needs_staging()) && (takes_turns || !turns);
+                let can = (stages || !scheme.needs_staging()) && (takes_turns || !turns);
                 let checked = able.check(*scheme);
                 assert_eq!(checked.is_ok(), can, "{} with {able:?}", scheme.name);
-                let hint = checked.err().and_then(|error| error.hint()).unwrap_or_default();
+                let hint = checked.err().map(|error| error.hint()).unwrap_or_default();
                 let (_, told) = hint.rsplit_once(" are ").unwrap_or_default();
                 for name in told.split(", ").filter(|name| !name.is_empty()) {
                     let told = Scheme::named(name).expect("a policy");

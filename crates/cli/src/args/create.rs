@@ -42,7 +42,7 @@ pub(crate) struct CreateArgs {
     /// Make a log volume, which writes nothing in place: log-raid0, -raid4, -raid5 or -raid6 over all
     /// members, or R-groups times their members, like swan4:3x3, which take turns at being written and
     /// cleaned
-    #[arg(long, value_name = "LAYOUT", conflicts_with_all = ["level", "staging", "policy"])]
+    #[arg(long, value_name = "LAYOUT", conflicts_with_all = ["level", "staging"])]
     pub(crate) layout: Option<Layout>,
     /// The size of a segment of the log, which is cleaned at once; rounded up to whole stripes
     #[arg(long, value_name = "SIZE", default_value = "1M", requires = "layout")]

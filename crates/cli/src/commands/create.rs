@@ -50,6 +50,7 @@ fn log_config(args: &CreateArgs, layout: Layout) -> Result<LogConfig> {
         consistency: args.consistency.map_or(new.consistency, Into::into),
         segment: u32::try_from(args.segment.blocks()).unwrap_or(u32::MAX),
         spare: args.over_provisioning,
+        policy: args.policy,
         member_blocks: args.member_size.map(Size::blocks),
         file_blocks: args.file_size.map(Size::blocks),
         force: args.force,
@@ -105,7 +106,7 @@ fn refusal(error: CreateError) -> Refusal {
         CreateError::Io { .. } | CreateError::Random(_) | CreateError::Unfinished(_) => "io",
     };
     let hint = if let CreateError::Policy(error) = &error {
-        error.hint()
+        Some(error.hint())
     } else if let CreateError::Io { source, .. } = &error
         && let Some(hint) = no_room(source)
     {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::json;
 use steering::detect::{Kind, Mood};
-use ublkd::control::{Client, WhyReport};
+use ublkd::control::{Client, WhyReport, disk_name};
 use ublkd::host::{
     AdviceReport, Detected, Detours, Known, MemberWhy, PartReport, StagedWrites, Verdict,
 };
@@ -65,7 +65,8 @@ fn part(part: &PartReport) -> String {
         true => format!(" (again{since})"),
         false => format!(" (rests{since}, as it would take longer)"),
     };
-    format!("        {}{state}: {means}", part.name)
+    let group = part.group.map(|group| format!("group {group}: ")).unwrap_or_default();
+    format!("        {group}{}{state}: {means}", part.name)
 }
 
 fn member(member: &MemberWhy) -> String {
@@ -82,7 +83,8 @@ fn member(member: &MemberWhy) -> String {
         (0, 0) => String::new(),
         _ => format!("; {reads} reads went around it, {writes} writes were staged because of it"),
     };
-    format!("  member {:<3} {mood:<8} {}{how}{around}", member.member, busy.unwrap_or_default())
+    let disk = disk_name(member.group, member.member);
+    format!("  member {disk:<3} {mood:<8} {}{how}{around}", busy.unwrap_or_default())
 }
 
 fn mood(mood: Mood) -> &'static str {
@@ -115,7 +117,8 @@ fn judged(detected: &Detected) -> String {
 }
 
 fn advised(name: &str, advice: &AdviceReport) -> String {
-    let AdviceReport { member, kind, median_percent, p99_percent } = *advice;
+    let AdviceReport { group, member, kind, median_percent, p99_percent } = *advice;
+    let member = disk_name(group, member);
     let kind = match kind {
         Kind::Read => "reads",
         Kind::Write => "writes",
@@ -129,5 +132,6 @@ fn advised(name: &str, advice: &AdviceReport) -> String {
 
 fn verdict(verdict: &Verdict) -> String {
     let ago = ago(verdict.at);
-    format!("  {ago:>14} ago  member {}: {}", verdict.member, verdict.text)
+    let disk = disk_name(verdict.group, verdict.member);
+    format!("  {ago:>14} ago  member {disk}: {}", verdict.text)
 }

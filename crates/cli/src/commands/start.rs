@@ -282,7 +282,7 @@ fn hint(error: &DaemonError) -> Option<String> {
         return advice_on_setup(error);
     }
     if let DaemonError::Policy(error) = error {
-        return error.hint();
+        return Some(error.hint());
     }
     let DaemonError::Attach(error) = error else { return None };
     if let AttachError::Open(OpenError::Refused { source, .. }) = error {

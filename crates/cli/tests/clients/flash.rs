@@ -209,6 +209,36 @@ fn policies_change_under_load_and_no_byte_with_them() {
 }
 
 #[test]
+fn the_groups_of_a_log_volume_follow_policies_too() {
+    let drives = (0..6).map(|number| format!("flash:mqsim+aged:m{number}"));
+    let drives = drives.collect::<Vec<_>>().join(" ");
+    let options = "--layout swan5:2x3 --segment 256K --file-size 40M --policy rotate+reconstruct";
+    let mut world = World::empty().with_array(options, &drives).started();
+    world.set_members("m0 m1 m2 m3 m4 m5");
+    assert_eq!(world.status()["policy"], "rotate+reconstruct");
+    let load = world.spawn("fio", &format!("{VERIFY} --uri={}", world.uri()));
+    for policy in ["reconstruct", "hedge", "window", "plain", "rotate+reconstruct"] {
+        world.evenkeel(&format!("policy set tank {policy}"));
+        assert_eq!(world.status()["policy"], policy);
+    }
+    assert!(load.wait(), "fio has found something");
+    let why = json(&world.evenkeel("status tank --why --json"))["result"].take();
+    let members = why["members"].as_array().expect("members");
+    let names = members.iter().map(|member| (member["group"].as_u64(), member["member"].as_u64()));
+    let all = (0..6).map(|number| (Some(number / 3), Some(number % 3)));
+    assert!(names.eq(all), "{why:#}");
+    assert!(members.iter().all(|member| member["from"] == "told"), "{why:#}");
+    assert!(world.evenkeel("status tank --why").contains("member 1.2"));
+    world.stop();
+    for member in ["m0", "m5"] {
+        assert_eq!(world.examine(member)["policy"]["name"], "rotate+reconstruct");
+    }
+    world.start("");
+    assert_eq!(world.status()["policy"], "rotate+reconstruct");
+    world.stop();
+}
+
+#[test]
 fn what_is_staged_comes_home_when_the_policy_stages_no_more() {
     let mut world = tank_with("--staging reserved:4M");
     let pairs = [("evenkeel", "plain"), ("gc-steering", "rotate"), ("evenkeel", "reconstruct")];

@@ -139,11 +139,13 @@ fn it_says_how_it_is_and_what_can_not_be() {
     refused.refused(&["of group 1 of the log volume \"tank\" no member is there"]);
     world.set_members("m0 m1 m3 m4");
     world.try_evenkeel("start m0 m1 m3 m4").refused(&["missing: member 2", "--degraded"]);
-    world.try_evenkeel("start --policy evenkeel m0 m1 m2 m3 m4 m5").refused(&["follows no policy"]);
+    let stages = ["stages writes", "log takes all writes", "reconstruct, hedge"];
+    world.try_evenkeel("start --policy evenkeel m0 m1 m2 m3 m4 m5").refused(&stages);
     let ready = world.start("--degraded");
     assert_eq!(ready["missing"][0]["group"], 0, "{ready:#}");
     assert_eq!(ready["missing"][1]["group"], 1, "{ready:#}");
-    world.try_evenkeel("policy set tank evenkeel").refused(&["follows no policy"]);
+    world.try_evenkeel("policy set tank log").refused(&stages);
+    world.try_evenkeel("policy set tank rotate").refused(&["told when to collect"]);
     world.try_evenkeel("disk fail tank 1").refused(&["no member 1", "member 2 of group 1 is 1.2"]);
     world.try_evenkeel("disk fail tank 0.0").refused(&["member"]);
     // A new disk goes where one is missing; the next one, too.

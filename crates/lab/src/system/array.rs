@@ -14,12 +14,11 @@ use raidcore::engine::{
 };
 use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
-use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba, Set, Tag};
-use steering::collect::{Flash, Limits};
-use steering::{Controller, Members, Source};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, MemberId, Pba, Tag};
+use steering::Steering;
 
 use super::array_spec::{ArraySpec, RebuildSpec};
-use super::drive::{Drive, Io, IoEnd};
+use super::drive::{Drive, Fleet, Io, IoEnd};
 use super::{Ended, Request, Steered, System, Told};
 use crate::units::Bytes;
 use crate::workload::Kind;
@@ -46,12 +45,11 @@ pub struct Array {
     engine: Engine,
     drives: Vec<Drive>,
     config: Config,
-    controller: Controller,
+    steering: Steering,
     /// Requests of which something had to wait for garbage collection, by tag.
     delayed: Vec<bool>,
-    members: Members,
-    /// The drive in each member's place, and in those of the SSDs for staging.
-    places: Vec<usize>,
+    /// SSDs that are members or for staging at first. One more may be a spare.
+    places: usize,
     rebuild: Option<RebuildSpec>,
     failed_at: Instant,
     rebuilt: Option<Duration>,
@@ -129,28 +127,12 @@ impl Array {
         let devices: Vec<_> =
             (0..spec.places() as u32).map(|device| Some(DeviceId(device))).collect();
         let assembled = Assembled::of_new(record, false);
-        let mut engine = Engine::new(config, assembled, &devices, Instant::ORIGIN, 0);
-        let scheme = spec.scheme.0;
-        engine.set_steering(scheme.place(spec.extra_reads, spec.signals == Source::Told));
-        let members = Members {
-            count: spec.places(),
-            redundancy: engine.geometry().redundancy(),
-            telling: match spec.signals {
-                Source::Told => Set::first(spec.places()),
-                Source::Detected => Set::EMPTY,
-            },
-            limits: drives.first().map_or(Limits::default(), |drive| {
-                let (start, stop) = drive.ssd().profile().gc_limits();
-                Limits { start, stop }
-            }),
-        };
         let mut array = Self {
-            controller: Controller::new(scheme, members, Instant::ORIGIN),
-            engine,
+            steering: Steering::new(spec.scheme.0, spec.signals, spec.extra_reads),
+            engine: Engine::new(config, assembled, &devices, Instant::ORIGIN, 0),
             drives,
             config,
-            members,
-            places: (0..spec.places()).collect(),
+            places: spec.places(),
             rebuild: spec.rebuild,
             failed_at: Instant::ORIGIN,
             rebuilt: None,
@@ -187,11 +169,9 @@ impl Array {
             for action in self.actions.drain(..) {
                 match action {
                     Action::Io(io) => {
-                        let drive = io.device.0 as usize;
-                        if let Some(member) = self.places.iter().position(|&d| d == drive) {
-                            self.controller.began(now, MemberId::at(member), &io);
-                        }
-                        self.drives[drive].begin(now, translated(&io), &mut told.gc);
+                        self.steering.began(now, &io);
+                        let drive = &mut self.drives[io.device.0 as usize];
+                        drive.begin(now, translated(&io), &mut told.gc);
                     }
                     Action::Compute(job) => self.computing.push(job),
                     Action::Complete { tag: Tag(tag), result } => {
@@ -225,27 +205,11 @@ impl Array {
 
     /// Tells the engine which members are busy, and the drives whose turn it is.
     fn steer(&mut self, now: Instant, told: &mut Told) {
-        let mut collecting = Set::EMPTY;
-        if self.controller.asks() {
-            let all = Set::first(self.places.len());
-            let drive = |member: MemberId| &self.drives[self.places[member.index()]];
-            collecting = all.filter(|&member| drive(member).is_collecting()).collect();
+        let mut fleet = Fleet { drives: &mut self.drives, gc: &mut told.gc };
+        if let Some(policy) = self.steering.keep_up(now, &self.engine, &fleet) {
+            self.engine.set_steering(policy);
         }
-        let drives = &mut self.drives;
-        if self.controller.is_due(now, collecting) {
-            let engine = &self.engine;
-            let places = &self.places;
-            let members = (0u8..).zip(places).map(|(member, &drive)| Flash {
-                in_flight: engine.in_hand(MemberId(member)),
-                ..drives[drive].flash()
-            });
-            let members: Vec<Flash> = members.collect();
-            let totals = engine.latency_totals();
-            self.controller.decide(now, &members, &totals, &mut |member, order| {
-                drives[places[member]].order(now, order, &mut told.gc);
-            });
-        }
-        if let Some(busy) = self.controller.busy(now, collecting) {
+        if let Some(busy) = self.steering.look(now, &self.engine, &mut fleet) {
             self.tell(now, Input::Busy(busy), told);
         }
     }
@@ -260,17 +224,13 @@ impl Array {
         const MEMBER: MemberId = MemberId(0);
         let fails = Command::Fail(MEMBER);
         let paced = Command::SetPace(Pace { min: pace, max: pace });
-        let spare = (self.drives.len() > self.places.len()).then(|| self.drives.len() - 1);
-        let replaced = spare.map(|spare| {
-            self.places[MEMBER.index()] = spare;
-            Command::AddSpare {
-                device: DeviceId(spare as u32),
-                uuid: DeviceUuid([u8::MAX; 16]),
-                blocks: self.drives[spare].blocks(),
-            }
+        let spare = (self.drives.len() > self.places).then(|| self.drives.len() - 1);
+        let replaced = spare.map(|spare| Command::AddSpare {
+            device: DeviceId(spare as u32),
+            uuid: DeviceUuid([u8::MAX; 16]),
+            blocks: self.drives[spare].blocks(),
         });
         self.failed_at = now;
-        self.controller.changed(now, self.members, Set::one(MEMBER));
         for (number, command) in (0..).zip([paced, fails].into_iter().chain(replaced)) {
             self.tell(now, Input::Command { number, command }, told);
         }
@@ -282,7 +242,7 @@ impl Array {
 
     fn io_ended(&mut self, now: Instant, end: IoEnd, told: &mut Told) {
         let id = IoId(end.id);
-        self.controller.ended(now, id, true);
+        self.steering.ended(now, id, true);
         self.ios.0 += 1;
         if end.delayed_by_gc {
             self.ios.1 += 1;
@@ -312,7 +272,7 @@ impl System for Array {
 
     fn next(&self) -> Option<Instant> {
         let engine = self.engine.deadline().map_or(u64::MAX, |(at, _)| at.0);
-        let watch = self.controller.next().map_or(u64::MAX, |at| at.0);
+        let watch = self.steering.next().map_or(u64::MAX, |at| at.0);
         Some(Instant(self.next_of_drives().min(engine).min(watch)))
             .filter(|&next| next < Instant(u64::MAX))
     }
@@ -357,21 +317,25 @@ impl System for Array {
     }
 
     fn steered(&self) -> Steered {
-        let (now, before) = (self.engine.counters(), self.before);
-        let staging = self.engine.staging_status();
-        Steered {
-            detours: now.detours - before.detours,
-            detour_blocks: now.detour_blocks - before.detour_blocks,
-            hedged_reads: now.hedged_reads - before.hedged_reads,
-            copy_reads: now.copy_reads - before.copy_reads,
-            copied_blocks: now.copied_blocks - before.copied_blocks,
-            staged_writes: now.staged_writes - before.staged_writes,
-            refused_writes: now.staging_full - before.staging_full,
-            reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,
-            backlog: staging.map_or(0, |staging| staging.dirty),
-            staging_use: staging
-                .map_or(0.0, |staging| staging.used as f64 / staging.capacity.max(1) as f64),
-        }
+        steered(&self.engine, &self.before)
+    }
+}
+
+/// What an array's engine has done about busy drives since its counters were these.
+pub(super) fn steered(engine: &Engine, before: &Counters) -> Steered {
+    let (now, staging) = (engine.counters(), engine.staging_status());
+    Steered {
+        detours: now.detours - before.detours,
+        detour_blocks: now.detour_blocks - before.detour_blocks,
+        hedged_reads: now.hedged_reads - before.hedged_reads,
+        copy_reads: now.copy_reads - before.copy_reads,
+        copied_blocks: now.copied_blocks - before.copied_blocks,
+        staged_writes: now.staged_writes - before.staged_writes,
+        refused_writes: now.staging_full - before.staging_full,
+        reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,
+        backlog: staging.map_or(0, |staging| staging.dirty),
+        staging_use: staging
+            .map_or(0.0, |staging| staging.used as f64 / staging.capacity.max(1) as f64),
     }
 }
 

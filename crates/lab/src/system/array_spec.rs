@@ -44,9 +44,9 @@ pub struct ArraySpec {
     #[serde(default, with = "SourceName")]
     pub signals: Source,
     /// Blocks that may be read beyond what is asked for to go around busy members, per block that
-    /// is asked for.
-    #[serde(default = "extra_reads")]
-    pub extra_reads: f64,
+    /// is asked for. By default what the daemon grants, [`Steering`](steering::Steering)'s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_reads: Option<f64>,
     /// A member fails when the measurement begins, and is rebuilt onto a spare; with that the
     /// measurement ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,10 +104,6 @@ impl<'de> Deserialize<'de> for SchemeName {
     }
 }
 
-fn extra_reads() -> f64 {
-    0.05
-}
-
 pub(super) const fn chunk() -> Bytes {
     Bytes(64 << 10)
 }
@@ -136,7 +132,7 @@ enum LevelName {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Source", rename_all = "lowercase")]
-enum SourceName {
+pub(super) enum SourceName {
     Told,
     Detected,
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use det::Instant;
 use flashsim::{Command, Completion, GcOrder, Op, Precondition, Profile, ProfileError, Ssd};
-use raidcore::units::BLOCK_BYTES;
+use raidcore::units::{BLOCK_BYTES, DeviceId};
 use serde::{Deserialize, Serialize};
-use steering::collect::{Flash, Order};
+use steering::Devices;
+use steering::collect::{Flash, Limits, Order};
 
 use super::GcChange;
 
@@ -160,6 +161,28 @@ pub(super) struct Drive {
     next: u64,
 }
 
+/// An array's drives, by their devices' numbers.
+pub(super) struct Fleet<'a> {
+    pub(super) drives: &'a mut [Drive],
+    pub(super) gc: &'a mut Vec<GcChange>,
+}
+
+impl Devices for Fleet<'_> {
+    fn flash(&self, DeviceId(device): DeviceId) -> Option<(Flash, Limits)> {
+        let drive = &self.drives[device as usize];
+        let (start, stop) = drive.ssd.profile().gc_limits();
+        Some((drive.flash(), Limits { start, stop }))
+    }
+
+    fn is_collecting(&self, DeviceId(device): DeviceId) -> bool {
+        self.drives[device as usize].collecting
+    }
+
+    fn order(&mut self, now: Instant, DeviceId(device): DeviceId, order: Order) {
+        self.drives[device as usize].order(now, order, self.gc);
+    }
+}
+
 impl Drive {
     pub(super) fn new(ssd: Ssd, number: usize) -> Self {
         let mut drive = Self {
@@ -234,20 +257,15 @@ impl Drive {
         self.watch(now, gc);
     }
 
-    /// Whether it is collecting garbage.
-    pub(super) fn is_collecting(&self) -> bool {
-        self.collecting
-    }
-
     /// How it is, to decide whose turn it is.
-    pub(super) fn flash(&self) -> Flash {
+    fn flash(&self) -> Flash {
         let space = self.ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
         Flash { free, collecting: self.collecting, in_flight: 0 }
     }
 
     /// Tells it when to collect.
-    pub(super) fn order(&mut self, now: Instant, order: Order, gc: &mut Vec<GcChange>) {
+    fn order(&mut self, now: Instant, order: Order, gc: &mut Vec<GcChange>) {
         let order = match order {
             Order::Auto => GcOrder::Auto,
             Order::Hold => GcOrder::Hold,

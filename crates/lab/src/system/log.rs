@@ -15,9 +15,10 @@ use raidcore::meta::{ArrayId, Assembled, DeviceUuid, NewArray};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
 use raidlog::array::{Action, Input, Look};
 use raidlog::{Answer, Counters, GroupId, LogArray, Shape, Volume, VolumeId, Wish};
+use steering::Steering;
 
-use super::array::{kind, translated};
-use super::drive::{Drive, IoEnd};
+use super::array::{kind, steered, translated};
+use super::drive::{Drive, Fleet, IoEnd};
 use super::log_error::LogError;
 use super::log_spec::LogSpec;
 use super::{Ended, Logged, Request, Side, Steered, System, Told};
@@ -33,6 +34,8 @@ const FILLERS: u16 = 64;
 /// A log array over simulated SSDs.
 pub struct Log {
     array: LogArray,
+    /// By group.
+    steering: Vec<Steering>,
     drives: Vec<Drive>,
     /// Drives of each group.
     members: usize,
@@ -47,6 +50,8 @@ pub struct Log {
     io_ends: Vec<IoEnd>,
     ios: (u64, u64),
     before: Counters,
+    /// Those of each group's engine.
+    groups_before: Vec<engine::Counters>,
     /// How long users have waited for cleaning, and the longest of these waits since then.
     waited: Duration,
     longest_wait: Duration,
@@ -69,6 +74,9 @@ impl Log {
         depth: u16,
         told: &mut Told,
     ) -> Result<(Self, Instant), LogError> {
+        if spec.scheme.0.needs_staging() {
+            return Err(LogError::NoStaging(spec.scheme.0.name));
+        }
         let drives: Vec<_> = (0..).zip(ssds).map(|(number, ssd)| Drive::new(ssd, number)).collect();
         let members = usize::from(spec.members()?);
         let depth = depth.max(FILLERS);
@@ -83,7 +91,10 @@ impl Log {
             segment: LogSpec::blocks(spec.segment, 64 << 20, "segment")?,
             spare: (spec.spare * 1000.0).round() as u32,
         })?;
+        let steering = || Steering::new(spec.scheme.0, spec.signals, spec.extra_reads);
         let mut log = Self {
+            steering: engines.iter().map(|_| steering()).collect(),
+            groups_before: vec![engine::Counters::default(); engines.len()],
             array: LogArray::create(config, VolumeId(*b"in virtual time!"), shape, engines),
             drives,
             members,
@@ -217,6 +228,7 @@ impl Log {
     fn act_of(&mut self, now: Instant, group: GroupId, action: engine::Action, told: &mut Told) {
         match action {
             engine::Action::Io(io) => {
+                self.steering[group.index()].began(now, &io);
                 let drive = group.index() * self.members + io.device.0 as usize;
                 self.drives[drive].begin(now, translated(&io), &mut told.gc);
             }
@@ -225,6 +237,25 @@ impl Log {
             | engine::Action::Answer { .. }
             | engine::Action::Note(_)
             | engine::Action::Release(_) => {}
+        }
+    }
+
+    /// Tells the groups' engines which SSDs are busy, and the SSDs whose turn it is.
+    fn steer(&mut self, now: Instant, told: &mut Told) {
+        for index in 0..self.steering.len() {
+            let group = GroupId::at(index);
+            let drives = &mut self.drives[index * self.members..][..self.members];
+            let (engine, mut fleet) = (self.array.array(group), Fleet { drives, gc: &mut told.gc });
+            let steering = &mut self.steering[index];
+            let policy = steering.keep_up(now, engine, &fleet);
+            let busy = steering.look(now, engine, &mut fleet);
+            if let Some(policy) = policy {
+                self.array.set_steering(group, policy);
+            }
+            if let Some(busy) = busy {
+                let input = engine::Input::Busy(busy);
+                self.tell(now, Input::Array { group, input }, told);
+            }
         }
     }
 
@@ -255,6 +286,7 @@ impl Log {
     fn io_ended(&mut self, now: Instant, drive: usize, end: IoEnd, told: &mut Told) {
         let group = GroupId((drive / self.members) as u8);
         let id = engine::IoId(end.id);
+        self.steering[group.index()].ended(now, id, true);
         self.ios.0 += 1;
         if end.delayed_by_gc {
             self.ios.1 += 1;
@@ -314,8 +346,10 @@ impl System for Log {
     }
 
     fn next(&self) -> Option<Instant> {
-        let array = self.array.deadline().map_or(u64::MAX, |at| at.0);
-        Some(Instant(self.next_of_drives().min(array))).filter(|&next| next < Instant(u64::MAX))
+        let array = self.array.deadline().into_iter();
+        let next = array.chain(self.steering.iter().filter_map(Steering::next)).min();
+        let next = next.map_or(u64::MAX, |at| at.0);
+        Some(Instant(self.next_of_drives().min(next))).filter(|&next| next < Instant(u64::MAX))
     }
 
     fn poll(&mut self, now: Instant, told: &mut Told) {
@@ -332,6 +366,7 @@ impl System for Log {
         if self.array.deadline().is_some_and(|at| at <= now) {
             self.tell(now, Input::Tick, told);
         }
+        self.steer(now, told);
     }
 
     fn ssds(&self) -> impl Iterator<Item = &Ssd> {
@@ -342,6 +377,8 @@ impl System for Log {
         self.drives.iter_mut().for_each(Drive::reset_stats);
         self.ios = (0, 0);
         self.before = self.volume().counters();
+        let counters = |group| self.array.array(GroupId::at(group)).counters();
+        self.groups_before = (0..self.array.groups()).map(counters).collect();
         self.longest_wait = Duration::ZERO;
     }
 
@@ -354,7 +391,9 @@ impl System for Log {
     }
 
     fn steered(&self) -> Steered {
-        Steered::default()
+        let groups = (0..).map(GroupId::at).zip(&self.groups_before);
+        let steered = groups.map(|(group, before)| steered(self.array.array(group), before));
+        steered.reduce(Steered::plus).unwrap_or_default()
     }
 
     fn logged(&self) -> Option<Logged> {

@@ -15,6 +15,9 @@ pub enum LogError {
     /// A part is no whole number of blocks, or too large.
     #[error("log.{0} must be a multiple of 4 KiB, and is at most 1 MiB for a chunk, 64 MiB else")]
     Size(&'static str),
+    /// The scheme stages writes, and there is nowhere to.
+    #[error("log.scheme = \"{0}\" stages writes, and the arrays under a log have no staging log")]
+    NoStaging(&'static str),
     /// It is not said how many SSDs there are.
     #[error("log.members is missing: how many SSDs does {0} have?")]
     Members(raidlog::Layout),

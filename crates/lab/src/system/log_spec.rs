@@ -5,8 +5,9 @@ use raidcore::units::BLOCK_BYTES;
 use raidlog::{Choice, Cleaning, Config, Layout};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use steering::Source;
 
-use super::array_spec::{ConsistencyName, chunk, journal, journaled};
+use super::array_spec::{ConsistencyName, SchemeName, SourceName, chunk, journal, journaled};
 use super::log_error::LogError;
 use crate::units::Bytes;
 
@@ -45,6 +46,16 @@ pub struct LogSpec {
     /// Segments in memory for what users write.
     #[serde(default = "buffers")]
     pub buffers: u16,
+    /// What is done about garbage collection, in each group: a name of
+    /// [`steering::scheme::SCHEMES`] that stages no writes.
+    #[serde(default)]
+    pub scheme: SchemeName,
+    /// How it is known which SSDs are busy: `told` by them, or `detected` from how long they take.
+    #[serde(default, with = "SourceName")]
+    pub signals: Source,
+    /// The budget of reads that go around busy SSDs, as [`ArraySpec`](super::ArraySpec) has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_reads: Option<f64>,
     /// A checkpoint is written at least once for so much that users write.
     #[serde(default = "checkpoint")]
     pub checkpoint: Bytes,
@@ -118,6 +129,9 @@ impl LogSpec {
             gc: Gc::default(),
             cleaner: Cleaner::default(),
             buffers: buffers(),
+            scheme: SchemeName::default(),
+            signals: Source::default(),
+            extra_reads: None,
             checkpoint: checkpoint(),
         }
     }

@@ -142,6 +142,24 @@ pub struct Steered {
     pub staging_use: f64,
 }
 
+impl Steered {
+    /// What two arrays have done together.
+    fn plus(self, other: Self) -> Self {
+        Self {
+            detours: self.detours + other.detours,
+            detour_blocks: self.detour_blocks + other.detour_blocks,
+            hedged_reads: self.hedged_reads + other.hedged_reads,
+            copy_reads: self.copy_reads + other.copy_reads,
+            copied_blocks: self.copied_blocks + other.copied_blocks,
+            staged_writes: self.staged_writes + other.staged_writes,
+            refused_writes: self.refused_writes + other.refused_writes,
+            reclaimed_blocks: self.reclaimed_blocks + other.reclaimed_blocks,
+            backlog: self.backlog + other.backlog,
+            staging_use: self.staging_use.max(other.staging_use),
+        }
+    }
+}
+
 /// An array or an SSD, in virtual time. Time never goes back from one call to the next.
 pub trait System {
     /// How many blocks of 4 KiB it has.

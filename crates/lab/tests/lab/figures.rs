@@ -1,9 +1,13 @@
 //! Figures that theory knows.
 
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
 use hdrhistogram::Histogram;
 use lab::run::RunEnd;
+use lab::shard::run_shard;
 
-use crate::world::{RAID5, SSD, closed, figures, near, open};
+use crate::world::{RAID5, SSD, closed, figures, near, open, parse};
 
 /// Written once, in order, and too little to collect garbage.
 const FILLED: &str = "[ssd]\nprofile = 'femu-ioda'\nblocks = 64\nuse = 'filled'\n\
@@ -231,6 +235,24 @@ fn reads_go_around_drives_that_do_not_say_that_they_collect() {
     assert!(found.detours > 0.0 && found.gc_conflicts < 0.6 * plain.gc_conflicts);
     assert!(found.reads.mean_us < 0.5 * plain.reads.mean_us);
     assert!(told.gc_conflicts < found.gc_conflicts, "who is told knows at once");
+}
+
+#[test]
+fn the_arrays_under_a_log_are_steered_too() {
+    let with = |scheme: &str| {
+        let log = format!("[log]\nlayout = 'swan5:2x3'\nbuffers = 4\nscheme = '{scheme}'\n");
+        [log, collecting_drives(), open(600.0, 0.7), run(20_000, 5000)]
+    };
+    let of = |scheme: &str| figures(&with(scheme).each_ref().map(String::as_str));
+    let (plain, around) = (of("plain"), of("rotate+reconstruct"));
+    assert_eq!((plain.detours, plain.extra_reads), (0.0, 0.0));
+    assert!(around.detours > 0.0 && around.extra_reads <= 0.25, "{}", around.extra_reads);
+    assert!(around.gc_conflicts < plain.gc_conflicts, "{}", around.gc_conflicts);
+    let tables = with("evenkeel");
+    let experiment = parse(&tables.each_ref().map(String::as_str)).expect("an experiment");
+    let point = &experiment.points[0].point;
+    let error = run_shard(point, 1, Path::new("."), &AtomicU64::new(0)).expect_err("it stages");
+    assert!(error.to_string().contains("no staging log"), "{error}");
 }
 
 #[test]

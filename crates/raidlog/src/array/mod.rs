@@ -24,6 +24,7 @@
 //! - An I/O of the volume is one request of its group's engine.
 
 mod api;
+mod groups;
 mod start;
 
 use alloc::boxed::Box;
@@ -31,12 +32,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use det::Instant;
-use raidcore::engine::{
-    self, Command, CommandError, Engine, IoError, JobId, Op, Request, RequestError,
-};
-use raidcore::meta::DeviceLabel;
-use raidcore::plan::Found;
-use raidcore::units::{DeviceId, Lba, Mem, Tag};
+use raidcore::engine::{self, Command, CommandError, Engine, IoError, Op, Request, RequestError};
+use raidcore::units::{Lba, Tag};
 
 pub use api::*;
 
@@ -204,89 +201,6 @@ impl LogArray {
             Upper::Running(volume) => Some(volume),
             Upper::Starting(_) | Upper::Lost => None,
         }
-    }
-
-    /// The array of a group, to look at and to encode what it wants written.
-    ///
-    /// # Panics
-    /// If there is no such group.
-    #[must_use]
-    pub fn array(&self, group: GroupId) -> &Engine {
-        &self.arrays[group.index()].engine
-    }
-
-    /// Tells a group's array what people call a device, as [`Engine::label`].
-    ///
-    /// # Panics
-    /// If there is no such group.
-    pub fn label(&mut self, group: GroupId, device: DeviceId, label: DeviceLabel) {
-        self.arrays[group.index()].engine.label(device, label);
-    }
-
-    /// Tells a group's array what a step of its arithmetic has found, as [`Engine::found`].
-    ///
-    /// # Panics
-    /// If there is no such group.
-    pub fn found(&mut self, group: GroupId, job: JobId, found: Found) {
-        self.arrays[group.index()].engine.found(job, found);
-    }
-
-    /// How many groups there are.
-    #[must_use]
-    pub fn groups(&self) -> usize {
-        self.arrays.len()
-    }
-
-    /// How many slots of [`SLOT_BLOCKS`] the host has to provide.
-    #[must_use]
-    pub fn slots(&self) -> u16 {
-        self.slots
-    }
-
-    /// The slots that are in no use: what they hold means nothing until the next step.
-    #[must_use]
-    pub fn free_slots(&self) -> &[u16] {
-        &self.free_slots
-    }
-
-    /// Where the memory of an array's action is.
-    ///
-    /// # Panics
-    /// If it is none of an action that is under way.
-    #[must_use]
-    pub fn place(&self, group: GroupId, mem: Mem) -> LogMem {
-        let (tag, at) = match mem {
-            Mem::Scratch { buffer, at } => return LogMem::Scratch { group, buffer, at },
-            Mem::Zero => return LogMem::Zero,
-            Mem::Payload { tag, at } => (tag, at),
-        };
-        let carried = self.arrays[group.index()].carried[usize::from(tag.0)];
-        match carried.expect("memory is that of something under way") {
-            Carried::Io(_, Some(slot)) => LogMem::Slot { slot, at },
-            Carried::Io(Io { op: IoOp::Read(from) | IoOp::Write { from, .. }, .. }, None) => {
-                plus(from, at)
-            }
-            Carried::Start => LogMem::Slot { slot: start::SLOT, at },
-            Carried::Io(io, None) => panic!("{io:?} has no memory"),
-        }
-    }
-
-    /// The users' requests that an I/O of a group's array is for.
-    pub fn waiting_for(
-        &self,
-        group: GroupId,
-        io: engine::IoId,
-    ) -> impl Iterator<Item = Tag> + use<'_> {
-        let lower = &self.arrays[group.index()];
-        lower.engine.waiting_for(io).iter().filter_map(|tag| {
-            match lower.carried[usize::from(tag.0)] {
-                Some(Carried::Io(
-                    Io { op: IoOp::Read(volume::Mem::Payload { tag, .. }), .. },
-                    _,
-                )) => Some(tag),
-                _ => None,
-            }
-        })
     }
 
     fn request(&mut self, now: Instant, request: Request, out: &mut Vec<Action>) {

@@ -48,6 +48,10 @@ pub struct StackSummary {
     pub unreadable: u64,
     /// What operators asked for.
     pub commands: u64,
+    /// Reads that went around members that were said to be busy.
+    pub detours: u64,
+    /// Reads that took so long that another way was tried, too.
+    pub hedges: u64,
     /// Blocks that starts looked at to see whether batches are whole.
     pub proven: u64,
     /// Checkpoints.
@@ -72,6 +76,8 @@ impl AddAssign for StackSummary {
         self.returned += other.returned;
         self.unreadable += other.unreadable;
         self.commands += other.commands;
+        self.detours += other.detours;
+        self.hedges += other.hedges;
         self.proven += other.proven;
         self.checkpoints += other.checkpoints;
         self.moved += other.moved;

@@ -71,6 +71,10 @@ impl Lives for World {
 
     fn fault(&mut self) {
         self.hang_on();
+        let busy = self.scenario.array.busy;
+        if busy > 0 && self.source.chance(busy, 100) {
+            self.say_who_is_busy();
+        }
         if self.calm || !self.source.chance(self.scenario.faults, 1000) {
             return;
         }

@@ -48,8 +48,8 @@ impl Playable for StackScenario {
         array.stripes = log.wish.group_blocks.div_ceil(stripe.into());
         // There are many more stripes.
         array.page_bits *= 32;
-        // What goes around members is simulated elsewhere.
-        (array.staging, array.staging_devices, array.busy) = (0, 0, 0);
+        // The log takes all writes: there is nothing to be staged.
+        (array.staging, array.staging_devices) = (0, 0);
         // What fails here fails below the groups.
         (log.bad_reads, log.bad_writes) = (0, 0);
         log.requests = source.one_of(&[50, 200, 600]);
@@ -59,6 +59,7 @@ impl Playable for StackScenario {
     fn simpler(&self) -> Vec<Self> {
         let mut s = Simpler::than(self);
         s.with(|s| s.faults = 0);
+        s.with(|s| s.array.busy = 0);
         s.with(|s| s.array.faults.lossy = false);
         s.with(|s| s.array.faults.torn = false);
         let with = |log| Self { log, ..self.clone() };

@@ -22,7 +22,7 @@ use crate::log::users::Users;
 use crate::play::Sink;
 use crate::power::array_of;
 use crate::source::Source;
-use crate::world::{config, is_exposed};
+use crate::world::{around, config, is_exposed, some_busy};
 
 const VOLUME: VolumeId = VolumeId(*b"above the arrays");
 
@@ -277,6 +277,19 @@ impl World {
         self.command(group, Command::AddSpare { device, uuid: uuid_of(index), blocks });
     }
 
+    /// Says which members of a group are busy; sometimes the policy is changed under load before.
+    pub(super) fn say_who_is_busy(&mut self) {
+        let group = GroupId(self.source.below(self.groups.len() as u64) as u8);
+        if self.source.chance(1, 8) {
+            let without = self.source.chance(1, 2);
+            let around = around(&self.scenario.array);
+            self.array.set_steering(group, around.filter(|_| !without));
+        }
+        let busy = some_busy(&mut self.source, self.scenario.array.members);
+        let input = raidcore::engine::Input::Busy(busy);
+        self.step(array::Input::Array { group, input });
+    }
+
     pub(super) fn command(&mut self, group: GroupId, command: Command) {
         self.summary.commands += 1;
         let number = self.summary.commands;
@@ -307,6 +320,11 @@ impl World {
 
     /// Adds up what a volume has done, before it goes.
     pub(super) fn count(&mut self) {
+        for group in self.all_groups() {
+            let counters = self.array.array(group).counters();
+            self.summary.detours += counters.detours;
+            self.summary.hedges += counters.hedged_reads;
+        }
         let Some(volume) = self.array.volume() else { return };
         let counters = volume.counters();
         self.summary.checkpoints += counters.checkpoints;
@@ -334,7 +352,9 @@ fn engines(
         returned.clear();
         let config =
             LogArray::engine_config(&scenario.log.config(), config(&scenario.array, source));
-        Engine::new(config, assembled, &devices, now, 1_800_000_000)
+        let mut engine = Engine::new(config, assembled, &devices, now, 1_800_000_000);
+        engine.set_steering(around(&scenario.array));
+        engine
     };
     groups.iter_mut().enumerate().map(&mut engine).collect()
 }

@@ -225,14 +225,6 @@ impl Service {
         })
     }
 
-    /// The array, if it is no log volume: only arrays follow policies.
-    fn only(&self) -> Result<&Array, Refusal> {
-        match &self.arrays[..] {
-            [array] if self.facts.groups == 0 => Ok(array),
-            _ => Err(self.refusal(HostError::NoPolicy)),
-        }
-    }
-
     async fn set_policy(&self, name: &str) -> Result<Value, Refusal> {
         let names: Vec<_> = SCHEMES.iter().map(|scheme| scheme.name).collect();
         let unknown = || {
@@ -240,15 +232,15 @@ impl Service {
             Refusal::new("bad-request", message).hint(format!("one of {}", names.join(", ")))
         };
         let scheme = Scheme::named(name).ok_or_else(unknown)?;
-        let array = self.only()?;
         let flash = self.host.flash().await.map_err(|error| self.refusal(error))?;
-        Able::of(&array.record, !flash.is_empty()).check(scheme).map_err(|error| {
+        let first = &self.arrays[0];
+        Able::of(&first.record, !flash.is_empty()).check(scheme).map_err(|error| {
             let refusal = Refusal::new(error.code(), error.to_string());
-            Refusal { hint: error.hint(), ..refusal }
+            refusal.hint(error.hint())
         })?;
-        self.command(array, Command::SetPolicy(policy_name(scheme))).await?;
+        self.command_all(Command::SetPolicy(policy_name(scheme))).await?;
         self.host.set_scheme(scheme).await.map_err(|error| self.refusal(error))?;
-        let staging = StagingReport::of(&self.status(array).await?, name);
+        let staging = StagingReport::of(&self.status(first).await?, name);
         let draining = staging.filter(|staging| staging.draining);
         let draining = draining.map_or(0, |staging| staging.dirty_bytes);
         Ok(json!({ "policy": name, "draining_bytes": draining }))
@@ -278,7 +270,6 @@ impl Service {
     }
 
     async fn why(&self) -> Result<Value, Refusal> {
-        self.only()?;
         let report = self.host.why().await.map_err(|error| self.refusal(error))?;
         serde_json::to_value(report).map_err(|e| Refusal::new("internal", e.to_string()))
     }
@@ -352,7 +343,6 @@ impl Service {
             HostError::Device(_) => "device",
             HostError::NoReturn(_) => "no-return",
             HostError::Lingers => "in-use",
-            HostError::NoPolicy => "log-volume",
             HostError::Ended => "stopping",
             HostError::Died => "died",
         };

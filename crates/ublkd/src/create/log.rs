@@ -11,10 +11,12 @@ use raidcore::meta::{
     ArrayRecord, AssembleOptions, Consistency, LayoutError, VolumePart, VolumeUuid,
 };
 use raidlog::{Layout, Shape, Wish};
+use steering::scheme::{SCHEMES, Scheme};
 
 use super::{CreateConfig, CreateError, CreateNote, DEFAULT_CHUNK, Made, Sizes, make, record};
 use crate::attach::attach;
 use crate::host::{Begin, Host, HostConfig};
+use crate::policy::Able;
 use crate::random::random_uuid;
 
 /// The most members of a log volume: what a process serves at once, and some that come and go.
@@ -38,6 +40,8 @@ pub struct LogConfig {
     pub segment: u32,
     /// Of a thousand blocks of the log, how many users don't get: over-provisioning.
     pub spare: u32,
+    /// What is to be done about garbage collection, in each group.
+    pub policy: Scheme,
     /// As [`CreateConfig::member_blocks`].
     pub member_blocks: Option<u64>,
     /// As [`CreateConfig::file_blocks`].
@@ -60,6 +64,7 @@ impl LogConfig {
             consistency: Consistency::Bitmap,
             segment: 0,
             spare: 200,
+            policy: SCHEMES[0],
             member_blocks: None,
             file_blocks: None,
             force: false,
@@ -72,6 +77,7 @@ impl LogConfig {
         CreateConfig {
             chunk: self.chunk,
             consistency: self.consistency,
+            policy: self.policy,
             member_blocks: self.member_blocks,
             file_blocks: self.file_blocks,
             force: self.force,
@@ -117,6 +123,8 @@ pub struct CreatedLog {
 /// If it can't be, see [`CreateError`].
 pub fn create_log(config: &LogConfig) -> Result<CreatedLog, CreateError> {
     let members = config.members()?;
+    // Whether members take turns is looked at with the members.
+    Able { in_log: true, stages: false, takes_turns: true }.check(config.policy)?;
     Geometry::new(config.layout.level, members, config.chunk, 1).map_err(LayoutError::from)?;
     let plan = |array: &CreateConfig, sizes| plan(config, array, members, sizes);
     let (Made { records, needs_resync, notes }, shape) = make(&config.array(), plan)?;

@@ -55,11 +55,14 @@ impl Choice {
         Ok(Self { scheme, warning, is_new: false })
     }
 
-    /// Puts it on record if it is new.
+    /// Puts it on record if it is new, in all groups.
     pub(super) async fn record(&self, host: &HostHandle) -> Result<(), HostError> {
         if !self.is_new {
             return Ok(());
         }
-        host.command(Command::SetPolicy(policy_name(self.scheme))).await
+        for group in host.groups() {
+            host.of(group).command(Command::SetPolicy(policy_name(self.scheme))).await?;
+        }
+        Ok(())
     }
 }

@@ -17,7 +17,7 @@ impl Data {
     pub(super) fn carry_out(&mut self, group: GroupId, action: Action) {
         match action {
             Action::Io(io) => {
-                self.steering.began(self.now, &io);
+                self.steering[group.index()].began(self.now, &io);
                 self.begin(group, io);
             }
             Action::Compute(job) => self.compute(group, job),

@@ -22,6 +22,7 @@ use raidcore::parity::Kernels;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem, Tag};
 use raidlog::GroupId;
+use steering::Steering;
 
 use super::askers::Askers;
 use super::clock::{now, wall_seconds};
@@ -31,7 +32,6 @@ use super::log::{Begin, Log};
 use super::machine::{Machine, ONLY};
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
-use super::steer::Steering;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
@@ -144,7 +144,8 @@ pub(super) struct Data {
     pub(super) former: Former,
     /// When memory is looked at next.
     pub(super) look_at: Option<Instant>,
-    pub(super) steering: Steering,
+    /// By group.
+    pub(super) steering: Vec<Steering>,
     pub(super) stopping: bool,
     /// The machine has stopped.
     pub(super) stopped: Option<Result<(), CommandError>>,
@@ -192,7 +193,8 @@ impl Data {
         for (id, device) in devices.into_iter().flatten() {
             ring.open(now, id, device)?;
         }
-        let steering = Steering::new(config.scheme, config.signals);
+        let steering = |_| Steering::new(config.scheme, config.signals, None);
+        let steering = machine.groups().map(steering).collect();
         Ok(Self {
             machine,
             kernels: Kernels::best(),
@@ -252,7 +254,7 @@ impl Data {
             self.device_lost(Input::DeviceShrunk(device));
         }
         while let Some((name, result)) = self.ring.next_done() {
-            self.steering.ended(self.now, name.id, result.is_ok());
+            self.steering[name.group.index()].ended(self.now, name.id, result.is_ok());
             self.feed(name.group, Input::IoDone { id: name.id, result });
         }
         while let Some(completed) = self.ring.next_completed() {
@@ -272,18 +274,16 @@ impl Data {
         if self.machine.deadline().is_some_and(|at| at <= self.now) {
             self.tick();
         }
-        if let Machine::Array(engine) = &mut self.machine
-            && let Some(busy) = self.steering.look(self.now, engine, &mut self.ring)
-        {
-            self.feed(ONLY, busy);
+        for group in self.machine.groups() {
+            self.steer(group);
         }
     }
 
     /// Hands over what was begun, and sleeps if there is nothing else to do.
     fn rest(&mut self) -> io::Result<()> {
-        let wake = self.machine.deadline();
-        let wake = wake.into_iter().chain(self.ring.deadline()).chain(self.steering.next());
-        let wake = wake.chain(self.next_look()).min();
+        let wake = [self.machine.deadline(), self.ring.deadline(), self.next_look()];
+        let steering = self.steering.iter().filter_map(Steering::next);
+        let wake = wake.into_iter().flatten().chain(steering).min();
         let limit = wake.map(|at| at.since(self.now));
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
             return self.ring.submit(self.now, &mut self.arena);
@@ -295,6 +295,18 @@ impl Data {
         let result = self.ring.submit_and_sleep(self.now, &mut self.arena, limit);
         bell.unpark();
         result
+    }
+
+    /// Tells a group's engine which members are busy, and the members whose turn it is.
+    fn steer(&mut self, group: GroupId) {
+        let (now, ring) = (self.now, &mut self.ring);
+        let steering = &mut self.steering[group.index()];
+        if let Some(policy) = steering.keep_up(now, self.machine.engine(group), ring) {
+            self.machine.set_steering(group, policy);
+        }
+        if let Some(busy) = steering.look(now, self.machine.engine(group), ring) {
+            self.feed(group, Input::Busy(busy));
+        }
     }
 
     /// Tells the engines that a device is lost.

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Avoided, Engine, MemberStatus, Part};
-use raidcore::units::{DeviceId, MemberId};
+use raidcore::units::MemberId;
 use serde::{Deserialize, Serialize};
-use steering::Controller;
 use steering::detect::{Advice, Decision, Kind, Mood, Outcome};
-use steering::scheme::Scheme;
+use steering::{Controller, Steering};
 
 use super::counts::{Detours, StagedWrites};
 
@@ -41,6 +40,9 @@ pub struct WhyReport {
 /// A part of a policy, and what it brings: how long requests take on average.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PartReport {
+    /// Its group, if it is one of a log volume of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// What it does.
     pub name: String,
     /// In a few words, what `around_us` is.
@@ -62,10 +64,11 @@ pub struct PartReport {
 }
 
 impl PartReport {
-    fn of(part: Part, wall_at: impl Fn(Instant) -> u64) -> Self {
+    fn of(group: Option<u8>, part: Part, wall_at: impl Fn(Instant) -> u64) -> Self {
         let micros = |took: Option<Duration>| took.map(|took| took.as_secs_f64() * 1e6);
         let [around, home] = part.ways.map(str::to_owned);
         Self {
+            group,
             name: part.name.to_owned(),
             around,
             home,
@@ -81,6 +84,9 @@ impl PartReport {
 /// What is thought of a member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MemberWhy {
+    /// Its group, if it is one of a log volume of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// Its number.
     pub member: u8,
     /// For how long it has been gone around by now, in µs; none if it is not.
@@ -139,6 +145,9 @@ pub struct Detected {
 /// A member has been slower than its peers for two days.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AdviceReport {
+    /// Its group, if it is one of a log volume of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// Its number.
     pub member: u8,
     /// What it is slow at.
@@ -153,6 +162,9 @@ pub struct AdviceReport {
 /// A verdict that a member is busy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Verdict {
+    /// Its group, if it is one of a log volume of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u8>,
     /// When, in seconds since 1970.
     pub at: u64,
     /// About which member.
@@ -179,21 +191,23 @@ enum KindName {
 }
 
 impl WhyReport {
-    /// What is known at `now`, which is `wall` in seconds since 1970.
+    /// What is known at `now`, which is `wall` in seconds since 1970, of an array or a log volume's
+    /// group.
     pub(super) fn new(
         (now, wall): (Instant, u64),
-        scheme: Scheme,
-        controller: Option<(&[Option<DeviceId>], &Controller)>,
+        group: Option<u8>,
+        steering: &Steering,
         engine: &Engine,
     ) -> Self {
+        let (scheme, controller) = (steering.scheme(), steering.controller());
         let counters = engine.counters();
         let wall_at = |at: Instant| wall.saturating_sub((now - at).as_secs());
         let mut parts = Vec::new();
         if let Some(policy) = engine.steering_policy() {
-            policy.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
+            policy.tell(&mut |part| parts.push(PartReport::of(group, part, wall_at)));
         }
         if let Some((_, controller)) = controller {
-            controller.tell(&mut |part| parts.push(PartReport::of(part, wall_at)));
+            controller.tell(&mut |part| parts.push(PartReport::of(group, part, wall_at)));
         }
         let controller = controller.filter(|_| scheme.goes_around());
         let known = |member: MemberId| {
@@ -205,6 +219,7 @@ impl WhyReport {
             let busy_for =
                 controller.and_then(|(_, controller)| controller.busy_for(now, status.member));
             MemberWhy {
+                group,
                 member: status.member.0,
                 busy_us: busy_for.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
                 detours: reads,
@@ -217,6 +232,7 @@ impl WhyReport {
             .and_then(|(_, controller)| controller.signals())
             .map(|signals| signals.detector());
         let verdict = |decision: &Decision| Verdict {
+            group,
             at: wall_at(decision.at),
             member: decision.member.0,
             right: match decision.outcome {
@@ -234,9 +250,26 @@ impl WhyReport {
             staged: (counters.staged_writes, counters.staged_blocks).into(),
             parts,
             members: engine.members().map(member).collect(),
-            advice: detector.into_iter().flat_map(|d| d.advice()).map(AdviceReport::of).collect(),
+            advice: detector
+                .into_iter()
+                .flat_map(|detector| detector.advice())
+                .map(|advice| AdviceReport::of(group, advice))
+                .collect(),
             verdicts: recent.take(VERDICTS_TOLD).map(verdict).collect(),
         }
+    }
+
+    /// What is known of two groups of a log volume.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.detours = self.detours + other.detours;
+        self.staged = self.staged + other.staged;
+        self.parts.extend(other.parts);
+        self.members.extend(other.members);
+        self.advice.extend(other.advice);
+        self.verdicts.extend(other.verdicts);
+        self.verdicts.sort_by_key(|verdict| std::cmp::Reverse(verdict.at));
+        self.verdicts.truncate(VERDICTS_TOLD);
+        self
     }
 }
 
@@ -262,8 +295,8 @@ impl Known {
 }
 
 impl AdviceReport {
-    fn of(advice: Advice) -> Self {
+    fn of(group: Option<u8>, advice: Advice) -> Self {
         let Advice { member, kind, median_percent, p99_percent } = advice;
-        Self { member: member.0, kind, median_percent, p99_percent }
+        Self { group, member: member.0, kind, median_percent, p99_percent }
     }
 }

@@ -49,9 +49,6 @@ pub enum HostError {
     /// It is stopped.
     #[error("the array is stopped")]
     Ended,
-    /// A log volume follows no policy.
-    #[error("a log volume follows no policy against garbage collection: it cleans by itself")]
-    NoPolicy,
     /// Its data thread has failed. What was acknowledged is on the members; the array was not
     /// stopped cleanly.
     #[error("the array's data thread has failed; attach the array again, and see the log for why")]
@@ -146,7 +143,7 @@ impl HostHandle {
         self.order(|answer| Order::FlashLog { device, since, answer })
     }
 
-    /// Goes over to another scheme against garbage collection. Requests go on meanwhile.
+    /// Goes over to another scheme against garbage collection, in all groups. Requests go on meanwhile.
     pub fn set_scheme(&self, scheme: Scheme) -> Answer<()> {
         self.order(|answer| Order::SetScheme(scheme, answer))
     }
@@ -156,7 +153,7 @@ impl HostHandle {
         self.order(Order::Scheme)
     }
 
-    /// What is thought of the members, and why.
+    /// What is thought of the members, and why; of a log volume those of all groups.
     pub fn why(&self) -> Answer<WhyReport> {
         self.order(Order::Why)
     }

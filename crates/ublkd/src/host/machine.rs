@@ -6,7 +6,7 @@
 //! request is under way.
 
 use det::Instant;
-use raidcore::engine::{Engine, JobId};
+use raidcore::engine::{Engine, JobId, SteeringPolicy};
 use raidcore::meta::DeviceLabel;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem};
@@ -45,6 +45,14 @@ impl Machine {
         match self {
             Self::Array(engine) => engine.found(job, found),
             Self::Log(log) => log.array.found(group, job, found),
+        }
+    }
+
+    /// Sets the policy that says where a group's reads and writes go.
+    pub(super) fn set_steering(&mut self, group: GroupId, policy: Option<Box<dyn SteeringPolicy>>) {
+        match self {
+            Self::Array(engine) => engine.set_steering(policy),
+            Self::Log(log) => log.array.set_steering(group, policy),
         }
     }
 

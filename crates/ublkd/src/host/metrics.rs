@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{Engine, Status};
+use steering::Steering;
 use steering::scheme::Scheme;
 
-use super::steer::Steering;
 use crate::ring::{IoStats, Ring};
 
 /// An array at a moment.

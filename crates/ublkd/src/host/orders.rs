@@ -7,6 +7,7 @@ use raidlog::GroupId;
 use super::askers::Asker;
 use super::clock::wall_seconds;
 use super::data::Data;
+use super::diagnosis::WhyReport;
 use super::handle::{HostError, Order, reply};
 use super::machine::{Machine, ONLY};
 use super::metrics::Metrics;
@@ -24,22 +25,21 @@ impl Data {
                 reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
             }
             Order::SetScheme(scheme, answer) => {
-                let Machine::Array(engine) = &mut self.machine else {
-                    return reply(answer, Err(HostError::NoPolicy));
-                };
-                self.steering.set(self.now, scheme, engine, &mut self.ring);
-                self.feed(ONLY, Input::Busy(Set::EMPTY));
+                for group in self.machine.groups() {
+                    let engine = self.machine.engine(group);
+                    let steering = &mut self.steering[group.index()];
+                    steering.set(self.now, scheme, engine, &mut self.ring);
+                    self.machine.set_steering(group, None);
+                    self.feed(group, Input::Busy(Set::EMPTY));
+                }
                 reply(answer, Ok(()));
             }
-            Order::Scheme(answer) => reply(answer, Ok(self.steering.scheme())),
-            Order::Why(answer) => {
-                let engine = self.machine.engine(ONLY);
-                reply(answer, Ok(self.steering.why(self.now, wall_seconds(), engine)));
-            }
+            Order::Scheme(answer) => reply(answer, Ok(self.steering[ONLY.index()].scheme())),
+            Order::Why(answer) => reply(answer, Ok(self.why())),
             Order::Metrics(group, answer) => {
                 let engine = self.machine.engine(group);
                 let registered = self.arena.registered_bytes();
-                let (steering, ring) = (&self.steering, &mut self.ring);
+                let (steering, ring) = (&self.steering[group.index()], &mut self.ring);
                 let metrics = Metrics::new(self.now, engine, steering, ring, registered);
                 reply(answer, Ok(metrics));
             }
@@ -60,6 +60,18 @@ impl Data {
                 }
             }
         }
+    }
+
+    /// What is thought of the members of all groups, and why.
+    fn why(&self) -> WhyReport {
+        let (groups, times) = (self.machine.groups(), (self.now, wall_seconds()));
+        let several = groups.size_hint().0 > 1;
+        let reports = groups.map(|group| {
+            let name = several.then_some(group.0);
+            let steering = &self.steering[group.index()];
+            WhyReport::new(times, name, steering, self.machine.engine(group))
+        });
+        reports.reduce(WhyReport::and).expect("there is a group")
     }
 
     pub(super) fn command(&mut self, group: GroupId, command: Command, asker: Asker) {

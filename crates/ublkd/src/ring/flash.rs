@@ -14,6 +14,7 @@ use flashsim::{GcOrder, Ssd};
 use hdrhistogram::Histogram;
 use raidcore::units::DeviceId;
 use serde::{Deserialize, Serialize};
+use steering::Devices;
 use steering::collect::{Flash, Limits, Order};
 
 use super::{MemberIndex, Ring};
@@ -93,11 +94,6 @@ impl Ring {
         here.filter_map(|(m, at)| Some((m.id, self.drives.report(now, MemberIndex(at))?))).collect()
     }
 
-    /// Whether a device says that it collects garbage: only modelled SSDs do.
-    pub(crate) fn is_collecting(&self, device: DeviceId) -> bool {
-        self.find(device).is_some_and(|index| self.drives.is_collecting(index))
-    }
-
     /// Whether a device collects garbage, and for how long it has, if it says so.
     pub(crate) fn collecting(
         &mut self,
@@ -105,18 +101,6 @@ impl Ring {
         device: DeviceId,
     ) -> Option<(bool, Duration)> {
         self.drives.collecting(now, self.find(device)?)
-    }
-
-    /// How a device is, if it says so.
-    pub(crate) fn steering(&self, device: DeviceId) -> Option<(Flash, Limits)> {
-        self.drives.steering(self.find(device)?)
-    }
-
-    /// Tells a device when to collect garbage, if it takes that.
-    pub(crate) fn order_gc(&mut self, now: Instant, device: DeviceId, order: Order) {
-        if let Some(index) = self.find(device) {
-            self.drives.order(now, index, order);
-        }
     }
 
     /// When a modelled SSD collected garbage since `since`, and whom it kept waiting.
@@ -127,6 +111,23 @@ impl Ring {
         since: Instant,
     ) -> Option<FlashLog> {
         self.drives.log(now, self.find(device)?, since)
+    }
+}
+
+/// Only modelled SSDs say when they collect garbage, and let themselves be told.
+impl Devices for Ring {
+    fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)> {
+        self.drives.steering(self.find(device)?)
+    }
+
+    fn is_collecting(&self, device: DeviceId) -> bool {
+        self.find(device).is_some_and(|index| self.drives.is_collecting(index))
+    }
+
+    fn order(&mut self, now: Instant, device: DeviceId, order: Order) {
+        if let Some(index) = self.find(device) {
+            self.drives.order(now, index, order);
+        }
     }
 }
 

@@ -1,0 +1,213 @@
+//! A scheme at work on an array. The same in the daemon and in the laboratory, for an array and for each
+//! group of a log volume.
+//!
+//! Invariant: a controller knows the devices that the engine had when [`Steering::keep_up`] was
+//! called last. Another device in a member's place has been told nothing, and nothing is known of it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use det::Instant;
+use raidcore::engine::{Engine, Io, IoId, SteeringPolicy};
+use raidcore::units::{DeviceId, MemberId, Set};
+
+use crate::collect::{Flash, Limits, Order};
+use crate::detect::{Mood, Score};
+use crate::scheme::{SCHEMES, Scheme};
+use crate::{Controller, Members, Source};
+
+/// Blocks that may be read beyond what is asked for to go around busy members, per block that is,
+/// where all members say themselves when they are.
+const EXTRA_READS_TOLD: f64 = 0.25;
+
+/// Which part of the reads may go around busy members, or be tried twice, where some are watched,
+/// which is sometimes wrong. Each takes as many reads as a stripe has data.
+const DETOURS_DETECTED: f64 = 0.05;
+
+/// What a member counts as that says nothing.
+const SILENT: Flash = Flash { free: 1.0, collecting: false, in_flight: 0 };
+
+/// The devices that a host has, as far as steering asks and tells them.
+pub trait Devices {
+    /// How a device is, and its limits, if it says so and lets itself be told when to collect.
+    fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)>;
+
+    /// Whether it says that it collects garbage.
+    fn is_collecting(&self, device: DeviceId) -> bool;
+
+    /// Tells it when to collect.
+    fn order(&mut self, now: Instant, device: DeviceId, order: Order);
+}
+
+/// A scheme at work on an array, or on the array of a log volume's group: a [`Controller`] for the
+/// devices that the array has now, and the budget of reads that go around busy ones.
+pub struct Steering {
+    scheme: Scheme,
+    source: Source,
+    /// Blocks that may be read beyond each that is asked for, if it is not for us to say.
+    extra_reads: Option<f64>,
+    /// For these devices, by member.
+    controller: Option<(Vec<Option<DeviceId>>, Controller)>,
+}
+
+impl Steering {
+    /// Begins with a scheme. `extra_reads` is the budget of reads that go around busy members, in
+    /// blocks beyond each that is asked for; by default it depends on whether all members say
+    /// when they are busy.
+    #[must_use]
+    pub fn new(scheme: Scheme, source: Source, extra_reads: Option<f64>) -> Self {
+        Self { scheme, source, extra_reads, controller: None }
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The controller, and the devices that it is for, by member; none if nothing is steered yet.
+    #[must_use]
+    pub fn controller(&self) -> Option<(&[Option<DeviceId>], &Controller)> {
+        self.controller.as_ref().map(|(devices, controller)| (&**devices, controller))
+    }
+
+    /// Goes over to another scheme: the engine's policy is to be taken away, and it is to be told that
+    /// no member is busy. Reads that are under way end as they were begun.
+    pub fn set(
+        &mut self,
+        now: Instant,
+        scheme: Scheme,
+        engine: &Engine,
+        devices: &mut dyn Devices,
+    ) {
+        self.scheme = scheme;
+        self.controller = None;
+        for device in engine.members().filter_map(|member| member.device) {
+            devices.order(now, device, Order::Auto);
+        }
+    }
+
+    /// An I/O begins.
+    pub fn began(&mut self, now: Instant, io: &Io) {
+        let Some((devices, controller)) = &mut self.controller else { return };
+        if let Some(member) = devices.iter().position(|device| *device == Some(io.device)) {
+            controller.began(now, MemberId::at(member), io);
+        }
+    }
+
+    /// An I/O has ended, well or not.
+    pub fn ended(&mut self, now: Instant, io: IoId, well: bool) {
+        if let Some((_, controller)) = &mut self.controller {
+            controller.ended(now, io, well);
+        }
+    }
+
+    /// When [`Steering::look`] is to be called, though nothing has happened.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.controller.as_ref().and_then(|(_, controller)| controller.next())
+    }
+
+    /// Takes note of members that are other devices than before: to be called before each
+    /// [`Steering::look`]. Returns the policy that the engine is to follow from now on, if that is
+    /// another one.
+    pub fn keep_up(
+        &mut self,
+        now: Instant,
+        engine: &Engine,
+        host: &dyn Devices,
+    ) -> Option<Option<Box<dyn SteeringPolicy>>> {
+        let devices = || engine.members().map(|member| member.device);
+        let known = self.controller.as_ref().map(|(devices, _)| devices);
+        if self.scheme == SCHEMES[0]
+            || known.is_some_and(|known| devices().eq(known.iter().copied()))
+        {
+            return None;
+        }
+        let devices: Vec<Option<DeviceId>> = devices().collect();
+        let members = self.members(&devices, engine.geometry().redundancy(), host);
+        if let Some((known, controller)) = &mut self.controller {
+            let is_other = |member: &MemberId| devices[member.index()] != known[member.index()];
+            let other = Set::first(devices.len()).filter(is_other);
+            controller.changed(now, members, other.collect());
+            *known = devices;
+        } else {
+            self.controller = Some((devices, Controller::new(self.scheme, members, now)));
+        }
+        let told = members.all_tell();
+        let detected = DETOURS_DETECTED * engine.geometry().data() as f64;
+        let budget = if told { EXTRA_READS_TOLD } else { detected };
+        Some(self.scheme.place(self.extra_reads.unwrap_or(budget), told))
+    }
+
+    /// Looks at the members, and tells some of them what to do; returns which are busy, if the
+    /// engine is to be told.
+    pub fn look(
+        &mut self,
+        now: Instant,
+        engine: &Engine,
+        host: &mut dyn Devices,
+    ) -> Option<Set<MemberId>> {
+        let (devices, controller) = self.controller.as_mut()?;
+        let mut collecting = Set::EMPTY;
+        if controller.asks() {
+            let collects = |member: &MemberId| {
+                devices[member.index()].is_some_and(|device| host.is_collecting(device))
+            };
+            collecting = Set::first(devices.len()).filter(collects).collect();
+        }
+        if controller.is_due(now, collecting) {
+            let how = |device: &Option<DeviceId>| Some(host.flash((*device)?)?.0);
+            let members = (0u8..).zip(devices.iter()).map(|(member, device)| Flash {
+                in_flight: engine.in_hand(MemberId(member)),
+                ..how(device).unwrap_or(SILENT)
+            });
+            let members: Vec<Flash> = members.collect();
+            let totals = engine.latency_totals();
+            controller.decide(now, &members, &totals, &mut |member, order| {
+                if let Some(device) = devices[member] {
+                    host.order(now, device, order);
+                }
+            });
+        }
+        controller.busy(now, collecting)
+    }
+
+    /// Whether reads go around a member and for how long they have, if they do at all.
+    #[must_use]
+    pub fn busy(&self, now: Instant, member: MemberId) -> Option<(bool, Duration)> {
+        let (_, controller) = self.controller.as_ref().filter(|_| self.scheme.goes_around())?;
+        Some((controller.who_is_busy().has(member), controller.busy_time(now, member)))
+    }
+
+    /// Whether a member is thought to be busy, and how often that was right, if it is watched.
+    #[must_use]
+    pub fn score(&self, member: MemberId) -> Option<(bool, Score)> {
+        let (_, controller) = self.controller.as_ref()?;
+        let signals = controller.signals().filter(|signals| !signals.telling().has(member))?;
+        let detector = signals.detector();
+        Some((detector.mood(member) == Mood::Busy, detector.log().score_of(member)))
+    }
+
+    /// What matters of the members. Where there is no device there is nothing to be watched either.
+    fn members(
+        &self,
+        devices: &[Option<DeviceId>],
+        redundancy: usize,
+        host: &dyn Devices,
+    ) -> Members {
+        let says = |member: &MemberId| match devices[member.index()] {
+            None => true,
+            Some(device) => self.source == Source::Told && host.flash(device).is_some(),
+        };
+        let telling = Set::first(devices.len()).filter(says);
+        let mut limits = devices.iter().flatten().filter_map(|&device| host.flash(device));
+        Members {
+            count: devices.len(),
+            redundancy,
+            telling: telling.collect(),
+            limits: limits.next().map_or(Limits::default(), |(_, limits)| limits),
+        }
+    }
+}

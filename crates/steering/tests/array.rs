@@ -1,0 +1,143 @@
+//! A scheme at work on an array: which devices are asked and told, and when the engine gets a new
+//! policy.
+
+use std::collections::BTreeMap;
+
+use det::Instant;
+use raidcore::engine::{Action, Command, Config, Engine, Input};
+use raidcore::geometry::{Level, Placement};
+use raidcore::meta::{ArrayId, Assembled, Consistency, DeviceUuid, NewArray};
+use raidcore::units::{DeviceId, MemberId, Set};
+use steering::collect::{Flash, Limits, Order};
+use steering::scheme::{SCHEMES, Scheme};
+use steering::{Devices, Source, Steering};
+
+const MEMBERS: u32 = 4;
+
+/// Devices of which some say when they collect.
+#[derive(Default)]
+struct Host {
+    telling: Vec<u32>,
+    collecting: Vec<u32>,
+    orders: BTreeMap<u32, Order>,
+}
+
+impl Devices for Host {
+    fn flash(&self, DeviceId(device): DeviceId) -> Option<(Flash, Limits)> {
+        let collecting = self.collecting.contains(&device);
+        let flash = Flash { free: 0.5, collecting, in_flight: 0 };
+        self.telling.contains(&device).then_some((flash, Limits::default()))
+    }
+
+    fn is_collecting(&self, DeviceId(device): DeviceId) -> bool {
+        self.collecting.contains(&device)
+    }
+
+    fn order(&mut self, _: Instant, DeviceId(device): DeviceId, order: Order) {
+        self.orders.insert(device, order);
+    }
+}
+
+fn named(name: &str) -> Scheme {
+    Scheme::named(name).expect("a scheme")
+}
+
+/// A started RAID5.
+fn engine() -> Engine {
+    let new = NewArray {
+        array: ArrayId([1; 16]),
+        name: "any".into(),
+        created: 0,
+        level: Level::Raid5,
+        placement: Placement::of(Level::Raid5),
+        chunk: 1,
+        consistency: Consistency::Resync,
+        devices: (1..=MEMBERS as u8).map(|n| DeviceUuid([n; 16])).collect(),
+        journal_blocks: 0,
+        staging_blocks: 0,
+        staging_devices: Vec::new(),
+        staging_device_blocks: 0,
+        distributed_spare: false,
+        member_blocks: 4096,
+    };
+    let assembled = Assembled::of_new(new.record().expect("a shape"), false);
+    let devices: Vec<_> = (0..MEMBERS).map(|device| Some(DeviceId(device))).collect();
+    let mut engine = Engine::new(Config::default(), assembled, &devices, Instant::ORIGIN, 0);
+    tell(&mut engine, Input::Tick);
+    assert!(engine.is_serving());
+    engine
+}
+
+/// Nothing that the engine wants fails.
+fn tell(engine: &mut Engine, input: Input) {
+    let mut inputs = vec![input];
+    while let Some(input) = inputs.pop() {
+        let mut actions = Vec::new();
+        engine.step(Instant::ORIGIN, input, &mut actions);
+        inputs.extend(actions.into_iter().filter_map(|action| match action {
+            Action::Io(io) => Some(Input::IoDone { id: io.id, result: Ok(()) }),
+            Action::Compute(job) => Some(Input::Computed(job)),
+            Action::Complete { .. }
+            | Action::Answer { .. }
+            | Action::Note(_)
+            | Action::Release(_) => None,
+        }));
+    }
+}
+
+#[test]
+fn a_policy_is_made_once_and_anew_when_a_member_is_another_device() {
+    let (mut engine, now) = (engine(), Instant::ORIGIN);
+    let host = Host { telling: vec![0, 1, 2, 3, 9], ..Host::default() };
+    let mut steering = Steering::new(named("reconstruct"), Source::Told, None);
+    assert!(steering.controller().is_none());
+    let policy = steering.keep_up(now, &engine, &host).expect("the first one");
+    engine.set_steering(policy);
+    assert!(engine.steering_policy().is_some());
+    assert!(steering.keep_up(now, &engine, &host).is_none(), "they are the same devices");
+
+    let uuid = DeviceUuid([9; 16]);
+    let add = Command::AddSpare { device: DeviceId(9), uuid, blocks: 4096 };
+    for (number, command) in [(1, Command::Fail(MemberId(2))), (2, add)] {
+        tell(&mut engine, Input::Command { number, command });
+    }
+    assert!(steering.keep_up(now, &engine, &host).is_some(), "there is another device");
+    assert!(steering.keep_up(now, &engine, &host).is_none());
+    let (devices, _) = steering.controller().expect("it is steered");
+    assert_eq!(devices[2], Some(DeviceId(9)));
+}
+
+#[test]
+fn members_that_say_that_they_collect_are_busy_and_the_others_are_watched() {
+    let (engine, now) = (engine(), Instant::ORIGIN);
+    for (source, telling, busy, watched) in [
+        (Source::Told, vec![0, 1, 2, 3], Some(Set::one(MemberId(1))), false),
+        (Source::Told, vec![1], Some(Set::one(MemberId(1))), true),
+        (Source::Detected, vec![0, 1, 2, 3], None, true),
+    ] {
+        let mut host = Host { telling, collecting: vec![1], ..Host::default() };
+        let mut steering = Steering::new(named("reconstruct"), source, None);
+        let policy = steering.keep_up(now, &engine, &host);
+        assert!(policy.flatten().is_some());
+        assert_eq!(steering.look(now, &engine, &mut host), busy, "{source:?}");
+        assert_eq!(steering.score(MemberId(0)).is_some(), watched, "{source:?}");
+        assert!(host.orders.is_empty(), "by this scheme members collect as they like");
+    }
+}
+
+#[test]
+fn another_scheme_lets_devices_collect_as_they_like_until_it_tells_them() {
+    let (engine, now) = (engine(), Instant::ORIGIN);
+    let mut host = Host { telling: vec![0, 1, 2, 3], ..Host::default() };
+    let mut steering = Steering::new(named("rotate+reconstruct"), Source::Told, None);
+    steering.keep_up(now, &engine, &host);
+    steering.look(now, &engine, &mut host);
+    assert!(host.orders.values().any(|&order| order != Order::Auto), "{:?}", host.orders);
+
+    steering.set(now, SCHEMES[0], &engine, &mut host);
+    assert_eq!(host.orders.len(), MEMBERS as usize);
+    assert!(host.orders.values().all(|&order| order == Order::Auto), "{:?}", host.orders);
+    assert!(steering.keep_up(now, &engine, &host).is_none(), "there is nothing to be steered");
+    assert_eq!(steering.look(now, &engine, &mut host), None);
+    assert_eq!((steering.scheme(), steering.next()), (SCHEMES[0], None));
+}
