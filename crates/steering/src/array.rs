@@ -14,7 +14,7 @@ use raidcore::units::{DeviceId, MemberId, Set};
 
 use crate::collect::{Flash, Limits, Order};
 use crate::detect::{Mood, Score};
-use crate::scheme::{SCHEMES, Scheme};
+use crate::scheme::Scheme;
 use crate::{Controller, Members, Source};
 
 /// Blocks that may be read beyond what is asked for to go around busy members, per block that is,
@@ -61,6 +61,7 @@ impl Steering {
     }
 
     /// The scheme.
+    #[inline]
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
@@ -89,6 +90,7 @@ impl Steering {
     }
 
     /// An I/O begins.
+    #[inline]
     pub fn began(&mut self, now: Instant, io: &Io) {
         let Some((devices, controller)) = &mut self.controller else { return };
         if let Some(member) = devices.iter().position(|device| *device == Some(io.device)) {
@@ -97,6 +99,7 @@ impl Steering {
     }
 
     /// An I/O has ended, well or not.
+    #[inline]
     pub fn ended(&mut self, now: Instant, io: IoId, well: bool) {
         if let Some((_, controller)) = &mut self.controller {
             controller.ended(now, io, well);
@@ -104,6 +107,7 @@ impl Steering {
     }
 
     /// When [`Steering::look`] is to be called, though nothing has happened.
+    #[inline]
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         self.controller.as_ref().and_then(|(_, controller)| controller.next())
@@ -118,11 +122,12 @@ impl Steering {
         engine: &Engine,
         host: &dyn Devices,
     ) -> Option<Option<Box<dyn SteeringPolicy>>> {
+        if self.scheme.is_plain() {
+            return None;
+        }
         let devices = || engine.members().map(|member| member.device);
         let known = self.controller.as_ref().map(|(devices, _)| devices);
-        if self.scheme == SCHEMES[0]
-            || known.is_some_and(|known| devices().eq(known.iter().copied()))
-        {
+        if known.is_some_and(|known| devices().eq(known.iter().copied())) {
             return None;
         }
         let devices: Vec<Option<DeviceId>> = devices().collect();

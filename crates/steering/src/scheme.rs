@@ -134,7 +134,15 @@ impl Scheme {
         SCHEMES.iter().copied().find(|scheme| scheme.name == name)
     }
 
+    /// Whether it does nothing: the first of all.
+    #[inline]
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        !self.goes_around() && self.hedges == Hedges::Never && self.turns == Turns::Local
+    }
+
     /// Whether it wants to know which members are busy.
+    #[inline]
     #[must_use]
     pub fn goes_around(&self) -> bool {
         self.around || self.writes.is_some()

@@ -141,3 +141,9 @@ fn another_scheme_lets_devices_collect_as_they_like_until_it_tells_them() {
     assert_eq!(steering.look(now, &engine, &mut host), None);
     assert_eq!((steering.scheme(), steering.next()), (SCHEMES[0], None));
 }
+
+#[test]
+fn the_first_scheme_alone_does_nothing() {
+    let plain: Vec<_> = SCHEMES.iter().map(Scheme::is_plain).collect();
+    assert!(plain[0] && !plain[1..].contains(&true), "{plain:?}");
+}

@@ -18,12 +18,11 @@ mod former;
 mod handle;
 mod idle;
 mod log;
-mod log_memory;
-mod machine;
 mod metrics;
 mod notes;
 mod orders;
 mod partial;
+mod places;
 mod residents;
 mod returns;
 
@@ -221,7 +220,7 @@ impl Host {
             .recv()
             .unwrap_or_else(|_| Err(io::Error::other("the data thread failed as it started")))?;
         let client = Arc::new(Client { shared, groups: count, io_timeout });
-        Ok((volume, HostHandle { client, group: machine::ONLY }))
+        Ok((volume, HostHandle { client, group: raidlog::ONLY }))
     }
 }
 

@@ -9,19 +9,21 @@ use std::time::Duration;
 
 use det::{Instant, Prng};
 use flashsim::{Precondition, Ssd};
-use raidcore::engine::{self, Engine, JobId};
+use raidcore::engine::{self, Engine};
 use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, NewArray};
-use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Tag};
+use raidcore::units::{BLOCK_BYTES, DeviceId, Lba};
 use raidlog::array::{Action, Input, Look};
-use raidlog::{Answer, Counters, GroupId, LogArray, Shape, Volume, VolumeId, Wish};
+use raidlog::{
+    Actions, Answer, Counters, GroupId, LogArray, Machine, Shape, Volume, VolumeId, Wish,
+};
 use steering::Steering;
 
-use super::array::{kind, steered, translated};
-use super::drive::{Drive, Fleet, IoEnd};
+use super::drive::Drive;
+use super::hosted::{Beyond, Hosted};
 use super::log_error::LogError;
 use super::log_spec::LogSpec;
-use super::{Ended, Logged, Request, Side, Steered, System, Told};
+use super::{Logged, Request, Side, Steered, System, Told};
 use crate::plan::SegmentTimes;
 use crate::workload::Kind;
 
@@ -33,30 +35,69 @@ const FILLERS: u16 = 64;
 
 /// A log array over simulated SSDs.
 pub struct Log {
-    array: LogArray,
-    /// By group.
-    steering: Vec<Steering>,
-    drives: Vec<Drive>,
-    /// Drives of each group.
-    members: usize,
+    hosted: Hosted,
     depth: u16,
-    /// Requests of which something had to wait for garbage collection, and where reads go, by tag.
-    delayed: Vec<(bool, Option<Side>)>,
+    volume: Volumes,
+    before: Counters,
+}
+
+/// What becomes of a volume's own.
+#[derive(Default)]
+struct Volumes {
     /// Summaries, by group and block.
     summaries: HashMap<(GroupId, u64), Box<[u8]>>,
-    actions: Vec<Action>,
-    computing: VecDeque<(GroupId, JobId)>,
     looks: VecDeque<(Look, GroupId, u64)>,
-    io_ends: Vec<IoEnd>,
-    ios: (u64, u64),
-    before: Counters,
-    /// Those of each group's engine.
-    groups_before: Vec<engine::Counters>,
     /// How long users have waited for cleaning, and the longest of these waits since then.
     waited: Duration,
     longest_wait: Duration,
     /// What users had written when a cleaner began for the first time.
     cleaned_from: Option<u64>,
+}
+
+impl Beyond for Volumes {
+    fn act(&mut self, machine: &Machine, _: Instant, action: Action) {
+        match action {
+            Action::Summary { batch, group, at, .. } => {
+                let volume = volume_of(machine);
+                let mut bytes = vec![0; volume.shape().summary() as usize * BLOCK_BYTES];
+                volume.encode_summary(batch, &mut bytes, |_| 0);
+                self.summaries.insert((group, at), bytes.into());
+            }
+            Action::Look { look, group, at, .. } => self.looks.push_back((look, group, at)),
+            Action::Lost(error) => unreachable!("nothing was recovered: {error}"),
+            Action::Array { .. }
+            | Action::Complete { .. }
+            | Action::Pages { .. }
+            | Action::Copy { .. }
+            | Action::Note(_)
+            | Action::Stopped(_) => {}
+        }
+    }
+
+    fn answer(&mut self, machine: &mut Machine, now: Instant, out: &mut Actions) -> bool {
+        let Some((look, group, at)) = self.looks.pop_front() else {
+            self.count(volume_of(machine).counters());
+            return false;
+        };
+        let bytes = self.summaries.get(&(group, at)).map_or(&[][..], |bytes| bytes);
+        machine.step(now, Input::Seen { look, answer: Answer::Bytes(bytes) }, out);
+        true
+    }
+}
+
+impl Volumes {
+    fn count(&mut self, counters: Counters) {
+        if self.cleaned_from.is_none() && counters.victims > 0 {
+            self.cleaned_from = Some(counters.written);
+        }
+        // One wait at most has ended since that took any time.
+        self.longest_wait = self.longest_wait.max(counters.waited - self.waited);
+        self.waited = counters.waited;
+    }
+}
+
+fn volume_of(machine: &Machine) -> &Volume {
+    machine.volume().expect("a new volume is there from the start")
 }
 
 impl Log {
@@ -91,27 +132,16 @@ impl Log {
             segment: LogSpec::blocks(spec.segment, 64 << 20, "segment")?,
             spare: (spec.spare * 1000.0).round() as u32,
         })?;
+        let array = LogArray::create(config, VolumeId(*b"in virtual time!"), shape, engines);
+        let machine = Machine::Log(Box::new(array));
         let steering = || Steering::new(spec.scheme.0, spec.signals, spec.extra_reads);
         let mut log = Self {
-            steering: engines.iter().map(|_| steering()).collect(),
-            groups_before: vec![engine::Counters::default(); engines.len()],
-            array: LogArray::create(config, VolumeId(*b"in virtual time!"), shape, engines),
-            drives,
-            members,
+            hosted: Hosted::new(machine, steering, drives, members, depth),
             depth,
-            delayed: vec![(false, None); usize::from(depth)],
-            summaries: HashMap::new(),
-            actions: Vec::new(),
-            computing: VecDeque::new(),
-            looks: VecDeque::new(),
-            io_ends: Vec::new(),
-            ios: (0, 0),
+            volume: Volumes::default(),
             before: Counters::default(),
-            waited: Duration::ZERO,
-            longest_wait: Duration::ZERO,
-            cleaned_from: None,
         };
-        log.tell(Instant::ORIGIN, Input::Tick, told);
+        log.hosted.tell(Instant::ORIGIN, Input::Tick, &mut log.volume, told);
         let now = log.wear(used, seed, told);
         Ok((log, now))
     }
@@ -167,96 +197,7 @@ impl Log {
     }
 
     fn volume(&self) -> &Volume {
-        self.array.volume().expect("a new volume is there from the start")
-    }
-
-    /// Tells the array something, and does what it wants.
-    fn tell(&mut self, now: Instant, input: Input<'_>, told: &mut Told) {
-        self.array.step(now, input, &mut self.actions);
-        self.act(now, told);
-        loop {
-            if let Some((group, job)) = self.computing.pop_front() {
-                let input = Input::Array { group, input: engine::Input::Computed(job) };
-                self.array.step(now, input, &mut self.actions);
-            } else if let Some((look, group, at)) = self.looks.pop_front() {
-                let bytes = self.summaries.get(&(group, at)).map_or(&[][..], |bytes| bytes);
-                let input = Input::Seen { look, answer: Answer::Bytes(bytes) };
-                self.array.step(now, input, &mut self.actions);
-            } else {
-                break;
-            }
-            self.act(now, told);
-        }
-        let counters = self.volume().counters();
-        if self.cleaned_from.is_none() && counters.victims > 0 {
-            self.cleaned_from = Some(counters.written);
-        }
-        // One wait at most has ended since that took any time.
-        self.longest_wait = self.longest_wait.max(counters.waited - self.waited);
-        self.waited = counters.waited;
-    }
-
-    fn act(&mut self, now: Instant, told: &mut Told) {
-        let mut actions = core::mem::take(&mut self.actions);
-        for action in actions.drain(..) {
-            match action {
-                Action::Array { group, action } => self.act_of(now, group, action, told),
-                Action::Summary { batch, group, at, .. } => {
-                    let shape = self.volume().shape();
-                    let mut bytes = vec![0; shape.summary() as usize * BLOCK_BYTES];
-                    self.volume().encode_summary(batch, &mut bytes, |_| 0);
-                    self.summaries.insert((group, at), bytes.into());
-                }
-                Action::Look { look, group, at, .. } => self.looks.push_back((look, group, at)),
-                Action::Complete { tag: Tag(tag), result } => {
-                    assert_eq!(result, Ok(()), "no drive fails, and nobody stops it");
-                    let (delayed_by_gc, side) =
-                        core::mem::take(&mut self.delayed[usize::from(tag)]);
-                    told.ended.push(Ended { tag, delayed_by_gc, side });
-                }
-                Action::Lost(error) => unreachable!("nothing was recovered: {error}"),
-                Action::Pages { .. }
-                | Action::Copy { .. }
-                | Action::Note(_)
-                | Action::Stopped(_) => {}
-            }
-        }
-        self.actions = actions;
-    }
-
-    /// Does what the array of a group wants.
-    fn act_of(&mut self, now: Instant, group: GroupId, action: engine::Action, told: &mut Told) {
-        match action {
-            engine::Action::Io(io) => {
-                self.steering[group.index()].began(now, &io);
-                let drive = group.index() * self.members + io.device.0 as usize;
-                self.drives[drive].begin(now, translated(&io), &mut told.gc);
-            }
-            engine::Action::Compute(job) => self.computing.push_back((group, job)),
-            engine::Action::Complete { .. }
-            | engine::Action::Answer { .. }
-            | engine::Action::Note(_)
-            | engine::Action::Release(_) => {}
-        }
-    }
-
-    /// Tells the groups' engines which SSDs are busy, and the SSDs whose turn it is.
-    fn steer(&mut self, now: Instant, told: &mut Told) {
-        for index in 0..self.steering.len() {
-            let group = GroupId::at(index);
-            let drives = &mut self.drives[index * self.members..][..self.members];
-            let (engine, mut fleet) = (self.array.array(group), Fleet { drives, gc: &mut told.gc });
-            let steering = &mut self.steering[index];
-            let policy = steering.keep_up(now, engine, &fleet);
-            let busy = steering.look(now, engine, &mut fleet);
-            if let Some(policy) = policy {
-                self.array.set_steering(group, policy);
-            }
-            if let Some(busy) = busy {
-                let input = engine::Input::Busy(busy);
-                self.tell(now, Input::Array { group, input }, told);
-            }
-        }
+        volume_of(&self.hosted.machine)
     }
 
     /// Which side of the array a read goes to.
@@ -274,28 +215,9 @@ impl Log {
 
     /// What an SSD takes for its part of a segment.
     fn times(&self) -> SegmentTimes {
-        let data = self.members - self.array.array(GroupId(0)).geometry().redundancy();
+        let data = self.hosted.machine.engine(GroupId(0)).geometry().data();
         let bytes = u64::from(self.volume().shape().segment_blocks()) * BLOCK_BYTES as u64;
-        SegmentTimes::of_profile(self.drives[0].ssd().profile(), bytes / data as u64)
-    }
-
-    fn next_of_drives(&self) -> u64 {
-        self.drives.iter().map(Drive::next).min().unwrap_or(u64::MAX)
-    }
-
-    fn io_ended(&mut self, now: Instant, drive: usize, end: IoEnd, told: &mut Told) {
-        let group = GroupId((drive / self.members) as u8);
-        let id = engine::IoId(end.id);
-        self.steering[group.index()].ended(now, id, true);
-        self.ios.0 += 1;
-        if end.delayed_by_gc {
-            self.ios.1 += 1;
-            for tag in self.array.waiting_for(group, id) {
-                self.delayed[usize::from(tag.0)].0 = true;
-            }
-        }
-        let input = engine::Input::IoDone { id, result: Ok(()) };
-        self.tell(now, Input::Array { group, input }, told);
+        SegmentTimes::of_profile(self.hosted.drives[0].ssd().profile(), bytes / data as u64)
     }
 }
 
@@ -336,50 +258,26 @@ impl System for Log {
     }
 
     fn submit(&mut self, now: Instant, request: Request, told: &mut Told) {
-        let Request { tag, lba, blocks, kind: asked } = request;
-        let op = kind(asked);
-        if asked == Kind::Read {
-            self.delayed[usize::from(tag)].1 = self.side(lba);
-        }
-        let request = engine::Request { tag: Tag(tag), op, lba: Lba(lba), blocks, fua: false };
-        self.tell(now, Input::Request(request), told);
+        let side = if request.kind == Kind::Read { self.side(request.lba) } else { None };
+        self.hosted.submit(now, (request, side), &mut self.volume, told);
     }
 
     fn next(&self) -> Option<Instant> {
-        let array = self.array.deadline().into_iter();
-        let next = array.chain(self.steering.iter().filter_map(Steering::next)).min();
-        let next = next.map_or(u64::MAX, |at| at.0);
-        Some(Instant(self.next_of_drives().min(next))).filter(|&next| next < Instant(u64::MAX))
+        self.hosted.next()
     }
 
     fn poll(&mut self, now: Instant, told: &mut Told) {
-        let mut ends = core::mem::take(&mut self.io_ends);
-        while self.next_of_drives() <= now.0 {
-            for number in 0..self.drives.len() {
-                if self.drives[number].next() <= now.0 {
-                    self.drives[number].poll(now, &mut ends, &mut told.gc);
-                    ends.drain(..).for_each(|end| self.io_ended(now, number, end, told));
-                }
-            }
-        }
-        self.io_ends = ends;
-        if self.array.deadline().is_some_and(|at| at <= now) {
-            self.tell(now, Input::Tick, told);
-        }
-        self.steer(now, told);
+        self.hosted.poll(now, &mut self.volume, told);
     }
 
     fn ssds(&self) -> impl Iterator<Item = &Ssd> {
-        self.drives.iter().map(Drive::ssd)
+        self.hosted.ssds()
     }
 
     fn begin(&mut self, _: Instant, _: &mut Told) {
-        self.drives.iter_mut().for_each(Drive::reset_stats);
-        self.ios = (0, 0);
+        self.hosted.begin();
         self.before = self.volume().counters();
-        let counters = |group| self.array.array(GroupId::at(group)).counters();
-        self.groups_before = (0..self.array.groups()).map(counters).collect();
-        self.longest_wait = Duration::ZERO;
+        self.volume.longest_wait = Duration::ZERO;
     }
 
     fn rebuilt(&self) -> Option<Duration> {
@@ -387,13 +285,11 @@ impl System for Log {
     }
 
     fn drive_ios(&self) -> (u64, u64) {
-        self.ios
+        self.hosted.drive_ios()
     }
 
     fn steered(&self) -> Steered {
-        let groups = (0..).map(GroupId::at).zip(&self.groups_before);
-        let steered = groups.map(|(group, before)| steered(self.array.array(group), before));
-        steered.reduce(Steered::plus).unwrap_or_default()
+        self.hosted.steered()
     }
 
     fn logged(&self) -> Option<Logged> {
@@ -410,12 +306,12 @@ impl System for Log {
             checkpoints: now.checkpoints - before.checkpoints,
             stalls: now.stalls - before.stalls,
             waited: now.waited - before.waited,
-            longest_wait: self.longest_wait,
+            longest_wait: self.volume.longest_wait,
             turn: self.volume().longest_turn(),
             times: self.times(),
             rotations: now.rotations - before.rotations,
             used: live as f64 / slots as f64,
-            cleaned_from: self.cleaned_from.map(|from| from as f64 / slots as f64),
+            cleaned_from: self.volume.cleaned_from.map(|from| from as f64 / slots as f64),
         })
     }
 }

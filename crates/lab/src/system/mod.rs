@@ -4,6 +4,7 @@ mod alone;
 mod array;
 mod array_spec;
 mod drive;
+mod hosted;
 mod log;
 mod log_error;
 mod log_spec;

@@ -48,7 +48,7 @@ use start::Start;
 pub const SLOT_BLOCKS: u32 = 64;
 
 /// The number of the command that stops an engine.
-const STOP: u64 = u64::MAX;
+pub const STOP: u64 = u64::MAX;
 
 /// What a request of an engine is for.
 #[derive(Clone, Copy, Debug)]

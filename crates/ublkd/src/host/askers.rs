@@ -10,7 +10,6 @@ use super::handle::Reply;
 pub(super) enum Asker {
     Command(Reply<()>),
     Add(DeviceId, Reply<DeviceId>),
-    Stop,
 }
 
 /// The senders that are to be answered, by the command's number.

@@ -1,12 +1,12 @@
-//! Carries out what an engine says: the engine of an array, or of a log volume's group.
+//! Carries out what a machine says, and the engines of its groups.
 
 use raidcore::engine::{Action, Io, IoOp, JobId};
 use raidcore::meta::checksum;
-use raidcore::units::{BLOCK_BYTES, Mem};
-use raidlog::GroupId;
+use raidcore::units::BLOCK_BYTES;
+use raidlog::array::STOP;
+use raidlog::{Actions, GroupId, Machine, ONLY};
 
 use super::data::Data;
-use super::machine::Machine;
 use super::notes::Happened;
 use crate::arena::{Arena, ENTRY_BLOCKS};
 use crate::compute;
@@ -14,6 +14,19 @@ use crate::ops::IoName;
 use crate::ring::Source;
 
 impl Data {
+    /// Carries out what a step has come to.
+    pub(super) fn carry_out_all(&mut self, actions: &mut Actions) {
+        self.checksums.clear();
+        for action in actions.of_array.drain(..) {
+            self.carry_out(ONLY, action);
+        }
+        if self.log.is_some() && self.is_as_said() {
+            for action in actions.of_log.drain(..) {
+                self.carry_out_of_log(action);
+            }
+        }
+    }
+
     pub(super) fn carry_out(&mut self, group: GroupId, action: Action) {
         match action {
             Action::Io(io) => {
@@ -22,6 +35,7 @@ impl Data {
             }
             Action::Compute(job) => self.compute(group, job),
             Action::Complete { tag, result } => self.complete(tag, result),
+            Action::Answer { number: STOP, result } => self.stopped = Some(result),
             Action::Answer { number, result } => self.answer(number, result),
             Action::Note(note) => {
                 self.remember_former(group, &note);
@@ -35,10 +49,11 @@ impl Data {
         let (now, range) = (self.now, (io.at, io.blocks));
         let who = (IoName { group, id: io.id }, io.device);
         let (machine, ring, arena) = (&self.machine, &mut self.ring, &mut self.arena);
+        let place = |mem| self.places.place(machine, group, mem);
         match io.op {
-            IoOp::Read(to) => ring.read(now, arena, who, machine.place(group, to), range),
+            IoOp::Read(to) => ring.read(now, arena, who, place(to), range),
             IoOp::Write { from, fua } => {
-                let from = Source::Mem(machine.place(group, from));
+                let from = Source::Mem(place(from));
                 ring.write(now, arena, who, from, fua, range);
             }
             IoOp::Store(page) => {
@@ -59,7 +74,7 @@ impl Data {
     /// to find scattered ones.
     fn journal(&mut self, group: GroupId, io: Io) {
         let engine = self.machine.engine(group);
-        let place = |mem| self.machine.place(group, mem);
+        let place = |mem| self.places.place(&self.machine, group, mem);
         let header = engine.journal_header_blocks(io.id);
         // The holders of an entry's copies are told one after the other.
         let (known, mut next) = (&mut self.checksums, 0);
@@ -103,12 +118,13 @@ impl Data {
     fn compute(&mut self, group: GroupId, job: JobId) {
         let mut found = std::mem::take(&mut self.found);
         let (kernels, arena) = (self.kernels, &mut self.arena);
+        // Each operand of each step is looked up: of an array, for which that is nothing, it costs nothing.
         match &self.machine {
             Machine::Array(engine) => engine.steps(job, |step, blocks| {
-                found.extend(compute::run(kernels, arena, |mem: Mem| mem, step, blocks));
+                found.extend(compute::run(kernels, arena, |mem| mem, step, blocks));
             }),
-            machine @ Machine::Log(_) => machine.engine(group).steps(job, |step, blocks| {
-                let place = |mem| machine.place(group, mem);
+            machine @ Machine::Log(array) => array.array(group).steps(job, |step, blocks| {
+                let place = |mem| self.places.place(machine, group, mem);
                 found.extend(compute::run(kernels, arena, place, step, blocks));
             }),
         }

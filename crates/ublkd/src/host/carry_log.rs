@@ -1,38 +1,20 @@
-//! How the data thread carries out what a log volume says.
+//! How the data thread carries out what a log volume says, besides what the engines of its groups say.
 
 use raidcore::units::BLOCK_BYTES;
 use raidlog::array::{Action, Input, LogMem};
 use raidlog::{Answer, Pages, RecoveryError, codec};
 
 use super::data::Data;
-use super::log::{LogStatus, Looked};
-use super::machine::Machine;
+use super::log::Looked;
 use super::notes::Happened;
 
 impl Data {
-    /// How the log volume is, if it is one and is there.
-    pub(super) fn log_status(&self) -> Option<LogStatus> {
-        match &self.machine {
-            Machine::Array(_) => None,
-            Machine::Log(log) => log.status(),
-        }
-    }
-
-    /// Tells the volume, and begins what it says.
-    pub(super) fn step_log(&mut self, input: Input<'_>) {
-        let Machine::Log(log) = &mut self.machine else { return };
-        let mut actions = std::mem::take(&mut log.actions);
-        log.array.step(self.now, input, &mut actions);
-        self.carry_out_all(actions);
-    }
-
     /// Tells the volume what it wanted to see, if it wanted to.
     pub(super) fn look(&mut self) -> bool {
-        let Machine::Log(log) = &mut self.machine else { return false };
-        let Some(Looked { look, slot, blocks, checksums }) = log.looks.pop_front() else {
-            return false;
-        };
-        let seen = self.arena.blocks(log.memory.of(LogMem::Slot { slot, at: 0 }), blocks);
+        let Some(mut log) = self.log.take_if(|log| !log.looks.is_empty()) else { return false };
+        let looked = log.looks.pop_front();
+        let Looked { look, slot, blocks, checksums } = looked.expect("it wants to see something");
+        let seen = self.arena.blocks(self.places.of(LogMem::Slot { slot, at: 0 }), blocks);
         let answer = if checksums {
             log.checksums.clear();
             log.checksums.extend(seen.chunks_exact(BLOCK_BYTES).map(codec::checksum));
@@ -40,54 +22,41 @@ impl Data {
         } else {
             Answer::Bytes(seen)
         };
-        let mut actions = std::mem::take(&mut log.actions);
-        log.array.step(self.now, Input::Seen { look, answer }, &mut actions);
-        self.carry_out_all(actions);
+        let mut actions = self.actions.take().unwrap_or_default();
+        self.machine.step(self.now, Input::Seen { look, answer }, &mut actions);
+        self.log = Some(log);
+        self.carry_out_all(&mut actions);
+        self.actions = Some(actions);
         true
     }
 
-    fn carry_out_all(&mut self, mut actions: Vec<Action>) {
-        self.checksums.clear();
-        let Machine::Log(log) = &mut self.machine else { return };
-        if !log.is_as_said() {
+    /// Whether the log volume is what it should be, if it is one.
+    pub(super) fn is_as_said(&mut self) -> bool {
+        let machine = &self.machine;
+        let as_said = self.log.as_mut().is_none_or(|log| log.is_as_said(machine));
+        if !as_said {
             tracing::error!(
                 "the log volume is not what its members' superblocks say; nothing was written"
             );
             self.broken = true;
-            return;
         }
-        for action in actions.drain(..) {
-            match action {
-                Action::Array { group, action } => self.carry_out(group, action),
-                Action::Complete { tag, result } => self.complete(tag, result),
-                action @ (Action::Summary { .. }
-                | Action::Pages { .. }
-                | Action::Look { .. }
-                | Action::Copy { .. }
-                | Action::Note(_)
-                | Action::Lost(_)
-                | Action::Stopped(_)) => self.carry_out_of_log(action),
-            }
-        }
-        if let Machine::Log(log) = &mut self.machine {
-            log.actions = actions;
-        }
+        as_said
     }
 
-    fn carry_out_of_log(&mut self, action: Action) {
-        let Machine::Log(log) = &mut self.machine else { return };
+    pub(super) fn carry_out_of_log(&mut self, action: Action) {
+        let Some(log) = &mut self.log else { return };
         match action {
             Action::Summary { batch, buffer, first, .. } => {
-                let Some(volume) = log.array.volume() else { return };
+                let Some(volume) = self.machine.volume() else { return };
                 log.bytes.resize(volume.shape().summary() as usize * BLOCK_BYTES, 0);
-                let place = |at| log.memory.of(LogMem::Segment { buffer, at });
+                let place = |at| self.places.of(LogMem::Segment { buffer, at });
                 volume.encode_summary(batch, &mut log.bytes, |at| {
                     codec::checksum(self.arena.blocks(place(at), 1))
                 });
                 self.arena.put(place(first), &log.bytes);
             }
             Action::Pages { group, pages, blocks, slot } => {
-                let Some(volume) = log.array.volume() else { return };
+                let Some(volume) = self.machine.volume() else { return };
                 log.bytes.resize(blocks as usize * BLOCK_BYTES, 0);
                 for (n, into) in (0..).zip(log.bytes.chunks_exact_mut(BLOCK_BYTES)) {
                     let page = match pages {
@@ -96,18 +65,19 @@ impl Data {
                     };
                     volume.encode_page(group, page, into);
                 }
-                self.arena.put(log.memory.of(LogMem::Slot { slot, at: 0 }), &log.bytes);
+                self.arena.put(self.places.of(LogMem::Slot { slot, at: 0 }), &log.bytes);
             }
             Action::Look { look, slot, blocks, checksums, .. } => {
                 log.looks.push_back(Looked { look, slot, blocks, checksums });
             }
             Action::Copy { from, to, blocks } => {
-                self.arena.copy(log.memory.of(from), log.memory.of(to), blocks);
+                self.arena.copy(self.places.of(from), self.places.of(to), blocks);
             }
             Action::Note(note) => self.note(Happened::Volume(note)),
             Action::Lost(error) => self.lost(error),
+            Action::Array { group, action } => self.carry_out(group, action),
+            Action::Complete { tag, result } => self.complete(tag, result),
             Action::Stopped(result) => self.stopped = Some(result),
-            Action::Array { .. } | Action::Complete { .. } => {}
         }
     }
 

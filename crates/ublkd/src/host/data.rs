@@ -17,21 +17,22 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{Action, CommandError, Engine, Input, JobId, Request, RequestError};
+use raidcore::engine::{CommandError, Engine, Input, JobId, Request, RequestError};
 use raidcore::parity::Kernels;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem, Tag};
-use raidlog::GroupId;
+use raidlog::array;
+use raidlog::{Actions, GroupId, Machine};
 use steering::Steering;
 
 use super::askers::Askers;
 use super::clock::{now, wall_seconds};
 use super::former::Former;
 use super::handle::{End, Order, Reply, Shared, lock, reply};
-use super::log::{Begin, Log};
-use super::machine::{Machine, ONLY};
+use super::log::{self, Begin, Log};
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
+use super::places::Places;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
@@ -117,8 +118,19 @@ impl Table for Vec<Option<InFlight>> {
     }
 }
 
+/// The earlier of two times, if there is one.
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 pub(super) struct Data {
     pub(super) machine: Machine,
+    /// If it is a log volume.
+    pub(super) log: Option<Log>,
+    pub(super) places: Places,
     pub(super) kernels: &'static Kernels,
     // The ring goes before the memory that it may use, the residents' among it.
     pub(super) ring: Ring,
@@ -132,7 +144,8 @@ pub(super) struct Data {
     in_flight: Vec<Option<InFlight>>,
     partials: Partials,
     /// Scratch space.
-    actions: Vec<Action>,
+    /// Scratch space, in a box since it is taken out for each step.
+    pub(super) actions: Option<Box<Actions>>,
     orders: Vec<Order>,
     pub(super) found: Vec<Found>,
     /// Of the last entry of a journal in this step, in which no memory changes that it is made of.
@@ -175,15 +188,22 @@ impl Data {
             engine
         });
         let mut engines: Vec<Engine> = engines.collect();
-        let machine = match (begin, part) {
-            (Some(begin), Some(part)) => {
+        let (machine, log, places) = match begin.zip(part) {
+            Some((begin, part)) => {
                 let log_config = config.log_config();
-                Machine::Log(Box::new(Log::new(log_config, part, begin, engines)))
+                let segments = log_config.buffers_in_all(part.groups.into());
+                let machine = log::machine(log_config, part, begin, engines);
+                let places = Places::new(&machine, segments, part.segment);
+                (machine, Some(Log::new(part)), places)
             }
-            _ => Machine::Array(Box::new(engines.swap_remove(0))),
+            None => {
+                let machine = Machine::Array(Box::new(engines.swap_remove(0)));
+                let places = Places::new(&machine, 0, 0);
+                (machine, None, places)
+            }
         };
         let next_device = devices.len() as u32;
-        let arena = Arena::new(submissions.payload_memory(), &machine.scratch())?;
+        let arena = Arena::new(submissions.payload_memory(), &places.pieces)?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,
@@ -197,6 +217,8 @@ impl Data {
         let steering = machine.groups().map(steering).collect();
         Ok(Self {
             machine,
+            log,
+            places,
             kernels: Kernels::best(),
             ring,
             residents: Vec::new(),
@@ -206,7 +228,7 @@ impl Data {
             submissions,
             shared,
             now,
-            actions: Vec::new(),
+            actions: None,
             orders: Vec::new(),
             found: Vec::new(),
             checksums: Vec::new(),
@@ -255,7 +277,7 @@ impl Data {
         }
         while let Some((name, result)) = self.ring.next_done() {
             self.steering[name.group.index()].ended(self.now, name.id, result.is_ok());
-            self.feed(name.group, Input::IoDone { id: name.id, result });
+            self.feed_group(name.group, Input::IoDone { id: name.id, result });
         }
         while let Some(completed) = self.ring.next_completed() {
             self.command_completed(completed);
@@ -274,16 +296,18 @@ impl Data {
         if self.machine.deadline().is_some_and(|at| at <= self.now) {
             self.tick();
         }
-        for group in self.machine.groups() {
-            self.steer(group);
+        for index in 0..self.steering.len() {
+            if !self.steering[index].scheme().is_plain() {
+                self.steer(GroupId::at(index));
+            }
         }
     }
 
     /// Hands over what was begun, and sleeps if there is nothing else to do.
     fn rest(&mut self) -> io::Result<()> {
-        let wake = [self.machine.deadline(), self.ring.deadline(), self.next_look()];
-        let steering = self.steering.iter().filter_map(Steering::next);
-        let wake = wake.into_iter().flatten().chain(steering).min();
+        let mut wake = earlier(self.machine.deadline(), self.ring.deadline());
+        wake = self.steering.iter().map(Steering::next).fold(wake, earlier);
+        wake = earlier(wake, self.next_look());
         let limit = wake.map(|at| at.since(self.now));
         if self.ring.has_done() || limit == Some(Duration::ZERO) {
             return self.ring.submit(self.now, &mut self.arena);
@@ -305,14 +329,14 @@ impl Data {
             self.machine.set_steering(group, policy);
         }
         if let Some(busy) = steering.look(now, self.machine.engine(group), ring) {
-            self.feed(group, Input::Busy(busy));
+            self.feed_group(group, Input::Busy(busy));
         }
     }
 
     /// Tells the engines that a device is lost.
     pub(super) fn device_lost(&mut self, input: Input) {
         for group in self.machine.groups() {
-            self.feed(group, input);
+            self.feed_group(group, input);
         }
     }
 
@@ -332,7 +356,7 @@ impl Data {
             let hangs =
                 members.filter(|m| m.device.is_some_and(|device| devices.contains(&device)));
             let hung = hangs.map(|m| m.member).collect();
-            self.feed(group, Input::Hung(hung));
+            self.feed_group(group, Input::Hung(hung));
         }
     }
 
@@ -351,11 +375,7 @@ impl Data {
     /// Tells the machine of a request of whole blocks.
     fn ask(&mut self, tag: Tag, asked: Submit) {
         let Submit { op, lba, blocks, fua, .. } = asked;
-        let request = Request { tag, op, lba, blocks, fua };
-        match self.machine {
-            Machine::Array(_) => self.step(ONLY, Input::Request(request)),
-            Machine::Log(_) => self.step_log(raidlog::array::Input::Request(request)),
-        }
+        self.step(array::Input::Request(Request { tag, op, lba, blocks, fua }));
     }
 
     /// Goes on with requests that change parts of blocks, as far as there is something to be done.
@@ -369,10 +389,7 @@ impl Data {
     }
 
     fn tick(&mut self) {
-        match self.machine {
-            Machine::Array(_) => self.feed(ONLY, Input::Tick),
-            Machine::Log(_) => self.feed_log(raidlog::array::Input::Tick),
-        }
+        self.feed(array::Input::Tick);
     }
 
     /// The number of a device that is new.
@@ -382,42 +399,48 @@ impl Data {
         device
     }
 
-    /// Tells a group's engine, and carries out what follows until nothing does.
-    pub(super) fn feed(&mut self, group: GroupId, input: Input) {
-        self.step(group, input);
+    /// Tells the machine, and carries out what follows until nothing does.
+    pub(super) fn feed(&mut self, input: array::Input<'_>) {
+        self.step(input);
         self.follow_up();
     }
 
-    /// The same, of what is for the whole of a log volume.
-    pub(super) fn feed_log(&mut self, input: raidlog::array::Input<'_>) {
-        self.step_log(input);
+    /// The same, of what is for a group's engine.
+    pub(super) fn feed_group(&mut self, group: GroupId, input: Input) {
+        self.step_group(group, input);
         self.follow_up();
     }
 
     fn follow_up(&mut self) {
         loop {
             if let Some((group, job)) = self.computed.pop_front() {
-                self.step(group, Input::Computed(job));
+                self.step_group(group, Input::Computed(job));
             } else if !self.look() && (self.partials.is_empty() || !self.go_on()) {
                 return;
             }
         }
     }
 
-    fn step(&mut self, group: GroupId, input: Input) {
-        let Machine::Array(engine) = &mut self.machine else {
-            return self.step_log(raidlog::array::Input::Array { group, input });
-        };
-        self.checksums.clear();
-        let mut actions = std::mem::take(&mut self.actions);
-        engine.step(self.now, input, &mut actions);
-        if cfg!(debug_assertions) {
+    fn step(&mut self, input: array::Input<'_>) {
+        let mut actions = self.actions.take().unwrap_or_default();
+        self.machine.step(self.now, input, &mut actions);
+        self.stepped(actions);
+    }
+
+    fn step_group(&mut self, group: GroupId, input: Input) {
+        let mut actions = self.actions.take().unwrap_or_default();
+        self.machine.tell(self.now, group, input, &mut actions);
+        self.stepped(actions);
+    }
+
+    fn stepped(&mut self, mut actions: Box<Actions>) {
+        if cfg!(debug_assertions)
+            && let Machine::Array(engine) = &self.machine
+        {
             engine.check();
         }
-        for action in actions.drain(..) {
-            self.carry_out(group, action);
-        }
-        self.actions = actions;
+        self.carry_out_all(&mut actions);
+        self.actions = Some(actions);
     }
 
     pub(super) fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {

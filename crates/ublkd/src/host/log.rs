@@ -4,10 +4,8 @@ use std::collections::VecDeque;
 
 use raidcore::engine::Engine;
 use raidcore::meta::VolumePart;
-use raidlog::array::{Action, Look};
-use raidlog::{Config, LogArray, Shape, Status, VolumeId};
-
-use super::log_memory::LogMemory;
+use raidlog::array::Look;
+use raidlog::{Config, LogArray, Machine, Shape, Status, VolumeId};
 
 /// How a log volume begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,17 +27,33 @@ pub struct LogStatus {
     pub used: (u64, u64),
 }
 
-/// A log volume on its groups' engines, and what it is known by.
+/// A log volume on these engines.
+pub(super) fn machine(
+    config: Config,
+    part: VolumePart,
+    begin: Begin,
+    engines: Vec<Engine>,
+) -> Machine {
+    let id = VolumeId(part.volume.0);
+    Machine::Log(Box::new(match begin {
+        Begin::Create(shape) => LogArray::create(config, id, shape, engines),
+        Begin::Open => LogArray::open(config, id, engines),
+    }))
+}
+
+/// How a log volume is, if it is one and is there.
+pub(super) fn status(machine: &Machine) -> Option<LogStatus> {
+    let volume = machine.volume()?;
+    Some(LogStatus { shape: *volume.shape(), status: volume.status(), used: volume.used() })
+}
+
+/// What a log volume wants done besides what the engines of its groups want, and what it is known by.
 pub(super) struct Log {
-    pub(super) array: LogArray,
     /// What the superblocks say of it.
-    pub(super) part: VolumePart,
-    pub(super) memory: LogMemory,
-    segment_buffers: u16,
+    part: VolumePart,
     /// That the volume is what the superblocks say was seen.
     seen: bool,
     pub(super) looks: VecDeque<Looked>,
-    pub(super) actions: Vec<Action>,
     /// Scratch space for what is encoded.
     pub(super) bytes: Vec<u8>,
     pub(super) checksums: Vec<u32>,
@@ -54,44 +68,14 @@ pub(super) struct Looked {
 }
 
 impl Log {
-    pub(super) fn new(
-        config: Config,
-        part: VolumePart,
-        begin: Begin,
-        engines: Vec<Engine>,
-    ) -> Self {
-        let id = VolumeId(part.volume.0);
-        let array = match begin {
-            Begin::Create(shape) => LogArray::create(config, id, shape, engines),
-            Begin::Open => LogArray::open(config, id, engines),
-        };
-        let segment_buffers = config.buffers_in_all(part.groups.into());
-        Self {
-            memory: LogMemory::new(&array, segment_buffers),
-            array,
-            part,
-            segment_buffers,
-            seen: false,
-            looks: VecDeque::new(),
-            actions: Vec::new(),
-            bytes: Vec::new(),
-            checksums: Vec::new(),
-        }
-    }
-
-    pub(super) fn segment_buffers(&self) -> u16 {
-        self.segment_buffers
-    }
-
-    /// How it is; nothing while it is not there yet.
-    pub(super) fn status(&self) -> Option<LogStatus> {
-        let volume = self.array.volume()?;
-        Some(LogStatus { shape: *volume.shape(), status: volume.status(), used: volume.used() })
+    /// The volume that superblocks tell of.
+    pub(super) fn new(part: VolumePart) -> Self {
+        Self { part, seen: false, looks: VecDeque::new(), bytes: Vec::new(), checksums: Vec::new() }
     }
 
     /// Whether the volume, once it is there, is what the superblocks say.
-    pub(super) fn is_as_said(&mut self) -> bool {
-        if let Some(volume) = self.array.volume().filter(|_| !self.seen) {
+    pub(super) fn is_as_said(&mut self, machine: &Machine) -> bool {
+        if let Some(volume) = machine.volume().filter(|_| !self.seen) {
             let (part, shape) = (&self.part, volume.shape());
             self.seen = (shape.groups(), shape.segment_blocks(), shape.capacity())
                 == (part.groups.into(), part.segment, part.blocks);

@@ -2,14 +2,15 @@
 
 use raidcore::engine::{Command, CommandError, Input};
 use raidcore::units::Set;
-use raidlog::GroupId;
+use raidlog::array;
+use raidlog::{GroupId, ONLY};
 
 use super::askers::Asker;
 use super::clock::wall_seconds;
 use super::data::Data;
 use super::diagnosis::WhyReport;
 use super::handle::{HostError, Order, reply};
-use super::machine::{Machine, ONLY};
+use super::log;
 use super::metrics::Metrics;
 
 impl Data {
@@ -19,7 +20,7 @@ impl Data {
                 self.command(group, command, Asker::Command(answer));
             }
             Order::Status(group, answer) => reply(answer, Ok(self.machine.engine(group).status())),
-            Order::Log(answer) => reply(answer, Ok(self.log_status())),
+            Order::Log(answer) => reply(answer, Ok(log::status(&self.machine))),
             Order::Flash(answer) => reply(answer, Ok(self.ring.flash_reports(self.now))),
             Order::FlashLog { device, since, answer } => {
                 reply(answer, Ok(self.ring.flash_log(self.now, device, since)));
@@ -30,7 +31,7 @@ impl Data {
                     let steering = &mut self.steering[group.index()];
                     steering.set(self.now, scheme, engine, &mut self.ring);
                     self.machine.set_steering(group, None);
-                    self.feed(group, Input::Busy(Set::EMPTY));
+                    self.feed_group(group, Input::Busy(Set::EMPTY));
                 }
                 reply(answer, Ok(()));
             }
@@ -53,10 +54,7 @@ impl Data {
             Order::Stop(answer) => {
                 self.waiting.extend(answer);
                 if !std::mem::replace(&mut self.stopping, true) {
-                    match self.machine {
-                        Machine::Array(_) => self.command(ONLY, Command::Stop, Asker::Stop),
-                        Machine::Log(_) => self.feed_log(raidlog::array::Input::Stop),
-                    }
+                    self.feed(array::Input::Stop);
                 }
             }
         }
@@ -76,7 +74,7 @@ impl Data {
 
     pub(super) fn command(&mut self, group: GroupId, command: Command, asker: Asker) {
         let number = self.askers.ask(asker);
-        self.feed(group, Input::Command { number, command });
+        self.feed_group(group, Input::Command { number, command });
     }
 
     pub(super) fn answer(&mut self, number: u64, result: Result<(), CommandError>) {
@@ -88,7 +86,6 @@ impl Data {
                 }
                 reply(answer, result.map(|()| device).map_err(HostError::from));
             }
-            Some(Asker::Stop) => self.stopped = Some(result),
             None => unreachable!("command {number} was answered twice"),
         }
     }

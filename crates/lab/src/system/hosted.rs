@@ -1,0 +1,265 @@
+//! What an array and a log array have in common here: a machine over simulated SSDs, those of each
+//! group after those of the one before. Arithmetic takes no time.
+
+use std::collections::VecDeque;
+
+use det::Instant;
+use flashsim::{Op, Ssd};
+use raidcore::engine::{self, Action, Counters, Engine, IoId, IoOp, JobId};
+use raidcore::units::{Lba, Tag};
+use raidlog::array::{self, Input};
+use raidlog::{Actions, GroupId, Machine};
+use steering::Steering;
+
+use super::drive::{Drive, Fleet, Io, IoEnd};
+use super::{Ended, Request, Side, Steered, Told};
+use crate::workload::Kind;
+
+/// See the [module](self).
+pub(super) struct Hosted {
+    pub(super) machine: Machine,
+    /// By group.
+    pub(super) steering: Vec<Steering>,
+    pub(super) drives: Vec<Drive>,
+    /// Drives of each group.
+    members: usize,
+    /// Requests of which something had to wait for garbage collection, and where reads go, by tag.
+    delayed: Vec<(bool, Option<Side>)>,
+    actions: Actions,
+    computing: VecDeque<(GroupId, JobId)>,
+    io_ends: Vec<IoEnd>,
+    ios: (u64, u64),
+    /// The counters of each group's engine when statistics were reset.
+    before: Vec<Counters>,
+}
+
+/// What else a machine wants.
+pub(super) trait Beyond {
+    /// Does what is not I/O, arithmetic or the end of a request.
+    fn act(&mut self, machine: &Machine, now: Instant, action: array::Action);
+
+    /// Tells the machine what it has asked for, if it has.
+    fn answer(&mut self, machine: &mut Machine, now: Instant, out: &mut Actions) -> bool;
+}
+
+impl Hosted {
+    /// So many drives are each group's.
+    pub(super) fn new(
+        machine: Machine,
+        steering: impl Fn() -> Steering,
+        drives: Vec<Drive>,
+        members: usize,
+        tags: u16,
+    ) -> Self {
+        let groups = machine.groups().count();
+        Self {
+            machine,
+            steering: (0..groups).map(|_| steering()).collect(),
+            drives,
+            members,
+            delayed: vec![(false, None); tags.into()],
+            actions: Actions::default(),
+            computing: VecDeque::new(),
+            io_ends: Vec::new(),
+            ios: (0, 0),
+            before: vec![Counters::default(); groups],
+        }
+    }
+
+    /// Tells the machine something, and does what it wants until it wants no more at once.
+    pub(super) fn tell(
+        &mut self,
+        now: Instant,
+        input: Input<'_>,
+        beyond: &mut dyn Beyond,
+        told: &mut Told,
+    ) {
+        let mut actions = core::mem::take(&mut self.actions);
+        self.machine.step(now, input, &mut actions);
+        loop {
+            for action in actions.drain() {
+                self.act(now, action, beyond, told);
+            }
+            if let Some((group, job)) = self.computing.pop_front() {
+                let input = Input::Array { group, input: engine::Input::Computed(job) };
+                self.machine.step(now, input, &mut actions);
+            } else if !beyond.answer(&mut self.machine, now, &mut actions) {
+                break;
+            }
+        }
+        self.actions = actions;
+    }
+
+    fn act(
+        &mut self,
+        now: Instant,
+        action: array::Action,
+        beyond: &mut dyn Beyond,
+        told: &mut Told,
+    ) {
+        match action {
+            array::Action::Array { group, action: Action::Io(io) } => {
+                self.steering[group.index()].began(now, &io);
+                let drive = group.index() * self.members + io.device.0 as usize;
+                self.drives[drive].begin(now, translated(&io), &mut told.gc);
+            }
+            array::Action::Array { group, action: Action::Compute(job) } => {
+                self.computing.push_back((group, job));
+            }
+            array::Action::Complete { tag: Tag(tag), result } => {
+                assert_eq!(result, Ok(()), "no drive fails, and nobody stops it");
+                let (delayed_by_gc, side) = core::mem::take(&mut self.delayed[usize::from(tag)]);
+                told.ended.push(Ended { tag, delayed_by_gc, side });
+            }
+            action @ (array::Action::Array { .. }
+            | array::Action::Summary { .. }
+            | array::Action::Pages { .. }
+            | array::Action::Look { .. }
+            | array::Action::Copy { .. }
+            | array::Action::Note(_)
+            | array::Action::Lost(_)
+            | array::Action::Stopped(_)) => beyond.act(&self.machine, now, action),
+        }
+    }
+
+    /// Takes a request, a read to this side of a log array.
+    pub(super) fn submit(
+        &mut self,
+        now: Instant,
+        (request, side): (Request, Option<Side>),
+        beyond: &mut dyn Beyond,
+        told: &mut Told,
+    ) {
+        let Request { tag, lba, blocks, kind } = request;
+        self.delayed[usize::from(tag)].1 = side;
+        let op = match kind {
+            Kind::Read => engine::Op::Read,
+            Kind::Write => engine::Op::Write,
+            Kind::Discard => engine::Op::Discard,
+            Kind::Flush => engine::Op::Flush,
+        };
+        let request = engine::Request { tag: Tag(tag), op, lba: Lba(lba), blocks, fua: false };
+        self.tell(now, Input::Request(request), beyond, told);
+    }
+
+    /// When [`Hosted::poll`] is to be called next.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let machine = self.machine.deadline().into_iter();
+        let next = machine.chain(self.steering.iter().filter_map(Steering::next)).min();
+        let next = next.map_or(u64::MAX, |at| at.0).min(self.next_of_drives());
+        Some(Instant(next)).filter(|&next| next < Instant(u64::MAX))
+    }
+
+    /// Lets everything happen up to `now`.
+    pub(super) fn poll(&mut self, now: Instant, beyond: &mut dyn Beyond, told: &mut Told) {
+        let mut ends = core::mem::take(&mut self.io_ends);
+        while self.next_of_drives() <= now.0 {
+            for number in 0..self.drives.len() {
+                if self.drives[number].next() <= now.0 {
+                    self.drives[number].poll(now, &mut ends, &mut told.gc);
+                    ends.drain(..).for_each(|end| self.io_ended(now, number, end, beyond, told));
+                }
+            }
+        }
+        self.io_ends = ends;
+        if self.machine.deadline().is_some_and(|at| at <= now) {
+            self.tell(now, Input::Tick, beyond, told);
+        }
+        for group in self.machine.groups() {
+            self.steer(now, group, beyond, told);
+        }
+    }
+
+    fn next_of_drives(&self) -> u64 {
+        self.drives.iter().map(Drive::next).min().unwrap_or(u64::MAX)
+    }
+
+    fn io_ended(
+        &mut self,
+        now: Instant,
+        drive: usize,
+        end: IoEnd,
+        beyond: &mut dyn Beyond,
+        told: &mut Told,
+    ) {
+        let (group, id) = (GroupId::at(drive / self.members), IoId(end.id));
+        self.steering[group.index()].ended(now, id, true);
+        self.ios.0 += 1;
+        if end.delayed_by_gc {
+            self.ios.1 += 1;
+            let delayed = &mut self.delayed;
+            self.machine.waiting_for(group, id, |tag| delayed[usize::from(tag.0)].0 = true);
+        }
+        let input = engine::Input::IoDone { id, result: Ok(()) };
+        self.tell(now, Input::Array { group, input }, beyond, told);
+    }
+
+    /// Tells a group's engine which drives are busy, and the drives whose turn it is.
+    fn steer(&mut self, now: Instant, group: GroupId, beyond: &mut dyn Beyond, told: &mut Told) {
+        let steering = &mut self.steering[group.index()];
+        let drives = &mut self.drives[group.index() * self.members..][..self.members];
+        let mut fleet = Fleet { drives, gc: &mut told.gc };
+        if let Some(policy) = steering.keep_up(now, self.machine.engine(group), &fleet) {
+            self.machine.set_steering(group, policy);
+        }
+        if let Some(busy) = steering.look(now, self.machine.engine(group), &mut fleet) {
+            let input = engine::Input::Busy(busy);
+            self.tell(now, Input::Array { group, input }, beyond, told);
+        }
+    }
+
+    pub(super) fn ssds(&self) -> impl Iterator<Item = &Ssd> {
+        self.drives.iter().map(Drive::ssd)
+    }
+
+    /// The measurement begins.
+    pub(super) fn begin(&mut self) {
+        self.drives.iter_mut().for_each(Drive::reset_stats);
+        self.ios = (0, 0);
+        let counters = |group| self.machine.engine(group).counters();
+        self.before = self.machine.groups().map(counters).collect();
+    }
+
+    /// I/Os of drives that have ended since then, and how many of them had to wait for garbage
+    /// collection.
+    pub(super) fn drive_ios(&self) -> (u64, u64) {
+        self.ios
+    }
+
+    /// What was done about busy drives since then.
+    pub(super) fn steered(&self) -> Steered {
+        let groups = self.machine.groups().zip(&self.before);
+        let steered = groups.map(|(group, before)| steered(self.machine.engine(group), before));
+        steered.reduce(Steered::plus).unwrap_or_default()
+    }
+}
+
+/// What an array's engine has done about busy drives since its counters were these.
+fn steered(engine: &Engine, before: &Counters) -> Steered {
+    let (now, staging) = (engine.counters(), engine.staging_status());
+    Steered {
+        detours: now.detours - before.detours,
+        detour_blocks: now.detour_blocks - before.detour_blocks,
+        hedged_reads: now.hedged_reads - before.hedged_reads,
+        copy_reads: now.copy_reads - before.copy_reads,
+        copied_blocks: now.copied_blocks - before.copied_blocks,
+        staged_writes: now.staged_writes - before.staged_writes,
+        refused_writes: now.staging_full - before.staging_full,
+        reclaimed_blocks: now.reclaimed_blocks - before.reclaimed_blocks,
+        backlog: staging.map_or(0, |staging| staging.dirty),
+        staging_use: staging
+            .map_or(0.0, |staging| staging.used as f64 / staging.capacity.max(1) as f64),
+    }
+}
+
+/// What the engine wants, as a drive takes it.
+fn translated(io: &engine::Io) -> Io {
+    let (op, fua) = match io.op {
+        IoOp::Read(_) => (Op::Read, false),
+        IoOp::Write { fua, .. } => (Op::Write, fua),
+        IoOp::Store(_) | IoOp::Journal => (Op::Write, true),
+        IoOp::Flush => (Op::Flush, false),
+        IoOp::Discard => (Op::Trim, false),
+    };
+    Io { id: io.id.0, op, fua, at: io.at.0, blocks: io.blocks }
+}
