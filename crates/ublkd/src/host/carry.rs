@@ -20,10 +20,11 @@ impl Data {
         for action in actions.of_array.drain(..) {
             self.carry_out(ONLY, action);
         }
-        if self.log.is_some() && self.is_as_said() {
-            for action in actions.of_log.drain(..) {
-                self.carry_out_of_log(action);
-            }
+        if self.log.is_some() && !self.is_as_said() {
+            actions.of_log.clear();
+        }
+        for action in actions.of_log.drain(..) {
+            self.carry_out_of_log(action);
         }
     }
 
