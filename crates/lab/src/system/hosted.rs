@@ -19,7 +19,7 @@ use crate::workload::Kind;
 pub(super) struct Hosted {
     pub(super) machine: Machine,
     /// By group.
-    pub(super) steering: Vec<Steering>,
+    steering: Vec<Steering>,
     pub(super) drives: Vec<Drive>,
     /// Drives of each group.
     members: usize,

@@ -41,6 +41,17 @@ impl World {
         self.notes.contains(&Note::ArrayHealed)
     }
 
+    /// What was refused last is taken when there is room, and not before.
+    #[track_caller]
+    fn heals_when_there_is_room(&mut self) {
+        assert_eq!(self.last(), Err(RequestError::Io));
+        self.later();
+        assert!(!self.healed(), "there is no room yet");
+        self.make_room();
+        self.later();
+        assert!(self.healed(), "{:?}", self.notes);
+    }
+
     fn is_told(&mut self, lba: u64) -> Result<u64, RequestError> {
         // How requests have ended is kept then.
         self.beyond = true;
@@ -171,12 +182,7 @@ fn rows_that_went_past_the_journal_stay_out_of_step_until_all_of_the_stripe_is_w
         world.turns(1);
     }
     world.drain();
-    assert_eq!(world.last(), Err(RequestError::Io));
-    world.later();
-    assert!(!world.healed(), "there is no room yet");
-    world.make_room();
-    world.later();
-    assert!(world.healed(), "{:?}", world.notes);
+    world.heals_when_there_is_room();
     assert_eq!(world.engine.status().torn_stripes, 1);
     assert_eq!(world.is_told(stripe), Ok(elsewhere));
     let new = world.write_one(stripe + 1);
@@ -217,12 +223,7 @@ fn what_was_refused_has_no_entry_left_where_parity_went_with_the_only_one() {
         world.turns(1);
     }
     world.drain();
-    assert_eq!(world.last(), Err(RequestError::Io));
-    world.later();
-    assert!(!world.healed(), "there is no room yet");
-    world.make_room();
-    world.later();
-    assert!(world.healed(), "{:?}", world.notes);
+    world.heals_when_there_is_room();
     assert_eq!(world.engine.status().torn_stripes, 0, "there is no redundancy to be out of step");
     let new = world.write_one(0);
     for (lba, version) in [(0, new), (4, other)] {
@@ -239,12 +240,7 @@ fn a_mirror_takes_writes_again_when_its_last_copy_has_room() {
     world.beyond = true;
     world.fill_up(Stripe(0), Role(0), 1);
     world.write_one(1);
-    assert_eq!(world.last(), Err(RequestError::Io));
-    world.later();
-    assert!(!world.healed());
-    world.make_room();
-    world.later();
-    assert!(world.healed());
+    world.heals_when_there_is_room();
     let new = world.write_one(1);
     assert_eq!((world.is_told(0), world.is_told(1)), (Ok(old), Ok(new)));
 }

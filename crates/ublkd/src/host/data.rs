@@ -188,7 +188,7 @@ impl Data {
             engine
         });
         let mut engines: Vec<Engine> = engines.collect();
-        let (machine, log, places) = match begin.zip(part) {
+        let (machine, log, (places, pieces)) = match begin.zip(part) {
             Some((begin, part)) => {
                 let log_config = config.log_config();
                 let segments = log_config.buffers_in_all(part.groups.into());
@@ -203,7 +203,7 @@ impl Data {
             }
         };
         let next_device = devices.len() as u32;
-        let arena = Arena::new(submissions.payload_memory(), &places.pieces)?;
+        let arena = Arena::new(submissions.payload_memory(), &pieces)?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,

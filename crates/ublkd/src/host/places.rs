@@ -16,13 +16,16 @@ use crate::arena::Pieces;
 pub(super) struct Places {
     /// The first scratch buffer of each group, then of the segments, then of the slots.
     first: Vec<u16>,
-    /// The scratch buffers that the arena has to have: of the same.
-    pub(super) pieces: Vec<Pieces>,
 }
 
 impl Places {
-    /// For a machine with so many buffers for segments of so many blocks.
-    pub(super) fn new(machine: &Machine, segments: u16, segment_blocks: u32) -> Self {
+    /// For a machine with so many buffers for segments of so many blocks; and the scratch buffers that
+    /// the arena has to have.
+    pub(super) fn new(
+        machine: &Machine,
+        segments: u16,
+        segment_blocks: u32,
+    ) -> (Self, Vec<Pieces>) {
         let engine = |engine: &Engine| Pieces {
             count: engine.scratch_buffers(),
             blocks: engine.geometry().chunk(),
@@ -38,7 +41,7 @@ impl Places {
             *next = next.saturating_add(pieces.count);
             Some(first)
         });
-        Self { first: first.collect(), pieces }
+        (Self { first: first.collect() }, pieces)
     }
 
     /// The scratch buffers that are in no use.
