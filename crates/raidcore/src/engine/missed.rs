@@ -20,32 +20,31 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::maps::{Bit, MapStore, Stores};
-use super::wait::Change;
+use super::PassKind;
+use super::maps::MapStore;
 use super::work::Work;
-use super::{Action, Engine, JobId, MissedStatus, PassKind, Phase};
-use crate::meta::{Assembled, BitMap, Consistency, MapKind, SlotState};
-use crate::units::{MemberId, Set, Stripe};
+use crate::meta::{Assembled, BitMap};
+use crate::units::{MemberId, Set};
 
 /// What members miss.
 #[derive(Debug)]
 pub(super) struct Missed {
     /// The members that are away and may return.
-    away: Set<MemberId>,
+    pub(super) away: Set<MemberId>,
     /// Those of them of which that is not on record yet, and the latest record that they may have.
-    unrecorded: Vec<(MemberId, u64)>,
+    pub(super) unrecorded: Vec<(MemberId, u64)>,
     /// The version of each page that has to be durable before it is.
-    wanted: Vec<u64>,
+    pub(super) wanted: Vec<u64>,
     /// Regions in which members were changed without a mark, and the flush round that makes durable what
     /// has ended of that; none yet while the first change is under way.
-    unmarked: BTreeMap<u64, Option<u64>>,
+    pub(super) unmarked: BTreeMap<u64, Option<u64>>,
     /// Members that have returned, and are being filled.
-    catching_up: Set<MemberId>,
+    pub(super) catching_up: Set<MemberId>,
     /// The version of the record that has the latest device in the place of one that was away. Until it is
     /// durable, a crash makes the member one that is away again, which may lack what was written since.
-    placed_with: u64,
+    pub(super) placed_with: u64,
     /// For each of them, the regions in which it is not current until it is filled there.
-    filling: Vec<Option<BitMap>>,
+    pub(super) filling: Vec<Option<BitMap>>,
 }
 
 impl Missed {
@@ -98,7 +97,7 @@ impl Missed {
         }
     }
 
-    fn are_pages_durable(&self, store: &MapStore) -> bool {
+    pub(super) fn are_pages_durable(&self, store: &MapStore) -> bool {
         (0u32..).zip(&self.wanted).all(|(index, &wanted)| store.durable(index) >= wanted)
     }
 }
@@ -111,7 +110,7 @@ fn is_apart(filled: Option<&BitMap>, region: u64) -> bool {
 impl Work {
     /// Whether it changes what a member that is away should have, or may find it changed. What fills a
     /// device changes nothing that others have.
-    fn is_missed(self) -> bool {
+    pub(super) fn is_missed(self) -> bool {
         match self {
             Self::Write
             | Self::Reclaim
@@ -128,166 +127,7 @@ impl Work {
     }
 
     /// Whether it changes members in regions that need not be marked.
-    fn is_unmarked(self) -> bool {
+    pub(super) fn is_unmarked(self) -> bool {
         matches!(self, Self::Repair | Self::Sync(PassKind::Scrub { .. }))
-    }
-}
-
-impl Engine {
-    /// Sees to it that a job's region is in the map before members change, if it has to be. Tells whether
-    /// the job has to wait for that, or has failed.
-    pub(super) fn note_missed(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let placed = self.array.recorder.is_on_record(self.missed.placed_with);
-        let away = !self.missed.away.is_empty() || !placed;
-        if !away && self.missed.catching_up.is_empty() {
-            return false;
-        }
-        let (work, stripe) = (self.jobs[id].work, self.jobs[id].stripe);
-        if !work.is_missed() || self.jobs[id].error.is_some() {
-            return false;
-        }
-        let region = self.areas.region(stripe);
-        let bit = Bit(MapKind::Missed, region);
-        if away && self.maps.missed.map.set(region) {
-            self.store_bit(id, bit, Change::Set, out);
-            return true;
-        }
-        if !self.maps.missed.map.get(region) {
-            return false;
-        }
-        if !self.maps.missed.is_surely_set(region) {
-            self.store_bit(id, bit, Change::None, out);
-            return true;
-        }
-        self.maps.wait_for(&mut self.jobs, id, bit)
-    }
-
-    /// A job begins to change members.
-    pub(super) fn note_unmarked(&mut self, id: JobId) {
-        if self.jobs[id].work.is_unmarked() {
-            let region = self.areas.region(self.jobs[id].stripe);
-            self.missed.unmarked.insert(region, None);
-        }
-    }
-
-    /// A job has ended: a flush that begins from now on makes durable what it has changed.
-    pub(super) fn end_unmarked(&mut self, id: JobId) {
-        let job = &self.jobs[id];
-        if job.work.is_unmarked() && !self.missed.unmarked.is_empty() {
-            let region = self.areas.region(job.stripe);
-            let next = self.flusher.next_round();
-            self.missed.unmarked.entry(region).and_modify(|ends| *ends = Some(next));
-        }
-    }
-
-    /// A flush round has made durable what had been changed when it began, but not what is still under way.
-    pub(super) fn forget_unmarked(&mut self, round: u64) {
-        let (jobs, areas) = (&self.jobs, &self.areas);
-        let is_under_way = |region| {
-            let mut unmarked = jobs.iter().filter(|job| job.work.is_unmarked());
-            unmarked.any(|job| areas.region(job.stripe) == region)
-        };
-        self.missed
-            .unmarked
-            .retain(|&region, ends| ends.is_none_or(|ends| ends > round) || is_under_way(region));
-    }
-
-    /// Adds the regions of all jobs that may change members, or have begun to.
-    fn add_those_under_way(&mut self) {
-        for job in self.jobs.iter() {
-            if job.work.is_missed() {
-                self.maps.missed.map.set(self.areas.region(job.stripe));
-            }
-        }
-    }
-
-    /// Stores all pages of the map; those that are needed are these versions.
-    fn store_missed(&mut self, out: &mut Vec<Action>) {
-        let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
-        for index in 0..self.maps.missed.map.pages() {
-            let version = self.maps.store_set_page(MapKind::Missed, index, &mut stores);
-            self.missed.wanted[index as usize] = version;
-        }
-    }
-
-    /// A member is out of service that was known to lack nothing, or what: its device may return, and what
-    /// it may lack is noted. Its state is failed by now.
-    pub(super) fn is_away(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        self.missed.forget(member);
-        let stripes = member.index() < self.geo.members() && self.geo.redundancy() > 0;
-        // A stop is answered when its record is durable: pages would be under way then.
-        if !stripes || self.phase == Phase::Stopped {
-            return;
-        }
-        let unmarked = self.array.recorder.record.consistency == Consistency::Resync;
-        if unmarked && self.phase != Phase::Replaying {
-            self.maps.missed.map.set_all();
-        }
-        self.maps.missed.map.set_those_of(&self.maps.bitmap.map);
-        self.maps.missed.map.set_those_of(&self.regions.unsynced);
-        for stripe in self.journal.unflushed() {
-            self.maps.missed.map.set(self.areas.region(stripe));
-        }
-        for &region in self.missed.unmarked.keys() {
-            self.maps.missed.map.set(region);
-        }
-        self.add_those_under_way();
-        self.missed.away = self.missed.away.with(member);
-        self.missed.unrecorded.push((member, self.array.recorder.record.events));
-        self.store_missed(out);
-    }
-
-    /// A device has returned to a member's place, and catches up: from now on it is written wherever it is
-    /// current. Jobs that were planned without it go on without it, so it is not current where they are.
-    pub(super) fn catches_up(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        self.missed.forget(member);
-        self.add_those_under_way();
-        self.store_missed(out);
-        self.missed.catching_up = self.missed.catching_up.with(member);
-        self.missed.filling[member.index()] = Some(self.maps.missed.map.clone());
-    }
-
-    /// Puts on record that devices may return, when all that they miss is in durable pages; and forgets
-    /// what was missed when it is on record that it is not needed.
-    pub(super) fn settle_missed(&mut self, out: &mut Vec<Action>) {
-        if !self.missed.is_used(&self.maps.missed.map)
-            || matches!(self.phase, Phase::Broken | Phase::Stopped)
-        {
-            return;
-        }
-        if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable(&self.maps.missed) {
-            for (member, left) in core::mem::take(&mut self.missed.unrecorded) {
-                self.array.recorder.record.slots[member.index()].left = Some(left);
-            }
-            self.record_change(out);
-        }
-        // Before a start is on record, the members that are missing are not known to be away.
-        let unused = self.phase != Phase::Replaying
-            && self.missed.away.is_empty()
-            && !self.array.recorder.record.keeps_missed();
-        if unused && self.array.recorder.is_durable() {
-            self.maps.missed.map.clear_all();
-        }
-    }
-
-    /// What the device that a member has, or had, lacks; nothing if it lacks nothing, or that is not known.
-    pub(super) fn missed_by(&self, member: MemberId) -> Option<MissedStatus> {
-        let slot = &self.array.recorder.record.slots[member.index()];
-        let map = &self.maps.missed.map;
-        let regions = match slot.state {
-            SlotState::Failed => slot.left.map(|_| map.count())?,
-            SlotState::Rebuilding { .. } => {
-                let filled = self.missed.filling.get(member.index())?.as_ref()?;
-                let per_region = self.areas.region_stripes();
-                let left = (0..filled.len()).filter(|&region| filled.get(region));
-                let last = |region: u64| ((region + 1) * per_region).min(self.geo.stripes()) - 1;
-                let open =
-                    |region: &u64| !self.background.is_rebuilt(member, Stripe(last(*region)));
-                left.filter(open).count() as u64
-            }
-            SlotState::Up => return None,
-        };
-        let blocks = regions * self.areas.region_stripes() * u64::from(self.geo.chunk());
-        Some(MissedStatus { regions, of: map.len(), blocks })
     }
 }

@@ -5,45 +5,45 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::background::Stopping;
-use super::{Action, Engine, PassKind, Phase};
+use crate::engine::background::Stopping;
+use crate::engine::{Action, Engine, PassKind, Phase};
 use crate::meta::SlotState;
 
 impl Engine {
     /// When there will be something to quiesce.
-    pub(super) fn quiesce_deadline(&self) -> Option<Instant> {
-        self.background.quiesce_at.filter(|_| self.background.quiescing.is_none())
+    pub(in crate::engine) fn quiesce_deadline(&self) -> Option<Instant> {
+        self.array.background.quiesce_at.filter(|_| self.array.background.quiescing.is_none())
     }
 
     /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
     /// the watermark of a rebuild is recorded.
     pub(super) fn quiesce(&mut self, out: &mut Vec<Action>) {
-        if let Some(ticket) = self.background.quiescing {
-            if self.flusher.is_over(ticket) {
-                self.background.quiescing = None;
+        if let Some(ticket) = self.array.background.quiescing {
+            if self.array.flusher.is_over(ticket) {
+                self.array.background.quiescing = None;
                 if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.write_tails(out);
                     self.record_watermark(out);
                 } else {
-                    self.regions.rest_no_more();
+                    self.range.regions.rest_no_more();
                 }
             }
             return;
         }
-        let pass = self.background.pass.as_ref();
+        let pass = self.array.background.pass.as_ref();
         let rebuilds = pass.is_some_and(|p| p.kind.has_watermark() && !p.paused);
         let wanted = self.phase == Phase::Serving
-            && (self.regions.is_touched() || self.journal.is_unsettled() || rebuilds);
-        match self.background.quiesce_at {
+            && (self.range.regions.is_touched() || self.range.journal.is_unsettled() || rebuilds);
+        match self.array.background.quiesce_at {
             None if wanted => {
-                self.background.quiesce_at = Some(self.now + self.config.quiesce_delay);
+                self.array.background.quiesce_at = Some(self.now + self.config.quiesce_delay);
             }
             Some(at) if at <= self.now => {
-                self.background.quiesce_at = None;
+                self.array.background.quiesce_at = None;
                 if wanted {
-                    self.regions.rest();
-                    self.background.quiescing = Some(self.flush(out));
+                    self.range.regions.rest();
+                    self.array.background.quiescing = Some(self.flush(out));
                 }
             }
             Some(_) | None => {}
@@ -51,12 +51,12 @@ impl Engine {
     }
 
     fn record_watermark(&mut self, out: &mut Vec<Action>) {
-        let kind = self.background.pass.as_ref().map(|p| p.kind);
+        let kind = self.array.background.pass.as_ref().map(|p| p.kind);
         if let (Some(PassKind::Distribute(_)), Some(spared)) =
-            (kind, &mut self.array.recorder.record.spared)
+            (kind, &mut self.array.membership.recorder.record.spared)
         {
             // It stands in for the member only when what is staged has come home, too.
-            let flushed = self.flusher.spared().min(self.geo.stripes() - 1);
+            let flushed = self.array.flusher.spared().min(self.geo.stripes() - 1);
             if spared.watermark < flushed {
                 spared.watermark = flushed;
                 self.record_change(out);
@@ -70,8 +70,8 @@ impl Engine {
                 return;
             }
         };
-        let flushed = self.flusher.rebuilt(member);
-        let slot = &mut self.array.recorder.record.slots[member.index()];
+        let flushed = self.array.flusher.rebuilt(member);
+        let slot = &mut self.array.membership.recorder.record.slots[member.index()];
         match &mut slot.state {
             SlotState::Rebuilding { watermark } if *watermark < flushed => *watermark = flushed,
             SlotState::Rebuilding { .. } | SlotState::Up | SlotState::Failed => return,
@@ -81,42 +81,44 @@ impl Engine {
 
     /// Brings the array to rest: drain, flush, clear, and last of all record a clean stop.
     pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
-        let Some(number) = self.stop_command else {
+        let Some(number) = self.array.stop_command else {
             return;
         };
-        match self.background.stopping {
+        match self.array.background.stopping {
             Stopping::Draining => {
-                let home = self.staging.dirty() == 0
-                    || self.staging.is_stuck()
-                    || !self.array.takes_writes();
-                let quiet = home && self.jobs.is_empty() && self.users.is_idle();
-                if quiet && self.background.quiescing.is_none() {
+                let home = self.range.staging.dirty() == 0
+                    || self.range.staging.is_stuck()
+                    || !self.array.membership.takes_writes();
+                let quiet = home && self.range.jobs.is_empty() && self.array.users.is_idle();
+                if quiet && self.array.background.quiescing.is_none() {
                     self.record_unfinished_scrub(out);
-                    self.regions.rest();
+                    self.range.regions.rest();
                     let ticket = self.flush(out);
-                    self.background.stopping = Stopping::Flushing(ticket);
+                    self.array.background.stopping = Stopping::Flushing(ticket);
                 }
             }
             // A failure that the flush has met is recorded first.
             Stopping::Flushing(ticket)
-                if self.flusher.is_over(ticket)
-                    && (self.array.recorder.unrecorded_failure().is_none()
-                        || self.array.recorder.is_broken()) =>
+                if self.array.flusher.is_over(ticket)
+                    && (self.array.membership.recorder.unrecorded_failure().is_none()
+                        || self.array.membership.recorder.is_broken()) =>
             {
                 if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.record_watermark(out);
                 }
-                self.background.stopping = Stopping::Storing;
+                self.array.background.stopping = Stopping::Storing;
             }
             Stopping::Storing
-                if self.flights.is_empty()
-                    && self.maps.are_spread()
-                    && self.array.recorder.is_settled() =>
+                if self.array.flights.is_empty()
+                    && self.range.maps.are_spread()
+                    && self.array.membership.recorder.is_settled() =>
             {
-                let home = self.staging.dirty() == 0 && self.alignment.torn().next().is_none();
-                self.array.recorder.record.clean = !self.flusher.has_failed() && home;
-                self.stop_command = None;
+                let home =
+                    self.range.staging.dirty() == 0 && self.range.alignment.torn().next().is_none();
+                self.array.membership.recorder.record.clean =
+                    !self.array.flusher.has_failed() && home;
+                self.array.stop_command = None;
                 self.phase = Phase::Stopped;
                 self.answer_when_recorded(number, out);
             }

@@ -1,0 +1,48 @@
+//! The distributed spare's room goes back to the SSDs when nothing is on it any more.
+
+use alloc::vec::Vec;
+
+use det::Instant;
+
+use crate::engine::flight::{Flight, Owner};
+use crate::engine::spare_trim::{PART, SpareTrim};
+use crate::engine::{Action, Engine, IoOp, Phase};
+use crate::units::Pba;
+
+impl Engine {
+    /// Discards the next part, if it is time.
+    pub(super) fn trim_spare(&mut self, out: &mut Vec<Action>) {
+        let Some(left) = self.to_be_trimmed() else { return };
+        if self.next_part_at(&left).is_some_and(|at| at > self.now) {
+            return;
+        }
+        let (Pba(start), blocks) = self.areas.distributed_spare();
+        let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
+        for member in self.geo.member_set() {
+            let Some(device) = self.array.membership.live_device(member) else { continue };
+            let op = Flight::new(Owner::TrimSpare, Some(member), device);
+            self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
+        }
+        let done = left.done + part;
+        let next = SpareTrim { done, last: Some((self.now, part)) };
+        self.range.distributed.trim = Some(next).filter(|_| done < blocks);
+    }
+
+    /// When the next part may be discarded, if it is only to wait for that.
+    pub(in crate::engine) fn trim_deadline(&self) -> Option<Instant> {
+        let left = self.to_be_trimmed()?;
+        self.next_part_at(&left)
+            .filter(|&at| at > self.now)
+            .map(|at| self.array.users.or_when_idle(at, self.now))
+    }
+
+    /// What is left to be discarded, if nothing but the pace is in the way.
+    fn to_be_trimmed(&self) -> Option<SpareTrim> {
+        let left = self.range.distributed.trim?;
+        (self.phase == Phase::Serving && self.is_spare_free()).then_some(left)
+    }
+
+    fn next_part_at(&self, left: &SpareTrim) -> Option<Instant> {
+        left.last.and_then(|(at, blocks)| self.next_after(at, blocks))
+    }
+}
