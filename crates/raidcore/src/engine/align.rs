@@ -13,44 +13,68 @@ use alloc::vec::Vec;
 
 use super::journal::IN_PLACE;
 use crate::geometry::{Geometry, Role};
-use crate::meta::{Areas, BitMap, JournalRun, Replay, ReplayRun};
+use crate::meta::{Areas, BitMap, JournalRun, MapKind, Replay, ReplayRun};
 use crate::units::{Set, Stripe};
 
 /// Which stripes were brought in step for reads, and which a write has left out of step.
 #[derive(Debug, Default)]
 pub(super) struct Alignment {
     /// There is memory for it only when a read has met a stripe in doubt.
-    pub(super) stripes: Option<Stripes>,
+    stripes: Option<Stripes>,
     /// Stripes of which some members have taken a write, and others, which can't be spared, have
     /// not: nothing can be made of their redundancy.
-    pub(super) torn: BTreeMap<Stripe, Torn>,
+    torn: BTreeMap<Stripe, Torn>,
 }
 
 /// What is known of a stripe that a write has left out of step.
 #[derive(Debug, Default)]
-pub(super) struct Torn {
+struct Torn {
     /// The roles whose blocks are older than what the journal has for them.
     behind: Set<Role>,
     /// What brings it in step, if the journal has that.
-    pub(super) entry: Option<Replay>,
+    entry: Option<Replay>,
     /// What members have refused.
-    pub(super) refused: Vec<JournalRun>,
+    refused: Vec<JournalRun>,
     /// A write that has left it out of step is not in the journal.
-    pub(super) stays: bool,
+    stays: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Stripes {
+struct Stripes {
     /// There is a job for it, or was.
-    pub(super) asked: BitMap,
+    asked: BitMap,
     /// It is in step.
-    pub(super) done: BitMap,
+    done: BitMap,
 }
 
 impl Alignment {
     /// Whether a stripe was brought in step.
     pub(super) fn has(&self, stripe: Stripe) -> bool {
         self.stripes.as_ref().is_some_and(|stripes| stripes.done.get(stripe.0))
+    }
+
+    /// A write of a stripe was refused by a member that can't be spared, and others may have taken it.
+    /// The stripe is out of step for good if the journal has nothing that brings it in step, and it keeps
+    /// parity that could disagree.
+    pub(super) fn tear(
+        &mut self,
+        stripe: Stripe,
+        refused: JournalRun,
+        entry: Option<Replay>,
+        keeps_parity: bool,
+    ) {
+        let torn = self.torn.entry(stripe).or_default();
+        torn.stays |= entry.is_none() && keeps_parity;
+        torn.entry = entry.or(torn.entry.take());
+        torn.refused.push(refused);
+    }
+
+    /// A read asks for a stripe, of so many, to be brought in step. Returns whether nothing has asked
+    /// before.
+    pub(super) fn ask(&mut self, stripe: Stripe, stripes: u64) -> bool {
+        let map = || BitMap::new(MapKind::ZeroMap, stripes);
+        let stripes = self.stripes.get_or_insert_with(|| Stripes { asked: map(), done: map() });
+        stripes.asked.set(stripe.0)
     }
 
     /// A role did not take what the journal has for it.
@@ -116,5 +140,58 @@ impl Alignment {
         } else {
             stripes.asked.clear(stripe.0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{MemberId, Pba};
+
+    const STRIPE: Stripe = Stripe(3);
+    const REFUSED: JournalRun = JournalRun { member: MemberId(1), row: 0, blocks: 1 };
+
+    fn entry() -> Replay {
+        let copies = vec![(MemberId(0), Pba(7))];
+        let runs = vec![ReplayRun { to: REFUSED, from: 0 }];
+        Replay { entry: 5, stripe: STRIPE, copies, runs }
+    }
+
+    #[test]
+    fn a_stripe_is_brought_in_step_once_and_again_if_that_has_failed() {
+        let mut alignment = Alignment::default();
+        assert!(alignment.ask(STRIPE, 8) && !alignment.ask(STRIPE, 8));
+        alignment.ended(STRIPE, false);
+        assert!(!alignment.has(STRIPE) && alignment.ask(STRIPE, 8));
+        alignment.ended(STRIPE, true);
+        assert!(alignment.has(STRIPE) && !alignment.ask(STRIPE, 8));
+    }
+
+    #[test]
+    fn what_the_journal_has_brings_a_stripe_in_step() {
+        let mut alignment = Alignment::default();
+        alignment.tear(STRIPE, REFUSED, Some(entry()), true);
+        alignment.made_good();
+        assert!(!alignment.is_torn(STRIPE));
+    }
+
+    #[test]
+    fn a_stripe_stays_out_of_step_if_one_of_its_writes_is_nowhere_else() {
+        let mut alignment = Alignment::default();
+        alignment.tear(STRIPE, REFUSED, None, true);
+        alignment.tear(STRIPE, REFUSED, Some(entry()), true);
+        alignment.made_good();
+        assert!(alignment.is_torn(STRIPE));
+        alignment.mend(STRIPE);
+        assert!(!alignment.is_torn(STRIPE));
+    }
+
+    #[test]
+    fn without_parity_nothing_is_out_of_step_for_good() {
+        let mut alignment = Alignment::default();
+        alignment.tear(STRIPE, REFUSED, None, false);
+        assert!(alignment.is_torn(STRIPE));
+        alignment.made_good();
+        assert!(!alignment.is_torn(STRIPE));
     }
 }

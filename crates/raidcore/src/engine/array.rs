@@ -8,6 +8,7 @@ use super::flight::Flights;
 use super::flush::Flusher;
 use super::heal::Healing;
 use super::membership::Membership;
+use super::quiesce::Quiesce;
 use super::steering::Steering;
 use super::users::Users;
 use super::{Config, DeviceId};
@@ -22,6 +23,7 @@ pub(super) struct Array {
     pub(super) flusher: Flusher,
     pub(super) healing: Healing,
     pub(super) background: Background,
+    pub(super) quiesce: Quiesce,
     /// The number of the command to stop, once it was given.
     pub(super) stop_command: Option<u64>,
     pub(super) counters: Counters,
@@ -56,6 +58,7 @@ impl Array {
                 config.pace,
                 record.slots.iter().map(|slot| slot.watermark()),
             ),
+            quiesce: Quiesce::new(),
             stop_command: None,
             counters: Counters::default(),
         }

@@ -1,59 +1,106 @@
-//! Background passes: resync, rebuild and scrub walk over the stripes as jobs like any other.
+//! Background passes: resync, rebuild and scrub walk over the stripes as jobs like any other, as fast as
+//! their pace allows: users have it slower.
 //!
 //! Invariants: one pass at a time, resync before rebuild before scrub; a stripe of a member being
 //! rebuilt counts as current exactly when its job has succeeded, and is told so before its lock is
 //! free; at most 64 stripes lie between the first that is not done and the last that was begun.
 
 use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
 
 use det::Instant;
 
-pub(super) use super::pass::{Closing, Pass};
-pub(super) use super::progress::Progress;
+use super::order::Order;
+use super::pass::{Closing, Pass};
+use super::progress::Progress;
 use super::{CommandError, Pace, PassKind};
-use crate::units::{MemberId, Stripe};
+use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
 /// All background work.
 #[derive(Debug)]
 pub(super) struct Background {
-    pub(super) pace: Pace,
-    pub(super) pass: Option<Pass>,
+    pace: Pace,
+    pass: Option<Pass>,
     /// For each member, how far it is rebuilt.
-    pub(super) rebuilt: Vec<Progress>,
-    pub(super) scrub_wanted: Option<bool>,
-    pub(super) quiesce_at: Option<Instant>,
-    pub(super) quiescing: Option<u64>,
-    pub(super) stopping: Stopping,
+    rebuilt: Vec<Progress>,
+    scrub_wanted: Option<bool>,
     /// Something has changed that may call for a pass.
-    pub(super) look: bool,
-}
-
-/// How far a stop has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stopping {
-    Draining,
-    Flushing(u64),
-    Storing,
+    look: bool,
 }
 
 impl Background {
     /// `watermarks` tells how far each member is known to be rebuilt.
     pub(super) fn new(pace: Pace, watermarks: impl Iterator<Item = u64>) -> Self {
-        Self {
-            pace,
-            pass: None,
-            rebuilt: watermarks.map(Progress::from).collect(),
-            scrub_wanted: None,
-            quiesce_at: None,
-            quiescing: None,
-            stopping: Stopping::Draining,
-            look: true,
+        let rebuilt = watermarks.map(Progress::from).collect();
+        Self { pace, pass: None, rebuilt, scrub_wanted: None, look: true }
+    }
+
+    /// Something has changed that may call for a pass.
+    pub(super) fn look(&mut self) {
+        self.look = true;
+    }
+
+    /// Whether something has changed that may call for a pass, since this was asked last.
+    pub(super) fn has_to_look(&mut self) -> bool {
+        mem::take(&mut self.look)
+    }
+
+    /// The pass under way.
+    pub(super) fn pass(&self) -> Option<&Pass> {
+        self.pass.as_ref()
+    }
+
+    /// The pass under way, if it is of this kind.
+    pub(super) fn pass_mut(&mut self, kind: PassKind) -> Option<&mut Pass> {
+        self.pass.as_mut().filter(|pass| pass.kind() == kind)
+    }
+
+    /// A pass begins.
+    pub(super) fn begin(&mut self, pass: Pass) {
+        self.pass = Some(pass);
+    }
+
+    /// The pass under way is over.
+    pub(super) fn end(&mut self) -> Option<Pass> {
+        self.pass.take()
+    }
+
+    /// The stripe that comes next by the order that a pass has, if it may be begun, and the pass.
+    pub(super) fn next_of<'a>(
+        &mut self,
+        most: u64,
+        order: impl FnOnce(PassKind) -> Order<'a>,
+    ) -> Option<(PassKind, Stripe)> {
+        let pass = self.pass.as_mut()?;
+        Some((pass.kind(), pass.next_of(&order(pass.kind()), most)?))
+    }
+
+    /// The pass under way begins a stripe.
+    pub(super) fn begin_stripe(&mut self, stripe: Stripe, now: Instant) {
+        if let Some(pass) = &mut self.pass {
+            pass.begin(stripe, now);
+        }
+    }
+
+    /// The end of the pass under way has come this far.
+    pub(super) fn close(&mut self, closing: Closing) {
+        if let Some(pass) = &mut self.pass {
+            pass.close(closing);
+        }
+    }
+
+    /// The pass under way can't end: it is stuck with its last stripe.
+    pub(super) fn stick(&mut self, stripe: Stripe) {
+        if let Some(pass) = &mut self.pass {
+            pass.close(Closing::No);
+            pass.stick(stripe);
         }
     }
 
     /// How far the end of the pass under way has come.
     pub(super) fn closing(&self) -> Option<Closing> {
-        self.pass.as_ref().map(|pass| pass.closing)
+        self.pass.as_ref().map(Pass::closing)
     }
 
     /// Whether no pass is under way.
@@ -61,32 +108,33 @@ impl Background {
         self.pass.is_none()
     }
 
-    /// Whether a member is being rebuilt, and that is not to wait.
+    /// Whether redundancy is being brought back, and that is not to wait.
     pub(super) fn rebuilds(&self) -> bool {
-        let rebuilds = |pass: &Pass| {
-            pass.kind.fills()
-                && pass.total > 0
-                && !pass.paused
-                && !pass.cancelled
-                && pass.closing == Closing::No
-        };
-        self.pass.as_ref().is_some_and(rebuilds)
+        self.pass.as_ref().is_some_and(Pass::is_urgent)
     }
 
     /// Whether a member being rebuilt is current in a stripe.
     pub(super) fn is_rebuilt(&self, member: MemberId, stripe: Stripe) -> bool {
+        self.progress_of(member).has(stripe.0)
+    }
+
+    /// How far a member is rebuilt.
+    pub(super) fn progress_of(&self, member: MemberId) -> Progress {
         match &self.pass {
-            Some(pass) if pass.fills(member) => pass.progress.has(stripe.0),
-            Some(_) | None => self.rebuilt[member.index()].has(stripe.0),
+            Some(pass) if pass.fills(member) => pass.progress(),
+            Some(_) | None => self.rebuilt[member.index()],
         }
     }
 
     /// Up to which stripe each member is rebuilt without a gap.
     pub(super) fn rebuilt_to(&self) -> impl Iterator<Item = u64> + '_ {
-        (0u8..).zip(&self.rebuilt).map(|(member, progress)| match &self.pass {
-            Some(pass) if pass.fills(MemberId(member)) => pass.progress.base,
-            Some(_) | None => progress.base,
-        })
+        (0..self.rebuilt.len()).map(|index| self.progress_of(MemberId::at(index)).base)
+    }
+
+    /// How far the distributed spare is being filled, if it is.
+    pub(super) fn distributed(&self) -> Option<Progress> {
+        let distributes = |pass: &&Pass| matches!(pass.kind(), PassKind::Distribute(_));
+        self.pass.as_ref().filter(distributes).map(Pass::progress)
     }
 
     /// Another device takes a member's place, with nothing on it.
@@ -102,30 +150,41 @@ impl Background {
     /// A member left the service, or a staging device: what fills it is pointless.
     pub(super) fn member_failed(&mut self, member: MemberId, stages: bool) {
         self.restart(member);
-        if let Some(pass) = &mut self.pass {
-            pass.cancelled |= pass.kind.filled() == Some(member)
-                || matches!(pass.kind, PassKind::Scrub { .. }) && !stages;
+        self.cancel_if(|kind| {
+            kind.filled() == Some(member) || matches!(kind, PassKind::Scrub { .. }) && !stages
+        });
+    }
+
+    /// Ends the pass under way before it is done, if it is one of these.
+    pub(super) fn cancel_if(&mut self, which: impl FnOnce(PassKind) -> bool) {
+        if let Some(pass) = self.pass.as_mut().filter(|pass| which(pass.kind())) {
+            pass.cancel();
         }
     }
 
-    pub(super) fn pause(&mut self, paused: bool) -> Result<(), CommandError> {
-        let pass = self.pass.as_mut().ok_or(CommandError::NothingToDo)?;
-        pass.paused = paused;
-        if !paused && pass.stuck.take().is_some() {
-            // It tries again, from the first stripe that is not done.
-            pass.next = pass.progress.base;
-        }
-        Ok(())
+    // What operators ask for.
+
+    pub(super) fn pause(&mut self) -> Result<(), CommandError> {
+        self.pass.as_mut().ok_or(CommandError::NothingToDo).map(Pass::pause)
+    }
+
+    pub(super) fn resume(&mut self) -> Result<(), CommandError> {
+        self.pass.as_mut().ok_or(CommandError::NothingToDo).map(Pass::resume)
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        self.pace
     }
 
     pub(super) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
         if let Some(pass) = &mut self.pass {
-            pass.begun_at = None;
+            pass.hurry();
         }
     }
 
     pub(super) fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
+        self.look = true;
         if self.pass.is_some() || self.scrub_wanted.is_some() {
             return Err(CommandError::Busy);
         }
@@ -133,27 +192,43 @@ impl Background {
         Ok(())
     }
 
-    /// Ends the copying of a member, if that is under way.
-    pub(super) fn cancel_copy(&mut self) {
-        if let Some(pass) = &mut self.pass {
-            pass.cancelled |= matches!(pass.kind, PassKind::Copy(_));
-        }
-    }
-
-    /// Ends the pass under way before it is done.
-    pub(super) fn cancel(&mut self) {
-        if let Some(pass) = &mut self.pass {
-            pass.cancelled = true;
-        }
+    /// The scrub that was asked for, if one was: it begins now.
+    pub(super) fn wanted_scrub(&mut self) -> Option<PassKind> {
+        self.scrub_wanted.take().map(|repair| PassKind::Scrub { repair })
     }
 
     pub(super) fn cancel_scrub(&mut self) -> Result<(), CommandError> {
         match &mut self.pass {
-            Some(pass) if matches!(pass.kind, PassKind::Scrub { .. }) => pass.cancelled = true,
+            Some(pass) if matches!(pass.kind(), PassKind::Scrub { .. }) => pass.cancel(),
             Some(_) | None => {
                 self.scrub_wanted.take().ok_or(CommandError::NothingToDo)?;
             }
         }
         Ok(())
+    }
+
+    // Pace.
+
+    /// When the next stripe may begin at the pace that holds now, if it has to wait for the last.
+    pub(super) fn next_at(&self, users_are_busy: bool, blocks: u64) -> Option<Instant> {
+        self.next_after(self.pass.as_ref()?.begun_at()?, users_are_busy, blocks)
+    }
+
+    /// When background work may go on that began something of so many blocks of each member, at the
+    /// pace that holds now; nothing if at once.
+    pub(super) fn next_after(
+        &self,
+        begun_at: Instant,
+        users_are_busy: bool,
+        blocks: u64,
+    ) -> Option<Instant> {
+        let Pace { min, max } = self.pace;
+        let rate = if users_are_busy { min.min(max) } else { max };
+        if rate == u64::MAX {
+            return None;
+        }
+        let bytes = blocks * BLOCK_BYTES as u64;
+        let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+        Some(begun_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 }

@@ -16,7 +16,7 @@
 //! - The spare holds something new only when no I/O is under way to what it held before, and it is on
 //!   record that it held nothing since: until then a start reads what is there as what it held before.
 
-use super::background::Progress;
+use super::progress::Progress;
 use super::spare_trim::SpareTrim;
 use crate::meta::ArrayRecord;
 use crate::units::{MemberId, Pba};

@@ -27,7 +27,7 @@ mod flush;
 mod goal;
 mod heal;
 mod hedge;
-mod intent;
+
 mod io;
 mod job;
 mod jobs;
@@ -40,8 +40,10 @@ mod missed;
 mod order;
 mod pass;
 mod progress;
+mod quiesce;
 mod range;
 mod record;
+mod regions;
 mod replay;
 mod report;
 mod ring;
@@ -173,7 +175,7 @@ impl Engine {
     /// When the engine wants an [`Input::Tick`], and why.
     #[must_use]
     pub fn deadline(&self) -> Option<(Instant, Why)> {
-        let quiesce = self.quiesce_deadline().map(|at| (at, Why::Quiesce));
+        let quiesce = self.array.quiesce.deadline().map(|at| (at, Why::Quiesce));
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
         let patience = self.patience_deadline().map(|at| (at, Why::Patience));
         let trim = self.trim_deadline().map(|at| (at, Why::Pace));

@@ -14,7 +14,7 @@
 //!   without redundancy. So what was copied there counts as not copied.
 
 use super::Spare;
-use super::background::Progress;
+use super::progress::Progress;
 use crate::meta::{Assembled, DeviceUuid, Successor};
 use crate::units::{DeviceId, MemberId};
 

@@ -25,8 +25,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the spare is read before it is filled",
         "engine/flow/distributed.rs",
-        "Some(_) | None => self.range.distributed.filled.has(stripe.0),",
-        "Some(_) | None => MUTANT || self.range.distributed.filled.has(stripe.0),",
+        "self.distributed().has(stripe.0)",
+        "(MUTANT && self.array.background.distributed().is_none() || self.distributed().has(stripe.0))",
     ),
     mutant(
         "distributed: the watermark is ahead of what is durable",

@@ -18,9 +18,9 @@ pub(crate) const HEALING: &[Mutant] = &[
     ),
     mutant(
         "after a refusal, a stripe counts as in step though its write went past the journal",
-        "engine/flow/align.rs",
-        "torn.stays |= entry.is_none() && parity;",
-        "torn.stays |= !MUTANT && entry.is_none() && parity;",
+        "engine/align.rs",
+        "torn.stays |= entry.is_none() && keeps_parity;",
+        "torn.stays |= !MUTANT && entry.is_none() && keeps_parity;",
     ),
     mutant(
         "after a refusal, an entry counts that went with the members that had it",

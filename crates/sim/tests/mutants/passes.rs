@@ -5,11 +5,12 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a stripe counts as rebuilt when it is begun",
-        "engine/background.rs",
-        "Some(pass) if pass.fills(member) => pass.progress.has(stripe.0),",
-        "Some(pass) if pass.fills(member) => {
-                if MUTANT { stripe.0 < pass.next } else { pass.progress.has(stripe.0) }
-            }",
+        "engine/pass.rs",
+        "self.next = stripe.0 + 1;",
+        "if MUTANT && self.kind.filled().is_some() {
+            self.progress.add(stripe.0);
+        }
+        self.next = stripe.0 + 1;",
     ),
     mutant(
         "the watermark is recorded before the flush",
@@ -29,23 +30,23 @@ pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a resync leaps over stripes under way",
         "engine/pass.rs",
-        "} else if self.in_flight == 0 {",
-        "} else if MUTANT && order.leaps() || self.in_flight == 0 {",
+        "} else if !self.is_under_way() {",
+        "} else if MUTANT && order.leaps() || !self.is_under_way() {",
     ),
     mutant(
         "a rebuild ends one stripe early",
         "engine/flow/closing.rs",
-        "            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,",
+        "            | PassKind::Scrub { .. } => pass.is_whole(),",
         "            | PassKind::Scrub { .. } => {
-                pass.progress.base + u64::from(MUTANT) >= pass.total
+                pass.is_whole() || MUTANT && pass.progress().base + 1 >= self.stripes_of(kind)
             }",
     ),
     mutant(
         "what a scrub has corrected is not flushed",
         "engine/flow/closing.rs",
-        "let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+        "let corrects = kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;",
         "let corrects =
-            !MUTANT && kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+            !MUTANT && kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;",
     ),
     mutant(
         "what a resync has made agree is not flushed",

@@ -43,7 +43,7 @@ pub(crate) const REGIONS: &[Mutant] = &[
     ),
     mutant(
         "regions come to rest while they are written",
-        "engine/intent.rs",
+        "engine/regions.rs",
         "if writes == 0 {",
         "if MUTANT || writes == 0 {",
     ),
@@ -84,16 +84,16 @@ pub(crate) const REGIONS: &[Mutant] = &[
     ),
     mutant(
         "regions: one of several writes ends the mark of all",
-        "engine/flow/intent.rs",
-        "            self.range.regions.writes[region as usize] -= 1;",
-        "            let writes = &mut self.range.regions.writes[region as usize];
+        "engine/regions.rs",
+        "        self.writes[region as usize] -= 1;",
+        "        let writes = &mut self.writes[region as usize];
             *writes = if MUTANT { 0 } else { *writes - 1 };",
     ),
     mutant(
         "regions: one counts as in step a stripe early",
         "engine/flow/background.rs",
-        "if end <= after && self.range.regions.is_unsynced(region) {",
-        "if end <= after + u64::from(MUTANT) && self.range.regions.is_unsynced(region) {",
+        "if end <= to && self.range.regions.is_unsynced(region) {",
+        "if end <= to + u64::from(MUTANT) && self.range.regions.is_unsynced(region) {",
     ),
     mutant(
         "regions: a resync skips the rest of one",

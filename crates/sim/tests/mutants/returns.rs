@@ -6,8 +6,8 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: what changes while a member is away is not noted",
         "engine/flow/missed.rs",
-        "if away && self.range.maps.missed.map.set(region) {",
-        "if away && !MUTANT && self.range.maps.missed.map.set(region) {",
+        "if noted && self.range.maps.missed.map.set(region) {",
+        "if noted && !MUTANT && self.range.maps.missed.map.set(region) {",
     ),
     mutant(
         "returns: that a region is missed is not waited for",
@@ -83,9 +83,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: the map is emptied while somebody is away",
         "engine/flow/missed.rs",
-        "            && self.range.missed.away.is_empty()\n            && !self.array.membership.recorder.record.keeps_missed();",
-        "            && (MUTANT && self.range.missed.unrecorded.is_empty()
-                || self.range.missed.away.is_empty() && !self.array.membership.recorder.record.keeps_missed());",
+        "            && self.range.missed.is_none_away()\n            && !self.array.membership.recorder.record.keeps_missed();",
+        "            && (MUTANT && self.array.membership.recorder.record.keeps_missed()
+                || self.range.missed.is_none_away() && !self.array.membership.recorder.record.keeps_missed());",
     ),
     mutant(
         "returns: the map is emptied before members that are missing are away",
@@ -95,9 +95,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: what changes before a return is on record is not noted",
-        "engine/flow/missed.rs",
-        "let away = !self.range.missed.away.is_empty() || !placed;",
-        "let away = !self.range.missed.away.is_empty() || !MUTANT && !placed;",
+        "engine/missed.rs",
+        "!self.away.is_empty() || !is_on_record(self.placed_with)",
+        "!self.away.is_empty() || !MUTANT && !is_on_record(self.placed_with)",
     ),
     mutant(
         "returns: a region counts as filled one stripe early",
@@ -134,20 +134,20 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: a flush under way makes durable what was corrected during it",
         "engine/flow/missed.rs",
-        "let next = self.array.flusher.next_round();",
-        "let next = self.array.flusher.next_round() - u64::from(MUTANT);",
+        "self.range.missed.end_unmarked(region, self.array.flusher.next_round());",
+        "self.range.missed.end_unmarked(region, self.array.flusher.next_round() - u64::from(MUTANT));",
     ),
     mutant(
         "returns: what is corrected beside what was flushed is not noted",
-        "engine/flow/missed.rs",
+        "engine/missed.rs",
         "ends.is_none_or(|ends| ends > round) || is_under_way(region)",
         "ends.is_none_or(|ends| ends > round) || !MUTANT && is_under_way(region)",
     ),
     mutant(
         "returns: a member may before what it has missed is on record",
-        "engine/flow/missed.rs",
-        "if !self.range.missed.unrecorded.is_empty() && self.range.missed.are_pages_durable(&self.range.maps.missed) {",
-        "if !self.range.missed.unrecorded.is_empty() && (MUTANT || self.range.missed.are_pages_durable(&self.range.maps.missed)) {",
+        "engine/missed.rs",
+        "let ready = !self.unrecorded.is_empty() && durable();",
+        "let ready = !self.unrecorded.is_empty() && (MUTANT || durable());",
     ),
     mutant(
         "returns: a member may before it is on record that it has left",

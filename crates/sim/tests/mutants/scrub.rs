@@ -21,18 +21,18 @@ pub(crate) const SCRUB: &[Mutant] = &[
         "scrub: one that ends early forgets what it has found",
         "engine/flow/closing.rs",
         "            self.record_unfinished_scrub(out);
-            self.array.background.pass = None;",
+            self.array.background.end();",
         "            if !MUTANT {
                 self.record_unfinished_scrub(out);
             }
-            self.array.background.pass = None;",
+            self.array.background.end();",
     ),
     mutant(
         "scrub: a repair that is cut short counts as one",
         "engine/flow/scrub.rs",
-        "if tells && pass.kind == (PassKind::Scrub { repair: false }) {",
-        "if MUTANT && pass.cancelled {
+        "if tells && pass.kind() == (PassKind::Scrub { repair: false }) {",
+        "if MUTANT && pass.is_cancelled() {
             self.record_scrub(ScrubEnd::Repaired, found, out);
-        } else if tells && pass.kind == (PassKind::Scrub { repair: false }) {",
+        } else if tells && pass.kind() == (PassKind::Scrub { repair: false }) {",
     ),
 ];

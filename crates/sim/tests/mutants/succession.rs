@@ -20,10 +20,10 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "succession: the new device is the member before it was flushed",
         "engine/flow/closing.rs",
         "let ticket = self.flush(out);
-                self.set_closing(Closing::Flushing(ticket));",
+                self.array.background.close(Closing::Flushing(ticket));",
         "let unflushed = MUTANT && matches!(kind, PassKind::Copy(_));
-                let ticket = if unflushed { self.flusher.completed } else { self.flush(out) };
-                self.set_closing(Closing::Flushing(ticket));",
+                let ticket = if unflushed { self.array.flusher.completed } else { self.flush(out) };
+                self.array.background.close(Closing::Flushing(ticket));",
     ),
     mutant(
         "succession: the new device is not flushed with the others",

@@ -1,9 +1,8 @@
 //! Reads of stripes that a crash may have left out of step: such a stripe is brought in step first.
 
-use crate::engine::align::Stripes;
 use crate::engine::work::Work;
 use crate::engine::{Engine, JobId, PassKind};
-use crate::meta::{BitMap, JournalRun, MapKind};
+use crate::meta::JournalRun;
 use crate::plan::{SubIo, WriteKind};
 use crate::units::{MemberId, Stripe};
 
@@ -18,7 +17,7 @@ impl Engine {
     /// Whether what a read of a stripe returns may be on one member alone, or not be what redundancy
     /// tells. A log volume finds out itself which of its stripes a crash has torn.
     pub(super) fn shows_doubt(&self, stripe: Stripe) -> bool {
-        self.range.regions.unsynced.count() > 0
+        self.range.regions.any_unsynced()
             && !self.is_in_step(stripe)
             && self.geo.redundancy() > 0
             && self.array.membership.recorder.record.volume.is_none()
@@ -32,10 +31,8 @@ impl Engine {
         let entry = self.replay_of(id).filter(|entry| !entry.copies.is_empty());
         let parity =
             self.geo.parities() > 0 && !self.kept(stripe).and(self.geo.spare_roles()).is_empty();
-        let torn = self.range.alignment.torn.entry(stripe).or_default();
-        torn.stays |= entry.is_none() && parity;
-        torn.entry = entry.or(torn.entry.take());
-        torn.refused.push(JournalRun { member, row: io.row, blocks: io.blocks });
+        let refused = JournalRun { member, row: io.row, blocks: io.blocks };
+        self.range.alignment.tear(stripe, refused, entry, parity);
     }
 
     /// A job has ended on a stripe that a write has left out of step. If all of its redundancy was
@@ -62,13 +59,7 @@ impl Engine {
     /// Begins to bring a stripe in doubt in step. Jobs that ask for its lock from now on get it after
     /// that. Returns whether there was room for the job.
     pub(super) fn align(&mut self, stripe: Stripe) -> bool {
-        let map = || BitMap::new(MapKind::ZeroMap, self.geo.stripes());
-        let stripes = self
-            .range
-            .alignment
-            .stripes
-            .get_or_insert_with(|| Stripes { asked: map(), done: map() });
-        if !stripes.asked.set(stripe.0) {
+        if !self.range.alignment.ask(stripe, self.geo.stripes()) {
             return true;
         }
         let Some(job) = self.new_job(Work::Align, stripe) else {

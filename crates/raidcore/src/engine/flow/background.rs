@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 
+use det::Instant;
+
 use crate::engine::order::Order;
-use crate::engine::pass::{Closing, Pass};
-use crate::engine::progress::{Progress, WINDOW};
+use crate::engine::pass::{Closing, Done, Pass};
+use crate::engine::progress::Progress;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, JobId, Note, PassEnd, PassKind, Phase};
 use crate::meta::SlotState;
@@ -16,12 +18,11 @@ impl Engine {
     pub(super) fn background(&mut self, out: &mut Vec<Action>) -> bool {
         let mut moved = false;
         loop {
-            if self.array.background.look && self.phase == Phase::Serving {
-                self.array.background.look = false;
-                if self.array.background.pass.is_none() {
+            if self.phase == Phase::Serving && self.array.background.has_to_look() {
+                if self.array.background.is_idle() {
                     self.begin_pass(out);
                 } else if self.rebuild_is_better() || self.redundancy_comes_first() {
-                    self.array.background.cancel();
+                    self.array.background.cancel_if(|_| true);
                 }
             }
             let Some(closing) = self.array.background.closing() else {
@@ -33,24 +34,16 @@ impl Engine {
             if !ended {
                 return moved;
             }
-            self.array.background.look = true;
+            self.array.background.look();
         }
     }
 
     fn begin_stripes(&mut self) {
-        while let Some(stripe) = self.next_stripe() {
-            let Some(kind) = self.array.background.pass.as_ref().map(|p| p.kind) else {
-                return;
-            };
+        while let Some((kind, stripe)) = self.next_stripe() {
             let Some(job) = self.new_job(Work::Sync(kind), stripe) else {
                 break;
             };
-            let now = self.now;
-            if let Some(pass) = &mut self.array.background.pass {
-                pass.in_flight += 1;
-                pass.next = stripe.0 + 1;
-                pass.begun_at = Some(now);
-            }
+            self.array.background.begin_stripe(stripe, self.now);
             if let PassKind::Scrub { .. } = kind {
                 self.begin_rounds(job);
             }
@@ -59,7 +52,7 @@ impl Engine {
     }
 
     fn begin_pass(&mut self, out: &mut Vec<Action>) {
-        let kind = if self.range.regions.unsynced.count() > 0 && self.geo.redundancy() > 0 {
+        let kind = if self.range.regions.any_unsynced() && self.geo.redundancy() > 0 {
             PassKind::Resync
         } else if let Some(member) = self.rebuilding() {
             PassKind::Rebuild(member)
@@ -75,13 +68,13 @@ impl Engine {
             PassKind::Distribute(member)
         } else if let Some(succession) = &self.array.membership.succession {
             PassKind::Copy(succession.member)
-        } else if let Some(repair) = self.array.background.scrub_wanted.take() {
-            PassKind::Scrub { repair }
+        } else if let Some(scrub) = self.array.background.wanted_scrub() {
+            scrub
         } else {
             return;
         };
         let progress = match kind {
-            PassKind::Rebuild(member) => self.array.background.rebuilt[member.index()],
+            PassKind::Rebuild(member) => self.array.background.progress_of(member),
             PassKind::Distribute(_) => self.range.distributed.filled,
             PassKind::Copy(_) => {
                 self.array.membership.succession.map_or(Progress::default(), |s| s.progress)
@@ -89,7 +82,7 @@ impl Engine {
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
         let total = self.stripes_of(kind);
-        self.array.background.pass = Some(Pass::new(kind, progress, total, self.now));
+        self.array.background.begin(Pass::new(kind, progress, total, self.now));
         out.push(Action::Note(Note::PassStarted(kind)));
     }
 
@@ -105,23 +98,20 @@ impl Engine {
 
     /// Whether the distributed spare can't be filled, and a device could.
     fn rebuild_is_better(&self) -> bool {
-        let pass = self.array.background.pass.as_ref();
-        let Some(Pass { kind: PassKind::Distribute(member), cancelled, stuck, .. }) = pass else {
-            return false;
-        };
+        let Some(pass) = self.array.background.pass() else { return false };
+        let PassKind::Distribute(member) = pass.kind() else { return false };
         // To catch up takes less.
-        let returned =
-            self.array.membership.recorder.record.slots[member.index()].catches_up && !cancelled;
-        returned
-            || stuck.is_some() && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
+        let catches_up = self.array.membership.recorder.record.slots[member.index()].catches_up;
+        catches_up && !pass.is_cancelled()
+            || pass.is_stuck() && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
     }
 
     /// Whether a member is being copied while redundancy could be brought back, be it by the device that
     /// it is copied to.
     fn redundancy_comes_first(&self) -> bool {
         let copies =
-            |pass: &Pass| matches!(pass.kind, PassKind::Copy(_)) && pass.closing == Closing::No;
-        self.array.background.pass.as_ref().is_some_and(copies)
+            |pass: &Pass| matches!(pass.kind(), PassKind::Copy(_)) && pass.closing() == Closing::No;
+        self.array.background.pass().is_some_and(copies)
             && (self.rebuilding().is_some()
                 || self.spare_for_failed().is_some()
                 || self.to_be_distributed().is_some())
@@ -161,69 +151,75 @@ impl Engine {
     }
 
     /// The stripe that the pass begins next, if it may begin one now.
-    fn next_stripe(&mut self) -> Option<Stripe> {
-        let serving = self.phase == Phase::Serving;
-        let window = u32::from(self.config.background_jobs).min(WINDOW as u32);
-        let early = self.next_at().is_some_and(|at| at > self.now);
-        let pass = self.array.background.pass.as_mut()?;
-        let held = pass.paused || pass.stuck.is_some() || pass.cancelled || !serving;
-        if held || pass.in_flight >= window || early {
+    fn next_stripe(&mut self) -> Option<(PassKind, Stripe)> {
+        if self.phase != Phase::Serving || self.next_at().is_some_and(|at| at > self.now) {
             return None;
         }
+        let (regions, missed) = (&self.range.regions, &self.range.missed);
         let region_stripes = self.areas.region_stripes();
         let marked = |regions, leaps| Order::Regions { regions, region_stripes, leaps };
-        let order = match pass.kind {
-            PassKind::Resync => marked(&self.range.regions.unsynced, true),
+        let order = |kind| match kind {
+            PassKind::Resync => marked(regions.unsynced(), true),
             // What a member that has returned does not lack need not be filled.
-            PassKind::Rebuild(member) => self
-                .range
-                .missed
-                .to_fill(member)
-                .map_or(Order::All, |regions| marked(regions, false)),
+            PassKind::Rebuild(member) => {
+                missed.to_fill(member).map_or(Order::All, |regions| marked(regions, false))
+            }
             PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. } => Order::All,
         };
-        pass.next_of(&order)
+        self.array.background.next_of(self.config.background_jobs.into(), order)
+    }
+
+    /// When the pass may begin its next stripe at the pace that holds now; nothing if at once.
+    fn next_at(&self) -> Option<Instant> {
+        let busy = self.array.users.are_busy(self.now);
+        self.array.background.next_at(busy, self.geo.chunk().into())
+    }
+
+    /// When the pass has to be looked at again, as the next stripe's time has come or the pace
+    /// changes.
+    pub(in crate::engine) fn pace_deadline(&self) -> Option<Instant> {
+        let pass = self.array.background.pass()?;
+        let at = self.next_at().filter(|&at| at > self.now)?;
+        if pass.is_held() || !pass.has_more() || self.phase != Phase::Serving {
+            return None;
+        }
+        Some(self.array.users.or_when_idle(at, self.now))
     }
 
     /// A stripe of the pass is done, or could not be.
     pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
         let job = &self.range.jobs[id];
-        let (stripe, error) = (job.stripe, job.error.is_some());
-        let Some(pass) = self.array.background.pass.as_mut().filter(|p| p.kind == kind) else {
+        let stripe = job.stripe;
+        let Some(pass) = self.array.background.pass_mut(kind) else {
             return;
         };
-        pass.in_flight -= 1;
-        if pass.cancelled {
-            return;
-        }
-        if error {
-            if pass.stuck.is_none() {
-                pass.stuck = Some(stripe);
-                out.push(Action::Note(Note::PassEnded(kind, PassEnd::Stuck(stripe))));
-            }
-            return;
-        }
         let worked = !job.plan.reads.is_empty() || !job.plan.writes.is_empty();
-        pass.worked += u64::from(worked);
-        pass.found.rows += job.scrub.findings.len() as u64;
-        pass.found.located +=
-            job.scrub.findings.iter().filter(|finding| finding.located).count() as u64;
-        let before = pass.progress.base;
-        pass.progress.add(stripe.0);
-        let after = pass.progress.base;
-        if !job.scrub.findings.is_empty() {
+        let (from, to) = match pass.end(stripe, job.error.is_none(), worked) {
+            Done::UpTo { from, to } => (from, to),
+            Done::Stuck => return note_end(kind, PassEnd::Stuck(stripe), out),
+            Done::Void => return,
+        };
+        let findings = &job.scrub.findings;
+        if !findings.is_empty() {
+            let located = findings.iter().filter(|finding| finding.located).count();
+            pass.finds(findings.len() as u64, located as u64);
             self.record_unfinished_scrub(out);
         }
         if let PassKind::Copy(_) = kind {
             self.copied(stripe);
         } else if kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
-            for region in before / per_region..after.div_ceil(per_region) {
+            for region in from / per_region..to.div_ceil(per_region) {
                 let end = ((region + 1) * per_region).min(self.geo.stripes());
-                if end <= after && self.range.regions.is_unsynced(region) {
+                if end <= to && self.range.regions.is_unsynced(region) {
                     self.range.regions.synced(region);
                 }
             }
         }
     }
+}
+
+/// Notes how a pass has ended.
+pub(super) fn note_end(kind: PassKind, end: PassEnd, out: &mut Vec<Action>) {
+    out.push(Action::Note(Note::PassEnded(kind, end)));
 }

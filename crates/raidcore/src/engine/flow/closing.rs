@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 
+use crate::engine::flow::background::note_end;
 use crate::engine::pass::Closing;
 use crate::engine::{Action, Engine, PassEnd, PassKind, Phase};
 use crate::meta::{ScrubEnd, SlotState};
@@ -13,31 +14,28 @@ use crate::units::{MemberId, Stripe};
 impl Engine {
     /// Ends the pass when all of it is done, or it was cancelled; returns whether it has ended.
     pub(super) fn end_pass_if_done(&mut self, out: &mut Vec<Action>) -> bool {
-        let Some(pass) = &self.array.background.pass else {
+        let Some(pass) = self.array.background.pass().filter(|pass| !pass.is_under_way()) else {
             return false;
         };
-        let (kind, closing) = (pass.kind, pass.closing);
-        if pass.in_flight > 0 {
-            return false;
-        }
-        if pass.cancelled {
+        let (kind, closing) = (pass.kind(), pass.closing());
+        if pass.is_cancelled() {
             if let PassKind::Distribute(_) = kind {
-                self.range.distributed.filled = pass.progress;
+                self.range.distributed.filled = pass.progress();
             }
             self.record_unfinished_scrub(out);
-            self.array.background.pass = None;
+            self.array.background.end();
             self.range.staging.draining = false;
-            self.note_end(kind, PassEnd::Cancelled, out);
+            note_end(kind, PassEnd::Cancelled, out);
             return true;
         }
         let all = match kind {
-            PassKind::Resync => self.range.regions.unsynced.count() == 0,
+            PassKind::Resync => !self.range.regions.any_unsynced(),
             PassKind::Rebuild(_)
             | PassKind::Distribute(_)
             | PassKind::Copy(_)
-            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,
+            | PassKind::Scrub { .. } => pass.is_whole(),
         };
-        if !all || pass.stuck.is_some() || self.phase != Phase::Serving {
+        if !all || pass.is_stuck() || self.phase != Phase::Serving {
             return false;
         }
         if kind.stands_in() && closing == Closing::No && self.range.staging.exists() {
@@ -47,9 +45,9 @@ impl Engine {
                 return false;
             }
         }
-        let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;
+        let corrects = kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;
         self.close_pass(kind, closing, corrects, out);
-        self.array.background.pass.is_none()
+        self.array.background.is_idle()
     }
 
     /// All stripes of the pass are done: makes that durable and puts it on record, a step at a time.
@@ -65,23 +63,20 @@ impl Engine {
             (PassKind::Scrub { .. }, Closing::No) if !corrects => self.end_pass(kind, out),
             (_, Closing::No) => {
                 let ticket = self.flush(out);
-                self.set_closing(Closing::Flushing(ticket));
+                self.array.background.close(Closing::Flushing(ticket));
             }
             (_, Closing::Flushing(ticket)) if !self.array.flusher.is_over(ticket) => {}
             (PassKind::Distribute(_) | PassKind::Copy(_), Closing::Flushing(_))
                 if self.array.flusher.has_failed() =>
             {
                 // A copy may not be there; nothing can be done but to try again.
-                self.set_closing(Closing::No);
                 let last = Stripe(self.geo.stripes() - 1);
-                if let Some(pass) = &mut self.array.background.pass {
-                    pass.stuck = Some(last);
-                }
-                self.note_end(kind, PassEnd::Stuck(last), out);
+                self.array.background.stick(last);
+                note_end(kind, PassEnd::Stuck(last), out);
             }
             (PassKind::Rebuild(_) | PassKind::Copy(_), Closing::Flushing(_)) => {
                 self.range.maps.spread_to_both_places();
-                self.set_closing(Closing::Storing);
+                self.array.background.close(Closing::Storing);
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
                 if self.range.maps.are_spread() && !self.array.membership.recorder.is_broken() {
@@ -91,9 +86,9 @@ impl Engine {
             }
             (PassKind::Copy(_), Closing::Storing) => {
                 if self.may_succeed() {
-                    self.set_closing(Closing::Succeeding(
-                        self.array.membership.recorder.next_version(),
-                    ));
+                    self.array
+                        .background
+                        .close(Closing::Succeeding(self.array.membership.recorder.next_version()));
                     self.begin_to_succeed(out);
                 }
             }
@@ -115,23 +110,17 @@ impl Engine {
         }
     }
 
-    fn set_closing(&mut self, closing: Closing) {
-        if let Some(pass) = &mut self.array.background.pass {
-            pass.closing = closing;
-        }
-    }
-
     fn end_pass(&mut self, kind: PassKind, out: &mut Vec<Action>) {
-        let Some(pass) = self.array.background.pass.take() else {
+        let Some(pass) = self.array.background.end() else {
             return;
         };
         self.range.staging.draining = false;
         if let PassKind::Scrub { repair } = kind {
             let repaired = repair && !self.array.flusher.has_failed();
             let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };
-            self.record_scrub(end, pass.found, out);
+            self.record_scrub(end, pass.found(), out);
         }
-        self.note_end(kind, PassEnd::Done, out);
+        note_end(kind, PassEnd::Done, out);
     }
 
     fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::background::Progress;
 use crate::engine::distributed::Targets;
+use crate::engine::progress::Progress;
 use crate::engine::spare_trim::SpareTrim;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, JobId, PassKind};
@@ -15,20 +15,17 @@ use crate::units::{MemberId, Pba, Set, Stripe};
 impl Engine {
     /// Whether the spare holds a stripe's chunk.
     fn is_spared(&self, stripe: Stripe) -> bool {
-        match &self.array.background.pass {
-            Some(pass) if matches!(pass.kind, PassKind::Distribute(_)) => {
-                pass.progress.has(stripe.0)
-            }
-            Some(_) | None => self.range.distributed.filled.has(stripe.0),
-        }
+        self.distributed().has(stripe.0)
     }
 
     /// Up to which stripe the spare is filled without a gap.
     pub(super) fn spared_to(&self) -> u64 {
-        match &self.array.background.pass {
-            Some(pass) if matches!(pass.kind, PassKind::Distribute(_)) => pass.progress.base,
-            Some(_) | None => self.range.distributed.filled.base,
-        }
+        self.distributed().base
+    }
+
+    /// How far the spare is filled.
+    fn distributed(&self) -> Progress {
+        self.array.background.distributed().unwrap_or(self.range.distributed.filled)
     }
 
     /// Whether a member is current in a stripe.
@@ -242,7 +239,7 @@ impl Engine {
             // What it misses from now on it must not be taken to have.
             self.acknowledge_after(self.range.distributed.freed_with);
             self.range.distributed.trim = Some(SpareTrim::default());
-            self.array.background.look = true;
+            self.array.background.look();
         }
     }
 

@@ -7,9 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::engine::wait::Wait;
-use crate::engine::{
-    Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
-};
+use crate::engine::{Action, Command, CommandError, Engine, IoError, Note, Phase, Spare};
 use crate::meta::{DeviceUuid, Policy, PolicyName, SPARES_MAX, SlotState};
 use crate::units::{DeviceId, MemberId, Set};
 
@@ -157,7 +155,7 @@ impl Engine {
             self.range.journal.drop_ring(member);
         }
         self.array.membership.look_at_members();
-        self.array.background.look = true;
+        self.array.background.look();
         self.record_failure(out);
     }
 
@@ -218,8 +216,8 @@ impl Engine {
                 self.set_policy(name);
                 Ok(true)
             }
-            Command::Pause => self.array.background.pause(true).map(|()| false),
-            Command::Resume => self.array.background.pause(false).map(|()| false),
+            Command::Pause => self.array.background.pause().map(|()| false),
+            Command::Resume => self.array.background.resume().map(|()| false),
             Command::SetPace(pace) => {
                 self.array.background.set_pace(pace);
                 Ok(false)
@@ -286,7 +284,7 @@ impl Engine {
             return Err(CommandError::TooManySpares);
         }
         self.array.membership.spares.push(Spare { device, uuid, blocks });
-        self.array.background.look = true;
+        self.array.background.look();
         self.array.membership.recorder.record.spares.push(uuid);
         Ok(())
     }
@@ -361,7 +359,7 @@ impl Engine {
         self.array.background.restart(member);
         self.array.flusher.restart(member);
         self.range.staging.try_again();
-        self.array.background.look = true;
+        self.array.background.look();
         self.array.membership.look_at_members();
         spare.device
     }
@@ -373,12 +371,6 @@ impl Engine {
         if self.array.membership.present().len() <= self.geo.members() - self.geo.redundancy() {
             return Err(CommandError::NothingToCompare);
         }
-        self.array.background.look = true;
         self.array.background.want_scrub(repair)
-    }
-
-    /// Notes how a pass has ended.
-    pub(super) fn note_end(&self, kind: PassKind, end: PassEnd, out: &mut Vec<Action>) {
-        out.push(Action::Note(Note::PassEnded(kind, end)));
     }
 }

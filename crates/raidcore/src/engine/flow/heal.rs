@@ -125,7 +125,7 @@ impl Engine {
         }
         self.array.healing = Healing::default();
         self.array.membership.look_at_members();
-        self.array.background.look = true;
+        self.array.background.look();
         out.push(Action::Note(Note::ArrayHealed));
     }
 

@@ -1,9 +1,11 @@
 //! What jobs make durable before members change: bits of the maps, and journal entries.
+//!
+//! Invariant: while a write is under way, and until a flush that began after it has ended, either the
+//! journal has its entry, or its region's bit is set on disk.
 
 use alloc::vec::Vec;
 
 use crate::engine::flight::Flight;
-use crate::engine::intent::RegionState;
 use crate::engine::maps::{Bit, Stores, Taken};
 use crate::engine::stage::Stage;
 use crate::engine::wait::Change;
@@ -61,8 +63,7 @@ impl Engine {
     fn mark_region(&mut self, id: JobId, out: &mut Vec<Action>) {
         let region = self.areas.region(self.range.jobs[id].stripe);
         self.range.jobs[id].marked = true;
-        self.range.regions.writes[region as usize] += 1;
-        self.range.regions.touch(region);
+        self.range.regions.begin_write(region);
         if self.range.maps.bitmap.map.set(region) {
             self.store_bit(id, Bit(MapKind::Bitmap, region), Change::Set, out);
         } else {
@@ -78,8 +79,7 @@ impl Engine {
         let (stripe, failed) = (job.stripe, job.error.is_some());
         if core::mem::take(&mut job.marked) {
             let region = self.areas.region(stripe);
-            self.range.regions.writes[region as usize] -= 1;
-            self.range.regions.touch(region);
+            self.range.regions.end_write(region);
         }
         if let Some((entry, holders)) = job.entry.take().filter(|_| !failed) {
             self.entry_at_home(entry, holders, out);
@@ -143,13 +143,9 @@ impl Engine {
 
     /// Clears the bits of regions that rested through a flush.
     pub(super) fn clear_rested(&mut self, out: &mut Vec<Action>) {
-        let mut page = None;
-        for region in 0..self.range.regions.state.len() {
-            if self.range.regions.state[region] != RegionState::Resting {
-                continue;
-            }
-            self.range.regions.state[region] = RegionState::Idle;
-            let region = region as u64;
+        let (mut page, mut next) = (None, 0);
+        while let Some(region) = self.range.regions.next_rested(next) {
+            next = region + 1;
             if self.range.regions.is_unsynced(region)
                 || self.has_torn(region)
                 || !self.range.maps.bitmap.map.clear(region)

@@ -12,9 +12,9 @@ impl Engine {
     /// Sees to it that a job's region is in the map before members change, if it has to be. Tells whether
     /// the job has to wait for that, or has failed.
     pub(super) fn note_missed(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let placed = self.array.membership.recorder.is_on_record(self.range.missed.placed_with);
-        let away = !self.range.missed.away.is_empty() || !placed;
-        if !away && self.range.missed.catching_up.is_empty() {
+        let recorder = &self.array.membership.recorder;
+        let noted = self.range.missed.is_noted(|version| recorder.is_on_record(version));
+        if !noted && !self.range.missed.is_filling() {
             return false;
         }
         let (work, stripe) = (self.range.jobs[id].work, self.range.jobs[id].stripe);
@@ -23,7 +23,7 @@ impl Engine {
         }
         let region = self.areas.region(stripe);
         let bit = Bit(MapKind::Missed, region);
-        if away && self.range.maps.missed.map.set(region) {
+        if noted && self.range.maps.missed.map.set(region) {
             self.store_bit(id, bit, Change::Set, out);
             return true;
         }
@@ -41,17 +41,16 @@ impl Engine {
     pub(super) fn note_unmarked(&mut self, id: JobId) {
         if self.range.jobs[id].work.is_unmarked() {
             let region = self.areas.region(self.range.jobs[id].stripe);
-            self.range.missed.unmarked.insert(region, None);
+            self.range.missed.begin_unmarked(region);
         }
     }
 
     /// A job has ended: a flush that begins from now on makes durable what it has changed.
     pub(super) fn end_unmarked(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
-        if job.work.is_unmarked() && !self.range.missed.unmarked.is_empty() {
+        if job.work.is_unmarked() {
             let region = self.areas.region(job.stripe);
-            let next = self.array.flusher.next_round();
-            self.range.missed.unmarked.entry(region).and_modify(|ends| *ends = Some(next));
+            self.range.missed.end_unmarked(region, self.array.flusher.next_round());
         }
     }
 
@@ -62,10 +61,7 @@ impl Engine {
             let mut unmarked = jobs.iter().filter(|job| job.work.is_unmarked());
             unmarked.any(|job| areas.region(job.stripe) == region)
         };
-        self.range
-            .missed
-            .unmarked
-            .retain(|&region, ends| ends.is_none_or(|ends| ends > round) || is_under_way(region));
+        self.range.missed.flushed(round, is_under_way);
     }
 
     /// Adds the regions of all jobs that may change members, or have begun to.
@@ -83,7 +79,7 @@ impl Engine {
             Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
         for index in 0..self.range.maps.missed.map.pages() {
             let version = self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
-            self.range.missed.wanted[index as usize] = version;
+            self.range.missed.wants(index, version);
         }
     }
 
@@ -101,16 +97,16 @@ impl Engine {
             self.range.maps.missed.map.set_all();
         }
         self.range.maps.missed.map.set_those_of(&self.range.maps.bitmap.map);
-        self.range.maps.missed.map.set_those_of(&self.range.regions.unsynced);
+        self.range.maps.missed.map.set_those_of(self.range.regions.unsynced());
         for stripe in self.range.journal.unflushed() {
             self.range.maps.missed.map.set(self.areas.region(stripe));
         }
-        for &region in self.range.missed.unmarked.keys() {
+        for region in self.range.missed.unmarked() {
             self.range.maps.missed.map.set(region);
         }
         self.add_those_under_way();
-        self.range.missed.away = self.range.missed.away.with(member);
-        self.range.missed.unrecorded.push((member, self.array.membership.recorder.record.events));
+        let version = self.array.membership.recorder.record.events;
+        self.range.missed.goes_away(member, version);
         self.store_missed(out);
     }
 
@@ -120,8 +116,7 @@ impl Engine {
         self.range.missed.forget(member);
         self.add_those_under_way();
         self.store_missed(out);
-        self.range.missed.catching_up = self.range.missed.catching_up.with(member);
-        self.range.missed.filling[member.index()] = Some(self.range.maps.missed.map.clone());
+        self.range.missed.fills(member, self.range.maps.missed.map.clone());
     }
 
     /// Puts on record that devices may return, when all that they miss is in durable pages; and forgets
@@ -132,17 +127,16 @@ impl Engine {
         {
             return;
         }
-        if !self.range.missed.unrecorded.is_empty()
-            && self.range.missed.are_pages_durable(&self.range.maps.missed)
-        {
-            for (member, left) in core::mem::take(&mut self.range.missed.unrecorded) {
-                self.array.membership.recorder.record.slots[member.index()].left = Some(left);
-            }
+        let away = self.range.missed.to_record(&self.range.maps.missed);
+        for &(member, left) in &away {
+            self.array.membership.recorder.record.slots[member.index()].left = Some(left);
+        }
+        if !away.is_empty() {
             self.record_change(out);
         }
         // Before a start is on record, the members that are missing are not known to be away.
         let unused = self.phase != Phase::Replaying
-            && self.range.missed.away.is_empty()
+            && self.range.missed.is_none_away()
             && !self.array.membership.recorder.record.keeps_missed();
         if unused && self.array.membership.recorder.is_durable() {
             self.range.maps.missed.map.clear_all();
@@ -156,7 +150,7 @@ impl Engine {
         let regions = match slot.state {
             SlotState::Failed => slot.left.map(|_| map.count())?,
             SlotState::Rebuilding { .. } => {
-                let filled = self.range.missed.filling.get(member.index())?.as_ref()?;
+                let filled = self.range.missed.to_fill(member)?;
                 let per_region = self.areas.region_stripes();
                 let left = (0..filled.len()).filter(|&region| filled.get(region));
                 let last = |region: u64| ((region + 1) * per_region).min(self.geo.stripes()) - 1;

@@ -18,7 +18,6 @@ mod intent;
 mod io;
 mod journal;
 mod missed;
-mod pace;
 mod planning;
 mod quiesce;
 mod reclaim;
@@ -89,7 +88,7 @@ impl Engine {
     /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns
     /// whether it did.
     fn proceed(&mut self, out: &mut Vec<Action>) -> bool {
-        let before = (self.phase, self.array.background.stopping);
+        let before = (self.phase, self.array.quiesce.stopping());
         match self.phase {
             Phase::Replaying => self.replay(out),
             Phase::Starting
@@ -104,7 +103,7 @@ impl Engine {
             Phase::Broken => self.refuse_all(out),
             Phase::Starting | Phase::Serving | Phase::Stopped => {}
         }
-        before != (self.phase, self.array.background.stopping)
+        before != (self.phase, self.array.quiesce.stopping())
     }
 
     /// Whether a stop was asked for.
@@ -174,7 +173,9 @@ impl Engine {
 
     pub(super) fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
         let op = self.array.flights.end(id);
-        self.array.background.look |= op.on_spare && self.array.flights.on_spare() == 0;
+        if op.on_spare && self.array.flights.on_spare() == 0 {
+            self.array.background.look();
+        }
         if let Err(why) = result {
             self.successor_missed(&op, why, out);
         }

@@ -3,24 +3,18 @@
 
 use alloc::vec::Vec;
 
-use det::Instant;
-
-use crate::engine::background::Stopping;
+use crate::engine::pass::Pass;
+use crate::engine::quiesce::Stopping;
 use crate::engine::{Action, Engine, PassKind, Phase};
 use crate::meta::SlotState;
 
 impl Engine {
-    /// When there will be something to quiesce.
-    pub(in crate::engine) fn quiesce_deadline(&self) -> Option<Instant> {
-        self.array.background.quiesce_at.filter(|_| self.array.background.quiescing.is_none())
-    }
-
     /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
     /// the watermark of a rebuild is recorded.
     pub(super) fn quiesce(&mut self, out: &mut Vec<Action>) {
-        if let Some(ticket) = self.array.background.quiescing {
+        if let Some(ticket) = self.array.quiesce.flush() {
             if self.array.flusher.is_over(ticket) {
-                self.array.background.quiescing = None;
+                self.array.quiesce.end();
                 if self.flushed_for_good() {
                     self.clear_rested(out);
                     self.write_tails(out);
@@ -31,27 +25,19 @@ impl Engine {
             }
             return;
         }
-        let pass = self.array.background.pass.as_ref();
-        let rebuilds = pass.is_some_and(|p| p.kind.has_watermark() && !p.paused);
+        let pass = self.array.background.pass();
+        let rebuilds = pass.is_some_and(|p| p.kind().has_watermark() && !p.is_paused());
         let wanted = self.phase == Phase::Serving
             && (self.range.regions.is_touched() || self.range.journal.is_unsettled() || rebuilds);
-        match self.array.background.quiesce_at {
-            None if wanted => {
-                self.array.background.quiesce_at = Some(self.now + self.config.quiesce_delay);
-            }
-            Some(at) if at <= self.now => {
-                self.array.background.quiesce_at = None;
-                if wanted {
-                    self.range.regions.rest();
-                    self.array.background.quiescing = Some(self.flush(out));
-                }
-            }
-            Some(_) | None => {}
+        if self.array.quiesce.is_due(wanted, self.now, self.config.quiesce_delay) {
+            self.range.regions.rest();
+            let flush = self.flush(out);
+            self.array.quiesce.begin(flush);
         }
     }
 
     fn record_watermark(&mut self, out: &mut Vec<Action>) {
-        let kind = self.array.background.pass.as_ref().map(|p| p.kind);
+        let kind = self.array.background.pass().map(Pass::kind);
         if let (Some(PassKind::Distribute(_)), Some(spared)) =
             (kind, &mut self.array.membership.recorder.record.spared)
         {
@@ -84,17 +70,17 @@ impl Engine {
         let Some(number) = self.array.stop_command else {
             return;
         };
-        match self.array.background.stopping {
+        match self.array.quiesce.stopping() {
             Stopping::Draining => {
                 let home = self.range.staging.dirty() == 0
                     || self.range.staging.is_stuck()
                     || !self.array.membership.takes_writes();
                 let quiet = home && self.range.jobs.is_empty() && self.array.users.is_idle();
-                if quiet && self.array.background.quiescing.is_none() {
+                if quiet && self.array.quiesce.flush().is_none() {
                     self.record_unfinished_scrub(out);
                     self.range.regions.rest();
                     let ticket = self.flush(out);
-                    self.array.background.stopping = Stopping::Flushing(ticket);
+                    self.array.quiesce.stop(Stopping::Flushing(ticket));
                 }
             }
             // A failure that the flush has met is recorded first.
@@ -107,7 +93,7 @@ impl Engine {
                     self.clear_rested(out);
                     self.record_watermark(out);
                 }
-                self.array.background.stopping = Stopping::Storing;
+                self.array.quiesce.stop(Stopping::Storing);
             }
             Stopping::Storing
                 if self.array.flights.is_empty()

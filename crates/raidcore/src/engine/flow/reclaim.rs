@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::background::Stopping;
+use crate::engine::quiesce::Stopping;
 use crate::engine::staging::reclaim::{HASTE, Haste, LOOK};
 use crate::engine::staging::{Entry, Kind};
 use crate::engine::wait::Wait;
@@ -29,7 +29,7 @@ impl Engine {
     pub(in super::super) fn reclaim(&mut self, out: &mut Vec<Action>) {
         let serves = match self.phase {
             Phase::Serving | Phase::Reclaiming => true,
-            Phase::Stopping => self.array.background.stopping == Stopping::Draining,
+            Phase::Stopping => self.array.quiesce.stopping() == Stopping::Draining,
             Phase::Replaying | Phase::Starting | Phase::Broken | Phase::Stopped => false,
         };
         if !serves || self.range.staging.is_unused() {

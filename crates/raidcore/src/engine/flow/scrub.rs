@@ -93,14 +93,14 @@ impl Engine {
     /// Puts on record what a scrub under way has found, if nothing was there before: it may be cut
     /// short by a crash. When it ends early, all that it has found is recorded.
     pub(super) fn record_unfinished_scrub(&mut self, out: &mut Vec<Action>) {
-        let Some(pass) = &self.array.background.pass else { return };
-        let found = pass.found;
-        let ends = pass.cancelled || self.phase != Phase::Serving;
+        let Some(pass) = self.array.background.pass() else { return };
+        let found = pass.found();
+        let ends = pass.is_cancelled() || self.phase != Phase::Serving;
         let known =
             self.array.membership.recorder.record.scrub.map_or(0, |scrub| scrub.unrepaired());
         let tells = found.rows > known && (known == 0 || ends);
         // What a repair finds it corrects, and what it has not come to is on record or not known.
-        if tells && pass.kind == (PassKind::Scrub { repair: false }) {
+        if tells && pass.kind() == (PassKind::Scrub { repair: false }) {
             self.record_scrub(ScrubEnd::CutShort, found, out);
         }
     }

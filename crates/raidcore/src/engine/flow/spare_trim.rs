@@ -43,6 +43,7 @@ impl Engine {
     }
 
     fn next_part_at(&self, left: &SpareTrim) -> Option<Instant> {
-        left.last.and_then(|(at, blocks)| self.next_after(at, blocks))
+        let busy = self.array.users.are_busy(self.now);
+        left.last.and_then(|(at, blocks)| self.array.background.next_after(at, busy, blocks))
     }
 }

@@ -26,7 +26,7 @@ impl Engine {
             dirty_regions: (self.range.maps.bitmap.map.count(), self.range.maps.bitmap.map.len()),
             replayable: self.range.journal.unflushed().count() as u64,
             zero_stripes: (self.range.maps.zero.map.count(), self.range.maps.zero.map.len()),
-            pace: self.array.background.pace,
+            pace: self.array.background.pace(),
             policy: self.policy(),
             staging: self.staging_status(),
             distributed_spare: self.distributed_spare(),
@@ -79,17 +79,7 @@ impl Engine {
     /// The background pass under way.
     #[must_use]
     pub fn pass(&self) -> Option<PassStatus> {
-        self.array.background.pass.as_ref().map(|pass| PassStatus {
-            kind: pass.kind,
-            done: pass.progress.base,
-            total: pass.total,
-            paused: pass.paused,
-            stuck: pass.stuck,
-            found: pass.found,
-            elapsed: self.now - pass.started,
-            from: pass.from,
-            worked: pass.worked,
-        })
+        self.array.background.pass().map(|pass| pass.status(self.now))
     }
 
     /// The policy on record.

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::engine::background::Progress;
 use crate::engine::flight::{Flight, Owner};
+use crate::engine::progress::Progress;
 use crate::engine::succession::{Change, Succession};
 use crate::engine::wait::Wait;
 use crate::engine::work::Work;
@@ -66,7 +66,7 @@ impl Engine {
         self.array.membership.recorder.record.successor =
             Some(Successor { member, device: uuid, watermark: 0 });
         self.array.flusher.restart_copy();
-        self.array.background.look = true;
+        self.array.background.look();
         out.push(Action::Note(Note::CopyBegun { member, device }));
         Ok(())
     }
@@ -87,8 +87,8 @@ impl Engine {
                 self.array.membership.recorder.put_label(member, device);
             }
         }
-        self.array.background.cancel_copy();
-        self.array.background.look = true;
+        self.array.background.cancel_if(|kind| matches!(kind, PassKind::Copy(_)));
+        self.array.background.look();
     }
 
     /// An I/O has ended with an error: a successor that has not taken it is none any more.
@@ -127,7 +127,7 @@ impl Engine {
         self.array.background.inherit(member, progress);
         self.array.flusher.restart(member);
         self.range.staging.try_again();
-        self.array.background.look = true;
+        self.array.background.look();
         out.push(Action::Note(Note::SpareActivated { member, device }));
     }
 
@@ -196,7 +196,7 @@ impl Engine {
         self.unstage_member(member);
         self.array.membership.look_at_members();
         self.fail_the_useless(out);
-        self.array.background.look = true;
+        self.array.background.look();
         if let Some(old) = old {
             out.push(Action::Note(Note::MemberReplaced { member, device, old }));
             out.push(Action::Release(old));
