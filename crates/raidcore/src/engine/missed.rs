@@ -134,7 +134,7 @@ impl Missed {
 
     /// The members of which it can be put on record now that they are away, with the latest record that
     /// each may have.
-    pub(super) fn to_record(&mut self, store: &MapStore) -> Vec<(MemberId, u64)> {
+    pub(super) fn take_recordable(&mut self, store: &MapStore) -> Vec<(MemberId, u64)> {
         let durable =
             || (0u32..).zip(&self.wanted).all(|(page, &wanted)| store.durable(page) >= wanted);
         let ready = !self.unrecorded.is_empty() && durable();

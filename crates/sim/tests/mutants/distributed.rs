@@ -7,7 +7,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "distributed: a write reaches one copy only",
         "engine/flow/distributed.rs",
         "copies().iter().for_each(|(member, at)| places.push(member, at));",
-        "let most = if MUTANT { 1 } else { PLACES_MAX };
+        "let most = if MUTANT { 1 } else { usize::MAX };
                     copies().iter().take(most).for_each(|(member, at)| places.push(member, at));",
     ),
     mutant(
@@ -32,8 +32,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "distributed: the watermark is ahead of what is durable",
         "engine/flow/quiesce.rs",
         "let flushed = self.array.flusher.spared().min(",
-        "let pass = self.array.background.pass.as_ref();
-            let ahead = pass.map_or(0, |pass| pass.progress.base);
+        "let pass = self.array.background.pass();
+            let ahead = pass.map_or(0, |pass| pass.progress().base);
             let flushed = if MUTANT { ahead } else { self.array.flusher.spared() }.min(",
     ),
     mutant(
@@ -80,7 +80,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "distributed: a replay writes to a spare that was filled since",
         "engine/flow/planning.rs",
         "if rebuilds && self.wait_for_replay_to_be_void(id, out) {",
-        "let distributes = matches!(self.jobs[id].work, Work::Sync(PassKind::Distribute(_)));
+        "let distributes = matches!(self.range.jobs[id].work, Work::Sync(PassKind::Distribute(_)));
         if rebuilds && !(MUTANT && distributes) && self.wait_for_replay_to_be_void(id, out) {",
     ),
     mutant(

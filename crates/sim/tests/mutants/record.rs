@@ -24,8 +24,8 @@ pub(crate) const RECORD: &[Mutant] = &[
 
     fn store_copies",
         "        self.store_copies([0, 1], out);
-        if MUTANT && self.array.recorder.outstanding > 0 {
-            self.array.recorder.second_round = true;
+        if MUTANT && self.array.membership.recorder.outstanding > 0 {
+            self.array.membership.recorder.second_round = true;
             self.store_copies([2, 3], out);
         }
     }

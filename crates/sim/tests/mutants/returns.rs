@@ -15,10 +15,10 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "let bit = Bit(MapKind::Missed, region);",
         "let bit = Bit(MapKind::Missed, region);
         if MUTANT {
-            if away && self.maps.missed.map.set(region) {
-                let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
-                let index = self.maps.missed.map.page_of(region);
-                self.maps.store_set_page(MapKind::Missed, index, &mut stores);
+            if noted && self.range.maps.missed.map.set(region) {
+                let mut stores = Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+                let index = self.range.maps.missed.map.page_of(region);
+                self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
             }
             return false;
         }",
@@ -29,9 +29,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "            self.store_bit(id, bit, Change::Set, out);
             return true;",
         "            if MUTANT {
-                let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
-                let index = self.maps.missed.map.page_of(region);
-                self.maps.store_set_page(MapKind::Missed, index, &mut stores);
+                let mut stores = Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+                let index = self.range.maps.missed.map.page_of(region);
+                self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
                 return false;
             }
             self.store_bit(id, bit, Change::Set, out);

@@ -127,7 +127,7 @@ impl Engine {
         {
             return;
         }
-        let away = self.range.missed.to_record(&self.range.maps.missed);
+        let away = self.range.missed.take_recordable(&self.range.maps.missed);
         for &(member, left) in &away {
             self.array.membership.recorder.record.slots[member.index()].left = Some(left);
         }
