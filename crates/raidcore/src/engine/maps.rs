@@ -346,7 +346,7 @@ impl Maps {
         if stored == 0
             && page.early
             && !membership.serving().is_empty()
-            && membership.succession.is_none()
+            && membership.succession().is_none()
         {
             // Perhaps the device that took it too early, to be a member or a successor, serves now.
             self.start_page(kind, index, stores);

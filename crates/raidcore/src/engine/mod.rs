@@ -52,7 +52,6 @@ mod spare_trim;
 mod stage;
 mod staging;
 mod steering;
-mod succession;
 mod users;
 mod wait;
 mod work;

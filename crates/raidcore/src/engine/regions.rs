@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn a_region_rests_when_no_write_of_it_is_under_way() {
         let mut regions = regions();
-        (regions.begin_write(1), regions.begin_write(2));
+        regions.begin_write(1);
+        regions.begin_write(2);
         regions.end_write(2);
         regions.rest();
         assert!(regions.is_touched(), "region 1 is still to be cleared");
@@ -138,7 +139,8 @@ mod tests {
     #[test]
     fn a_region_that_is_written_while_it_rests_is_not_cleared() {
         let mut regions = regions();
-        (regions.begin_write(1), regions.end_write(1));
+        regions.begin_write(1);
+        regions.end_write(1);
         regions.rest();
         regions.begin_write(1);
         assert_eq!(regions.next_rested(0), None);
@@ -147,7 +149,8 @@ mod tests {
     #[test]
     fn regions_need_another_flush_if_theirs_was_for_nothing() {
         let mut regions = regions();
-        (regions.begin_write(1), regions.end_write(1));
+        regions.begin_write(1);
+        regions.end_write(1);
         regions.rest();
         regions.rest_no_more();
         assert!(regions.is_touched());

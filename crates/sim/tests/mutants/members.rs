@@ -23,7 +23,7 @@ pub(crate) const MEMBERS: &[Mutant] = &[
     ),
     mutant(
         "writes go on when a member that can't be spared misses them",
-        "engine/membership.rs",
+        "engine/membership/mod.rs",
         "(!self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
         "(MUTANT || !self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
     ),

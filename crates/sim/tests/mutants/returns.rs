@@ -110,11 +110,11 @@ pub(crate) const RETURNS: &[Mutant] = &[
         "returns: another device in its place catches up as well",
         "engine/flow/fault.rs",
         "        self.range.missed.forget(member);
-        let device = self.put_in_place(member, spare);",
+        self.put_in_place(member, device);",
         "        if !MUTANT {
             self.range.missed.forget(member);
         }
-        let device = self.put_in_place(member, spare);
+        self.put_in_place(member, device);
         self.array.membership.recorder.record.slots[member.index()].catches_up |= MUTANT;",
     ),
     mutant(

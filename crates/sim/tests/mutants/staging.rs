@@ -258,7 +258,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: its failure does not count for what is staged",
-        "engine/flow/fault.rs",
+        "engine/membership/mod.rs",
         "*thin = thin.with(member);",
         "*thin = if MUTANT { *thin } else { thin.with(member) };",
     ),
@@ -282,7 +282,7 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: it takes part while it is being replaced",
-        "engine/membership.rs",
+        "engine/membership/mod.rs",
         "!m.unwritable && slot.state == SlotState::Up",
         "!m.unwritable && (slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed)",
     ),

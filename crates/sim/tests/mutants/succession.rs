@@ -5,16 +5,16 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: writes go to the old device only",
-        "engine/flow/succession.rs",
-        "succession.member == member && (copies || succession.progress.has(job.stripe.0))",
+        "engine/membership/succession.rs",
+        "succession.member == member && (copies || succession.progress.has(stripe.0))",
         "succession.member == member
-                && (copies || !MUTANT && succession.progress.has(job.stripe.0))",
+                && (copies || !MUTANT && succession.progress.has(stripe.0))",
     ),
     mutant(
         "succession: the new device is the member before that is on record",
         "engine/flow/closing.rs",
-        "if self.array.membership.recorder.is_on_record(version) || self.array.membership.succession.is_none() {",
-        "if MUTANT || self.array.membership.recorder.is_on_record(version) || self.array.membership.succession.is_none() {",
+        "if self.array.membership.recorder.is_on_record(version) || self.array.membership.succession().is_none() {",
+        "if MUTANT || self.array.membership.recorder.is_on_record(version) || self.array.membership.succession().is_none() {",
     ),
     mutant(
         "succession: the new device is the member before it was flushed",
@@ -33,22 +33,23 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     ),
     mutant(
         "succession: the watermark is ahead of what is durable",
-        "engine/flow/succession.rs",
-        "let flushed = self.array.flusher.copied();",
-        "let ahead = self.array.membership.succession.map_or(0, |succession| succession.progress.base);
-        let flushed = if MUTANT { ahead } else { self.array.flusher.copied() };",
+        "engine/membership/succession.rs",
+        "let later = self.recorder.record.successor.as_mut().filter(|s| s.watermark < flushed);",
+        "let ahead = self.succession.map_or(0, |succession| succession.progress.base);
+        let flushed = if MUTANT { ahead } else { flushed };
+        let later = self.recorder.record.successor.as_mut().filter(|s| s.watermark < flushed);",
     ),
     mutant(
         "succession: what a crash may have left different counts as copied",
-        "engine/succession.rs",
+        "engine/membership/succession.rs",
         "progress: Progress::from(watermark.min(equal)),",
         "progress: Progress::from(if MUTANT { watermark } else { watermark.min(equal) }),",
     ),
     mutant(
         "succession: that less counts as copied after a crash is not on record",
-        "engine/flow/succession.rs",
-        "let equal = self.array.membership.succession.map(|succession| succession.progress.base);",
-        "let equal = self.array.membership.succession.map(|succession| succession.progress.base);
+        "engine/membership/succession.rs",
+        "let equal = self.succession.map(|succession| succession.progress.base);",
+        "let equal = self.succession.map(|succession| succession.progress.base);
                 let equal = if MUTANT { before.map(|s| s.watermark) } else { equal };",
     ),
     mutant(

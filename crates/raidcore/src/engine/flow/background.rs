@@ -9,8 +9,7 @@ use crate::engine::pass::{Closing, Done, Pass};
 use crate::engine::progress::Progress;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, JobId, Note, PassEnd, PassKind, Phase};
-use crate::meta::SlotState;
-use crate::units::{MemberId, Stripe};
+use crate::units::Stripe;
 
 impl Engine {
     /// Sets passes and their stripes going, as far as room and pace allow. Returns whether the pass
@@ -54,10 +53,10 @@ impl Engine {
     fn begin_pass(&mut self, out: &mut Vec<Action>) {
         let kind = if self.range.regions.any_unsynced() && self.geo.redundancy() > 0 {
             PassKind::Resync
-        } else if let Some(member) = self.rebuilding() {
+        } else if let Some(member) = self.array.membership.rebuilding() {
             PassKind::Rebuild(member)
-        } else if let Some((member, spare)) = self.spare_for_failed() {
-            self.end_succession(self.array.membership.spares[spare].device);
+        } else if let Some((member, spare)) = self.array.membership.spare_for_failed() {
+            self.end_succession(spare);
             self.activate(member, spare, out);
             PassKind::Rebuild(member)
         } else if let Some(member) = self.to_be_distributed() {
@@ -66,7 +65,7 @@ impl Engine {
             }
             self.begin_to_distribute(member, out);
             PassKind::Distribute(member)
-        } else if let Some(succession) = &self.array.membership.succession {
+        } else if let Some(succession) = self.array.membership.succession() {
             PassKind::Copy(succession.member)
         } else if let Some(scrub) = self.array.background.wanted_scrub() {
             scrub
@@ -77,7 +76,7 @@ impl Engine {
             PassKind::Rebuild(member) => self.array.background.progress_of(member),
             PassKind::Distribute(_) => self.range.distributed.filled,
             PassKind::Copy(_) => {
-                self.array.membership.succession.map_or(Progress::default(), |s| s.progress)
+                self.array.membership.succession().map_or(Progress::default(), |s| s.progress)
             }
             PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
         };
@@ -86,24 +85,13 @@ impl Engine {
         out.push(Action::Note(Note::PassStarted(kind)));
     }
 
-    /// The first that a device is there for to be filled.
-    fn rebuilding(&self) -> Option<MemberId> {
-        let mut slots =
-            self.array.membership.recorder.record.slots.iter().zip(&self.array.membership.members);
-        let index = slots.position(|(slot, m)| {
-            matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
-        });
-        index.map(MemberId::at)
-    }
-
     /// Whether the distributed spare can't be filled, and a device could.
     fn rebuild_is_better(&self) -> bool {
         let Some(pass) = self.array.background.pass() else { return false };
         let PassKind::Distribute(member) = pass.kind() else { return false };
         // To catch up takes less.
         let catches_up = self.array.membership.recorder.record.slots[member.index()].catches_up;
-        catches_up && !pass.is_cancelled()
-            || pass.is_stuck() && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
+        catches_up && !pass.is_cancelled() || pass.is_stuck() && self.may_rebuild()
     }
 
     /// Whether a member is being copied while redundancy could be brought back, be it by the device that
@@ -112,26 +100,13 @@ impl Engine {
         let copies =
             |pass: &Pass| matches!(pass.kind(), PassKind::Copy(_)) && pass.closing() == Closing::No;
         self.array.background.pass().is_some_and(copies)
-            && (self.rebuilding().is_some()
-                || self.spare_for_failed().is_some()
-                || self.to_be_distributed().is_some())
+            && (self.may_rebuild() || self.to_be_distributed().is_some())
     }
 
-    /// The first that has failed and a spare that is large enough for its place; the one whose data
-    /// is on the distributed spare comes last, and of the spares the successor of a member.
-    fn spare_for_failed(&self) -> Option<(MemberId, usize)> {
-        let record = &self.array.membership.recorder.record;
-        let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
-        let stood_in_for = record.stood_in_for();
-        let others = record.places().filter(|&member| Some(member) != stood_in_for);
-        let mut failed = others.chain(stood_in_for).filter(failed);
-        failed.find_map(|member| {
-            let fits = |spare: &&crate::engine::Spare| spare.blocks >= record.blocks_of(member);
-            let spares = self.array.membership.spares.iter().filter(fits);
-            let spare =
-                spares.min_by_key(|spare| self.array.membership.is_successor(spare.device))?.device;
-            Some((member, self.array.membership.spares.iter().position(|s| s.device == spare)?))
-        })
+    /// Whether a device is there for a member to be rebuilt on.
+    fn may_rebuild(&self) -> bool {
+        let membership = &self.array.membership;
+        membership.rebuilding().is_some() || membership.spare_for_failed().is_some()
     }
 
     /// How many stripes a pass goes over: a staging device has a part in none.
@@ -206,7 +181,7 @@ impl Engine {
             self.record_unfinished_scrub(out);
         }
         if let PassKind::Copy(_) = kind {
-            self.copied(stripe);
+            self.array.membership.copied(stripe);
         } else if kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
             for region in from / per_region..to.div_ceil(per_region) {

@@ -89,13 +89,15 @@ impl Engine {
                     self.array
                         .background
                         .close(Closing::Succeeding(self.array.membership.recorder.next_version()));
-                    self.begin_to_succeed(out);
+                    let seconds = self.seconds();
+                    self.array.membership.begin_to_succeed(seconds);
+                    self.record_change(out);
                 }
             }
             (PassKind::Copy(_), Closing::Succeeding(version)) => {
                 // If the member has failed meanwhile, that was done at once.
                 if self.array.membership.recorder.is_on_record(version)
-                    || self.array.membership.succession.is_none()
+                    || self.array.membership.succession().is_none()
                 {
                     self.succeed(out);
                     self.end_pass(kind, out);

@@ -30,7 +30,7 @@ impl Engine {
 
     /// Whether a member is current in a stripe.
     pub(super) fn is_current_in(&self, member: MemberId, stripe: Stripe) -> bool {
-        self.array.membership.members[member.index()].device.is_some()
+        self.array.membership.device(member).is_some()
             && match self.array.membership.recorder.record.slots[member.index()].state {
                 SlotState::Up => true,
                 SlotState::Rebuilding { .. } => {
@@ -46,8 +46,7 @@ impl Engine {
     pub(super) fn spared_role(&self, stripe: Stripe) -> Option<(Role, bool, bool)> {
         let failed = self.array.membership.spared().filter(|_| self.is_spared(stripe))?;
         let copies = self.copies_on_spare(stripe, 0);
-        let readable =
-            copies.iter().any(|(m, _)| !self.array.membership.members[m.index()].unreadable);
+        let readable = copies.iter().any(|(m, _)| !self.array.membership.is_unreadable(m));
         Some((self.geo.role(stripe, failed), readable, copies.count > 0))
     }
 
@@ -149,7 +148,7 @@ impl Engine {
         }
         let tried = |member: MemberId| job.retries.tried.contains(&(index as u16, member));
         let able = |&(member, _): &(MemberId, Pba)| {
-            !self.array.membership.members[member.index()].unreadable && !tried(member)
+            !self.array.membership.is_unreadable(member) && !tried(member)
         };
         let mut copies = self.copies_on_spare(job.stripe, io.row).iter().filter(able);
         if !self.is_in_step(job.stripe) {

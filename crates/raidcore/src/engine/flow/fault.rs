@@ -7,8 +7,8 @@
 use alloc::vec::Vec;
 
 use crate::engine::wait::Wait;
-use crate::engine::{Action, Command, CommandError, Engine, IoError, Note, Phase, Spare};
-use crate::meta::{DeviceUuid, Policy, PolicyName, SPARES_MAX, SlotState};
+use crate::engine::{Action, Command, CommandError, Engine, IoError, Note, Phase};
+use crate::meta::{DeviceUuid, Policy, PolicyName, SlotState};
 use crate::units::{DeviceId, MemberId, Set};
 
 impl Engine {
@@ -30,13 +30,11 @@ impl Engine {
 
     /// A member can't be read at all.
     pub(super) fn read_failed(&mut self, member: MemberId, why: IoError, out: &mut Vec<Action>) {
-        let m = &mut self.array.membership.members[member.index()];
-        (m.read_errors, m.last_error) = (m.read_errors + 1, Some(why));
+        self.array.membership.note_read_error(member, why);
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
         } else {
-            self.array.membership.members[member.index()].unreadable = true;
-            self.array.membership.look_at_members();
+            self.array.membership.set_unreadable(member);
         }
     }
 
@@ -48,20 +46,15 @@ impl Engine {
         why: IoError,
         out: &mut Vec<Action>,
     ) -> bool {
-        let m = &mut self.array.membership.members[member.index()];
-        (m.write_errors, m.last_error) = (m.write_errors + 1, Some(why));
+        self.array.membership.note_write_error(member, why);
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
             return true;
         }
         self.array.healing.refused(why);
-        let m = &mut self.array.membership.members[member.index()];
-        m.unreadable |= why.is_final();
-        let broken = self.geo.redundancy() > 0 || why.is_final();
-        if broken && !core::mem::replace(&mut m.unwritable, true) {
+        if self.array.membership.set_unwritable(member, why) {
             out.push(Action::Note(Note::ArrayFailed));
         }
-        self.array.membership.look_at_members();
         // The journal gets no room any more.
         self.range.jobs.fail_waiting(|wait| matches!(wait, Wait::Space | Wait::Staging));
         false
@@ -71,12 +64,10 @@ impl Engine {
     /// stopped more of them than can be spared may pass, and then all of them are needed.
     pub(in crate::engine) fn set_hung(&mut self, hung: Set<MemberId>, out: &mut Vec<Action>) {
         let before = self.array.membership.hung();
-        for (index, m) in self.array.membership.members.iter_mut().enumerate() {
-            m.hangs = hung.has(MemberId::at(index)) && m.device.is_some();
-        }
+        self.array.membership.set_hung(hung);
         self.fail_the_hung(out);
-        for (index, m) in self.array.membership.members.iter().enumerate() {
-            let (member, Some(device)) = (MemberId::at(index), m.device) else { continue };
+        for (member, m, _) in self.array.membership.slots() {
+            let Some(device) = m.device else { continue };
             match (before.has(member), m.hangs) {
                 (false, true) => out.push(Action::Note(Note::MemberHangs { member, device })),
                 (true, false) => out.push(Action::Note(Note::MemberAnswers { member, device })),
@@ -98,9 +89,8 @@ impl Engine {
     /// Takes members out of service that don't do their work and can be spared by now.
     pub(super) fn fail_the_useless(&mut self, out: &mut Vec<Action>) {
         self.fail_the_hung(out);
-        for index in 0..self.array.membership.members.len() {
-            let (member, m) = (MemberId::at(index), self.array.membership.members[index]);
-            if (m.unwritable || m.unreadable) && self.can_spare(member) {
+        for member in self.array.membership.recorder.record.places() {
+            if self.array.membership.useless().has(member) && self.can_spare(member) {
                 self.fail(member, Some(IoError::Medium), out);
             }
         }
@@ -108,10 +98,11 @@ impl Engine {
 
     /// Takes a member out of service.
     fn fail(&mut self, member: MemberId, why: Option<IoError>, out: &mut Vec<Action>) {
-        let heir =
-            self.array.membership.succession.filter(|succession| succession.member == member);
+        let seconds = self.seconds();
+        let membership = &mut self.array.membership;
+        let heir = membership.succession().filter(|succession| succession.member == member);
         if let (Some(version), Some(device), Some(_)) =
-            (self.succeeds_with(), self.array.membership.members[member.index()].device, heir)
+            (membership.succeeds_with(), membership.device(member), heir)
         {
             // Another device has all that this one has, and will be on record as the member.
             out.push(Action::Note(Note::MemberFailed { member, device, why }));
@@ -119,23 +110,16 @@ impl Engine {
             self.succeed(out);
             return;
         }
-        let seconds = self.seconds();
-        let slot = &mut self.array.membership.recorder.record.slots[member.index()];
-        let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
-        slot.becomes(SlotState::Failed, seconds);
-        let m = &mut self.array.membership.members[member.index()];
-        (m.unreadable, m.unwritable, m.unkept, m.hangs) = (false, false, false, false);
-        let Some(device) = m.device.take() else {
+        let (known, was_up) = membership.becomes_failed(member, seconds);
+        let Some(device) = membership.leave(member) else {
             return;
         };
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
-        self.array.membership.recorder.forget_label(device);
         let has_ring = member.index() < self.geo.members();
         if !has_ring && was_up {
             // One that was being filled held nothing.
-            let thin = &mut self.array.membership.recorder.record.staging_thin;
-            *thin = thin.with(member);
+            membership.thin_staging(member);
         }
         self.range.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
@@ -143,7 +127,6 @@ impl Engine {
         match heir {
             Some(heir) => {
                 self.range.journal.inherit_ring(member, heir.first_entry);
-                self.array.membership.succession = None;
                 self.inherit(heir, out);
             }
             // It can't be known what else it has lost.
@@ -174,12 +157,9 @@ impl Engine {
     }
 
     pub(super) fn forget_spare(&mut self, device: DeviceId, out: &mut Vec<Action>) {
-        let Some(index) = self.array.membership.spares.iter().position(|s| s.device == device)
-        else {
+        if self.array.membership.remove_spare(device).is_none() {
             return;
-        };
-        let spare = self.array.membership.spares.remove(index);
-        self.array.membership.recorder.record.spares.retain(|&uuid| uuid != spare.uuid);
+        }
         out.push(Action::Release(device));
         self.array.membership.recorder.forget_label(device);
         self.end_succession(device);
@@ -207,7 +187,7 @@ impl Engine {
                 self.add_spare(device, uuid, blocks).map(|()| true)
             }
             Command::Remove(device) => self.remove(device, out),
-            Command::Forget(uuid) => self.forget_absent(uuid).map(|()| true),
+            Command::Forget(uuid) => self.array.membership.forget_absent(uuid).map(|()| true),
             Command::Replace { member, spare } => self.replace(member, spare, out).map(|()| true),
             Command::Return { returning, device, uuid, blocks } => {
                 self.returns(returning, (device, uuid, blocks), out).map(|()| true)
@@ -250,7 +230,7 @@ impl Engine {
         member: MemberId,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        let known = member.index() < self.array.membership.members.len();
+        let known = self.array.membership.has(member);
         if !known || self.array.membership.state(member) == SlotState::Failed {
             return Err(CommandError::NoSuchMember);
         }
@@ -267,42 +247,17 @@ impl Engine {
         uuid: DeviceUuid,
         blocks: u64,
     ) -> Result<(), CommandError> {
-        let need = self.array.membership.recorder.record.least_blocks();
-        if blocks < need {
-            return Err(CommandError::TooSmall { have: blocks, need });
-        }
-        let record = &self.array.membership.recorder.record;
-        let mut known =
-            record.slots.iter().map(|slot| slot.device).chain(record.spares.iter().copied());
-        let mut devices = self.array.membership.members.iter().filter_map(|m| m.device);
-        let in_use = devices.any(|d| d == device)
-            || self.array.membership.spares.iter().any(|s| s.device == device);
-        if in_use || known.any(|known| known == uuid) {
-            return Err(CommandError::NoSuchDevice);
-        }
-        if self.array.membership.recorder.record.spares.len() >= SPARES_MAX {
-            return Err(CommandError::TooManySpares);
-        }
-        self.array.membership.spares.push(Spare { device, uuid, blocks });
+        self.array.membership.add_spare(device, uuid, blocks)?;
         self.array.background.look();
-        self.array.membership.recorder.record.spares.push(uuid);
         Ok(())
     }
 
     fn remove(&mut self, device: DeviceId, out: &mut Vec<Action>) -> Result<bool, CommandError> {
-        if !self.array.membership.spares.iter().any(|s| s.device == device) {
+        if self.array.membership.spare(device).is_none() {
             return Err(CommandError::NoSuchDevice);
         }
         self.forget_spare(device, out);
         Ok(true)
-    }
-
-    fn forget_absent(&mut self, uuid: DeviceUuid) -> Result<(), CommandError> {
-        if !self.absent_spares().any(|absent| absent == uuid) {
-            return Err(CommandError::NoSuchDevice);
-        }
-        self.array.membership.recorder.record.spares.retain(|&spare| spare != uuid);
-        Ok(())
     }
 
     fn replace(
@@ -311,18 +266,14 @@ impl Engine {
         spare: DeviceId,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        if member.index() >= self.array.membership.members.len() {
+        if !self.array.membership.has(member) {
             return Err(CommandError::NoSuchMember);
         }
         if self.array.membership.is_successor(spare) {
             return Err(CommandError::AlreadyCopying);
         }
-        let spare = self.array.membership.spares.iter().position(|s| s.device == spare);
-        let spare = spare.ok_or(CommandError::NoSuchDevice)?;
-        let (have, need) = (
-            self.array.membership.spares[spare].blocks,
-            self.array.membership.recorder.record.blocks_of(member),
-        );
+        let spare = self.array.membership.spare(spare).ok_or(CommandError::NoSuchDevice)?;
+        let (have, need) = (spare.blocks, self.array.membership.recorder.record.blocks_of(member));
         if have < need {
             return Err(CommandError::TooSmall { have, need });
         }
@@ -331,37 +282,28 @@ impl Engine {
             SlotState::Rebuilding { .. } => self.fail_by_command(member, out)?,
             SlotState::Failed => {}
         }
-        self.activate(member, spare, out);
+        self.activate(member, spare.device, out);
         Ok(())
     }
 
     /// Puts a spare in a failed member's place, to be rebuilt.
-    pub(super) fn activate(&mut self, member: MemberId, spare: usize, out: &mut Vec<Action>) {
+    pub(super) fn activate(&mut self, member: MemberId, device: DeviceId, out: &mut Vec<Action>) {
         self.range.missed.forget(member);
-        let device = self.put_in_place(member, spare);
+        self.put_in_place(member, device);
         out.push(Action::Note(Note::SpareActivated { member, device }));
         self.record_change(out);
     }
 
     /// A spare is in a failed member's place, with nothing of what belongs there. That is to be recorded
     /// next.
-    pub(super) fn put_in_place(&mut self, member: MemberId, spare: usize) -> DeviceId {
+    pub(super) fn put_in_place(&mut self, member: MemberId, spare: DeviceId) {
         self.range.missed.placed_with(self.array.membership.recorder.next_version());
-        let spare = self.array.membership.spares.remove(spare);
         let seconds = self.seconds();
-        let record = &mut self.array.membership.recorder.record;
-        record.spares.retain(|&uuid| uuid != spare.uuid);
-        let slot = &mut record.slots[member.index()];
-        slot.becomes(SlotState::Rebuilding { watermark: 0 }, seconds);
-        slot.device = spare.uuid;
-        self.array.membership.recorder.put_label(member, spare.device);
-        self.array.membership.put_device(member, spare.device);
+        self.array.membership.put_spare(member, spare, seconds);
         self.array.background.restart(member);
         self.array.flusher.restart(member);
         self.range.staging.try_again();
         self.array.background.look();
-        self.array.membership.look_at_members();
-        spare.device
     }
 
     fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {

@@ -41,7 +41,7 @@ impl Engine {
         self.array.flusher.round.rebuilt.extend(self.array.background.rebuilt_to());
         self.array.flusher.round.spared = self.spared_to();
         self.array.flusher.round.copied =
-            self.array.membership.succession.map_or(0, |s| s.progress.base);
+            self.array.membership.succession().map_or(0, |s| s.progress.base);
         // What is written to staging devices is durable at once.
         for index in 0..self.geo.members() {
             let member = MemberId::at(index);

@@ -41,7 +41,7 @@ impl Engine {
             && self.array.membership.members.iter().all(|m| !m.unreadable)
             && (!one_sided || !filled())
             && !self.range.staging.exists()
-            && self.array.membership.succession.is_none()
+            && self.array.membership.succession().is_none()
             && self.array.membership.spared().is_none()
             && record.volume.is_none()
     }

@@ -51,8 +51,8 @@ impl Engine {
     pub(super) fn needs_mark(&self, id: JobId) -> bool {
         let job = &self.range.jobs[id];
         // An entry goes with those that have the parity. Copies of a chunk may outlive them.
-        let copied =
-            self.array.membership.spared().is_some() || self.array.membership.succession.is_some();
+        let copied = self.array.membership.spared().is_some()
+            || self.array.membership.succession().is_some();
         let told = !copied && (job.entry.is_some() || self.needs_entry(id));
         self.geo.redundancy() > 0
             && self.array.membership.recorder.record.consistency != Consistency::Resync

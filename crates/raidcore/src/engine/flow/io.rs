@@ -41,8 +41,7 @@ impl Engine {
                 (member, at, source.is_some() && readable.has(io.role))
             }
         };
-        let Some(device) = self.array.membership.members[member.index()].device.filter(|_| current)
-        else {
+        let Some(device) = self.array.membership.device(member).filter(|_| current) else {
             // It went between the plan and now, perhaps a spare is in its place; what is left
             // decides anew.
             self.range.jobs[id].replan = true;
@@ -155,12 +154,12 @@ impl Engine {
                 if why.is_final() {
                     self.read_failed(member, why, out);
                 } else {
-                    self.array.membership.members[member.index()].read_errors += 1;
+                    self.array.membership.count_read_error(member);
                 }
                 self.range.jobs[id].replan = true;
             }
             (Err(_), Some(member)) => {
-                self.array.membership.members[member.index()].read_errors += 1;
+                self.array.membership.count_read_error(member);
                 let io = self.range.jobs[id].plan.reads[usize::from(index)];
                 let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                 if io.blocks > 1 {
@@ -249,7 +248,7 @@ impl Engine {
                 self.range.alignment.leave_behind(self.range.jobs[id].stripe, io.role);
                 self.range.jobs[id].error = Some(RequestError::Io);
             } else if helps && !self.can_spare(member) {
-                self.array.membership.members[member.index()].write_errors += 1;
+                self.array.membership.count_write_error(member);
                 if work == Work::Align {
                     self.range.jobs[id].error = Some(RequestError::Io);
                 }

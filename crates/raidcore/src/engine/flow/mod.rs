@@ -124,10 +124,7 @@ impl Engine {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
-        for (index, member) in
-            self.array.membership.members.iter().enumerate().take(self.geo.members())
-        {
-            let id = MemberId::at(index);
+        for (id, member, _) in self.array.membership.slots().take(self.geo.members()) {
             let role = self.geo.role(stripe, id);
             let current = self.is_current_in(id, stripe);
             if !current || member.unreadable {

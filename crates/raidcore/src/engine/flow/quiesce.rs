@@ -51,7 +51,12 @@ impl Engine {
         }
         let member = match kind {
             Some(PassKind::Rebuild(member)) => member,
-            Some(PassKind::Copy(_)) => return self.record_copied(out),
+            Some(PassKind::Copy(_)) => {
+                if self.array.membership.copied_durably(self.array.flusher.copied()) {
+                    self.record_change(out);
+                }
+                return;
+            }
             Some(PassKind::Distribute(_) | PassKind::Resync | PassKind::Scrub { .. }) | None => {
                 return;
             }

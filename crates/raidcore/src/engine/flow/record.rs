@@ -78,10 +78,10 @@ impl Engine {
 
     fn store_copies(&mut self, copies: [u8; 2], out: &mut Vec<Action>) {
         self.array.membership.recorder.stored.clear();
-        for index in 0..self.array.membership.members.len() + self.array.membership.spares.len() {
+        for index in 0..self.array.membership.members.len() + self.array.membership.spares().len() {
             let (member, device) = match index.checked_sub(self.array.membership.members.len()) {
                 None => (Some(MemberId::at(index)), self.array.membership.members[index].device),
-                Some(spare) => (None, Some(self.array.membership.spares[spare].device)),
+                Some(spare) => (None, Some(self.array.membership.spares()[spare].device)),
             };
             let failed =
                 member.is_some_and(|m| self.array.membership.state(m) == SlotState::Failed);

@@ -41,15 +41,14 @@ impl Engine {
         self.add_spare(device, uuid, blocks)?;
         // It is a spare by its superblock before it can be missing as a member.
         self.record_change(out);
-        let spare = self.array.membership.spares.len() - 1;
         // It lacks the copies on the distributed spare of another member's chunks.
         let lacks_copies = self.array.membership.spared().is_some_and(|spared| spared != member);
         if !catches_up || lacks_copies {
-            self.activate(member, spare, out);
+            self.activate(member, device, out);
             return Ok(());
         }
         self.catches_up(member, out);
-        self.put_in_place(member, spare);
+        self.put_in_place(member, device);
         self.array.membership.recorder.record.slots[member.index()].catches_up = true;
         self.array.counters.returned_members += 1;
         let regions = self.missed_by(member).map_or(0, |missed| missed.regions);

@@ -39,11 +39,10 @@ impl Engine {
 
     /// The members, in order, and after them the staging devices.
     pub fn members(&self) -> impl Iterator<Item = MemberStatus> {
-        let slots =
-            self.array.membership.members.iter().zip(&self.array.membership.recorder.record.slots);
-        (0u8..).zip(slots).map(|(index, (m, slot))| MemberStatus {
-            member: MemberId(index),
-            stages: usize::from(index) >= self.geo.members(),
+        let labels = &self.array.membership.recorder.record.labels;
+        self.array.membership.slots().map(|(member, m, slot)| MemberStatus {
+            member,
+            stages: member.index() >= self.geo.members(),
             device: m.device,
             uuid: slot.device,
             state: slot.state,
@@ -51,10 +50,10 @@ impl Engine {
             read_errors: m.read_errors,
             write_errors: m.write_errors,
             last_error: m.last_error,
-            label: self.array.membership.recorder.record.labels[usize::from(index)],
+            label: labels[member.index()],
             hangs: m.hangs,
             avoided: m.avoided,
-            missed: self.missed_by(MemberId(index)),
+            missed: self.missed_by(member),
         })
     }
 
@@ -62,7 +61,7 @@ impl Engine {
     pub fn spares(&self) -> impl Iterator<Item = DeviceId> {
         self.array
             .membership
-            .spares
+            .spares()
             .iter()
             .map(|spare| spare.device)
             .filter(|&device| !self.array.membership.is_successor(device))
@@ -70,10 +69,7 @@ impl Engine {
 
     /// Spares that are on record and not there.
     pub fn absent_spares(&self) -> impl Iterator<Item = DeviceUuid> {
-        let here = |uuid: &DeviceUuid| {
-            self.array.membership.spares.iter().any(|spare| spare.uuid == *uuid)
-        };
-        self.array.membership.recorder.record.spares.iter().copied().filter(move |uuid| !here(uuid))
+        self.array.membership.absent_spares()
     }
 
     /// The background pass under way.

@@ -142,7 +142,7 @@ impl Engine {
         let fits = |member: &MemberId| staging.rings[member.index()].room(1).is_some();
         let calm = able.minus(self.array.steering.busy).filter(fits);
         let others = able.and(self.array.steering.busy).filter(fits);
-        let count = staging.copies + usize::from(self.array.membership.succession.is_some());
+        let count = staging.copies + usize::from(self.array.membership.succession().is_some());
         calm.chain(others).take(count).collect()
     }
 
@@ -367,7 +367,9 @@ impl Engine {
     /// Whether an entry is on as many as it has to be, without a member that gives its place to a device
     /// that does not have it.
     fn is_known(&self, number: u64) -> bool {
-        let Some(leaving) = self.array.membership.succession.map(|s| s.member) else { return true };
+        let Some(leaving) = self.array.membership.succession().map(|s| s.member) else {
+            return true;
+        };
         let holders = self.range.staging.entry(number).holders.without(leaving);
         holders.len()
             >= self.range.staging.copies.min(self.array.membership.able().without(leaving).len())

@@ -3,26 +3,19 @@
 use alloc::vec::Vec;
 
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::progress::Progress;
-use crate::engine::succession::{Change, Succession};
+use crate::engine::membership::Succession;
 use crate::engine::wait::Wait;
 use crate::engine::work::Work;
 use crate::engine::{
     Action, CommandError, Engine, IoError, JobId, Note, PassKind, Spare, SuccessorStatus,
 };
-use crate::meta::{SlotState, Successor};
-use crate::units::{DeviceId, MemberId, Stripe};
+use crate::units::{DeviceId, MemberId};
 
 impl Engine {
     /// The spare to which a member is being copied, if one is.
     #[must_use]
     pub fn successor(&self) -> Option<SuccessorStatus> {
-        self.array.membership.succession.map(|succession| SuccessorStatus {
-            member: succession.member,
-            device: succession.device,
-            done: succession.progress.base,
-            total: self.stripes_of(PassKind::Copy(succession.member)),
-        })
+        self.array.membership.successor(|member| self.stripes_of(PassKind::Copy(member)))
     }
 
     /// The devices that take what a job writes to a member.
@@ -33,62 +26,32 @@ impl Engine {
     ) -> impl Iterator<Item = DeviceId> + use<> {
         let job = &self.range.jobs[id];
         let copies = matches!(job.work, Work::Sync(PassKind::Copy(_)));
-        let successor = self.array.membership.succession.as_ref().filter(|succession| {
-            succession.member == member && (copies || succession.progress.has(job.stripe.0))
-        });
-        let home = if copies { None } else { self.array.membership.live_device(member) };
-        let successor = successor.map(|successor| successor.device);
-        home.into_iter().chain(successor)
+        self.array.membership.written_devices(member, job.stripe, copies)
     }
 
     /// A member that serves is to be copied to a spare.
     pub(super) fn begin_succession(
         &mut self,
         member: MemberId,
-        spare: usize,
+        spare: Spare,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        if self.array.membership.succession.is_some() {
-            return Err(CommandError::AlreadyCopying);
-        }
-        if self.array.membership.spared().is_some() {
-            return Err(CommandError::SpareInUse);
-        }
-        let Spare { device, uuid, .. } = self.array.membership.spares[spare];
-        self.array.membership.succession = Some(Succession {
-            member,
-            device,
-            uuid,
-            progress: Progress::default(),
-            first_entry: self.range.journal.next_entry(),
-            change: None,
-        });
-        self.array.membership.recorder.record.successor =
-            Some(Successor { member, device: uuid, watermark: 0 });
+        let first_entry = self.range.journal.next_entry();
+        self.array.membership.begin_succession(member, spare, first_entry)?;
         self.array.flusher.restart_copy();
         self.array.background.look();
-        out.push(Action::Note(Note::CopyBegun { member, device }));
+        out.push(Action::Note(Note::CopyBegun { member, device: spare.device }));
         Ok(())
     }
 
     /// A device is no successor any more, if it was one, and the member stays; that is to be recorded next.
     pub(super) fn end_succession(&mut self, device: DeviceId) {
-        let Some(succession) = self.array.membership.succession.take_if(|s| s.device == device)
-        else {
-            return;
-        };
-        self.array.membership.recorder.record.successor = None;
-        // What it misses from now on it must not be taken to have.
-        self.acknowledge_after(self.array.membership.recorder.next_version());
-        if let Some(Change { old, .. }) = succession.change {
-            let member = succession.member;
-            self.array.membership.recorder.record.slots[member.index()].device = old;
-            if let Some(device) = self.array.membership.members[member.index()].device {
-                self.array.membership.recorder.put_label(member, device);
-            }
+        if self.array.membership.end_succession(device) {
+            // What it misses from now on it must not be taken to have.
+            self.acknowledge_after(self.array.membership.recorder.next_version());
+            self.array.background.cancel_if(|kind| matches!(kind, PassKind::Copy(_)));
+            self.array.background.look();
         }
-        self.array.background.cancel_if(|kind| matches!(kind, PassKind::Copy(_)));
-        self.array.background.look();
     }
 
     /// An I/O has ended with an error: a successor that has not taken it is none any more.
@@ -101,9 +64,8 @@ impl Engine {
 
     /// A spare does not work.
     pub(super) fn spare_failed(&mut self, device: DeviceId, why: IoError, out: &mut Vec<Action>) {
-        if let Some(Succession { member, .. }) =
-            self.array.membership.succession.filter(|s| s.device == device)
-        {
+        let succession = self.array.membership.succession().filter(|s| s.device == device);
+        if let Some(Succession { member, .. }) = succession {
             out.push(Action::Note(Note::CopyFailed { member, device, why }));
         }
         self.forget_spare(device, out);
@@ -112,18 +74,9 @@ impl Engine {
     /// The member has failed that a successor is filled from: it takes the place now, with what it has.
     /// That is to be recorded next.
     pub(super) fn inherit(&mut self, heir: Succession, out: &mut Vec<Action>) {
-        let Succession { member, device, uuid, progress, .. } = heir;
-        let record = &mut self.array.membership.recorder.record;
-        let durable = record.successor.take().map_or(0, |successor| successor.watermark);
-        let watermark = durable.min(progress.base);
-        record.spares.retain(|&spare| spare != uuid);
-        let slot = &mut record.slots[member.index()];
-        slot.becomes(SlotState::Rebuilding { watermark }, slot.since);
-        slot.device = uuid;
+        let Succession { member, device, progress, .. } = heir;
+        self.array.membership.inherit(heir);
         self.range.missed.forget(member);
-        self.array.membership.recorder.put_label(member, device);
-        self.array.membership.spares.retain(|spare| spare.device != device);
-        self.array.membership.put_device(member, device);
         self.array.background.inherit(member, progress);
         self.array.flusher.restart(member);
         self.range.staging.try_again();
@@ -132,22 +85,11 @@ impl Engine {
     }
 
     /// At a start: a successor that is missing is none any more, and one whose member is missing takes its
-    /// place. What may be different counts as not copied from now on, whatever becomes of the marks.
-    /// Returns whether that is to be recorded.
+    /// place. Returns whether that is to be recorded.
     pub(super) fn look_for_successor(&mut self, out: &mut Vec<Action>) -> bool {
-        let gone =
-            |s: &mut Succession| self.array.membership.members[s.member.index()].device.is_none();
-        match self.array.membership.succession.take_if(gone) {
+        match self.array.membership.heir_of_gone() {
             Some(heir) => self.inherit(heir, out),
-            None => {
-                let before = self.array.membership.recorder.record.successor;
-                let equal =
-                    self.array.membership.succession.map(|succession| succession.progress.base);
-                let now = before.zip(equal);
-                let now = now.map(|(successor, watermark)| Successor { watermark, ..successor });
-                self.array.membership.recorder.record.successor = now;
-                return before != now;
-            }
+            None => return self.array.membership.trust_successor(),
         }
         true
     }
@@ -156,70 +98,23 @@ impl Engine {
     pub(super) fn may_succeed(&self) -> bool {
         self.range.maps.are_spread()
             && self.array.membership.takes_writes()
-            && self.array.membership.succession.is_some_and(|succession| {
+            && self.array.membership.succession().is_some_and(|succession| {
                 self.range.journal.is_settled_before(succession.member, succession.first_entry)
             })
     }
 
-    /// The successor becomes the member, as soon as that is on record.
-    pub(super) fn begin_to_succeed(&mut self, out: &mut Vec<Action>) {
-        let seconds = self.seconds();
-        let version = self.array.membership.recorder.next_version();
-        let Some(succession) = &mut self.array.membership.succession else { return };
-        let record = &mut self.array.membership.recorder.record;
-        let slot = &mut record.slots[succession.member.index()];
-        succession.change = Some(Change { version, old: slot.device });
-        (slot.device, slot.since) = (succession.uuid, seconds);
-        record.successor = None;
-        record.spares.retain(|&spare| spare != succession.uuid);
-        self.array.membership.recorder.put_label(succession.member, succession.device);
-        self.record_change(out);
-    }
-
-    /// The change that makes a successor the member, if it was begun.
-    pub(super) fn succeeds_with(&self) -> Option<u64> {
-        self.array.membership.succession?.change.map(|change| change.version)
-    }
-
-    /// The successor is the member from now on. Returns whether there was one.
-    pub(super) fn succeed(&mut self, out: &mut Vec<Action>) -> bool {
-        let Some(Succession { member, device, first_entry, .. }) =
-            self.array.membership.succession.take()
-        else {
-            return false;
-        };
-        self.array.membership.spares.retain(|spare| spare.device != device);
-        let old = self.array.membership.members[member.index()].device;
-        self.array.membership.put_device(member, device);
+    /// The successor is the member from now on.
+    pub(super) fn succeed(&mut self, out: &mut Vec<Action>) {
+        let Some((heir, old)) = self.array.membership.succeed() else { return };
+        let Succession { member, device, first_entry, .. } = heir;
         self.range.journal.inherit_ring(member, first_entry);
         self.range.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
-        self.array.membership.look_at_members();
         self.fail_the_useless(out);
         self.array.background.look();
         if let Some(old) = old {
             out.push(Action::Note(Note::MemberReplaced { member, device, old }));
             out.push(Action::Release(old));
-            self.array.membership.recorder.forget_label(old);
-        }
-        true
-    }
-
-    /// A stripe of a member was copied.
-    pub(super) fn copied(&mut self, stripe: Stripe) {
-        if let Some(succession) = &mut self.array.membership.succession {
-            succession.progress.add(stripe.0);
-        }
-    }
-
-    /// Records how far the successor is durably filled, if that has changed.
-    pub(super) fn record_copied(&mut self, out: &mut Vec<Action>) {
-        let flushed = self.array.flusher.copied();
-        if let Some(successor) = &mut self.array.membership.recorder.record.successor
-            && successor.watermark < flushed
-        {
-            successor.watermark = flushed;
-            self.record_change(out);
         }
     }
 }
