@@ -16,6 +16,8 @@
 //! - The spare holds something new only when no I/O is under way to what it held before, and it is on
 //!   record that it held nothing since: until then a start reads what is there as what it held before.
 
+use det::Instant;
+
 use super::progress::Progress;
 use super::spare_trim::SpareTrim;
 use crate::meta::ArrayRecord;
@@ -28,18 +30,18 @@ const PLACES_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Distributed {
     /// How far it is filled while no pass fills it.
-    pub(super) filled: Progress,
+    filled: Progress,
     /// The version of the record that says that it is free, as whose chunks were on it has another device.
-    pub(super) freed_with: u64,
+    freed_with: u64,
     /// What of it is to be discarded.
-    pub(super) trim: Option<SpareTrim>,
+    trim: Option<SpareTrim>,
 }
 
 /// Where a chunk's rows go.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Targets {
     places: [(MemberId, Pba); PLACES_MAX],
-    pub(super) count: usize,
+    count: usize,
 }
 
 impl Targets {
@@ -48,6 +50,10 @@ impl Targets {
     pub(super) fn push(&mut self, member: MemberId, at: Pba) {
         self.places[self.count] = (member, at);
         self.count += 1;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (MemberId, Pba)> + use<> {
@@ -60,5 +66,45 @@ impl Distributed {
     pub(super) fn new(record: &ArrayRecord) -> Self {
         let watermark = record.spared.map_or(0, |spared| spared.watermark);
         Self { filled: Progress::from(watermark), ..Self::default() }
+    }
+
+    /// How far it is filled. If a pass is filling it, that knows it.
+    pub(super) fn progress(&self, of_pass: Option<Progress>) -> Progress {
+        of_pass.unwrap_or(self.filled)
+    }
+
+    /// No pass fills it now, and this is how far it is filled.
+    pub(super) fn set_progress(&mut self, progress: Progress) {
+        self.filled = progress;
+    }
+
+    /// Nothing is on it any more, and this version of the record is to say so. What it has held is
+    /// discarded then.
+    pub(super) fn free(&mut self, version: u64) {
+        self.freed_with = version;
+        self.trim = Some(SpareTrim::default());
+    }
+
+    /// The version of the record that says that it is free.
+    pub(super) fn freed_with(&self) -> u64 {
+        self.freed_with
+    }
+
+    /// What of it is to be discarded, but for what was.
+    pub(super) fn trim(&self) -> Option<SpareTrim> {
+        self.trim
+    }
+
+    /// The next part of it, of so many blocks in all, is discarded now: from which block on, and how many.
+    pub(super) fn trim_part(
+        &mut self,
+        chunk: u32,
+        blocks: u64,
+        now: Instant,
+    ) -> Option<(u64, u64)> {
+        let left = self.trim?;
+        let (from, part) = left.next_part(chunk, blocks);
+        self.trim = left.after(part, now, blocks);
+        Some((from, part))
     }
 }

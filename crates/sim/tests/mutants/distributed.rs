@@ -53,9 +53,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: what was filled before counts when the spare is filled anew",
         "engine/flow/distributed.rs",
-        "self.range.distributed.filled = Progress::default();",
+        "self.range.distributed.set_progress(Progress::default());",
         "if !MUTANT {
-                self.range.distributed.filled = Progress::default();
+                self.range.distributed.set_progress(Progress::default());
             }",
     ),
     mutant(
@@ -107,8 +107,8 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the spare is used before it is on record that it is free",
         "engine/flow/distributed.rs",
-        "&& self.array.membership.recorder.is_on_record(self.range.distributed.freed_with)",
-        "&& (MUTANT || self.array.membership.recorder.is_on_record(self.range.distributed.freed_with))",
+        "&& self.array.membership.recorder.is_on_record(self.range.distributed.freed_with())",
+        "&& (MUTANT || self.array.membership.recorder.is_on_record(self.range.distributed.freed_with()))",
     ),
     mutant(
         "distributed: the spare is used while it is read or written for what it held",
@@ -143,9 +143,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
         "engine/flow/distributed.rs",
-        "self.acknowledge_after(self.range.distributed.freed_with);",
+        "self.acknowledge_after(version);",
         "if !MUTANT {
-                self.acknowledge_after(self.range.distributed.freed_with);
+                self.acknowledge_after(version);
             }",
     ),
     mutant(

@@ -74,7 +74,7 @@ impl Engine {
         };
         let progress = match kind {
             PassKind::Rebuild(member) => self.array.background.progress_of(member),
-            PassKind::Distribute(_) => self.range.distributed.filled,
+            PassKind::Distribute(_) => self.range.distributed.progress(None),
             PassKind::Copy(_) => {
                 self.array.membership.succession().map_or(Progress::default(), |s| s.progress)
             }

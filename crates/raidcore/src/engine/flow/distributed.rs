@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use crate::engine::distributed::Targets;
 use crate::engine::progress::Progress;
-use crate::engine::spare_trim::SpareTrim;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, JobId, PassKind};
 use crate::geometry::Role;
@@ -25,7 +24,7 @@ impl Engine {
 
     /// How far the spare is filled.
     fn distributed(&self) -> Progress {
-        self.array.background.distributed().unwrap_or(self.range.distributed.filled)
+        self.range.distributed.progress(self.array.background.distributed())
     }
 
     /// Whether a member is current in a stripe.
@@ -47,7 +46,7 @@ impl Engine {
         let failed = self.array.membership.spared().filter(|_| self.is_spared(stripe))?;
         let copies = self.copies_on_spare(stripe, 0);
         let readable = copies.iter().any(|(m, _)| !self.array.membership.is_unreadable(m));
-        Some((self.geo.role(stripe, failed), readable, copies.count > 0))
+        Some((self.geo.role(stripe, failed), readable, copies.len() > 0))
     }
 
     /// The copies on the spare of a row of a stripe's chunk, on the members that are current there.
@@ -193,7 +192,7 @@ impl Engine {
         let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
         match record.spared {
             Some(spared) => {
-                let whole = self.range.distributed.filled.base >= self.geo.stripes();
+                let whole = self.distributed().base >= self.geo.stripes();
                 Some(spared.member).filter(|member| failed(member) && !whole)
             }
             None => self.geo.member_set().find(failed),
@@ -205,13 +204,13 @@ impl Engine {
     pub(super) fn is_spare_free(&self) -> bool {
         self.array.membership.spared().is_none()
             && self.array.flights.on_spare() == 0
-            && self.array.membership.recorder.is_on_record(self.range.distributed.freed_with)
+            && self.array.membership.recorder.is_on_record(self.range.distributed.freed_with())
     }
 
     /// A failed member's chunks go to the spare from now on.
     pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
         if self.array.membership.spared().is_none() {
-            self.range.distributed.filled = Progress::default();
+            self.range.distributed.set_progress(Progress::default());
             self.array.flusher.restart_spare();
             self.array.membership.recorder.record.spared = Some(Spared { member, watermark: 0 });
             self.record_change(out);
@@ -221,7 +220,7 @@ impl Engine {
     /// All of a failed member's chunks are on the spare, durably.
     pub(super) fn is_distributed(&mut self, out: &mut Vec<Action>) {
         let stripes = self.geo.stripes();
-        self.range.distributed.filled = Progress::from(stripes);
+        self.range.distributed.set_progress(Progress::from(stripes));
         if let Some(spared) = &mut self.array.membership.recorder.record.spared {
             spared.watermark = stripes;
         }
@@ -234,16 +233,16 @@ impl Engine {
     pub(super) fn leave_spare(&mut self, member: MemberId) {
         if self.array.membership.spared() == Some(member) {
             self.array.membership.recorder.record.spared = None;
-            self.range.distributed.freed_with = self.array.membership.recorder.next_version();
+            let version = self.array.membership.recorder.next_version();
+            self.range.distributed.free(version);
             // What it misses from now on it must not be taken to have.
-            self.acknowledge_after(self.range.distributed.freed_with);
-            self.range.distributed.trim = Some(SpareTrim::default());
+            self.acknowledge_after(version);
             self.array.background.look();
         }
     }
 
     /// How many copies of a stripe's chunk are on the spare.
     pub(super) fn scrubbed_copies(&self, stripe: Stripe) -> u8 {
-        if self.is_spared(stripe) { self.copies_on_spare(stripe, 0).count as u8 } else { 0 }
+        if self.is_spared(stripe) { self.copies_on_spare(stripe, 0).len() as u8 } else { 0 }
     }
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::spare_trim::{PART, SpareTrim};
+use crate::engine::spare_trim::SpareTrim;
 use crate::engine::{Action, Engine, IoOp, Phase};
 use crate::units::Pba;
 
@@ -17,15 +17,13 @@ impl Engine {
             return;
         }
         let (Pba(start), blocks) = self.areas.distributed_spare();
-        let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
+        let part = self.range.distributed.trim_part(self.geo.chunk(), blocks, self.now);
+        let Some((from, part)) = part else { return };
         for member in self.geo.member_set() {
             let Some(device) = self.array.membership.live_device(member) else { continue };
             let op = Flight::new(Owner::TrimSpare, Some(member), device);
-            self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
+            self.issue(op, IoOp::Discard, Pba(start + from), part as u32, out);
         }
-        let done = left.done + part;
-        let next = SpareTrim { done, last: Some((self.now, part)) };
-        self.range.distributed.trim = Some(next).filter(|_| done < blocks);
     }
 
     /// When the next part may be discarded, if it is only to wait for that.
@@ -38,12 +36,12 @@ impl Engine {
 
     /// What is left to be discarded, if nothing but the pace is in the way.
     fn to_be_trimmed(&self) -> Option<SpareTrim> {
-        let left = self.range.distributed.trim?;
+        let left = self.range.distributed.trim()?;
         (self.phase == Phase::Serving && self.is_spare_free()).then_some(left)
     }
 
     fn next_part_at(&self, left: &SpareTrim) -> Option<Instant> {
         let busy = self.array.users.are_busy(self.now);
-        left.last.and_then(|(at, blocks)| self.array.background.next_after(at, busy, blocks))
+        left.last().and_then(|(at, blocks)| self.array.background.next_after(at, busy, blocks))
     }
 }
