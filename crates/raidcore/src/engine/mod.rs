@@ -28,7 +28,6 @@ mod goal;
 mod heal;
 mod hedge;
 
-mod io;
 mod job;
 mod jobs;
 mod journal;
@@ -46,6 +45,7 @@ mod record;
 mod regions;
 mod replay;
 mod report;
+mod retries;
 mod ring;
 mod scrub;
 mod spare_trim;

@@ -18,9 +18,12 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: another copy is tried, and what was being tried block by block is forgotten",
-        "engine/flow/io.rs",
-        "self.range.jobs[id].retries.scan = scanned.or(self.range.jobs[id].retries.scan);",
-        "self.range.jobs[id].retries.scan = if MUTANT { scanned } else { scanned.or(self.range.jobs[id].retries.scan) };",
+        "engine/retries.rs",
+        "self.weak.push(block);",
+        "self.weak.push(block);
+        if MUTANT {
+            self.scan = None;
+        }",
     ),
     mutant(
         "distributed: the spare is read before it is filled",

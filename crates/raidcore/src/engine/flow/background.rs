@@ -174,7 +174,7 @@ impl Engine {
             Done::Stuck => return note_end(kind, PassEnd::Stuck(stripe), out),
             Done::Void => return,
         };
-        let findings = &job.scrub.findings;
+        let findings = job.scrub.findings();
         if !findings.is_empty() {
             let located = findings.iter().filter(|finding| finding.located).count();
             pass.finds(findings.len() as u64, located as u64);

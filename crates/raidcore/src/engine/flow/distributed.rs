@@ -145,7 +145,7 @@ impl Engine {
         if !elsewhere {
             return Some((member, home));
         }
-        let tried = |member: MemberId| job.retries.tried.contains(&(index as u16, member));
+        let tried = |member: MemberId| job.retries.was_tried(index as u16, member);
         let able = |&(member, _): &(MemberId, Pba)| {
             !self.array.membership.is_unreadable(member) && !tried(member)
         };
@@ -155,7 +155,7 @@ impl Engine {
         }
         if let Work::Sync(PassKind::Scrub { .. }) = job.work {
             let all = self.copies_on_spare(job.stripe, io.row).iter();
-            return all.skip(job.scrub.round.into()).find(able).or_else(|| copies.next());
+            return all.skip(job.scrub.round().into()).find(able).or_else(|| copies.next());
         }
         let load = |&(member, _): &(MemberId, Pba)| {
             (self.is_member_busy(member), self.array.flights.of(member))

@@ -3,12 +3,11 @@
 use alloc::vec::Vec;
 
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::io::Scan;
 use crate::engine::stage::Stage;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
 use crate::geometry::Role;
-use crate::plan::{Bad, SubIo, WriteKind};
+use crate::plan::{Bad, WriteKind};
 use crate::units::{MemberId, Pba, Set};
 
 impl Engine {
@@ -141,7 +140,6 @@ impl Engine {
         out: &mut Vec<Action>,
     ) {
         let replays = matches!(self.range.jobs[id].work, Work::Replay { .. });
-        let scanned = self.range.jobs[id].retries.scan.take_if(|scan| scan.index == index);
         match (result, op.member) {
             (Ok(()), _) | (_, None) => self.landed(id, index),
             (Err(_), Some(_)) if !self.array.membership.is_current(&op) => {
@@ -163,11 +161,9 @@ impl Engine {
                 let io = self.range.jobs[id].plan.reads[usize::from(index)];
                 let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                 if io.blocks > 1 {
-                    self.range.jobs[id].retries.scans.push(io);
+                    self.range.jobs[id].retries.scan(io);
                 } else if self.reads_another_copy(id, index, member, out) {
-                    self.range.jobs[id].retries.weak.push(bad);
-                    // Another block may be being tried, which this one has nothing to do with.
-                    self.range.jobs[id].retries.scan = scanned.or(self.range.jobs[id].retries.scan);
+                    self.range.jobs[id].retries.had_from_another(bad);
                     return self.range.jobs.one_done(id);
                 } else {
                     self.range.jobs[id].bad.push(bad);
@@ -175,9 +171,7 @@ impl Engine {
                 }
             }
         }
-        if let Some(Scan { rest: Some(rest), .. }) = scanned {
-            self.range.jobs[id].retries.scans.push(rest);
-        }
+        self.range.jobs[id].retries.scanned(index);
         self.scan_on(id, out);
         self.range.jobs.one_done(id);
     }
@@ -195,7 +189,7 @@ impl Engine {
         if self.geo.member(job.stripe, role) == tried || self.array.membership.spared().is_none() {
             return false;
         }
-        self.range.jobs[id].retries.tried.push((index, tried));
+        self.range.jobs[id].retries.try_another(index, tried);
         let before = self.range.jobs[id].outstanding;
         if self.source(id, usize::from(index)).is_some() {
             let (readable, _) = self.health(self.range.jobs[id].stripe);
@@ -208,21 +202,15 @@ impl Engine {
     /// time, as a dying device fails them all.
     fn scan_on(&mut self, id: JobId, out: &mut Vec<Action>) {
         let job = &mut self.range.jobs[id];
-        if job.retries.scan.is_some() {
-            return;
-        }
-        let Some(io) = job.retries.scans.pop() else { return };
-        let rest = SubIo { row: io.row + 1, blocks: io.blocks - 1, mem: io.mem.plus(1), ..io };
         let index = job.plan.reads.len() as u16;
-        job.plan.reads.push(SubIo { blocks: 1, ..io });
-        job.retries.scan = Some(Scan { index, rest: Some(rest).filter(|rest| rest.blocks > 0) });
+        let Some(block) = job.retries.next_block(index) else { return };
+        job.plan.reads.push(block);
         let before = job.outstanding;
         let (readable, _) = self.health(self.range.jobs[id].stripe);
         self.issue_read(id, usize::from(index), readable, out);
         if self.range.jobs[id].outstanding == before {
             // The member went meanwhile: what is left decides anew.
-            self.range.jobs[id].retries.scan = None;
-            self.range.jobs[id].retries.scans.clear();
+            self.range.jobs[id].retries.scan_no_more();
         }
     }
 

@@ -14,7 +14,7 @@ use crate::units::{Mem, MemberId, Set, Stripe};
 
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        self.range.jobs[id].retries.tried.clear();
+        self.range.jobs[id].retries.forget_tried();
         // An earlier plan may have read into scratch buffers what this one reads elsewhere.
         self.range.jobs[id].is_copied = false;
         let rebuilds = matches!(

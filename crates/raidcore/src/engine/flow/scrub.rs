@@ -11,25 +11,20 @@ use crate::plan::{self, Found, Lost};
 impl Engine {
     /// The host tells what a step of the job's arithmetic has found.
     pub fn found(&mut self, job: JobId, found: Found) {
-        let job = &mut self.range.jobs[job];
-        match found {
-            Found::Difference => job.scrub.mismatch = true,
-            Found::Wrong(finding) => job.scrub.findings.push(finding),
-        }
+        self.range.jobs[job].scrub.finds(found);
     }
 
     /// A scrub reads a stripe once for each copy of a chunk that is on the distributed spare: with
     /// this one of them, counted from the first.
     pub(super) fn begin_rounds(&mut self, id: JobId) {
         let copies = self.scrubbed_copies(self.range.jobs[id].stripe);
-        let job = &mut self.range.jobs[id];
-        (job.scrub.rounds, job.scrub.round) = (copies.saturating_sub(1), copies.saturating_sub(1));
+        self.range.jobs[id].scrub.begin_rounds(copies);
     }
 
     /// If something differs, the host is asked which block is wrong.
     pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &mut self.range.jobs[id];
-        if job.scrub.mismatch {
+        if !job.scrub.agrees() {
             plan::locate(&mut job.plan, &self.geo);
             self.ask_for_arithmetic(id, out);
         }
@@ -39,21 +34,16 @@ impl Engine {
     /// Goes on with the next copy, if there is one. After the last one, which is the first, it is known
     /// which is wrong.
     pub(super) fn judge(&mut self, id: JobId) -> Stage {
-        let job = &mut self.range.jobs[id];
-        if job.scrub.round > 0 {
-            job.scrub.round -= 1;
-            job.scrub.mismatch = false;
-            job.scrub.differed.extend(job.scrub.findings.drain(..).map(|finding| finding.row));
+        if self.range.jobs[id].scrub.next_round() {
             self.range.jobs.release_buffers(id);
             return Stage::Plan;
         }
         if let Some(member) = self.array.membership.spared() {
             let job = &mut self.range.jobs[id];
             let role = self.geo.role(job.stripe, member);
-            let others = usize::from(job.scrub.rounds);
-            plan::judge_copies(&mut job.scrub.findings, &job.scrub.differed, others, role);
+            job.scrub.judge_copies(role);
         }
-        if self.range.jobs[id].scrub.findings.is_empty() { Stage::Record } else { Stage::Mend }
+        if self.range.jobs[id].scrub.findings().is_empty() { Stage::Record } else { Stage::Mend }
     }
 
     /// What is wrong is made right in memory, if it is to be.
@@ -68,13 +58,8 @@ impl Engine {
         }
         let (_, writable) = self.health(self.range.jobs[id].stripe);
         let job = &mut self.range.jobs[id];
-        match plan::mend(
-            &mut job.plan,
-            &self.geo,
-            &job.scrub.findings[job.scrub.mended..],
-            writable,
-        ) {
-            Ok(count) => job.scrub.mended += count,
+        match plan::mend(&mut job.plan, &self.geo, job.scrub.to_mend(), writable) {
+            Ok(count) => job.scrub.mends(count),
             Err(Lost) => {
                 job.error = Some(RequestError::Io);
                 return Stage::Record;
@@ -87,7 +72,7 @@ impl Engine {
     /// The stage after the writes: more of them, if that was not all.
     pub(super) fn after_write(&self, id: JobId) -> Stage {
         let job = &self.range.jobs[id];
-        if job.scrub.mended < job.scrub.findings.len() { Stage::Mend } else { Stage::Harden }
+        if job.scrub.to_mend().is_empty() { Stage::Harden } else { Stage::Mend }
     }
 
     /// Puts on record what a scrub under way has found, if nothing was there before: it may be cut
@@ -119,16 +104,16 @@ impl Engine {
         if job.error.is_some() {
             return;
         }
-        let (stripe, corrected) = (job.stripe, job.scrub.mended > 0);
+        let (stripe, corrected) = (job.stripe, job.scrub.has_mended());
         for role in self.geo.roles() {
-            let located = job.scrub.findings.iter().filter(|f| f.located && f.wrong.has(role));
+            let located = job.scrub.findings().iter().filter(|f| f.located && f.wrong.has(role));
             let blocks = located.count() as u32;
             if blocks > 0 {
                 let member = self.geo.member(stripe, role);
                 out.push(Action::Note(Note::BlocksWrong { member, stripe, blocks, corrected }));
             }
         }
-        let rows = job.scrub.findings.iter().filter(|finding| !finding.located).count() as u32;
+        let rows = job.scrub.findings().iter().filter(|finding| !finding.located).count() as u32;
         if rows > 0 {
             out.push(Action::Note(Note::Mismatch { stripe, rows, corrected }));
         }

@@ -231,13 +231,13 @@ impl Engine {
         self.range.jobs.unlock(id);
         let (bad, weak) = (
             mem::take(&mut self.range.jobs[id].bad),
-            mem::take(&mut self.range.jobs[id].retries.weak),
+            mem::take(self.range.jobs[id].retries.weak()),
         );
         if work != Work::Repair && error.is_none() {
             self.repair_later(stripe, &bad);
             self.repair_later(stripe, &weak);
         }
-        (self.range.jobs[id].bad, self.range.jobs[id].retries.weak) = (bad, weak);
+        (self.range.jobs[id].bad, *self.range.jobs[id].retries.weak()) = (bad, weak);
         self.range.jobs.remove(id);
     }
 
