@@ -195,9 +195,9 @@ fn staging(facts: &Facts) -> String {
 
 /// The distributed spare.
 fn distributed(record: &ArrayRecord) -> String {
-    let bytes = match record.areas.distributed_spare() {
-        (_, 0) => return "spare: none".to_owned(),
-        (_, blocks) => Size(blocks * BLOCK_BYTES as u64),
+    let bytes = match record.areas.distributed_spare_blocks() {
+        0 => return "spare: none".to_owned(),
+        blocks => Size(blocks * BLOCK_BYTES as u64),
     };
     let used = match (record.spared, record.stood_in_for()) {
         (_, Some(member)) => format!("stands in for member {}", member.0),

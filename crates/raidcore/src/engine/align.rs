@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 use super::journal::IN_PLACE;
 use super::work::Work;
 use super::{Engine, JobId, PassKind};
-use crate::geometry::{Geometry, Role};
-use crate::meta::{Areas, BitMap, JournalRun, MapKind, Replay, ReplayRun};
+use crate::geometry::{Layout, Role};
+use crate::meta::{BitMap, JournalRun, MapKind, Replay, ReplayRun};
 use crate::plan::{SubIo, WriteKind};
 use crate::units::{MemberId, Set, Stripe};
 
@@ -84,19 +84,21 @@ impl Alignment {
 
     /// What has to be written for members to have what they have refused: what the journal has of it, in
     /// the order in which that was written; of other stripes what is there, to see whether it is taken.
-    pub(super) fn refused(&self, geo: &Geometry, areas: &Areas) -> Vec<Replay> {
+    pub(super) fn refused(&self, geo: &Layout) -> Vec<Replay> {
         let mut replays = Vec::new();
         for (&stripe, torn) in &self.torn {
             if let Some(entry) = &torn.entry {
                 replays.push(entry.clone());
                 continue;
             }
-            let home = geo.place(stripe, areas.data_start());
-            replays.extend(torn.refused.iter().map(|&to| Replay {
-                entry: IN_PLACE,
-                stripe,
-                copies: vec![(to.member, home)],
-                runs: vec![ReplayRun { to, from: to.row }],
+            replays.extend(torn.refused.iter().filter_map(|&to| {
+                let role = geo.role(stripe, to.member)?;
+                Some(Replay {
+                    entry: IN_PLACE,
+                    stripe,
+                    copies: vec![geo.place(stripe, role)],
+                    runs: vec![ReplayRun { to, from: to.row }],
+                })
             }));
         }
         replays.sort_by_key(|replay| replay.entry);
@@ -144,8 +146,8 @@ impl Engine {
     pub(super) fn tear(&mut self, id: JobId, member: MemberId, io: &SubIo) {
         let stripe = self.jobs[id].stripe;
         let entry = self.replay_of(id).filter(|entry| !entry.copies.is_empty());
-        let parity =
-            self.geo.parities() > 0 && !self.kept(stripe).and(self.geo.spare_roles()).is_empty();
+        let geo = self.geo.of(stripe);
+        let parity = geo.parities() > 0 && !self.kept(stripe).and(geo.spare_roles()).is_empty();
         let torn = self.alignment.torn.entry(stripe).or_default();
         torn.stays |= entry.is_none() && parity;
         torn.entry = entry.or(torn.entry.take());
@@ -157,7 +159,7 @@ impl Engine {
     pub(super) fn look_at_torn(&mut self, id: JobId) {
         let job = &self.jobs[id];
         let stripe = job.stripe;
-        let all = self.geo.roles();
+        let all = self.geo.of(stripe).roles();
         let rows = |io: &SubIo| io.blocks == self.geo.chunk();
         let remade = match job.work {
             Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),

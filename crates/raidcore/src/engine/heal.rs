@@ -87,7 +87,7 @@ impl Engine {
         let filled =
             || record.slots.iter().any(|s| matches!(s.state, SlotState::Rebuilding { .. }));
         // Nothing tells which of a mirror's copies is right that a refused write has left different.
-        let one_sided = self.geo.parities() == 0 && self.alignment.torn().next().is_some();
+        let one_sided = self.alignment.torn().any(|stripe| self.geo.of(stripe).parities() == 0);
         self.has_refusing()
             && !self.healing.hopeless
             && !self.array.recorder.is_broken()
@@ -149,7 +149,7 @@ impl Engine {
         }
         self.healing.refused = false;
         self.healing.step = Step::Writing;
-        let refused = self.alignment.refused(&self.geo, &self.areas);
+        let refused = self.alignment.refused(&self.geo);
         self.replays.begin_anew(refused);
     }
 
@@ -185,6 +185,6 @@ impl Engine {
     /// The roles of a stripe whose members are kept current, whether they have taken all or not.
     pub(super) fn kept(&self, stripe: Stripe) -> Set<Role> {
         let kept = self.geo.member_set().filter(|&member| self.is_current_in(member, stripe));
-        kept.map(|member| self.geo.role(stripe, member)).collect()
+        kept.filter_map(|member| self.geo.role(stripe, member)).collect()
     }
 }

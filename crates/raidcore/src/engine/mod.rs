@@ -75,10 +75,10 @@ pub use latency_totals::LatencyTotals;
 pub use report::*;
 pub use steering::{Detour, Outcome, Part, Redirect, SteeringPolicy, Way};
 
-use crate::geometry::{Geometry, Role};
+use crate::geometry::{Geometry, Layout, Role};
 use crate::meta::{Areas, Assembled, Consistency};
 use crate::plan::{BoundStep, Parity};
-use crate::units::{DeviceId, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe};
+use crate::units::{DeviceId, Lba, MEMBERS_MAX, Mem, MemberId, Pba, Set, Stripe};
 use align::Alignment;
 use array::{Array, Spare};
 use background::Background;
@@ -135,7 +135,7 @@ enum Phase {
 /// See the [module](self).
 pub struct Engine {
     // Of the array as a whole.
-    geo: Geometry,
+    geo: Layout,
     areas: Areas,
     config: Config,
     now: Instant,
@@ -191,12 +191,12 @@ impl Engine {
             maps.spread();
         }
         let record = assembled.record;
-        let geo = record.geometry;
-        let n = geo.members();
+        let geo = record.layout();
+        let n = geo.width();
         let places = record.slots.len();
         let jobs = usize::from(config.jobs);
         // A reclaim has two for every data chunk.
-        let most = n + 2 + geo.data();
+        let most = n + 2 + record.geometry.data();
         let chunk = geo.chunk();
         let buffers =
             (config.scratch_blocks / chunk).clamp(most.max(2 * n + 4) as u32, 1 << 14) as u16;
@@ -208,7 +208,7 @@ impl Engine {
             epoch_seconds: wall.saturating_sub(now.0 / 1_000_000_000),
             phase: Phase::Replaying,
             array,
-            jobs: Jobs::new(&geo, config.jobs, config.background_jobs, buffers),
+            jobs: Jobs::new(&record.geometry, config.jobs, config.background_jobs, buffers),
             // A chunk may have copies on the distributed spare, of which a scrub may mend every row; a
             // member's successor gets what it does.
             flights: Flights::new(
@@ -288,6 +288,12 @@ impl Engine {
     /// The shape of the array.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
+        &self.array.recorder.record.geometry
+    }
+
+    /// Where its stripes lie.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
         &self.geo
     }
 
@@ -369,20 +375,20 @@ impl Engine {
 
     /// The member and the place of rows of a role.
     fn place(&self, stripe: Stripe, role: Role, row: u32) -> (MemberId, Pba) {
-        let start = self.geo.place(stripe, self.areas.data_start());
-        (self.geo.member(stripe, role), Pba(start.0 + u64::from(row)))
+        let (member, start) = self.geo.place(stripe, role);
+        (member, Pba(start.0 + u64::from(row)))
     }
 
     /// What can be read and what must be written in a stripe, by role.
     fn health(&self, stripe: Stripe) -> (Set<Role>, Set<Role>) {
-        let all = self.geo.roles();
+        let all = self.geo.of(stripe).roles();
         if !self.array.impaired {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
         for (index, member) in self.array.members.iter().enumerate().take(self.geo.members()) {
             let id = MemberId::at(index);
-            let role = self.geo.role(stripe, id);
+            let Some(role) = self.geo.role(stripe, id) else { continue };
             let current = self.is_current_in(id, stripe);
             if !current || member.unreadable {
                 readable = readable.without(role);
@@ -402,10 +408,9 @@ impl Engine {
     /// them, and nothing has brought it in step since.
     #[must_use]
     pub fn is_in_doubt(&self, at: u64, blocks: u32) -> bool {
-        let width = u64::from(self.geo.stripe_blocks());
-        let stripes = at / width..(at + u64::from(blocks)).div_ceil(width);
-        self.geo.redundancy() > 0 && { stripes }
-            .any(|s| self.regions.is_unsynced(self.areas.region(Stripe(s))))
+        let mut stripes = self.geo.stripes_of(Lba(at), blocks);
+        self.geo.redundancy() > 0
+            && stripes.any(|stripe| self.regions.is_unsynced(self.areas.region(stripe)))
     }
 
     /// How far a stripe's parity can be built upon. In a region that is not synced, the journal has
@@ -417,7 +422,7 @@ impl Engine {
             Parity::InStep
         } else if self.alignment.is_torn(stripe) {
             Parity::OutOfStep
-        } else if journaled || readable != self.geo.roles() {
+        } else if journaled || readable != self.geo.of(stripe).roles() {
             Parity::Unproven
         } else {
             Parity::OutOfStep
@@ -430,8 +435,8 @@ impl Engine {
 
     /// Begins an I/O of a member or spare.
     fn issue(&mut self, flight: Flight, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
-        let of_stripes = flight.member.is_some_and(|m| m.index() < self.geo.members());
-        let on_spare = of_stripes && self.is_on_spare(at);
+        let of_stripes = flight.member.filter(|m| m.index() < self.geo.members());
+        let on_spare = of_stripes.is_some_and(|member| self.is_on_spare(member, at));
         self.flights.issue(Flight { on_spare, ..flight }, what, at, blocks, out);
     }
 

@@ -91,7 +91,7 @@ impl Engine {
         let stripe = self.replays.get(self.replays.next).stripe;
         let (readable, writable) = self.health(stripe);
         let current = readable.or(writable);
-        let hole = !current.and(self.geo.spare_roles()).is_empty();
+        let hole = !current.and(self.geo.of(stripe).spare_roles()).is_empty();
         let refused = self.replays.refused.last();
         let is_kept = refused.is_some_and(|&(entry, ..)| entry == self.replays.next);
         self.replays.one_done();

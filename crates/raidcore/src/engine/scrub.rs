@@ -70,7 +70,7 @@ impl Engine {
     pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &mut self.jobs[id];
         if job.scrub.mismatch {
-            plan::locate(&mut job.plan, &self.geo);
+            plan::locate(&mut job.plan, self.geo.of(job.stripe));
             self.ask_for_arithmetic(id, out);
         }
         Stage::Judge
@@ -87,9 +87,9 @@ impl Engine {
             self.jobs.release_buffers(id);
             return Stage::Plan;
         }
-        if let Some(member) = self.array.spared() {
+        let stripe = job.stripe;
+        if let Some(role) = self.array.spared().and_then(|m| self.geo.role(stripe, m)) {
             let job = &mut self.jobs[id];
-            let role = self.geo.role(job.stripe, member);
             let others = usize::from(job.scrub.rounds);
             plan::judge_copies(&mut job.scrub.findings, &job.scrub.differed, others, role);
         }
@@ -110,7 +110,7 @@ impl Engine {
         let job = &mut self.jobs[id];
         match plan::mend(
             &mut job.plan,
-            &self.geo,
+            self.geo.of(job.stripe),
             &job.scrub.findings[job.scrub.mended..],
             writable,
         ) {
@@ -159,7 +159,7 @@ impl Engine {
             return;
         }
         let (stripe, corrected) = (job.stripe, job.scrub.mended > 0);
-        for role in self.geo.roles() {
+        for role in self.geo.of(stripe).roles() {
             let located = job.scrub.findings.iter().filter(|f| f.located && f.wrong.has(role));
             let blocks = located.count() as u32;
             if blocks > 0 {

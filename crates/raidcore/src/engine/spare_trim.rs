@@ -36,10 +36,11 @@ impl Engine {
         if self.next_part_at(&left).is_some_and(|at| at > self.now) {
             return;
         }
-        let (Pba(start), blocks) = self.areas.distributed_spare();
+        let blocks = self.areas.distributed_spare_blocks();
         let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
         for member in self.geo.member_set() {
             let Some(device) = self.array.live_device(member) else { continue };
+            let Pba(start) = self.geo.data_end(member);
             let op = Flight::new(Owner::TrimSpare, Some(member), device);
             self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
         }
