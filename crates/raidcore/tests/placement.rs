@@ -47,8 +47,8 @@ fn chunks_follow_one_another(geo: &Geometry, stripe: Stripe) {
             "{geo:?} {stripe:?} {member:?}"
         );
         if let Some(role) = role {
-            let home = geo.place(stripe, role, start);
-            assert_eq!(home.0 - start.0, geo.blocks_before(stripe, member), "{geo:?} {stripe:?}");
+            let before = geo.blocks_before(stripe, member);
+            assert_eq!(geo.place(stripe, role, start), (member, Pba(start.0 + before)), "{geo:?}");
         }
     }
 }
@@ -57,9 +57,12 @@ fn chunks_follow_one_another(geo: &Geometry, stripe: Stripe) {
 fn a_layout_asks_the_geometry(geo: &Geometry, stripe: Stripe) {
     let layout = Layout::new(*geo, Pba(256));
     for role in geo.roles() {
-        let home = (geo.member(stripe, role), geo.place(stripe, role, Pba(256)));
-        assert_eq!(layout.place(stripe, role), home);
-        assert_eq!(layout.role(stripe, home.0), Some(role));
+        let member = geo.member(stripe, role);
+        assert_eq!(layout.place(stripe, role), geo.place(stripe, role, Pba(256)));
+        assert_eq!(
+            (layout.member(stripe, role), layout.role(stripe, member)),
+            (member, Some(role))
+        );
     }
     let width = geo.stripe_blocks();
     let first = geo.lba(stripe, Role(0), 0);

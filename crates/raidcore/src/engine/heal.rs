@@ -87,12 +87,12 @@ impl Engine {
         let filled =
             || record.slots.iter().any(|s| matches!(s.state, SlotState::Rebuilding { .. }));
         // Nothing tells which of a mirror's copies is right that a refused write has left different.
-        let one_sided = self.alignment.torn().any(|stripe| self.geo.of(stripe).parities() == 0);
+        let one_sided = || self.alignment.torn().any(|stripe| self.geo.of(stripe).parities() == 0);
         self.has_refusing()
             && !self.healing.hopeless
             && !self.array.recorder.is_broken()
             && self.array.members.iter().all(|m| !m.unreadable)
-            && (!one_sided || !filled())
+            && (!one_sided() || !filled())
             && !self.staging.exists()
             && self.array.succession.is_none()
             && self.array.spared().is_none()

@@ -48,8 +48,7 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn place(&self, stripe: Stripe, role: Role) -> (MemberId, Pba) {
-        let geometry = self.of(stripe);
-        (geometry.member(stripe, role), geometry.place(stripe, role, self.data_start))
+        self.of(stripe).place(stripe, role, self.data_start)
     }
 
     /// The stripe of a block, and the block's offset in the stripe's data.

@@ -304,11 +304,13 @@ impl Geometry {
         self.blocks_before(Stripe(self.stripes), member)
     }
 
-    /// Where the chunk of `role` in `stripe` begins on its member, given where the members' data begins.
+    /// The member that holds `role` in `stripe`, and where the chunk begins there, given where the
+    /// members' data begins.
     #[must_use]
     #[inline]
-    pub fn place(&self, stripe: Stripe, role: Role, data_start: Pba) -> Pba {
-        Pba(data_start.0 + self.blocks_before(stripe, self.member(stripe, role)))
+    pub fn place(&self, stripe: Stripe, role: Role, data_start: Pba) -> (MemberId, Pba) {
+        let member = self.member(stripe, role);
+        (member, Pba(data_start.0 + self.blocks_before(stripe, member)))
     }
 
     /// All roles.

@@ -208,8 +208,8 @@ impl Array {
 
     pub(crate) fn place(&self, stripe: u64, role: usize, row: u32) -> (usize, usize) {
         let (stripe, role) = (Stripe(stripe), Role::at(role));
-        let Pba(start) = self.geo.place(stripe, role, Pba(0));
-        (self.geo.member(stripe, role).index(), (start + u64::from(row)) as usize)
+        let (member, Pba(start)) = self.geo.place(stripe, role, Pba(0));
+        (member.index(), (start + u64::from(row)) as usize)
     }
 }
 
