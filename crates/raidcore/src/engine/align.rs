@@ -12,8 +12,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::journal::IN_PLACE;
-use crate::geometry::{Geometry, Role};
-use crate::meta::{Areas, BitMap, JournalRun, MapKind, Replay, ReplayRun};
+use crate::geometry::{Layout, Role};
+use crate::meta::{BitMap, JournalRun, MapKind, Replay, ReplayRun};
 use crate::units::{Set, Stripe};
 
 /// Which stripes were brought in step for reads, and which a write has left out of step.
@@ -105,19 +105,21 @@ impl Alignment {
 
     /// What has to be written for members to have what they have refused: what the journal has of it, in
     /// the order in which that was written; of other stripes what is there, to see whether it is taken.
-    pub(super) fn refused(&self, geo: &Geometry, areas: &Areas) -> Vec<Replay> {
+    pub(super) fn refused(&self, geo: &Layout) -> Vec<Replay> {
         let mut replays = Vec::new();
         for (&stripe, torn) in &self.torn {
             if let Some(entry) = &torn.entry {
                 replays.push(entry.clone());
                 continue;
             }
-            let home = geo.place(stripe, areas.data_start());
-            replays.extend(torn.refused.iter().map(|&to| Replay {
-                entry: IN_PLACE,
-                stripe,
-                copies: vec![(to.member, home)],
-                runs: vec![ReplayRun { to, from: to.row }],
+            replays.extend(torn.refused.iter().filter_map(|&to| {
+                let role = geo.role(stripe, to.member)?;
+                Some(Replay {
+                    entry: IN_PLACE,
+                    stripe,
+                    copies: vec![geo.place(stripe, role)],
+                    runs: vec![ReplayRun { to, from: to.row }],
+                })
             }));
         }
         replays.sort_by_key(|replay| replay.entry);

@@ -41,7 +41,7 @@ impl Array {
         now: Instant,
     ) -> Self {
         let record = &assembled.record;
-        let n = record.geometry.members();
+        let n = record.geometry.width();
         let places = record.slots.len();
         // A chunk may have copies on the distributed spare, of which a scrub may mend every row; a
         // member's successor gets what it does.

@@ -68,10 +68,10 @@ pub use latency_totals::LatencyTotals;
 pub use report::*;
 pub use steering::{Detour, Outcome, Part, Redirect, SteeringPolicy, Way};
 
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Layout};
 use crate::meta::{Areas, Assembled};
 use crate::plan::BoundStep;
-use crate::units::{DeviceId, MEMBERS_MAX, Mem, Stripe};
+use crate::units::{DeviceId, Lba, MEMBERS_MAX, Mem};
 use array::Array;
 use membership::Spare;
 use range::Range;
@@ -113,7 +113,7 @@ enum Phase {
 
 /// See the [module](self).
 pub struct Engine {
-    geo: Geometry,
+    geo: Layout,
     areas: Areas,
     config: Config,
     now: Instant,
@@ -140,7 +140,7 @@ impl Engine {
         wall: u64,
     ) -> Self {
         let record = &assembled.record;
-        let (geo, areas) = (record.geometry, record.areas.clone());
+        let (geo, areas) = (record.layout(), record.areas.clone());
         Self {
             geo,
             areas,
@@ -201,6 +201,12 @@ impl Engine {
     /// The shape of the array.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
+        &self.array.membership.recorder.record.geometry
+    }
+
+    /// Where its stripes lie.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
         &self.geo
     }
 
@@ -220,9 +226,8 @@ impl Engine {
     /// them, and nothing has brought it in step since.
     #[must_use]
     pub fn is_in_doubt(&self, at: u64, blocks: u32) -> bool {
-        let width = u64::from(self.geo.stripe_blocks());
-        let stripes = at / width..(at + u64::from(blocks)).div_ceil(width);
-        self.geo.redundancy() > 0 && { stripes }
-            .any(|s| self.range.regions.is_unsynced(self.areas.region(Stripe(s))))
+        let mut stripes = self.geo.stripes_of(Lba(at), blocks);
+        self.geo.redundancy() > 0
+            && stripes.any(|stripe| self.range.regions.is_unsynced(self.areas.region(stripe)))
     }
 }

@@ -47,7 +47,8 @@ impl Range {
         let record = &assembled.record;
         let geo = &record.geometry;
         // A reclaim has two buffers for every data chunk.
-        let most = (geo.members() + 2 + geo.data()).max(2 * geo.members() + 4);
+        let n = geo.width();
+        let most = (n + 2 + geo.data()).max(2 * n + 4);
         let buffers = (config.scratch_blocks / geo.chunk()).clamp(most as u32, 1 << 14) as u16;
         Self {
             jobs: Jobs::new(geo, config.jobs, config.background_jobs, buffers),

@@ -290,7 +290,7 @@ impl Plan {
     /// An empty plan with room for any that `geometry` needs in ordinary service.
     #[must_use]
     pub fn with_room_for(geometry: &Geometry) -> Self {
-        let roles = geometry.members() + 2;
+        let roles = geometry.width() + 2;
         Self {
             reads: Vec::with_capacity(roles * 4),
             steps: Vec::with_capacity(roles * 4),
@@ -347,7 +347,7 @@ pub(crate) fn scratch(role: Role, row: u32) -> Mem {
 
 /// Whose scratch buffer takes what is read from a log for a role: it stands after those of a plan.
 pub(crate) fn beside(geo: &Geometry, role: Role) -> Role {
-    Role::at(geo.members() + 2 + role.index())
+    Role::at(geo.width() + 2 + role.index())
 }
 
 /// Adds an I/O, joined to an earlier one that it continues on the device and in memory.

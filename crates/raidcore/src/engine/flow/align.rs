@@ -29,8 +29,8 @@ impl Engine {
     pub(super) fn tear(&mut self, id: JobId, member: MemberId, io: &SubIo) {
         let stripe = self.range.jobs[id].stripe;
         let entry = self.replay_of(id).filter(|entry| !entry.copies.is_empty());
-        let parity =
-            self.geo.parities() > 0 && !self.kept(stripe).and(self.geo.spare_roles()).is_empty();
+        let geo = self.geo.of(stripe);
+        let parity = geo.parities() > 0 && !self.kept(stripe).and(geo.spare_roles()).is_empty();
         let refused = JournalRun { member, row: io.row, blocks: io.blocks };
         self.range.alignment.tear(stripe, refused, entry, parity);
     }
@@ -40,7 +40,7 @@ impl Engine {
     pub(super) fn look_at_torn(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
         let stripe = job.stripe;
-        let all = self.geo.roles();
+        let all = self.geo.of(stripe).roles();
         let rows = |io: &SubIo| io.blocks == self.geo.chunk();
         let remade = match job.work {
             Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),

@@ -52,7 +52,8 @@ impl Engine {
             | Work::Align
             | Work::Repair
             | Work::Replay { .. } => {
-                let whole = self.geo.lbas(job.stripe, Role(0), 0, self.geo.stripe_blocks());
+                let geo = self.geo.of(job.stripe);
+                let whole = geo.lbas(job.stripe, Role(0), 0, geo.stripe_blocks());
                 whole.for_each(|lba| self.range.copies.forget(lba));
             }
         }
@@ -80,7 +81,7 @@ impl Engine {
         if room == 0 || !stored || !job.fetching.fetches.is_empty() || !job.bad.is_empty() {
             return false;
         }
-        let first = self.geo.lba(job.stripe, piece.role, piece.row);
+        let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let copied = self.range.copies.table.get(first).is_some();
         let (now, blocks) = (self.now, piece.blocks);
@@ -97,7 +98,7 @@ impl Engine {
             return Stage::Finish;
         };
         let piece = *piece;
-        let first = self.geo.lba(job.stripe, piece.role, piece.row);
+        let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
         let able = self.array.membership.able().minus(self.array.steering.busy).without(home);

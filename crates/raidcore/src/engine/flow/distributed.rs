@@ -46,14 +46,14 @@ impl Engine {
         let failed = self.array.membership.spared().filter(|_| self.is_spared(stripe))?;
         let copies = self.copies_on_spare(stripe, 0);
         let readable = copies.iter().any(|(m, _)| !self.array.membership.is_unreadable(m));
-        Some((self.geo.role(stripe, failed), readable, copies.len() > 0))
+        Some((self.geo.role(stripe, failed)?, readable, copies.len() > 0))
     }
 
     /// The copies on the spare of a row of a stripe's chunk, on the members that are current there.
     fn copies_on_spare(&self, stripe: Stripe, row: u32) -> Targets {
         let mut places = Targets::NONE;
         let Some(failed) = self.array.membership.spared() else { return places };
-        for copy in 0..spare_copies(&self.geo) {
+        for copy in 0..spare_copies(self.geo.of(stripe)) {
             let (member, at) = self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
             if self.is_current_in(member, stripe) {
                 places.push(member, Pba(at.0 + u64::from(row)));
@@ -105,7 +105,7 @@ impl Engine {
     fn copy_on(&self, member: MemberId, stripe: Stripe) -> Option<Pba> {
         let failed = self.array.membership.spared().filter(|_| self.is_spared(stripe))?;
         let place = |copy| self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
-        let mut places = (0..spare_copies(&self.geo)).map(place);
+        let mut places = (0..spare_copies(self.geo.of(stripe))).map(place);
         places.find(|&(holder, _)| holder == member).map(|(_, at)| at)
     }
 
@@ -115,7 +115,7 @@ impl Engine {
     pub(super) fn also_written(&self, id: JobId) -> Option<Role> {
         let job = &self.range.jobs[id];
         let failed = self.array.membership.spared()?;
-        let role = self.geo.role(job.stripe, failed);
+        let role = self.geo.role(job.stripe, failed)?;
         let wanted = match job.work {
             Work::Sync(PassKind::Rebuild(member)) => {
                 member != failed && self.copy_on(member, job.stripe).is_some()
@@ -179,8 +179,8 @@ impl Engine {
     }
 
     /// Whether what is at a place of a member is on the spare.
-    pub(super) fn is_on_spare(&self, at: Pba) -> bool {
-        self.areas.has_distributed_spare() && at >= self.areas.distributed_spare().0
+    pub(super) fn is_on_spare(&self, member: MemberId, at: Pba) -> bool {
+        self.areas.has_distributed_spare() && at >= self.geo.data_end(member)
     }
 
     /// The failed member whose chunks are to be put on the spare next, if there is one.

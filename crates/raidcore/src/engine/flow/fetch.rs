@@ -25,7 +25,8 @@ impl Engine {
         let mut pieces = mem::take(&mut self.range.jobs[id].pieces);
         for index in 0..pieces.len() {
             let piece = pieces[index];
-            let first = self.geo.lba(self.range.jobs[id].stripe, piece.role, piece.row);
+            let stripe = self.range.jobs[id].stripe;
+            let first = self.geo.of(stripe).lba(stripe, piece.role, piece.row);
             // What stays of it takes its place, in as many parts as it has.
             let (mut parts, mut part) = (0, Piece { blocks: 0, ..piece });
             for offset in 0..=piece.blocks {

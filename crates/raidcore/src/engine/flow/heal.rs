@@ -34,12 +34,13 @@ impl Engine {
         let filled =
             || record.slots.iter().any(|s| matches!(s.state, SlotState::Rebuilding { .. }));
         // Nothing tells which of a mirror's copies is right that a refused write has left different.
-        let one_sided = self.geo.parities() == 0 && self.range.alignment.torn().next().is_some();
+        let one_sided =
+            || self.range.alignment.torn().any(|stripe| self.geo.of(stripe).parities() == 0);
         self.has_refusing()
             && !self.array.healing.hopeless
             && !self.array.membership.recorder.is_broken()
             && self.array.membership.members.iter().all(|m| !m.unreadable)
-            && (!one_sided || !filled())
+            && (!one_sided() || !filled())
             && !self.range.staging.exists()
             && self.array.membership.succession().is_none()
             && self.array.membership.spared().is_none()
@@ -96,7 +97,7 @@ impl Engine {
         }
         self.array.healing.refused = false;
         self.array.healing.step = Step::Writing;
-        let refused = self.range.alignment.refused(&self.geo, &self.areas);
+        let refused = self.range.alignment.refused(&self.geo);
         self.range.replays.begin_anew(refused);
     }
 
@@ -132,6 +133,6 @@ impl Engine {
     /// The roles of a stripe whose members are kept current, whether they have taken all or not.
     pub(super) fn kept(&self, stripe: Stripe) -> Set<Role> {
         let kept = self.geo.member_set().filter(|&member| self.is_current_in(member, stripe));
-        kept.map(|member| self.geo.role(stripe, member)).collect()
+        kept.filter_map(|member| self.geo.role(stripe, member)).collect()
     }
 }

@@ -78,7 +78,7 @@ impl Engine {
         let job = &mut self.range.jobs[id];
         let health = Health { readable, writable: readable, parity, bad: &[] };
         let plan = &mut job.plan;
-        plan::read_aside(plan, &self.geo, &health, &job.pieces, prefer).is_ok()
+        plan::read_aside(plan, self.geo.of(job.stripe), &health, &job.pieces, prefer).is_ok()
     }
 
     /// One of a job's reads has ended well.

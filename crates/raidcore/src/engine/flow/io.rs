@@ -79,7 +79,7 @@ impl Engine {
         let job = &self.range.jobs[id];
         if job.work == (Work::Zero { trim: true }) {
             self.issue_discards(id, out);
-        } else if job.work.resyncs() && self.geo.parities() == 0 {
+        } else if job.work.resyncs() && self.geo.of(job.stripe).parities() == 0 {
             // Copies that agree need not be written; one that can't be read now may differ.
             if job.scrub.agrees() && job.bad.is_empty() {
                 return Stage::Record;
@@ -121,8 +121,10 @@ impl Engine {
 
     /// Tells all members that they need not keep a stripe.
     fn issue_discards(&mut self, id: JobId, out: &mut Vec<Action>) {
-        let at = self.geo.place(self.range.jobs[id].stripe, self.areas.data_start());
+        let stripe = self.range.jobs[id].stripe;
         for member in self.geo.member_set() {
+            let Some(role) = self.geo.role(stripe, member) else { continue };
+            let (_, at) = self.geo.place(stripe, role);
             for device in self.written_devices(id, member) {
                 self.range.jobs[id].outstanding += 1;
                 let op = Flight::new(Owner::Discard { job: id }, Some(member), device);

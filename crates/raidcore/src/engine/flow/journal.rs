@@ -50,7 +50,7 @@ impl Engine {
         let (_, writable) = self.health(job.stripe);
         let roles = job.plan.writes.iter().map(|io| io.role);
         roles
-            .filter(|&role| role.index() >= self.geo.data() && writable.has(role))
+            .filter(|&role| role.index() >= self.geo.of(job.stripe).data() && writable.has(role))
             .fold(Set::EMPTY, |set, role| set.or(self.holders_of(job.stripe, role)))
     }
 

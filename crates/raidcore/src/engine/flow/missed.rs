@@ -160,7 +160,7 @@ impl Engine {
             }
             SlotState::Up => return None,
         };
-        let blocks = regions * self.areas.region_stripes() * u64::from(self.geo.chunk());
+        let blocks = regions * self.geo.blocks_before(Stripe(self.areas.region_stripes()), member);
         Some(MissedStatus { regions, of: map.len(), blocks })
     }
 }

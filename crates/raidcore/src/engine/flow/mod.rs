@@ -113,19 +113,19 @@ impl Engine {
 
     /// The member and the place of rows of a role.
     fn place(&self, stripe: Stripe, role: Role, row: u32) -> (MemberId, Pba) {
-        let start = self.geo.place(stripe, self.areas.data_start());
-        (self.geo.member(stripe, role), Pba(start.0 + u64::from(row)))
+        let (member, start) = self.geo.place(stripe, role);
+        (member, Pba(start.0 + u64::from(row)))
     }
 
     /// What can be read and what must be written in a stripe, by role.
     fn health(&self, stripe: Stripe) -> (Set<Role>, Set<Role>) {
-        let all = self.geo.roles();
+        let all = self.geo.of(stripe).roles();
         if !self.array.membership.impaired {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
         for (id, member, _) in self.array.membership.slots().take(self.geo.members()) {
-            let role = self.geo.role(stripe, id);
+            let Some(role) = self.geo.role(stripe, id) else { continue };
             let current = self.is_current_in(id, stripe);
             if !current || member.unreadable {
                 readable = readable.without(role);
@@ -150,7 +150,7 @@ impl Engine {
             Parity::InStep
         } else if self.range.alignment.is_torn(stripe) {
             Parity::OutOfStep
-        } else if journaled || readable != self.geo.roles() {
+        } else if journaled || readable != self.geo.of(stripe).roles() {
             Parity::Unproven
         } else {
             Parity::OutOfStep
@@ -163,8 +163,8 @@ impl Engine {
 
     /// Begins an I/O of a member or spare.
     fn issue(&mut self, flight: Flight, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
-        let of_stripes = flight.member.is_some_and(|m| m.index() < self.geo.members());
-        let on_spare = of_stripes && self.is_on_spare(at);
+        let of_stripes = flight.member.filter(|m| m.index() < self.geo.members());
+        let on_spare = of_stripes.is_some_and(|member| self.is_on_spare(member, at));
         self.array.flights.issue(Flight { on_spare, ..flight }, what, at, blocks, out);
     }
 

@@ -154,7 +154,7 @@ impl Engine {
     /// Whether no member is busy to which an entry's blocks and their parity go, nor one that it waits for.
     fn is_calm(&self, entry: &Entry) -> bool {
         let busy = self.array.steering.busy;
-        let parities = self.geo.spare_roles();
+        let parities = self.geo.of(entry.stripe).spare_roles();
         let mut roles = parities.chain(entry.runs.iter().map(|run| run.role));
         entry.waits_for.and(busy).is_empty()
             && roles.all(|role| !busy.has(self.geo.member(entry.stripe, role)))
@@ -186,12 +186,13 @@ impl Engine {
         self.unpin(id);
         self.range.jobs[id].pieces.clear();
         let stripe = self.range.jobs[id].stripe;
-        for role in self.geo.data_roles() {
-            let first = self.geo.lba(stripe, role, 0);
-            for row in 0..self.geo.chunk() {
+        let geo = self.geo;
+        for role in geo.of(stripe).data_roles() {
+            let first = geo.of(stripe).lba(stripe, role, 0);
+            for row in 0..geo.chunk() {
                 let staged = self.range.staging.table.get(Lba(first.0 + u64::from(row)));
                 let Some(staged) = staged.filter(|staged| !staged.clean) else { continue };
-                let mem = plan::scratch(plan::beside(&self.geo, role), row);
+                let mem = plan::scratch(plan::beside(geo.of(stripe), role), row);
                 let block = Piece { role, row, blocks: 1, mem };
                 self.fetch_later(id, staged, block);
                 let pieces = &mut self.range.jobs[id].pieces;
@@ -207,8 +208,9 @@ impl Engine {
 
     /// The scratch buffers of a reclaim's pieces.
     pub(in super::super) fn gathered(&self, id: JobId) -> Set<Role> {
-        let roles = self.range.jobs[id].pieces.iter().map(|piece| piece.role);
-        roles.map(|role| plan::beside(&self.geo, role)).collect()
+        let job = &self.range.jobs[id];
+        let geo = self.geo.of(job.stripe);
+        job.pieces.iter().map(|piece| plan::beside(geo, piece.role)).collect()
     }
 
     /// A reclaim has ended: what it wrote is at home, or its entries can't be brought there.

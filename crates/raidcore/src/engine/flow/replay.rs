@@ -30,7 +30,7 @@ impl Engine {
         let stripe = self.range.replays.get(self.range.replays.next).stripe;
         let (readable, writable) = self.health(stripe);
         let current = readable.or(writable);
-        let hole = !current.and(self.geo.spare_roles()).is_empty();
+        let hole = !current.and(self.geo.of(stripe).spare_roles()).is_empty();
         let refused = self.range.replays.refused.last();
         let is_kept = refused.is_some_and(|&(entry, ..)| entry == self.range.replays.next);
         self.range.replays.one_done();

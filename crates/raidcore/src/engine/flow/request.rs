@@ -54,7 +54,7 @@ impl Engine {
         }
         while cut < request.blocks {
             let (stripe, offset) = self.geo.locate(Lba(request.lba.0 + u64::from(cut)));
-            let width = self.geo.stripe_blocks();
+            let width = self.geo.of(stripe).stripe_blocks();
             let blocks = (width - offset).min(request.blocks - cut);
             let work = match request.op {
                 Op::Read => Work::Read,
@@ -88,12 +88,13 @@ impl Engine {
     fn fill(&mut self, job: JobId, request: &Request, cut: u32, offset: u32, blocks: u32) {
         let chunk = self.geo.chunk();
         let job = &mut self.range.jobs[job];
+        let geo = self.geo.of(job.stripe);
         job.fua = request.fua;
         job.tags.push(request.tag);
         job.blocks = blocks;
         let mut at = offset;
         while at < offset + blocks {
-            let (role, row) = self.geo.chunk_at(at);
+            let (role, row) = geo.chunk_at(at);
             let count = (chunk - row).min(offset + blocks - at);
             let mem = match request.op {
                 Op::Read | Op::Write => Mem::Payload { tag: request.tag, at: cut + (at - offset) },

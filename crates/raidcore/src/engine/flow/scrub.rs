@@ -25,7 +25,7 @@ impl Engine {
     pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &mut self.range.jobs[id];
         if !job.scrub.agrees() {
-            plan::locate(&mut job.plan, &self.geo);
+            plan::locate(&mut job.plan, self.geo.of(job.stripe));
             self.ask_for_arithmetic(id, out);
         }
         Stage::Judge
@@ -38,10 +38,9 @@ impl Engine {
             self.range.jobs.release_buffers(id);
             return Stage::Plan;
         }
-        if let Some(member) = self.array.membership.spared() {
-            let job = &mut self.range.jobs[id];
-            let role = self.geo.role(job.stripe, member);
-            job.scrub.judge_copies(role);
+        let stripe = self.range.jobs[id].stripe;
+        if let Some(role) = self.array.membership.spared().and_then(|m| self.geo.role(stripe, m)) {
+            self.range.jobs[id].scrub.judge_copies(role);
         }
         if self.range.jobs[id].scrub.findings().is_empty() { Stage::Record } else { Stage::Mend }
     }
@@ -58,7 +57,7 @@ impl Engine {
         }
         let (_, writable) = self.health(self.range.jobs[id].stripe);
         let job = &mut self.range.jobs[id];
-        match plan::mend(&mut job.plan, &self.geo, job.scrub.to_mend(), writable) {
+        match plan::mend(&mut job.plan, self.geo.of(job.stripe), job.scrub.to_mend(), writable) {
             Ok(count) => job.scrub.mends(count),
             Err(Lost) => {
                 job.error = Some(RequestError::Io);
@@ -105,7 +104,7 @@ impl Engine {
             return;
         }
         let (stripe, corrected) = (job.stripe, job.scrub.has_mended());
-        for role in self.geo.roles() {
+        for role in self.geo.of(stripe).roles() {
             let located = job.scrub.findings().iter().filter(|f| f.located && f.wrong.has(role));
             let blocks = located.count() as u32;
             if blocks > 0 {

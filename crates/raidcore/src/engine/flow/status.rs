@@ -92,7 +92,7 @@ impl Engine {
     #[must_use]
     pub fn in_hand(&self, member: MemberId) -> u32 {
         let bound = |job: &&Job| {
-            let role = self.geo.role(job.stripe, member);
+            let Some(role) = self.geo.role(job.stripe, member) else { return false };
             matches!(job.stage, Stage::Intend | Stage::Write)
                 && job.plan.writes.iter().any(|io| io.role == role)
         };

@@ -63,7 +63,7 @@ impl Engine {
     /// The roles of members in a stripe; staging devices have none.
     pub(super) fn roles_of(&self, stripe: Stripe, members: Set<MemberId>) -> Set<Role> {
         let members = members.and(self.geo.member_set());
-        members.map(|member| self.geo.role(stripe, member)).collect()
+        members.filter_map(|member| self.geo.role(stripe, member)).collect()
     }
 
     /// Whether a member is said to be busy.
@@ -75,12 +75,13 @@ impl Engine {
     /// Tells whether it has.
     pub(super) fn plan_detour(&mut self, id: JobId, readable: Set<Role>, parity: Parity) -> bool {
         let job = &self.range.jobs[id];
+        let geo = self.geo.of(job.stripe);
         let blocks = job.piece_blocks();
         let first_try = job.bad.is_empty();
         if first_try {
             self.array.steering.read += u64::from(blocks);
         }
-        let redundant = parity == Parity::InStep && self.geo.level() != Level::Raid1;
+        let redundant = parity == Parity::InStep && geo.level() != Level::Raid1;
         if self.array.steering.busy.is_empty()
             || !first_try
             || !redundant
@@ -91,7 +92,7 @@ impl Engine {
         let busy = self.roles_of(job.stripe, self.array.steering.busy);
         let calm = readable.minus(busy);
         let concerned = job.pieces.iter().any(|piece| busy.has(piece.role));
-        let enough = calm.len() + self.geo.parities() >= self.geo.members();
+        let enough = calm.len() + geo.parities() >= geo.width();
         if !concerned || !enough {
             return false;
         }
@@ -99,7 +100,7 @@ impl Engine {
         let job = &mut self.range.jobs[id];
         let mut plan = mem::take(&mut job.plan);
         let health = Health { readable: calm, writable: calm, parity, bad: &[] };
-        let planned = plan::read(&mut plan, &self.geo, &health, &job.pieces, job.base, 0);
+        let planned = plan::read(&mut plan, geo, &health, &job.pieces, job.base, 0);
         let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);

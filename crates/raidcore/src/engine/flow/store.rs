@@ -26,7 +26,8 @@ impl Engine {
         match job.work {
             Work::Write => job.pieces.iter().any(|piece| self.lbas_of(id, piece).any(staged)),
             Work::Zero { .. } => {
-                self.geo.lbas(job.stripe, Role(0), 0, self.geo.stripe_blocks()).any(staged)
+                let geo = self.geo.of(job.stripe);
+                geo.lbas(job.stripe, Role(0), 0, geo.stripe_blocks()).any(staged)
             }
             Work::Read
             | Work::Sync(_)
@@ -38,7 +39,8 @@ impl Engine {
     }
 
     pub(super) fn lbas_of(&self, id: JobId, piece: &Piece) -> impl Iterator<Item = Lba> + use<> {
-        self.geo.lbas(self.range.jobs[id].stripe, piece.role, piece.row, piece.blocks)
+        let stripe = self.range.jobs[id].stripe;
+        self.geo.of(stripe).lbas(stripe, piece.role, piece.row, piece.blocks)
     }
 
     /// How many blocks of a ring an entry of a job's pieces takes at most.
@@ -240,7 +242,7 @@ impl Engine {
         let job = &self.range.jobs[id];
         if let Work::Zero { .. } = job.work {
             let whole = |role| Run { role, row: 0, blocks: self.geo.chunk(), mem: Mem::Zero };
-            runs.extend(self.geo.data_roles().map(whole));
+            runs.extend(self.geo.of(job.stripe).data_roles().map(whole));
             return;
         }
         for (index, piece) in job.pieces.iter().enumerate() {
@@ -339,7 +341,7 @@ impl Engine {
         let runs = core::mem::take(&mut entry.runs);
         let mut at = 0;
         for run in &runs {
-            for lba in self.geo.lbas(stripe, run.role, run.row, run.blocks) {
+            for lba in self.geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
                 match kind {
                     Kind::Data => self.range.staging.stage(stripe, lba, number, at),
                     Kind::Marker | Kind::Tail => self.range.staging.unstage(stripe, lba),

@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 use det::Instant;
 
 pub(in crate::engine) use super::ring::Ring;
-use crate::geometry::Geometry;
+use crate::geometry::Layout;
 use crate::meta::{ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Pba, Set, Stripe};
@@ -166,7 +166,8 @@ impl Staging {
 
     /// Takes over an entry that was found. Its number is a new one: it never gets room in a ring.
     fn recover(&mut self, record: &ArrayRecord, replay: &Replay) {
-        let geo = &record.geometry;
+        let layout = record.layout();
+        let geo = layout.of(replay.stripe);
         let number = self.next;
         self.next += 1;
         let mut entry = Entry::new(number, Kind::Data, replay.stripe, Set::EMPTY, Vec::new());
@@ -178,9 +179,7 @@ impl Staging {
         self.entries.push_back(entry);
         for run in &replay.runs {
             let role = geo.role(replay.stripe, run.to.member);
-            if role.index() >= geo.data() {
-                continue;
-            }
+            let Some(role) = role.filter(|role| role.index() < geo.data()) else { continue };
             let lbas = geo.lbas(replay.stripe, role, run.to.row, run.to.blocks);
             for (lba, at) in lbas.zip(run.from..) {
                 self.stage(replay.stripe, lba, number, at);
@@ -259,13 +258,14 @@ impl Staging {
 
     /// Blocks that are staged and not at home, and can't be read from any of those that held them:
     /// where each range of them begins, and how many.
-    pub(super) fn lost(&self, geo: &Geometry) -> Vec<(Lba, u64)> {
+    pub(super) fn lost(&self, geo: &Layout) -> Vec<(Lba, u64)> {
         let mut lbas = Vec::new();
         let nobody = |entry: &&Entry| entry.done && entry.dirty > 0 && entry.holders.is_empty();
         for entry in self.entries.iter().filter(nobody) {
             let latest = |staged: Staged| staged.entry == entry.number as u32 && !staged.clean;
             let is_latest = |&lba: &Lba| self.table.get(lba).is_some_and(latest);
-            let blocks = |run: &Run| geo.lbas(entry.stripe, run.role, run.row, run.blocks);
+            let blocks =
+                |run: &Run| geo.of(entry.stripe).lbas(entry.stripe, run.role, run.row, run.blocks);
             lbas.extend(entry.runs.iter().flat_map(blocks).filter(is_latest));
         }
         let unreadable = |&&(lba, number): &&(Lba, u64)| {
@@ -398,7 +398,7 @@ impl Staging {
     }
 
     /// An entry is durable that tells the tail: what is before it is void.
-    pub(in crate::engine) fn advance(&mut self, tail: u64, geo: &Geometry) {
+    pub(in crate::engine) fn advance(&mut self, tail: u64, geo: &Layout) {
         self.unreadable.retain(|&(_, number)| number >= tail);
         while self.entries.front().is_some_and(|entry| entry.number < tail) {
             let Some(front) = self.entries.front_mut() else { return };
@@ -406,7 +406,7 @@ impl Staging {
             let mut runs = core::mem::take(&mut front.runs);
             self.payload -= front.blocks as usize;
             for run in &runs {
-                for lba in geo.lbas(stripe, run.role, run.row, run.blocks) {
+                for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
                     if self.table.get(lba).is_some_and(|staged| staged.entry == number) {
                         self.unstage(stripe, lba);
                     }
