@@ -1,4 +1,4 @@
-//! Where chunks lie, beside md's rules worked out by hand.
+//! Where chunks are, compared with md's rules worked out by hand.
 
 use raidcore::geometry::{Geometry, GeometryError, Level, Placement};
 use raidcore::units::{Set, Stripe};
