@@ -14,7 +14,7 @@ use raidcore::units::{DeviceId, Lba, MemberId, Set, Tag};
 
 /// Members: four data chunks a stripe with RAID5.
 pub(crate) const MEMBERS: u32 = 5;
-/// 64 KiB, what an array has unless asked for otherwise.
+/// 64 KiB, the default.
 pub(crate) const CHUNK: u32 = 16;
 /// 64 GiB.
 const MEMBER_BLOCKS: u64 = 1 << 24;

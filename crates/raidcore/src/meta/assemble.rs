@@ -222,9 +222,9 @@ impl Roster {
         roster
     }
 
-    /// Whether entries of the staging log may be on none of the devices that are there: each is on one
-    /// more than may be lost, and on at least one of those that are in service. A device that was being
-    /// filled was not, so it is not missed.
+    /// Whether entries of the staging log may be on none of the present devices. Each entry is on
+    /// one more device than may be lost, and on at least one of those in service. A device that was
+    /// being filled was not in service, so it does not count.
     fn may_lack_staged(&self, record: &ArrayRecord) -> bool {
         let devices = record.places().skip(record.geometry.members());
         let lost = devices.filter(|place| match record.slots[place.index()].state {

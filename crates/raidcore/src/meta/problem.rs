@@ -23,7 +23,7 @@ pub struct MissingMember {
 }
 
 impl MissingMember {
-    /// What its slot is for: a member or a staging device.
+    /// What is missing: a member or a staging device.
     #[must_use]
     pub fn what(&self) -> &'static str {
         if self.stages { "staging device" } else { "member" }

@@ -345,7 +345,7 @@ fn decode_areas(block: &[u8], features: &Features, geometry: &Geometry) -> Areas
     }
 }
 
-/// How often the staging log was emptied; 0 if there is none.
+/// How often the staging log was emptied; 1 if there is none.
 fn decode_staging_epoch(
     block: &[u8],
     features: &Features,
