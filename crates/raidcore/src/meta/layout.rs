@@ -87,11 +87,10 @@ pub struct Areas {
 }
 
 impl Areas {
-    /// Lays out an array and tells how many stripes fit. `shape` gives everything but the stripes.
-    /// The smallest member has `member_blocks` blocks. If there is a journal, it has
-    /// `journal_blocks`, or more if the largest entries need it. The staging log has
-    /// `staging_blocks`, or there is none. A distributed spare follows the data if there is to be
-    /// one.
+    /// Lays out an array and tells how many stripes fit. `shape` gives everything but the stripes,
+    /// `member_blocks` the size of the smallest member. A journal has `journal_blocks`, or more if
+    /// the largest entries need it; a staging log has `staging_blocks`; a distributed spare follows
+    /// the data.
     ///
     /// # Errors
     /// If the shape can't have a staging log ([`can_stage`]) or a distributed spare
@@ -332,9 +331,9 @@ impl Areas {
         (Pba(self.member_blocks - self.spare_blocks), self.spare_blocks)
     }
 
-    /// Where a copy (a number below [`spare_copies`]) of a failed member's chunk of a stripe is on
-    /// the distributed spare. The copies of all stripes go to the other members in turn, so no two
-    /// copies of a chunk are on the same member.
+    /// Where a copy (below [`spare_copies`]) of a failed member's chunk of a stripe is on the
+    /// distributed spare. The copies go to the other members in turn, so no two copies of a chunk
+    /// are on the same member.
     #[must_use]
     pub fn on_distributed_spare(
         &self,

@@ -330,7 +330,7 @@ impl LogArray {
     ) {
         let Io { id, op, group, at, blocks } = io;
         if let (IoOp::Load, Some(slot), Ok(())) = (op, slot, result) {
-            // The slot is free after the answer to the look.
+            // The slot is free when the bytes have been seen.
             let look = Look(Some(id), slot);
             out.push(Action::Look { look, slot, group, at, blocks, checksums: false });
             return;
