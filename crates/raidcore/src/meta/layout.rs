@@ -155,9 +155,8 @@ impl Areas {
     /// Members may then need more blocks.
     ///
     /// # Errors
-    /// If `region_stripes` is no power of two, if `page_bits` is neither a multiple of 64 nor a
-    /// power of two, or more than [`BITS_PER_PAGE`], or if there would be too many regions or
-    /// pages.
+    /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor a power of
+    /// two or more than [`BITS_PER_PAGE`], or there would be too many regions or pages.
     pub(super) fn with_maps_of(
         self,
         geometry: &Geometry,
@@ -405,15 +404,15 @@ impl Areas {
 }
 
 /// Whether an array of that shape can have a staging log: RAID4, 5 and 6. A mirror gains nothing
-/// from one. Without redundancy, a write that failed could reappear after a crash. And a reclaim
-/// needs two scratch buffers for every data chunk, and a set can name 64.
+/// from one. Without redundancy, a failed write could reappear after a crash. And a reclaim needs
+/// two scratch buffers for every data chunk, of which a set can name 64.
 #[must_use]
 pub fn can_stage(geometry: &Geometry) -> bool {
     geometry.parities() > 0 && geometry.members() + 2 + geometry.data() <= 64
 }
 
 /// Whether an array of that shape can have a distributed spare: RAID4, 5 and 6. In a mirror, all
-/// members hold the same already.
+/// members hold the same.
 #[must_use]
 pub fn can_distribute(geometry: &Geometry) -> bool {
     geometry.parities() > 0
