@@ -46,12 +46,12 @@ enum Hedges {
 pub const SCHEMES: &[Scheme] = &[
     row("plain", "members collect as they like (LGC)", Turns::Local),
     row("ggc", "when one has to, all collect", Turns::Global),
-    row("reconstruct", "reads go around who collects", Turns::Local).around(),
+    row("reconstruct", "reads go around members that collect", Turns::Local).around(),
     row("hedge", "reads that take long are tried from the others, too", Turns::Local)
         .hedges(Hedges::Always),
     row(
         "gc-steering",
-        "writes to who collects are staged on others, and what is read often is copied there",
+        "writes to members that collect are staged on others; hot reads are copied there",
         Turns::Local,
     )
     .stages(Stage::Data)
