@@ -1,5 +1,5 @@
-//! An experiment of the laboratory from code: a RAID5 of five modelled SSDs, left alone, with
-//! Evenkeel's own policy, and with SSDs that collect garbage in no time.
+//! An experiment of the laboratory from code: a RAID5 of five modelled SSDs, with the policy
+//! `plain`, with `evenkeel`, and with SSDs that collect garbage in no time.
 //!
 //! `cargo run --release -p examples --example experiment`
 
@@ -11,7 +11,7 @@ use lab::experiment::{Experiment, Point};
 use lab::measure::Figures;
 use lab::shard::run_shard;
 
-/// What `evenkeel lab run` reads from a file: docs/lab.md tells of every key.
+/// The text that `evenkeel lab run` would read from a file: docs/lab.md describes every key.
 const EXPERIMENT: &str = r#"
 title = "Plain, evenkeel, ideal"
 
@@ -49,7 +49,7 @@ name = "ideal"
 ssd.set.gc.instant = true
 "#;
 
-/// Each variant's name and figures, of so many requests.
+/// Each variant's name and figures, over `requests` requests.
 fn run(requests: u64) -> Result<Vec<(String, Figures)>, Box<dyn Error>> {
     let experiment = Experiment::parse(EXPERIMENT, Path::new("experiment.toml"))?;
     let shorter = |point: &Point| {

@@ -1,6 +1,6 @@
-//! The engine embedded in a program of your own: a RAID5 of four files, with a journal. What
-//! `tiny_array` leaves out is here: members are created and assembled, and after a power failure amid a
-//! write the journal is carried out.
+//! The engine embedded in a program of your own: a RAID5 of four files, with a journal. It adds to
+//! `tiny_array`: members are created and assembled, and the journal is replayed after a power
+//! failure during a write.
 //!
 //! `cargo run -p examples --example file_array`
 
@@ -58,9 +58,9 @@ fn create(dir: &Path) -> io::Result<()> {
 struct Array {
     engine: Engine,
     files: Vec<File>,
-    /// The buffer of the one request that we have at a time, and after it the scratch buffers.
+    /// The buffer of the single request, then the scratch buffers.
     memory: Vec<Vec<u8>>,
-    /// So many blocks can be written before the power fails.
+    /// How many blocks can be written before the power fails.
     power: u32,
 }
 
@@ -69,7 +69,7 @@ struct Array {
 struct Dark;
 
 impl Array {
-    /// Assembles the members that are there, and carries out what the journal has.
+    /// Assembles the members that are there, and replays the journal.
     fn start(dir: &Path) -> io::Result<Self> {
         let (mut files, mut images) = (Vec::new(), Vec::new());
         for path in (0..MEMBERS).map(|member| path(dir, member)).filter(|path| path.exists()) {
@@ -90,7 +90,7 @@ impl Array {
         Ok(array)
     }
 
-    /// Tells the engine something, and does what it asks for until it asks for nothing more.
+    /// Passes an input to the engine, and carries out its actions until there are none.
     fn tell(&mut self, input: Input) -> Result<(), Dark> {
         let (mut inputs, mut actions) = (vec![input], Vec::new());
         while let Some(input) = inputs.pop() {
@@ -157,7 +157,7 @@ impl Array {
     }
 }
 
-/// The memory that the engine means.
+/// The memory that the engine refers to.
 fn named(memory: &mut [Vec<u8>], mem: Mem, blocks: u32) -> &mut [u8] {
     let (buffer, at) = match mem {
         Mem::Payload { at, .. } => (0, at),
@@ -186,13 +186,13 @@ fn compute(memory: &mut [Vec<u8>], step: BoundStep<'_>, blocks: u32) {
 
 const OLD: [u8; BLOCK_BYTES] = [b'o'; BLOCK_BYTES];
 const NEW: [u8; BLOCK_BYTES] = [b'n'; BLOCK_BYTES];
-/// What is written first, from block 0 on: two stripes.
+/// The blocks that are written first, from block 0 on: two stripes.
 const BLOCKS: usize = 24;
 /// The block that is being written when the power fails.
 const LBA: usize = 5;
 
-/// Writes a block while there is power for so many, loses the power and a member, starts again, and
-/// returns what the blocks are then; nothing if there was power enough.
+/// Writes a block, cuts the power after `power` blocks, loses a member, starts again, and returns
+/// the blocks; `None` if the power was enough.
 fn play(dir: &Path, power: u32, lost: u8) -> io::Result<Option<Vec<u8>>> {
     create(dir)?;
     let mut array = Array::start(dir)?;

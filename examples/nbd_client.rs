@@ -1,8 +1,8 @@
-//! A client of an array that is served over NBD: the fixed newstyle handshake and simple replies, by
-//! the standard library alone.
+//! A client of an array that is served over NBD: the fixed newstyle handshake and simple replies,
+//! with the standard library alone.
 //!
-//! `cargo run -p examples --example nbd_client -- /tmp/evenkeel/tank.nbd tank` tells how large `tank`
-//! is, and what it begins with. A text as the third argument is written there before.
+//! `cargo run -p examples --example nbd_client -- /tmp/evenkeel/tank.nbd tank` prints the size of
+//! `tank` and its first bytes. A text as the third argument is written there first.
 
 use std::env;
 use std::io::{self, Error, Read, Write};
@@ -36,8 +36,8 @@ impl Client {
         if greeting[..16] != GREETING {
             return Err(Error::other("it is no NBD server"));
         }
-        // Fixed newstyle, no zeros after the handshake; then NBD_OPT_GO for the export, asking for no
-        // more than is told anyway.
+        // Fixed newstyle, no zeros after the handshake; then NBD_OPT_GO for the export, without
+        // information requests.
         let mut hello = 3u32.to_be_bytes().to_vec();
         hello.extend(b"IHAVEOPT");
         hello.extend(7u32.to_be_bytes());
@@ -71,7 +71,7 @@ impl Client {
         self.request(Command::Write, at, bytes.len(), bytes)
     }
 
-    /// What was written before is durable when this returns.
+    /// Everything written before is durable when this returns.
     fn flush(&mut self) -> io::Result<()> {
         self.request(Command::Flush, 0, 0, &[])
     }
@@ -84,7 +84,7 @@ impl Client {
         let mut request = REQUEST.to_be_bytes().to_vec();
         request.extend(0u16.to_be_bytes());
         request.extend((command as u16).to_be_bytes());
-        // The cookie, by which a client of several requests at a time tells replies apart.
+        // The cookie, by which a client with several requests under way matches replies.
         request.extend(1u64.to_be_bytes());
         request.extend(at.to_be_bytes());
         request.extend((length as u32).to_be_bytes());
@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// A number of so many bytes, at most 8.
+    /// A number of `bytes` bytes, at most 8.
     fn number(&mut self, bytes: usize) -> io::Result<u64> {
         let mut number = [0; 8];
         self.stream.read_exact(&mut number[8 - bytes..])?;
@@ -112,7 +112,7 @@ impl Client {
     }
 }
 
-/// What arrays read and write at least, unless they are started with `--logical-block 512`.
+/// The size of an array's logical block, unless it is started with `--logical-block 512`.
 const BLOCK: usize = 4096;
 
 fn main() -> io::Result<()> {

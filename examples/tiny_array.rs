@@ -1,7 +1,7 @@
-//! An array in 60 lines or so, with `Vec`s for disks: read this first.
+//! An array in about 60 lines, with `Vec`s for disks: read this first.
 //!
-//! The engine decides and never does. Its host tells it what happened ([`Input`]) and does what it
-//! then asks for ([`Action`]): that is [`Array::tell`], and all there is to a host.
+//! The engine decides and does no I/O. Its host passes events to it ([`Input`]) and carries out its
+//! actions ([`Action`]): [`Array::tell`] does that, and is all that a host needs.
 
 use det::Instant;
 use raidcore::engine::{Action, Config, Engine, Input, Io, IoError, IoOp, Op, Request};
@@ -13,7 +13,7 @@ use raidcore::units::{BLOCK_BYTES, DeviceId, Lba, Mem, Tag};
 struct Array {
     engine: Engine,
     disks: Vec<Vec<u8>>,
-    /// The buffer of the one request that we have at a time, and after it the scratch buffers.
+    /// The buffer of the single request, then the scratch buffers.
     memory: Vec<Vec<u8>>,
 }
 
@@ -31,7 +31,7 @@ impl Array {
         array
     }
 
-    /// Tells the engine something, and does what it asks for until it asks for nothing more.
+    /// Passes an input to the engine, and carries out its actions until there are none.
     fn tell(&mut self, input: Input) {
         let (mut inputs, mut actions) = (vec![input], Vec::new());
         while let Some(input) = inputs.pop() {
@@ -77,7 +77,7 @@ impl Array {
     }
 }
 
-/// The memory that the engine means.
+/// The memory that the engine refers to.
 fn named(memory: &mut [Vec<u8>], mem: Mem, blocks: u32) -> &mut [u8] {
     let (buffer, at) = match mem {
         Mem::Payload { at, .. } => (0, at),
@@ -87,7 +87,7 @@ fn named(memory: &mut [Vec<u8>], mem: Mem, blocks: u32) -> &mut [u8] {
     &mut memory[buffer][at as usize * BLOCK_BYTES..][..blocks as usize * BLOCK_BYTES]
 }
 
-/// RAID5 is nothing but sums, and a sum is an exclusive or. `raidcore::parity` has fast ones.
+/// The parity of RAID5 is a sum, and a sum is an exclusive or. `raidcore::parity` has fast kernels.
 fn compute(memory: &mut [Vec<u8>], step: BoundStep<'_>, blocks: u32) {
     let (sum, parts) = if let BoundStep::Xor { dst, srcs } = step {
         (dst, srcs)

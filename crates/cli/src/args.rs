@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line.
 
 mod create;
 #[cfg(test)]
@@ -69,8 +69,8 @@ pub(crate) enum Command {
         #[arg(long, short)]
         force: bool,
     },
-    /// Replace the process of a running array, by that of a new release for instance. Who uses its
-    /// block device waits meanwhile. Refused while NBD or FUSE is in use
+    /// Replace the process of a running array, by that of a new release for instance. Users of its
+    /// block device wait meanwhile. Refused while NBD or FUSE is in use
     Restart {
         /// The array's name
         name: String,

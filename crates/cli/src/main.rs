@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use args::Command;
 use output::Output;
 
-/// The exit status of a command whose arguments are wrong, as clap has it.
+/// The exit status for wrong arguments, as clap has it.
 const WRONG_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tells what is wrong with the arguments, or what was asked for instead of a command, such as help.
+/// Prints the error of the arguments, or what was requested instead of a command, such as help.
 fn not_understood(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || !typed::wants_json() {
         error.exit();

@@ -1,4 +1,4 @@
-//! What is printed: text for people or JSON for programs, errors included.
+//! Output: text for people or JSON for programs, errors included.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use ublkd::control::{ClientError, Refusal};
 use ublkd::create::wall_clock;
 use ublkd::limits::advice_on_files;
 
-/// The version of what programs are told: of the envelope, and of the results in it.
+/// The version of the JSON output: of the envelope, and of the results in it.
 const SCHEMA: u32 = 1;
 
 /// How to print.
@@ -19,7 +19,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Of a command, which is named by its words, such as `disk add`.
+    /// For a command, which is named by its words, such as `disk add`.
     pub(crate) fn new(json: bool, command: &'static str) -> Self {
         Self { json, command }
     }
@@ -28,7 +28,7 @@ impl Output {
         self.json
     }
 
-    /// A result: as JSON, or what `text` makes of it.
+    /// A result: as JSON, or as the text of `text`.
     pub(crate) fn result(self, value: &Value, text: impl FnOnce() -> String) {
         if self.json {
             self.envelope("result", value);
@@ -37,7 +37,7 @@ impl Output {
         }
     }
 
-    /// An error, on standard error; for programs it is the result.
+    /// An error, on standard error; with `--json`, it is the result.
     pub(crate) fn error(self, error: &Error) {
         let refusal = refusal_of(error);
         if self.json {
@@ -50,13 +50,13 @@ impl Output {
         }
     }
 
-    /// All that programs are told comes this way: one line.
+    /// All JSON output is printed here: one line.
     fn envelope(self, kind: &str, value: &Value) {
         print(&json!({ "schema": SCHEMA, "command": self.command, kind: value }).to_string());
     }
 }
 
-/// Prints a line. That the reader is gone (`evenkeel start | head -1`) stops nothing.
+/// Prints a line. A closed output (`evenkeel start | head -1`) is no error.
 pub(crate) fn print(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -85,7 +85,7 @@ pub(crate) fn refusal_of(error: &Error) -> Refusal {
     Refusal { code: code.to_owned(), message: message(error), hint }
 }
 
-/// An error with its causes, but for those that it tells itself.
+/// An error with its causes, except those that its message includes.
 fn message(error: &Error) -> String {
     let mut causes = error.chain().map(ToString::to_string);
     let first = causes.next().unwrap_or_default();
@@ -93,12 +93,12 @@ fn message(error: &Error) -> String {
         .fold(first, |text, cause| if text.contains(&cause) { text } else { text + ": " + &cause })
 }
 
-/// How long ago a time is, in seconds since 1970, in words.
+/// How long ago a time (in seconds since 1970) is, in words.
 pub(crate) fn ago(since: u64) -> String {
     duration(wall_clock().saturating_sub(since))
 }
 
-/// How long ago something was, or how long it takes, in words.
+/// A length of time, in words.
 pub(crate) fn duration(seconds: u64) -> String {
     let (minute, hour, day) = (60, 3600, 86_400);
     match seconds {

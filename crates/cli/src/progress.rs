@@ -12,8 +12,8 @@ use crate::output::{Output, duration};
 /// How often to ask.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Waits until nothing is going on in the background and no member is being rebuilt, or until it
-/// can't go on without the operator; tells how the array is then.
+/// Waits until no background pass runs and no member is being rebuilt, or until the operator is
+/// needed; returns the state of the array.
 pub(crate) fn wait(client: &mut Client, output: Output) -> Result<ArrayReport> {
     let bar = if output.is_json() { ProgressBar::hidden() } else { ProgressBar::new(0) };
     let style = ProgressStyle::with_template("{prefix} [{bar:32}] {percent:>3} %  {msg}")?;

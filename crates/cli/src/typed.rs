@@ -1,4 +1,4 @@
-//! What was typed: parsed, or told what is wrong with it.
+//! Parses the command line, or reports its errors.
 
 use clap::error::ErrorKind;
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
@@ -6,8 +6,8 @@ use ublkd::control::Refusal;
 
 use crate::args::Cli;
 
-/// All that can be typed. A negative number is a value, so that whoever wants one hears that it is wrong,
-/// not that there is no such option.
+/// The grammar. A negative number is a value, so that its error is about the value and not about an
+/// unknown option.
 fn grammar() -> Command {
     negative_numbers(Cli::command())
 }
@@ -26,8 +26,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&grammar().try_get_matches()?)
 }
 
-/// The words of the command that was typed, such as `disk add`; what there is of them if there is no
-/// such command.
+/// The words of the command that was typed, such as `disk add`; as many as are valid.
 pub(crate) fn command() -> &'static str {
     let all = grammar().ignore_errors(true);
     let Ok(matches) = all.try_get_matches() else { return "" };
@@ -47,11 +46,11 @@ pub(crate) fn wants_json() -> bool {
     arguments.any(|argument| argument == "--json")
 }
 
-/// What is wrong with the arguments of a command, without colours.
+/// The error of a command's arguments, without colours.
 pub(crate) fn refusal(error: &clap::Error, command: &str) -> Refusal {
     let text = error.render().to_string();
     let text = if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // What clap renders is the whole help.
+        // clap renders the whole help for this.
         "a command is missing"
     } else {
         text.strip_prefix("error: ").unwrap_or(&text)

@@ -1,4 +1,4 @@
-//! The block device on a kernel that has its driver, in emulated machines: what `tests/vm/run` does.
+//! The block device on a kernel with its driver, in emulated machines, by `tests/vm/run`.
 
 use std::process::Command;
 
@@ -9,13 +9,13 @@ fn scenarios_pass_on_a_kernel_that_has_the_driver() {
 
 #[test]
 fn an_io_takes_no_more_instructions_than_it_may() {
-    // Of what users get: a release, which is built for that.
+    // With a release build, as users have.
     run(&["budget"]);
 }
 
 fn run(arguments: &[&str]) {
     let run = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vm/run");
-    // Whether a machine hangs, not how fast it is.
+    // The limit detects a machine that hangs, not a slow one.
     let ended = Command::new(run).args(["--limit", "1500"]).args(arguments).output();
     let ended = ended.expect("it is run");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

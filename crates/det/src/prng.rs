@@ -21,14 +21,14 @@ impl Prng {
         Self { state }
     }
 
-    /// All that the rest of the sequence follows from.
+    /// The whole state: the rest of the sequence follows from it.
     #[must_use]
     pub fn state(&self) -> [u64; 4] {
         self.state
     }
 
-    /// The generator that [`Prng::state`] was asked of; `None` for zeros, which no generator's
-    /// state is: nothing but zeros would follow.
+    /// The generator whose [`Prng::state`] was `state`; `None` for zeros, from which only zeros
+    /// would follow.
     #[must_use]
     pub fn from_state(state: [u64; 4]) -> Option<Self> {
         (state != [0; 4]).then_some(Self { state })

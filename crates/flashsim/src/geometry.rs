@@ -1,4 +1,4 @@
-//! How many there are of everything, as the FTL sees it.
+//! The sizes of a drive, as the FTL sees them.
 //!
 //! A *page* is what the map maps: a flash page, or an even part of it. Planes that are programmed
 //! together are one *plane*, and their blocks one *block*. A *row* is what one read of the array

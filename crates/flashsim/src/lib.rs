@@ -1,8 +1,8 @@
-//! SSDs that are not there: flash translation layer, garbage collection and NAND timing.
+//! A model of SSDs: flash translation layer, garbage collection and NAND timing.
 //!
-//! A [`Profile`] says what a drive is like, an [`Ssd`] is one: a deterministic machine without a
-//! clock, thread or data. [`real::RealTime`] is one that follows a clock. How it works and how far it can be trusted is told in
-//! `docs/flashsim.md`.
+//! A [`Profile`] describes a drive. An [`Ssd`] is one: a deterministic state machine without a
+//! clock, thread or data. [`real::RealTime`] runs it by a clock. `docs/flashsim.md` tells how it
+//! works and how far it can be trusted.
 
 mod ftl;
 mod geometry;

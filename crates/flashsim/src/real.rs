@@ -1,14 +1,15 @@
-//! A drive in real time: the same model, told what a clock says, and asked in bytes.
+//! A drive in real time: the same model, driven by a clock, and addressed in bytes.
 //!
-//! Data is somewhere else, say in a file: the caller does I/O there, asks here as well, and ends it when
-//! both have ended. What it does not hold it can't lose; it only says how long things take.
+//! The data is elsewhere, say in a file. The caller does its I/O there, begins the same request
+//! here, and completes it when both have ended. This drive holds no data and so can't lose any: it
+//! only says how long requests take.
 //!
 //! Invariants:
-//! - Every request that was begun ends once. One that the model would keep for ever, because a die
+//! - Every request ends exactly once. A request that the model would keep for ever, because a die
 //!   has no room and nothing to collect, ends when that is certain.
-//! - The model sees each of its events at that event's own time, however late it is asked: times
-//!   that are told are the model's, not those of asking.
-//! - Nothing that is kept grows without bound.
+//! - The model sees each event at the event's own time, however late the caller polls: reported
+//!   times are the model's.
+//! - Memory is bounded.
 
 use core::time::Duration;
 use std::collections::VecDeque;

@@ -31,7 +31,7 @@ fn opened(profile: &Profile, state: Precondition) -> RealTime {
     RealTime::new(Ssd::new(profile, state, 1).unwrap(), OPENED)
 }
 
-/// How long one request takes that nothing else is in the way of.
+/// How long one request takes on an idle drive.
 fn time(drive: &mut RealTime, io: Io, at: u64, bytes: u64) -> Duration {
     let begin = OPENED + Duration::from_secs(1);
     drive.begin(begin, 1, io, at, bytes);

@@ -1,4 +1,4 @@
-//! Somebody else than an array answers on the control socket.
+//! The control socket answers with arbitrary bytes, as if another program than an array served it.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -13,14 +13,14 @@ use crate::memory;
 /// What the client may need besides the answer, in bytes.
 const MEMORY_MAX: usize = 1 << 20;
 
-/// The bytes are all that a client hears before the connection is closed.
+/// The bytes are everything that the client receives before the connection is closed.
 pub fn answer(bytes: &[u8]) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let listener = UnixListener::bind(socket_path(dir.path(), "tank")).expect("a socket");
     thread::scope(|scope| {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().expect("a client");
-            // The client may have heard enough.
+            // The client may hang up before the end.
             stream.write_all(bytes).ok();
             stream.shutdown(Shutdown::Write).ok();
             stream.read_to_end(&mut Vec::new()).ok();

@@ -1,6 +1,5 @@
-//! Images that nobody wrote on purpose, or somebody with bad intent: never a panic, never an array
-//! from too few, never a stale member as a current one, and nothing lost that an intact member in
-//! service holds.
+//! Damaged and forged images. Assembly never panics, never makes an array of too few members, never
+//! takes a stale member as current, and loses nothing that an intact member in service holds.
 
 use std::ops::Range;
 
@@ -29,8 +28,8 @@ const HOLDERS: Set<MemberId> = Set::from_bits(0b110);
 const STAGED: [u64; 2] = [1, 2];
 const STAGED_BLOCKS: u64 = 4;
 
-/// The bytes choose an array with a history, what happens to its members' images, and what an
-/// operator accepts.
+/// The bytes choose an array with a history, the damage to its members' images, and the risks that
+/// an operator accepts.
 pub fn assemble(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let options = AssembleOptions { degraded: choices.flag(), force: choices.flag() };
@@ -73,7 +72,7 @@ fn noise_is_no_array(options: AssembleOptions, choices: &mut Choices<'_>) {
     assert!(raidcore::meta::assemble(&images, options).is_err());
 }
 
-/// What an array was and did before the damage.
+/// The array's history before the damage.
 struct Story {
     level: Level,
     members: usize,
@@ -146,7 +145,7 @@ fn has_journal(world: &World) -> bool {
 /// Images that get damaged.
 struct Damaged {
     world: World,
-    /// Whether anything was changed in such a way that its checksum is right.
+    /// Whether anything was changed with a checksum that matches.
     forged: bool,
 }
 
@@ -210,7 +209,7 @@ impl Damaged {
         }
     }
 
-    /// The same in all copies, so that it gets past the quorum; perhaps on all members.
+    /// The same in all copies, so that the quorum accepts it; perhaps on all members.
     fn forge_superblocks(&mut self, choices: &mut Choices<'_>) {
         let one = self.image(choices);
         let all = choices.flag();
@@ -224,7 +223,7 @@ impl Damaged {
         }
     }
 
-    /// Changes bytes behind the magic number, up to `end`, so that the checksum is right.
+    /// Changes bytes behind the magic number, up to `end`, and makes the checksum match.
     fn forge(&mut self, block: &mut [u8], end: usize, choices: &mut Choices<'_>) {
         let (at, length) = (16 + choices.index(end - 16), 1 + choices.index(4));
         let forged = choices.take(length);
@@ -239,7 +238,7 @@ impl Damaged {
         choices.index(self.world.images.len())
     }
 
-    /// A block that matters: of the superblocks, the maps, the start of the journal.
+    /// A block that assembly reads: of the superblocks, the maps, the start of the journal.
     fn place(&self, choices: &mut Choices<'_>) -> Pba {
         let (journal, blocks) = self.world.record.areas.journal();
         let maps = 256..journal.0 + blocks.min(16);
@@ -269,7 +268,7 @@ fn bytes(block: Pba) -> Range<usize> {
     start..start + BLOCK_BYTES
 }
 
-/// What must hold of whatever was assembled.
+/// Checks the properties of every assembled array.
 fn check(array: &Assembled, images: &[MemberImage]) {
     let (record, geometry) = (&array.record, &array.record.geometry);
     assert_eq!((array.slots.len(), array.spares.len()), (record.slots.len(), record.spares.len()));
@@ -320,7 +319,7 @@ fn check(array: &Assembled, images: &[MemberImage]) {
     }
 }
 
-/// Nothing was forged: what is intact counts, and nothing else does.
+/// Nothing was forged: exactly the intact blocks count.
 fn nothing_is_lost(array: &Assembled, images: &[MemberImage], world: &World) {
     let zeros = &array.zero_map;
     assert!((0..zeros.len()).all(|stripe| stripe == DISCARDED || !zeros.get(stripe)));
@@ -331,7 +330,7 @@ fn nothing_is_lost(array: &Assembled, images: &[MemberImage], world: &World) {
         let runs: Vec<_> = replay.runs.iter().map(|run| run.to).collect();
         assert_eq!((replay.stripe.0, runs), (expected.stripe, expected.runs()));
     }
-    // Holders that are there, and those of them whose entries are as they were.
+    // Present holders, and those of them whose entries are intact.
     let (mut holders, mut intact) = (Set::EMPTY, Set::EMPTY);
     for (slot, image) in array.slots.iter().enumerate() {
         let Some(image) = *image else { continue };

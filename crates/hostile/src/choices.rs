@@ -1,5 +1,5 @@
-//! Choices that are made by bytes, so that a fuzzer that changes a byte changes a choice. When the
-//! bytes have run out, every choice is the first one.
+//! Choices made by bytes, so that a fuzzer that changes a byte changes a choice. When the bytes
+//! have run out, every choice is the first one.
 
 /// What is left of the bytes.
 pub(crate) struct Choices<'a> {

@@ -1,5 +1,5 @@
-//! Somebody who may open the control socket of an array and sends what is no request, or requests
-//! that make no sense: one answer a line, in order, and the array goes on.
+//! A client of an array's control socket that sends invalid or senseless requests: it gets one
+//! answer a line, in order, and the array continues.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -29,19 +29,19 @@ use crate::memory;
 /// Blocks of a member.
 const MEMBER_BLOCKS: u64 = 1024;
 
-/// Lines of a conversation; an array that was changed so often has seen everything.
+/// Lines of a conversation: by then the array has been changed often enough.
 const LINES_MAX: u64 = 16;
 
-/// What the server may need, in bytes.
+/// The most memory that the server may need, in bytes.
 const MEMORY_MAX: usize = 8 << 20;
 
-/// How long the array may take for an answer: for ever, as machines go.
+/// The time after which an array that does not answer hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
 /// Files in the array's directory that requests can name, and some that are not there.
 const FILES: [&str; 8] = ["a", "b", "c", "spare", "another", "small", ".", "missing"];
 
-/// The bytes choose what an operator sends: requests, and lines that are none.
+/// The bytes choose an operator's requests, and invalid lines.
 pub fn control(bytes: &[u8]) {
     let array = Array::start();
     let lines = script(&mut Choices::new(bytes), array.dir.path());
@@ -62,8 +62,8 @@ pub fn control(bytes: &[u8]) {
 /// Blocks that are written, and at which bytes.
 type Written = Vec<(u64, Vec<u8>)>;
 
-/// What creating the array writes onto each member: once for all inputs, as it takes longer than
-/// everything else.
+/// The writes that create the array on each member: made once for all inputs, as creating takes
+/// longer than everything else.
 static CREATED: LazyLock<Vec<Written>> = LazyLock::new(|| {
     let dir = in_memory();
     let members = members(dir.path());
@@ -104,7 +104,7 @@ struct Array {
     server: Server,
     socket: PathBuf,
     host: HostHandle,
-    /// Somebody uses the array.
+    /// A user of the array.
     _volume: Volume,
     dir: TempDir,
 }
@@ -144,7 +144,7 @@ impl Array {
         Self { runtime, server, socket, host, _volume: volume, dir }
     }
 
-    /// Says everything, and tells the lines that are answered.
+    /// Sends all lines, and returns the answers.
     fn converse(&self, said: &[u8]) -> Vec<String> {
         let stream = UnixStream::connect(&self.socket).expect("somebody listens");
         stream.set_read_timeout(Some(HANGS)).expect("a timeout");
@@ -167,12 +167,12 @@ impl Array {
 
     fn stop(self) {
         self.runtime.block_on(self.server.close());
-        // Whoever asked first, it has stopped cleanly.
+        // However the stop was requested, it is clean.
         self.host.stop().wait().expect("a clean stop");
     }
 }
 
-/// What the operator sends, line by line; the last one may have no end.
+/// The lines that the operator sends; the last one may have no end.
 fn script(choices: &mut Choices<'_>, dir: &Path) -> Vec<Vec<u8>> {
     let mut lines = Vec::new();
     for _ in 0..choices.below(LINES_MAX) {
@@ -239,8 +239,8 @@ fn noise(choices: &mut Choices<'_>) -> Vec<u8> {
     line
 }
 
-/// The line, unless it is a request that names a device elsewhere: no disk of this machine is put at
-/// a fuzzer's mercy.
+/// The line, unless it is a request that names a device elsewhere: a fuzzer must not touch this
+/// machine's disks.
 fn keep_inside(line: Vec<u8>, dir: &Path) -> Vec<u8> {
     let is_inside = |path: &Path| FILES.iter().any(|name| path == dir.join(name));
     let named = match decode(&line) {
@@ -258,7 +258,7 @@ fn decode(line: &[u8]) -> Option<Request> {
     serde_json::from_value(object.into()).ok()
 }
 
-/// An answer is `ok` or an error with a code and words, and `ok` only if there was a request.
+/// An answer is `ok`, or an error with a code and a message, and `ok` only if there was a request.
 fn check(line: &[u8], answer: &str) {
     let shown = String::from_utf8_lossy(line);
     let answer: Map<String, Value> = serde_json::from_str(answer).expect("JSON");
@@ -277,7 +277,8 @@ fn check(line: &[u8], answer: &str) {
         code.split('-').all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase()))
     };
     assert!(is_code(&code) && !message.is_empty(), "{shown}: {answer:?}");
-    // As a client writes it. Of two fields of one name, say, the array need not take the last.
+    // As a client would write it. Of two fields with the same name, for example, the array need not
+    // take the last.
     let rewritten = serde_json::from_slice::<Value>(line).map(|value| value.to_string());
     let plain = rewritten.is_ok_and(|rewritten| rewritten == shown.trim_end());
     let bounds = matches!(request, Some(Request::Limit { .. }));

@@ -1,4 +1,4 @@
-//! A member's ring with entries that somebody made up.
+//! A member's ring with forged entries.
 
 use raidcore::meta::{
     FORMAT, JournalEntry, JournalHeader, JournalRun, Log, checksum, encode_journal_header,
@@ -133,7 +133,7 @@ fn place(entry: &JournalEntry) -> std::ops::Range<usize> {
     start..start + (header + payload) * BLOCK_BYTES
 }
 
-/// What was found is whole, and the same if it is written again.
+/// An entry that was found is whole, and the same if it is encoded again.
 fn comes_back(entry: &JournalEntry, ring: &[u8]) {
     let header = &entry.header;
     assert_eq!((header.array, header.epoch, header.member), (ARRAY, EPOCH, MEMBER));
@@ -147,7 +147,7 @@ fn comes_back(entry: &JournalEntry, ring: &[u8]) {
     let (head, payload) = again.split_at_mut(header_bytes);
     let crcs = payload.chunks_exact(BLOCK_BYTES).map(checksum);
     assert!(crcs.clone().eq(entry.crcs.iter().copied()));
-    // What an array writes can't reach beyond a chunk's last block.
+    // An array never writes beyond a chunk's last block.
     if entry.runs.iter().all(|run| run.row + run.blocks <= u32::from(u16::MAX)) {
         encode_journal_header(header, entry.runs.iter().copied(), crcs, head);
         let mut rewritten = vec![0; place.start];

@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - A target panics if what it tests breaks a promise, and only then.
-//! - What a target does is decided by its bytes. Threads and the kernel may change the order of
-//!   what happens, not what must come of it.
+//! - A target's bytes decide what it does. Threads and the kernel may change the order of events,
+//!   but not the required result.
 //! - A target touches no file but its own temporary ones, whatever its bytes say.
 
 mod answer;
@@ -52,8 +52,8 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("answer", answer),
 ];
 
-/// Makes writing to a closed connection an error instead of the process's end, as Rust's own start
-/// of a program does. A fuzzer's program starts in C++.
+/// Makes a write to a closed connection an error instead of the end of the process, as the runtime
+/// of a Rust program does. A fuzzer's program starts in C++.
 pub fn ignore_broken_pipes() {
     // SAFETY: ignoring a signal runs no code of ours.
     #[allow(unsafe_code)]

@@ -1,4 +1,4 @@
-//! How much memory the process uses, to see that what a peer sends can't make it much.
+//! The memory that the process uses, to check that a peer's input can't make it grow much.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

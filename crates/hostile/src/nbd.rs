@@ -1,4 +1,4 @@
-//! An NBD client that says anything: it gets answers that are in order or is cut off, and others
+//! An NBD client that sends anything: its answers are in order or it is cut off, and other clients
 //! are served all the same.
 
 use std::io::{ErrorKind, Read, Write};
@@ -13,19 +13,19 @@ use crate::memory;
 use crate::transcript;
 use crate::world::{BLOCK, World, config};
 
-/// What the client hears before it hangs up.
+/// What the client receives before it hangs up.
 const HEARD_MAX: usize = 4 << 20;
 
-/// What the client says at most, when requests have payloads.
+/// The most that the client sends, if requests have payloads.
 const SAID_MAX: usize = 4 << 20;
 
-/// What the server and its clients may need besides what goes through the connection.
+/// The memory that the server and its clients may need besides what goes through the connection.
 const MEMORY_MAX: usize = 2 << 20;
 
-/// How long the server may take to give back its buffers: for ever, as machines go.
+/// The time after which a server that does not give back its buffers hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// The bytes choose what the client says: options, requests, noise.
+/// The bytes choose what the client sends: options, requests, noise.
 pub fn nbd(bytes: &[u8]) {
     let said = script(&mut Choices::new(bytes));
     let world = World::new();
@@ -38,7 +38,7 @@ pub fn nbd(bytes: &[u8]) {
     all_buffers_are_back(&world);
 }
 
-/// What the client says.
+/// The bytes that the client sends.
 fn script(choices: &mut Choices<'_>) -> Vec<u8> {
     let flags = choices.pick(&[3u32, 1, 0, 2, 4, u32::MAX]);
     let mut said = flags.to_be_bytes().to_vec();
@@ -56,7 +56,7 @@ fn script(choices: &mut Choices<'_>) -> Vec<u8> {
     said
 }
 
-/// An option with a header that is right, most likely, and data that may be.
+/// An option whose header is right most of the time, and whose data may be.
 fn option(choices: &mut Choices<'_>, said: &mut Vec<u8>) {
     let option = choices.pick(&[8, 10, 9, 7, 6, 3, 1, 2, 5, 0, 4, 77]);
     let name = choices.pick(&["", "tank", "tan", "another"]);
@@ -95,7 +95,7 @@ fn push_option(option: u32, data: &[u8], said: &mut Vec<u8>) {
     said.extend(data);
 }
 
-/// A request that is well-formed, most likely, with a payload or some of it.
+/// A request that is well-formed most of the time, with a payload or some of it.
 fn request(handle: u64, choices: &mut Choices<'_>, said: &mut Vec<u8>) {
     let command = choices.pick(&[WRITE, READ, 3, 4, 6, 7, 5, 2, 8]);
     let flags = if choices.rarely(4) { choices.below(1 << 16) as u16 } else { 0 };
@@ -120,7 +120,7 @@ fn request(handle: u64, choices: &mut Choices<'_>, said: &mut Vec<u8>) {
     }
 }
 
-/// Sends all that the server takes, and hears all that it says.
+/// Sends all that the server takes, and returns all that it answers.
 fn converse(stream: UnixStream, said: &[u8]) -> Vec<u8> {
     let mut heard = Vec::new();
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! A page of a map that somebody made up, on one member of a mirror. The other member's pages are
-//! good, so whatever is not taken from the page must be as it was.
+//! A forged page of a map on one member of a mirror. The other member's pages are good, so the map
+//! must be unchanged unless the page counts.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ const HEADER_BYTES: usize = 64;
 /// The version of the pages that are on both members.
 const VERSION: u64 = 2;
 
-/// The greatest version that is believed.
+/// The greatest version that is accepted.
 const VERSION_MAX: u64 = 1 << 62;
 
 thread_local! {
@@ -39,7 +39,7 @@ pub fn page(bytes: &[u8]) {
     });
 }
 
-/// A page whose header is right, most likely.
+/// A page whose header is right most of the time.
 fn made_up(world: &World, kind: MapKind, choices: &mut Choices<'_>) -> [u8; BLOCK_BYTES] {
     let mut block = [0; BLOCK_BYTES];
     let version = VERSION + choices.below(4);

@@ -1,4 +1,4 @@
-//! A superblock that somebody made up.
+//! A forged superblock.
 
 use raidcore::meta::{
     CodecError, FORMAT, STAGING_MAX, SUPERBLOCK_COPIES, Superblock, SuperblockError, checksum,
@@ -27,7 +27,7 @@ pub fn superblock(bytes: &[u8]) {
     }
 }
 
-/// What is accepted is within bounds, and comes back if it is written.
+/// An accepted superblock is within bounds, and comes back if it is encoded.
 fn check(decoded: Result<Superblock, CodecError>) -> Option<Superblock> {
     let found = match decoded {
         Ok(found) => found,

@@ -1,5 +1,5 @@
-//! Whether what an NBD server said answers what its client said, as the protocol has it. What may be
-//! asked of the server is written down here apart from the server.
+//! Whether an NBD server's answers match its client's messages by the protocol. The rules are
+//! written down here independently of the server.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const STRUCTURED_REPLY: u32 = 8;
 const FIXED_NEWSTYLE: u32 = 1;
 const NO_ZEROES: u32 = 2;
 
-/// What the server takes, as its documentation has it.
+/// The server's limits, as documented.
 const OPTIONS_MAX: usize = 64;
 const OPTION_BYTES_MAX: usize = 64 << 10;
 const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
@@ -44,8 +44,8 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Checks all that was `heard` after all of this was `said`; `hung_up` if the client did not listen
-/// to the end.
+/// Checks everything `heard` as the answer to everything `said`; `hung_up` if the client did not
+/// listen to the end.
 pub(crate) fn check(said: &[u8], heard: &[u8], hung_up: bool) {
     let (mut said, mut heard) = (Words(said), Words(heard));
     assert_eq!(heard.take(18), Some(&b"NBDMAGICIHAVEOPT\0\x03"[..]), "the greeting");
@@ -56,7 +56,7 @@ pub(crate) fn check(said: &[u8], heard: &[u8], hung_up: bool) {
     let (requests, orderly) = requests(&mut said);
     let distinct: BTreeMap<u64, Request> =
         requests.iter().map(|request| (request.handle, *request)).collect();
-    // Answers to requests of one name can't be told apart.
+    // Answers to requests with the same cookie can't be told apart.
     if distinct.len() == requests.len() {
         let whole = replies(&mut heard, distinct, structured);
         assert!(whole || hung_up || !orderly, "an orderly client is cut off");
@@ -126,13 +126,13 @@ struct Request {
 }
 
 impl Request {
-    /// Whether the server has this error for a client's mistakes. The back end makes none.
+    /// Whether the server may answer with this error. The back end makes none.
     fn may_fail_with(&self, error: u32) -> bool {
         [EINVAL, ENOSPC, EOVERFLOW, ENOTSUP].contains(&error) || (error == ESHUTDOWN && !self.whole)
     }
 }
 
-/// What was asked for, and whether the client then left in order.
+/// The requests, and whether the client then disconnected properly.
 fn requests(said: &mut Words<'_>) -> (Vec<Request>, bool) {
     let mut requests = Vec::new();
     while !said.0.is_empty() {
@@ -159,7 +159,7 @@ fn requests(said: &mut Words<'_>) -> (Vec<Request>, bool) {
     (requests, true)
 }
 
-/// Takes the replies apart. Whether there is one for each request, the last one to its end.
+/// Decodes the replies. Returns whether each request has one, the last one complete.
 fn replies(heard: &mut Words<'_>, mut waiting: BTreeMap<u64, Request>, structured: bool) -> bool {
     while !heard.0.is_empty() {
         let handle = match heard.u32() {

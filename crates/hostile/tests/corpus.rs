@@ -1,5 +1,5 @@
-//! Every target over its committed corpus, over mutations of each entry, and over noise: always the
-//! same ones.
+//! Every target over its committed corpus, over mutations of each entry, and over noise. The inputs
+//! are always the same.
 
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};

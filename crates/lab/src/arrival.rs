@@ -1,4 +1,4 @@
-//! Requests, as a trace or a generator has them.
+//! Requests of a trace or generator.
 
 use det::Instant;
 
@@ -15,11 +15,11 @@ pub enum Kind {
     Flush,
 }
 
-/// A request, as a trace or a generator has it: in bytes, which need not be aligned.
+/// A request of a trace or generator: in bytes, which need not be aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, counted from the start of the workload. Zero in a closed loop, where a request comes
-    /// when an earlier one has ended.
+    /// Its time, counted from the start of the workload. Zero in a closed loop, where a request
+    /// comes when an earlier one has ended.
     pub at: Instant,
     /// What it does.
     pub kind: Kind,

@@ -1,8 +1,8 @@
-//! Finding the load that makes drives collect garbage for a given share of the time.
+//! Finds the load at which drives collect garbage for a given share of the time.
 //!
-//! What a request costs in collection hardly depends on how fast requests come, so the share is
-//! nearly proportional to the load, and a few runs of the baseline find it: the mean over its seeds.
-//! They depend on nothing but the experiment: every machine finds the same.
+//! The collection that a request causes hardly depends on the rate of requests. So the share is
+//! nearly proportional to the load, and a few runs of the baseline find it, as the mean over its
+//! seeds. The runs depend only on the experiment: every machine finds the same load.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -15,13 +15,13 @@ use crate::results::{COLUMNS, Estimate, Record};
 use crate::run::RunEnd;
 use crate::shard::{ShardError, run_shard};
 
-/// How far from what is wanted the share may be, as a part of it.
+/// The accepted difference from the wanted share, relative to it.
 const TOLERANCE: f64 = 0.05;
 
 /// Loads that are tried for one share; more would not help.
 const LOADS_MAX: usize = 8;
 
-/// The factor that a load may change by from one run to the next.
+/// The largest factor between the loads of two successive runs.
 const STRIDE_MAX: f64 = 20.0;
 
 /// Why no load was found.
@@ -77,7 +77,7 @@ fn percent(share: f64) -> String {
     format!("{:.2}%", 100.0 * share)
 }
 
-/// The points of an experiment with their loads: those of `before`, and where that has none, those
+/// The points of an experiment with their loads: those of `before`, and where it has none, loads
 /// that are found now. `count` counts requests as in [`run_shard`].
 ///
 /// # Errors
@@ -121,7 +121,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The load at which a point has the share that it is swept to.
+    /// The load at which a point has its wanted share.
     fn find(&self, base: &Labelled) -> Result<f64, CalibrateError> {
         let key = &self.calibration.key;
         let swept = base.swept.iter().find(|(key, _)| key == GC_DUTY);
@@ -137,13 +137,14 @@ impl Search<'_> {
                 return Ok(load);
             }
             let factor = (wanted / found).clamp(1.0 / STRIDE_MAX, STRIDE_MAX);
-            // A drive that can't keep up collects less than it would have to.
+            // An overloaded drive collects less than it would have to.
             load *= if overloaded { factor.min(0.5) } else { factor };
         }
         Err(CalibrateError::NotFound { wanted, key: key.clone(), load, found, overloaded })
     }
 
-    /// The share of the time in which drives collect under a load, and whether that is too much.
+    /// The share of the time in which drives collect under a load, and whether that overloads the
+    /// array.
     fn measure(&self, point: &Point, load: f64) -> Result<(f64, bool), CalibrateError> {
         let point = self.point(point, load)?;
         let run = |seed| run_shard(&point, seed, self.base, self.count);

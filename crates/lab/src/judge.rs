@@ -1,8 +1,7 @@
-//! Results against what was expected of them.
+//! Judges results by their expectations.
 //!
-//! Where one variant is set against another, seed is set against seed: both were asked the same, so
-//! that chance takes away from either what it takes from the other. What is judged is the mean over
-//! the seeds.
+//! When two variants are compared, they are compared seed by seed: both got the same requests, so
+//! chance affects both alike. The mean over the seeds is judged.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::experiment::{Class, Expectation, Experiment, Labelled, Measure, Over,
 use crate::results::{Estimate, Record, ResultsError};
 use crate::run::RunEnd;
 
-/// An expectation, and what became of it.
+/// An expectation and its findings.
 #[derive(Clone, Debug)]
 pub struct Judgement<'a> {
     /// The experiment's title.
@@ -24,16 +23,16 @@ pub struct Judgement<'a> {
     pub findings: Vec<Finding>,
 }
 
-/// What was found at a point, or at several together.
+/// A finding at one point, or at several together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The swept values; of several points, what they have in common. Empty if there are none.
     pub at: String,
     /// The number, over seeds.
     pub ours: Estimate,
-    /// What is to be said of it.
+    /// The verdict on it.
     pub verdict: Verdict,
-    /// Whether the 95% confidence interval lies on one side of the gate's ends.
+    /// Whether the 95% confidence interval is on one side of the gate's ends.
     pub certain: bool,
 }
 
@@ -44,14 +43,14 @@ impl Finding {
         if self.ours.count == 0 { f64::NAN } else { self.ours.mean }
     }
 
-    /// Whether other seeds might have it judged otherwise.
+    /// Whether other seeds could change the verdict.
     #[must_use]
     pub fn may_be_chance(&self) -> bool {
         matches!(self.verdict, Verdict::Pass | Verdict::Miss) && !self.certain
     }
 }
 
-/// What is to be said of a number.
+/// The verdict on a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -61,11 +60,11 @@ pub enum Verdict {
     Reported,
     /// It is not as expected.
     Miss,
-    /// There are no results to tell it from.
+    /// There are no results.
     NotMeasured,
-    /// An array could not keep up, so that its figures say little.
+    /// An array was overloaded, so its figures say little.
     Overloaded,
-    /// It is not a number: nothing was there to be set against.
+    /// It is not a number: there was nothing to compare with.
     Undefined,
 }
 
@@ -83,7 +82,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it keeps a gate from being passed.
+    /// Whether it makes a gate fail.
     #[must_use]
     pub fn fails(self) -> bool {
         !matches!(self, Self::Pass | Self::Reported)
@@ -91,8 +90,8 @@ impl Verdict {
 }
 
 impl Judgement<'_> {
-    /// The finding that is farthest from passing, or closest to not passing: the one that decides.
-    /// `None` if nothing was judged.
+    /// The deciding finding: the one farthest from passing, or closest to failing. `None` if
+    /// nothing was judged.
     #[must_use]
     pub fn decisive(&self) -> Option<&Finding> {
         let margin = |finding: &&Finding| match finding.verdict {
@@ -104,7 +103,7 @@ impl Judgement<'_> {
         self.findings.iter().min_by(|a, b| margin(a).total_cmp(&margin(b)))
     }
 
-    /// What is to be said of all findings. What is only reported can't fail.
+    /// The verdict on all findings. Expectations that are only reported can't fail.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match (self.expectation.class, self.decisive()) {
@@ -115,18 +114,17 @@ impl Judgement<'_> {
         }
     }
 
-    /// Whether a gate was not passed.
+    /// Whether a gate has failed.
     #[must_use]
     pub fn fails(&self) -> bool {
         self.expectation.class != Class::Reported && self.verdict().fails()
     }
 }
 
-/// Judges results by what an experiment expects. Records of other experiments are passed over.
+/// Judges results by the expectations of an experiment. Records of other experiments are skipped.
 ///
 /// # Errors
-/// If there are results under the experiment's title which it does not have: they were made when
-/// its file was another.
+/// If results under the experiment's title don't belong to it: its file has changed since.
 pub fn judge<'a>(
     experiment: &'a Experiment,
     records: &[Record],
@@ -154,7 +152,7 @@ pub fn judge<'a>(
 #[derive(Default)]
 struct Results<'a>(BTreeMap<String, BTreeMap<u64, &'a Record>>);
 
-/// Numbers by seed, and whether an array could not keep up.
+/// Numbers by seed, and whether an array was overloaded.
 #[derive(Default)]
 struct Numbers {
     by_seed: BTreeMap<u64, f64>,
@@ -178,7 +176,7 @@ impl Results<'_> {
         }
     }
 
-    /// The numbers of a point, set against the other variant's if they are to be.
+    /// The numbers of a point, compared with the other variant's if there is one.
     fn numbers(&self, expectation: &Expectation, point: &Labelled) -> Numbers {
         let of = |variant: &Option<String>| self.0.get(&label(variant.as_deref(), &point.swept));
         let mut numbers = Numbers::default();

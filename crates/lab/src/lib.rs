@@ -1,7 +1,7 @@
-//! The laboratory: what would this array, on these SSDs, do to that workload?
+//! The laboratory simulates arrays of modelled SSDs under workloads.
 //!
 //! The engine is the daemon's, the SSDs are [`flashsim`]'s, and time is virtual. An
-//! [`experiment::Experiment`] is a file that says what to measure; [`sweep`] runs it on all cores,
+//! [`experiment::Experiment`] is a file with the points to measure; [`sweep`] runs it on all cores,
 //! and every [shard](shard::run_shard) of it becomes a line of JSON, a [`results::Record`].
 
 mod arrival;

@@ -9,7 +9,7 @@ pub(crate) const PAGE: u64 = 4096;
 /// Pages that are counted together.
 const GROUP: u64 = 64;
 
-/// Of an intensive page, more than this share of the accesses is of one kind.
+/// A page is intensive if more than this share of its accesses is of one kind.
 const INTENSIVE: f64 = 0.9;
 
 /// Accesses per page, in groups of 64 pages.
@@ -25,7 +25,7 @@ struct Group {
     writes: [u32; GROUP as usize],
 }
 
-/// What all accesses together show.
+/// A summary of all accesses.
 pub(crate) struct Summary {
     /// Pages that were read or written.
     pub(crate) touched: u64,
@@ -33,9 +33,9 @@ pub(crate) struct Summary {
     pub(crate) read: u64,
     /// Pages that were written.
     pub(crate) written: u64,
-    /// The share of accesses to the fifth of the touched pages that has most.
+    /// The share of reads that go to read-intensive pages.
     pub(crate) top_fifth_share: f64,
-    /// The share of reads of pages that are hardly written.
+    /// The share of writes that go to write-intensive pages.
     pub(crate) read_intensive_share: f64,
     /// The share of writes of pages that are hardly read.
     pub(crate) write_intensive_share: f64,
@@ -94,7 +94,7 @@ impl Pages {
     }
 }
 
-/// Accesses of one kind, and those of them that go to pages of which it is nearly the only kind.
+/// Accesses of one kind, and those of them that go to pages intensive in that kind.
 #[derive(Default)]
 struct Intensity {
     all: f64,

@@ -1,16 +1,16 @@
-//! How large a SWAN array has to be, so that cleaning at the back never keeps the front waiting: the
-//! analytic model of Kim et al., "Alleviating Garbage Collection Interference Through Spatial
-//! Separation in All Flash Arrays" (USENIX ATC '19), section 3.5.
+//! The size of a SWAN array with which cleaning at the back never delays the front: the analytic
+//! model of Kim et al., "Alleviating Garbage Collection Interference Through Spatial Separation in
+//! All Flash Arrays" (USENIX ATC '19), section 3.5.
 //!
-//! All blocks are as likely to be overwritten. Reads, buffers in SSDs and their own garbage
-//! collection are not in the model.
+//! In the model all blocks are equally likely to be overwritten. Reads, buffers in SSDs and their
+//! own garbage collection are left out.
 
 use flashsim::Profile;
 use raidcore::geometry::Level;
 use raidcore::units::MEMBERS_MAX;
 use raidlog::Layout;
 
-/// What it takes an SSD to handle one segment, in seconds.
+/// The times of an SSD for one segment, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SegmentTimes {
     /// Erasing what holds a segment (Te).
@@ -22,15 +22,15 @@ pub struct SegmentTimes {
 }
 
 impl SegmentTimes {
-    /// As measured: for blocks, of which a segment has so many.
+    /// From times of blocks, of which a segment has `blocks`.
     #[must_use]
     pub fn of_blocks(erase: f64, write_block: f64, read_block: f64, blocks: u32) -> Self {
         let blocks = f64::from(blocks);
         Self { erase, write: write_block * blocks, read: read_block * blocks }
     }
 
-    /// Of a modelled SSD, for segments of so many bytes of it: what its dies, its channels or its
-    /// link do at best, whichever is the least.
+    /// For a modelled SSD, and segments of `bytes` bytes on it: the best that its dies, channels
+    /// and link allow.
     #[must_use]
     pub fn of_profile(profile: &Profile, bytes: u64) -> Self {
         let sizes = profile.sizes();
@@ -51,8 +51,8 @@ impl SegmentTimes {
     }
 }
 
-/// The live part of a segment when it is cleaned (u), where so much of the space is in use (u_d):
-/// the solution of u_d = (u − 1) / ln u (Menon and Stockmeyer).
+/// The live share of a segment when it is cleaned (u), if the share u_d of the space is in use: the
+/// solution of u_d = (u − 1) / ln u (Menon and Stockmeyer).
 ///
 /// Both are between 0 and 1.
 #[must_use]
@@ -66,22 +66,23 @@ pub fn victim_utilisation(used: f64) -> f64 {
     low
 }
 
-/// How many groups the model asks for, where segments that are cleaned are in use by `u`: the left
-/// side of Eq 1.
+/// The number of groups by the model, if cleaned segments have the live share `u`: the left side of
+/// Eq 1.
 #[must_use]
 pub fn groups(times: &SegmentTimes, u: f64) -> f64 {
     times.erase / times.write / (1.0 - u) + groups_without_erase(times, u)
 }
 
-/// The same without the term for erasing. The paper's own example comes to its 1.89 only so.
+/// The same without the term for erasing. The paper's own example gives its 1.89 only this way.
 #[must_use]
 pub fn groups_without_erase(times: &SegmentTimes, u: f64) -> f64 {
     (times.read / times.write + 1.0) * u / (1.0 - u) + 1.0
 }
 
-/// The longest that users have to wait by the model, in seconds, where they wait until a group has won
-/// `segments` by cleaning and `written` segments have been written besides. As in Eq 1, to win one from
-/// segments in use by `u`, 1/(1 − u) are erased, and what lives in them is read and written.
+/// The longest wait of users by the model, in seconds, until a group has freed `segments` segments
+/// by cleaning and `written` segments have been written besides. As in Eq 1, freeing one segment
+/// from segments with the live share `u` takes 1/(1 − u) erases, and their live blocks are read and
+/// written.
 #[must_use]
 pub fn longest_wait(times: &SegmentTimes, u: f64, segments: u32, written: f64) -> f64 {
     let won = (times.erase + u * (times.read + times.write)) / (1.0 - u);
@@ -93,7 +94,7 @@ pub fn longest_wait(times: &SegmentTimes, u: f64, segments: u32, written: f64) -
 pub struct Swan {
     /// The part of the space that is in use.
     pub used: f64,
-    /// The live part of segments that are cleaned.
+    /// The live share of segments that are cleaned.
     pub victim: f64,
     /// Eq 1 as printed.
     pub equation: f64,
@@ -105,14 +106,14 @@ pub struct Swan {
     pub members: u32,
     /// How many members of each group can be lost.
     pub parity: u32,
-    /// The part of all SSDs' space that users have.
+    /// The share of all SSDs' space that users have.
     pub given: f64,
 }
 
 impl Swan {
-    /// The least array that takes `throughput` bytes of users' data a second at any time, where an
-    /// SSD writes `rate`, each group has `parity` members' worth of redundancy (0 to 2), and users
-    /// fill `used` of what is left. A group has data on two members at least.
+    /// The smallest array that always accepts `throughput` bytes of users' data a second. An SSD
+    /// writes `rate` bytes a second, each group has `parity` members' worth of redundancy (0 to 2),
+    /// and users fill `used` of the remaining space. A group has data on at least two members.
     #[must_use]
     pub fn new(times: &SegmentTimes, used: f64, throughput: f64, rate: f64, parity: u32) -> Self {
         let victim = victim_utilisation(used);
@@ -137,13 +138,13 @@ impl Swan {
         u64::from(self.groups) * u64::from(self.members)
     }
 
-    /// The same with one group less; none if nothing would be left at the back.
+    /// The same with one group less; none if no group would be left at the back.
     #[must_use]
     pub fn with_a_group_less(self) -> Option<Self> {
         (self.groups > 2).then(|| Self { groups: self.groups - 1, ..self })
     }
 
-    /// The layout's name is what such an array is created by; none if it would be too large.
+    /// The name of the layout with which such an array is created; none if it would be too large.
     #[must_use]
     pub fn layout(&self) -> Option<Layout> {
         let level = match self.parity {

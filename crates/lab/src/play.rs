@@ -1,9 +1,8 @@
-//! A planned SWAN array, played in virtual time: does its front keep up, and does no user wait for
-//! cleaning?
+//! A planned SWAN array in simulation: does its front keep up, and does no user wait for cleaning?
 //!
-//! What the model leaves out is here: SSDs with buffers and garbage collection of their own, the
-//! log's summaries and checkpoints, parity. Users write blocks of 4 KiB at random, as the model has
-//! it, by the clock.
+//! It includes what the model leaves out: SSDs with buffers and garbage collection of their own,
+//! the log's summaries and checkpoints, and parity. As in the model, users write blocks of 4 KiB at
+//! random, in an open loop.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -21,26 +20,26 @@ use crate::shard::{ShardError, run_shard};
 use crate::system::{DriveError, DriveSpec, LogSpec, Use};
 use crate::units::Bytes;
 
-/// What a plan is played on, and how hard.
+/// The parameters of a simulation.
 #[derive(Clone, Debug)]
 pub struct Play {
-    /// The SSDs. The volume on them is filled and then overwritten once.
+    /// The SSDs. The volume on them is filled, and then overwritten once.
     pub ssd: DriveSpec,
     /// A segment's part on each SSD.
     pub segment: Bytes,
-    /// What users write, in bytes a second.
+    /// The rate of users' writes, in bytes a second.
     pub throughput: f64,
-    /// How long that is measured, in seconds of virtual time; until the log's room has been written
-    /// once if not given.
+    /// How long to measure, in seconds of virtual time; by default until the log's room has been
+    /// written once.
     pub seconds: Option<f64>,
-    /// What the random numbers follow from.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// What there is no way to play.
+/// Why a plan can't be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// The plan asks for more than there can be.
+    /// The planned array is too large.
     #[error("there is no array of {groups} groups of {members} members: at most 32 of 32 each")]
     TooLarge {
         /// Groups that the plan asks for.
@@ -56,28 +55,28 @@ pub enum PlayError {
     Shard(#[from] ShardError),
 }
 
-/// What a played plan has come to.
+/// The outcome of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// All that users wanted to write was taken in time, and no user waited for cleaning.
+    /// All writes were accepted in time, and no user waited for cleaning.
     Keeps,
     /// Users' writes had to wait for cleaning.
     Stalls,
-    /// No user waited for cleaning, but less was written than was wanted.
+    /// No user waited for cleaning, but less was written than wanted.
     Slow,
-    /// Not every group has been at the front: nothing can be said.
+    /// Not every group has been at the front: the run was too short.
     Short,
 }
 
-/// The part of what has come in a second that has to be taken in one: those that come last take
-/// their time after nothing more comes.
+/// The share of the offered rate that has to be completed: the last requests take their time after
+/// the load has ended.
 const ENOUGH: f64 = 0.98;
 
 /// How many requests the array takes at a time.
 const QUEUE_DEPTH: u16 = 256;
 
 impl Verdict {
-    /// What the figures of an array of so many groups come to.
+    /// The outcome, from the figures of an array of `groups` groups.
     #[must_use]
     pub fn of(figures: &Figures, groups: u32) -> Self {
         let (stalls, rotations) =
@@ -94,10 +93,10 @@ impl Verdict {
 }
 
 impl Play {
-    /// Plays an array; `count` counts requests that have ended.
+    /// Simulates an array; `count` counts requests that have ended.
     ///
     /// # Errors
-    /// If there can't be such an array.
+    /// If such an array is impossible.
     pub fn run(&self, swan: &Swan, count: &AtomicU64) -> Result<Figures, PlayError> {
         let (groups, members) = (swan.groups, swan.members);
         let layout = swan.layout().ok_or(PlayError::TooLarge { groups, members })?;
@@ -117,7 +116,7 @@ impl Play {
         let mut spec = LogSpec::new(layout);
         spec.segment = Bytes(self.segment.0 * data);
         spec.spare = 1.0 - swan.used;
-        // As groups of a log volume are made.
+        // As `evenkeel create` makes the groups of a log volume.
         spec.consistency = Consistency::Bitmap;
         let rate = Table::from_iter([("rate".to_owned(), Value::Float(self.throughput / block))]);
         let open = Table::from_iter([("open".to_owned(), Value::Table(rate))]);
@@ -134,7 +133,7 @@ impl Play {
             run: RunSpec {
                 requests: Some((measured / block).ceil() as u64),
                 seconds: None,
-                // At the wanted pace, as it was worn as fast as it could be.
+                // At the wanted rate, since the wear phase ran at the highest possible one.
                 warmup: (measured / block / 4.0) as u64,
                 queue_depth: QUEUE_DEPTH,
                 seeds: 1,

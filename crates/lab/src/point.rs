@@ -1,4 +1,4 @@
-//! What is measured: points, and what tells them apart.
+//! Points: what is measured, and what tells them apart.
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -14,22 +14,22 @@ pub struct Point {
     /// The array; without it, the SSD is measured by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub array: Option<ArraySpec>,
-    /// The log array, instead of an array. What its SSDs have been through happens to the log.
+    /// The log array, instead of an array. Its SSDs' preconditioning is applied to the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogSpec>,
-    /// What its SSDs are like.
+    /// Its SSDs.
     pub ssd: DriveSpec,
-    /// What is asked of it, as it was written: a [`Workload`].
+    /// The workload as it was written: a [`Workload`].
     pub workload: Table,
-    /// How long, and how often.
+    /// The length of a run, and the number of seeds.
     pub run: RunSpec,
 }
 
 impl Point {
-    /// What is asked of it.
+    /// The workload.
     ///
     /// # Errors
-    /// If that is no workload: the key, and what it could be.
+    /// If it is invalid: the key, and what it could be.
     pub fn workload(&self) -> Result<Workload, String> {
         let workload: Workload = self
             .workload
@@ -41,7 +41,7 @@ impl Point {
     }
 }
 
-/// A point, and what makes it different from the others.
+/// A point, and how it differs from the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Labelled {
     /// The variant's name, if there are variants.

@@ -1,7 +1,7 @@
 //! One run: a workload on a system, from the first request to the last.
 //!
-//! A request's latency counts from when it came, not from when there was room for it: in an open
-//! loop a system that stalls is not spared the requests that come meanwhile.
+//! A request's latency counts from its arrival, not from when there was room for it. So in an open
+//! loop the requests that arrive during a stall count, too.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +15,23 @@ use crate::measure::Meter;
 use crate::system::{Request, System, Told};
 use crate::workload::{Arrival, Kind, Pace, WorkloadError};
 
-/// `[run]`: how long, and how often.
+/// `[run]`: its length, and the number of seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// Requests that are measured. A trace may end before.
+    /// Requests to measure. A trace may end before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// The time that is measured, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Requests before these, which are not measured.
+    /// Requests before the measurement.
     #[serde(default)]
     pub warmup: u64,
-    /// How many requests the system takes at a time: others wait outside, as in the kernel's queue.
+    /// The queue depth of the system: other requests wait outside, as in the kernel's queue.
     #[serde(default = "depth")]
     pub queue_depth: u16,
-    /// How often the same is done with other random numbers.
+    /// How often to repeat the run with other random numbers.
     #[serde(default = "one")]
     pub seeds: u32,
 }
@@ -44,14 +44,15 @@ fn one() -> u32 {
     1
 }
 
-/// The most requests that may wait outside. A system that can't keep up would collect more and more.
+/// The most requests that may wait outside: with an overloaded system their number would grow
+/// without bound.
 pub const WAITING_MAX: usize = 1_000_000;
 
 impl RunSpec {
-    /// Says what is impossible about it.
+    /// Checks it.
     ///
     /// # Errors
-    /// In words.
+    /// What is impossible, in words.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.queue_depth == 0 {
             return Err("run.queue_depth is 0, but must be at least 1".into());
@@ -76,7 +77,7 @@ pub enum RunEnd {
     Done,
     /// With the last one of the workload.
     Exhausted,
-    /// More than [`WAITING_MAX`] requests were waiting: the system can't keep up.
+    /// More than [`WAITING_MAX`] requests were waiting: the system is overloaded.
     Overloaded,
 }
 
@@ -107,8 +108,8 @@ struct Runner<'a, T> {
     uncounted: u64,
 }
 
-/// Runs a workload on a system from `start` on, and tells what was measured. `told` is what the
-/// system has told so far; `count` is told how many requests have ended, from time to time.
+/// Runs a workload on a system from `start` on, and returns the measurements. `told` has the events
+/// of the system so far; `count` is updated with the number of requests that have ended.
 ///
 /// # Errors
 /// If the workload can't be read on.
@@ -149,7 +150,7 @@ pub fn run<T: System>(
     Ok((meter, end))
 }
 
-/// Requests that end before the counter is told.
+/// Requests that end between updates of the counter.
 const COUNT_EVERY: u64 = 1024;
 
 impl<T: System> Runner<'_, T> {
@@ -191,7 +192,8 @@ impl<T: System> Runner<'_, T> {
         think: Duration,
         count: &AtomicU64,
     ) -> Result<RunEnd, WorkloadError> {
-        // When each of the users that wait for an end comes again; in order, since all think as long.
+        // When each waiting user sends the next request; in order, since all have the same think
+        // time.
         let mut users: VecDeque<Instant> = (0..depth).map(|_| self.start).collect();
         let mut end = RunEnd::Done;
         loop {
@@ -205,7 +207,7 @@ impl<T: System> Runner<'_, T> {
                             end = RunEnd::Exhausted;
                         }
                         users.clear();
-                        // A user that comes back finds nothing more to do.
+                        // A user that returns finds no more requests.
                         self.last = Some(self.came);
                         continue;
                     };
@@ -223,7 +225,7 @@ impl<T: System> Runner<'_, T> {
         }
     }
 
-    /// Whether nothing that comes at `at` is wanted any more.
+    /// Whether requests at `at` are after the end.
     fn is_late(&self, at: Instant) -> bool {
         let time = self.spec.seconds.map(Duration::from_secs_f64);
         self.system.rebuilt().is_some()
@@ -261,13 +263,13 @@ impl<T: System> Runner<'_, T> {
         (first, (end - first) as u32)
     }
 
-    /// Lets the next thing happen.
+    /// Processes the next event.
     fn happen(&mut self, next: Instant) {
         self.now = self.now.max(next);
         self.system.poll(self.now, &mut self.told);
     }
 
-    /// Takes in what has ended and hands over what waits, as long as there is either. Returns how
+    /// Processes completions and submits waiting requests, as long as there are any. Returns how
     /// many requests have ended.
     fn flow(&mut self, count: &AtomicU64) -> usize {
         let mut ended = 0;

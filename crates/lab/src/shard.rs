@@ -1,5 +1,5 @@
-//! A shard: one point with one seed, run from beginning to end. It depends on nothing else, so that
-//! shards can run anywhere and in any order.
+//! A shard: one run of one point with one seed. Shards are independent, so they can run anywhere
+//! and in any order.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +27,7 @@ pub enum ShardError {
     /// There is no such log array.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The point's workload is none.
+    /// The point's workload is invalid.
     #[error("{0}")]
     NoWorkload(String),
     /// The workload does not fit the system, or can't be read on.
@@ -69,7 +69,7 @@ pub fn run_shard(
     measure(&mut array, (start, told), point, requests, base, count)
 }
 
-/// What the SSDs have been through happens to the log.
+/// The SSDs' preconditioning is applied to the log.
 fn run_log(
     point: &Point,
     spec: &LogSpec,
@@ -90,7 +90,7 @@ fn run_log(
     measure(&mut log, (start, told), point, requests(seed), base, count)
 }
 
-/// The seed of the workload: the same requests, however many SSDs there are.
+/// The seed of the workload: the requests don't depend on the number of SSDs.
 fn requests(seed: u64) -> u64 {
     Prng::new(!seed).next_u64()
 }

@@ -1,8 +1,8 @@
-//! Running the shards of an experiment on all cores.
+//! Runs the shards of an experiment on all cores.
 //!
 //! Invariants:
-//! - A shard's result is on disk, as a line of its own, before it counts as done: what was run is
-//!   not run again after an interruption.
+//! - A shard's result is on disk, as a line of its own, before the shard counts as done. So no
+//!   shard is repeated after an interruption.
 //! - When all are done, the file holds them in order, whatever the order in which they ended.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::experiment::{Experiment, Labelled};
 use crate::results::{self, Record, ResultsError, VERSION, read, shards};
 use crate::shard::{ShardError, run_shard};
 
-/// Which part of the shards, and on how many cores.
+/// Which of the shards to run, and on how many cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Every `of`-th shard, beginning with this one, from 0.
@@ -37,7 +37,7 @@ impl Default for Share {
     }
 }
 
-/// How far it is, to be shown.
+/// Progress, for display.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Shards that are to be done.
@@ -72,7 +72,7 @@ pub enum SweepError {
     /// Results can't be read or written.
     #[error(transparent)]
     Results(#[from] ResultsError),
-    /// The file has results of something else.
+    /// The file has results of another experiment.
     #[error(
         "{} holds results that this experiment does not have (shard {shard} of \"{experiment}\"): \
          give another file, or begin afresh",
@@ -105,8 +105,8 @@ struct Todo<'a> {
 /// Runs the shards that `out` doesn't have yet, and returns all results of this share in order.
 ///
 /// # Errors
-/// If a shard can't be run, or `out` can't be written or has results of something else. What has
-/// been run is in `out` all the same.
+/// If a shard can't be run, or `out` can't be written or has results of another experiment. Results
+/// so far are in `out`.
 pub fn sweep(
     experiment: &Experiment,
     out: &Path,

@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// Some of a system: an integer or a string is a number of bytes, a fraction (`0.5`, `1.0`) the
+/// A part of a system: an integer or a string is a number of bytes, a fraction (`0.5`, `1.0`) the
 /// share of its capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Portion {

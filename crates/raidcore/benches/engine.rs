@@ -1,5 +1,5 @@
-//! What the engine costs by itself: a request from its arrival to its completion, on a host that
-//! does nothing and at once. An SSD takes some 10 to 100 µs for the I/O in between.
+//! The engine's own cost: a request from its arrival to its completion, on a host that completes
+//! everything at once and does no work. An SSD takes some 10 to 100 µs for the I/O in between.
 
 #[allow(dead_code, reason = "the tests of allocations use the rest")]
 mod null_host;

@@ -1,8 +1,8 @@
 //! How fast the parity kernels are, in bytes of source data a second, for 8 data chunks.
 //!
-//! Criterion measures each set of kernels on its own. The ratios that are printed before, to the
-//! scalar set, to copying the data chunks with memcpy, and to ISA-L where the machine has it, are medians
-//! over runs of both in turn, which is what holds on a noisy machine.
+//! Criterion measures each set of kernels on its own. Before that, ratios are printed: to the
+//! scalar set, to copying the data chunks with memcpy, and to ISA-L where it is installed. They are
+//! medians over runs of both in turn, which is robust on a noisy machine.
 
 #![allow(unsafe_code, reason = "a peer that is a C library")]
 
@@ -25,7 +25,8 @@ enum Operation {
     Pq,
 }
 
-/// A function of ISA-L: of so many chunks, the last of which are written, of so many bytes.
+/// A function of ISA-L. It takes the number of chunks, of which it writes the last ones, and their
+/// length in bytes.
 type Generate = unsafe extern "C" fn(vects: c_int, len: c_int, array: *mut *mut c_void) -> c_int;
 
 /// Intel's ISA-L, which chooses its kernels by the CPU, as installed (Debian's `libisal2`).
@@ -89,7 +90,7 @@ impl Memory {
         let mut memory = self.bytes[skip..].chunks_exact_mut(self.chunk_bytes);
         let mut places: [*mut c_void; CHUNKS + 2] =
             std::array::from_fn(|_| memory.next().expect("all chunks").as_mut_ptr().cast());
-        // SAFETY: these are as many chunks as it is told, each of as many bytes, and aligned to 32.
+        // SAFETY: the number of chunks and their length are right, and they are aligned to 32.
         let failed = unsafe {
             function(chunks as c_int, self.chunk_bytes as c_int, black_box(places.as_mut_ptr()))
         };
@@ -110,7 +111,7 @@ impl Memory {
         }
     }
 
-    /// How long `work` takes, so many times that the clock's grain does not matter.
+    /// How long `work` takes, repeated until the clock's resolution does not matter.
     fn time(&mut self, work: impl Fn(&mut Self)) -> Duration {
         let times = ((32 << 20) / (CHUNKS * self.chunk_bytes)).max(1);
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What a plan costs: a request in one stripe of five members, planned into the same plan again
+//! The cost of a plan: a request in one stripe of five members, planned into the same plan again
 //! and again.
 
 use std::hint::black_box;

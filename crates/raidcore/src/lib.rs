@@ -1,11 +1,11 @@
-//! The RAID core that decides and never does.
+//! The RAID core, which decides and does no I/O.
 //!
-//! Geometry and plans are pure functions; the [`engine`] is a sans-IO machine that is told what
-//! happened and when, and answers with what to do. Files, clocks, threads and user data belong to
-//! the host.
+//! Geometry and plans are pure functions; the [`engine`] is a sans-IO state machine: it is given
+//! events with their times, and answers with actions. Files, clocks, threads and user data belong
+//! to the host.
 //!
-//! Without its feature `std` it builds for machines without an operating system; only checksums are slower
-//! then.
+//! Without its feature `std` it builds for machines without an operating system. Only checksums are
+//! slower then.
 #![no_std]
 
 extern crate alloc;

@@ -1,9 +1,9 @@
 //! Stripe locks: shared or exclusive, granted first come, first served.
 //!
-//! Invariants: a stripe has an entry exactly while a job holds or awaits it; no job waits on a
-//! stripe that none holds; an exclusive holder is alone but for those that [join](Locks::join)
-//! it; a job holds or awaits one stripe at a time. All memory is taken at the start: an entry and a
-//! place in a queue for every job.
+//! Invariants: a stripe has an entry exactly while a job holds or awaits it. No job waits for a
+//! stripe that no job holds. Only jobs that [join](Locks::join) hold a stripe beside its exclusive
+//! holder. A job holds or awaits one stripe at a time. All memory is allocated at the start: an
+//! entry and a place in a queue for every job.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::units::Stripe;
 
 const NONE: u32 = u32::MAX;
 
-/// A job, by its place in the table of jobs.
+/// A job, by its index in the table of jobs.
 pub type Holder = u32;
 
 /// The locks of all stripes.
@@ -86,7 +86,7 @@ impl Locks {
         false
     }
 
-    /// Takes the lock shared beside its present holders, past all waiters.
+    /// Takes the lock shared beside its present holders, ahead of all waiters.
     ///
     /// # Panics
     /// If it is not held.
@@ -102,16 +102,16 @@ impl Locks {
         (holder != NONE).then_some(holder)
     }
 
-    /// Whether anybody holds the stripe shared.
+    /// Whether any job holds the stripe shared.
     #[must_use]
     pub fn is_shared(&self, stripe: Stripe) -> bool {
         self.find(stripe).is_some_and(|index| self.entries[index as usize].shared > 0)
     }
 
-    /// Gives the lock back; `granted` is told which jobs have it now.
+    /// Releases the lock; calls `granted` with each job that holds it now.
     ///
     /// # Panics
-    /// If it is not held that way.
+    /// If it is not held in this mode.
     pub fn release(&mut self, stripe: Stripe, exclusive: bool, mut granted: impl FnMut(Holder)) {
         let index = self.find(stripe).expect("a lock is released by its holder");
         let entry = &mut self.entries[index as usize];
@@ -146,7 +146,7 @@ impl Locks {
         (first != NONE).then_some(first)
     }
 
-    /// Takes the first waiter out of the queue: another job does its work along.
+    /// Removes the first waiter from the queue, as another job does its work.
     ///
     /// # Panics
     /// If there is no waiter.

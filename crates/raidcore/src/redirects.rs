@@ -1,14 +1,14 @@
 //! Which blocks are staged, and where: the D_Table of GC-Steering (Wu et al., section III-B).
 //!
-//! The paper's table is a log of redirected extents with four fields. Ours holds the same by block:
-//! D_Offset is the key, R_Offset an entry of the staging log and a block of its payload, Length is
-//! not needed, and Flag (a copy of what is at home, or the only truth) is [`Staged::clean`]. By
-//! block, because a write may overlap a part of an extent, or many: an extent that is cut in three
-//! needs room that a table of fixed size may not have. The paper keeps the table in NVRAM; here it
-//! is made again from the log.
+//! The paper's table is a log of redirected extents with four fields. This one holds the same for
+//! each block: D_Offset is the key, R_Offset an entry of the staging log and a block of its
+//! payload, Length is not needed, and Flag (whether home has the same content) is
+//! [`Staged::clean`]. It has blocks and not extents, because a write may overlap part of an extent,
+//! or several: an extent that is cut in three needs room that a table of fixed size may not have.
+//! The paper keeps the table in NVRAM; here it is rebuilt from the log.
 //!
-//! Invariants: a block has one slot at most; from the slot that a block's hash names up to the
-//! block's own no slot is empty. Nothing is allocated after [`Redirects::new`].
+//! Invariants: a block has at most one slot. No slot is empty between the one that the block's hash
+//! names and the block's own. Nothing is allocated after [`Redirects::new`].
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ pub struct Staged {
 /// No block.
 const NONE: u64 = u64::MAX;
 
-/// The bit of a slot's `at` that tells clean.
+/// The bit of a slot's `at` that marks it clean.
 const CLEAN: u32 = 1 << 31;
 
 /// Blocks that follow each other share a hash, so that a range of them costs few cache misses.
@@ -53,7 +53,8 @@ pub struct Redirects {
 }
 
 impl Redirects {
-    /// A table with room for so many blocks, empty. It takes 32 bytes for each, or a little more.
+    /// An empty table with room for `capacity` blocks. It takes 32 bytes for each, or a little
+    /// more.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let slots = if capacity == 0 { 0 } else { (2 * capacity).next_multiple_of(64) };
@@ -124,7 +125,7 @@ impl Redirects {
             if slot.lba == NONE {
                 return Some(before);
             }
-            // An entry that was pushed on by the one that is gone moves up.
+            // An entry that collided with the removed one moves up.
             let wanted = self.first(slot.lba);
             let distance = |from: usize, to: usize| (count + to - from) % count;
             if distance(wanted, next) >= distance(hole, next) {
@@ -141,7 +142,7 @@ impl Redirects {
         self.len = 0;
     }
 
-    /// The slot that has a block, or that it would have.
+    /// The slot that holds a block, or would hold it.
     fn find(&self, lba: Lba) -> usize {
         let mut index = self.first(lba.0);
         while self.slots[index].lba != lba.0 && self.slots[index].lba != NONE {

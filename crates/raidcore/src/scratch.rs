@@ -1,7 +1,7 @@
-//! Scratch buffers by number: all that a job needs at once or none, first come, first served.
+//! Scratch buffers by number. A job gets all that it needs at once, first come, first served.
 //!
-//! Invariants: a buffer is free or with one job; jobs are served in the order in which they wait,
-//! so none starves; a job waits for buffers only while it holds none.
+//! Invariants: a buffer is free or belongs to one job. Jobs are served in the order in which they
+//! wait, so none starves. A job waits for buffers only while it holds none.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -30,7 +30,7 @@ impl<J: Copy> Scratch<J> {
         self.total as u16
     }
 
-    /// Those that are free: what they hold means nothing.
+    /// The free buffers. Their content is void.
     #[must_use]
     pub fn free(&self) -> &[u16] {
         &self.free
@@ -59,7 +59,7 @@ impl<J: Copy> Scratch<J> {
         assert!(self.free.len() <= self.total, "a buffer was given back twice");
     }
 
-    /// The first in the queue, if there are enough buffers for it now; it leaves the queue and
+    /// The first job in the queue, if there are enough buffers for it now. It leaves the queue and
     /// must take its buffers through [`Scratch::take`] at once.
     pub fn next_served(&mut self) -> Option<J> {
         let &(job, count) = self.waiters.front()?;

@@ -22,7 +22,7 @@ pub struct Pba(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Stripe(pub u64);
 
-/// A member's place in the array, from 0: what Linux md calls the raid disk or slot.
+/// A member's place in the array, from 0: Linux md's raid disk or slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct MemberId(pub u8);
 
@@ -41,8 +41,8 @@ impl MemberId {
     }
 }
 
-/// A device that the host has opened. Numbers are never used twice in a run, so a late completion
-/// of a device that was replaced can't be taken for one of its successor (its *incarnation*).
+/// A device that the host has opened. Numbers are never reused in a run, so a late completion of a
+/// replaced device can't be taken for one of its successor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceId(pub u32);
 
@@ -51,7 +51,7 @@ pub struct DeviceId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tag(pub u16);
 
-/// What a [`Set`] can have elements of: what is counted from 0 and less than 64.
+/// Types of which a [`Set`] can be made: their values are numbers from 0 to 63.
 pub trait Element: Copy {
     /// Its number.
     fn index(self) -> usize;
@@ -70,7 +70,7 @@ impl Element for MemberId {
     }
 }
 
-/// A place in a short list.
+/// An index of a short list.
 impl Element for usize {
     fn index(self) -> usize {
         self
@@ -186,7 +186,7 @@ impl<T: Element> Iterator for Set<T> {
     }
 }
 
-/// The set of those that are told; each may be told more than once.
+/// The set of these elements; duplicates are allowed.
 impl<T: Element> FromIterator<T> for Set<T> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         elements.into_iter().fold(Self::EMPTY, Self::with)
@@ -199,7 +199,7 @@ impl<T: Element> fmt::Debug for Set<T> {
     }
 }
 
-/// Where bytes are: the host owns the memory, the core names it. Offsets are in blocks.
+/// Where bytes are: the host owns the memory, the core refers to it. Offsets are in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mem {
     /// In the buffer of a user's request.

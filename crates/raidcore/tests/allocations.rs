@@ -60,7 +60,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-/// So many requests at a time, as many as there are tags by default.
+/// Requests at a time: the default number of tags.
 const DEPTH: u16 = 128;
 
 fn mix(host: &mut NullHost, rounds: u32) {
@@ -84,7 +84,7 @@ fn never_allocates(level: Level, consistency: Consistency, lost: u32) {
     let before = host.engine().status().counters;
     assert_eq!(allocations(|| mix(&mut host, 400)), 0, "{level:?}, {consistency:?}, {lost} lost");
 
-    // It was what it was meant to be.
+    // The counters show that the intended paths were taken.
     let after = host.engine().status().counters;
     let journaled = level != Level::Raid0 && consistency == Consistency::Journal;
     assert_eq!(after.journal_entries > before.journal_entries, journaled);

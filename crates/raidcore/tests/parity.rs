@@ -1,4 +1,4 @@
-//! Every set of kernels against definitions that share nothing with them.
+//! Every set of kernels against independent definitions.
 
 use det::Prng;
 use proptest::prelude::*;
@@ -139,8 +139,7 @@ fn broken_words_panic() {
     Kernels::best().scale(&mut [0; 12], 2);
 }
 
-/// All that a single culprit could be, by the definition: the error of one chunk that gives these
-/// syndromes.
+/// All single errors that give these syndromes, by the definition.
 fn explanations(p: &[u8], q: &[u8], data: usize) -> Vec<Culprit> {
     let zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
     let of_data = |index: usize| {

@@ -71,7 +71,7 @@ impl StripeImage {
         &mut self.members[member.index()][row]
     }
 
-    /// Makes what `trouble` takes away unlike anything that was ever stored.
+    /// Overwrites what `trouble` takes away with bytes that were never stored.
     fn suffer(&mut self, trouble: &Trouble) {
         for role in trouble.down {
             for row in 0..self.geo.chunk() as usize {
@@ -86,7 +86,7 @@ impl StripeImage {
     }
 }
 
-/// Memory as a host would keep it: poisoned, so that what was never filled can't look right.
+/// A host's memory, poisoned so that bytes that were never filled can't look right.
 struct Memory {
     payload: Vec<Block>,
     scratch: Vec<Vec<Block>>,
@@ -228,7 +228,7 @@ impl Trouble {
         Health { readable: up, writable: up, parity: Parity::InStep, bad: &self.bad }
     }
 
-    /// How many roles a row lacks at most.
+    /// The most roles that any row lacks.
     fn worst(&self, geo: &Geometry) -> usize {
         let lacks = |row| {
             let bad = self.bad.iter().filter(|b| b.row <= row && row < b.row + b.blocks);
@@ -355,7 +355,7 @@ fn writes_leave_every_member_as_if_the_stripe_was_written_whole() {
                 new[block as usize] = content(2, block as usize);
             }
             let mut memory = Memory::new(&geo, new.clone());
-            // What a trouble hides may be overwritten; where it is not, it stays as it was.
+            // What a trouble hides may be overwritten; otherwise it stays as it was.
             let mut suffering = image.clone();
             suffering.suffer(trouble);
             carry_out(&plan, &mut suffering, &mut memory);

@@ -1,5 +1,5 @@
-//! What a log volume costs by itself: looking a block up, appending, starting. Its groups answer at
-//! once and hold nothing but the volume's own blocks.
+//! The cost of a log volume by itself: lookups, appends, starts. Its groups answer at once and
+//! store only the volume's own blocks.
 
 use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
@@ -36,7 +36,7 @@ struct Host {
 }
 
 impl Host {
-    /// A new volume on so many groups of so many blocks, of which users have 60%.
+    /// A new volume on `groups` groups of `group_blocks` blocks; users have 60% of them.
     fn new(groups: usize, group_blocks: u64, config: Config) -> Self {
         let wish = Wish { groups, group_blocks, stripe: STRIPE, segment: 0, spare: 400 };
         let shape = Shape::new(wish).expect("a shape that can be");
@@ -118,7 +118,7 @@ impl Host {
         }
     }
 
-    /// Starts a volume from what is there; returns how many reads that took, and of how many blocks.
+    /// Starts a volume from the stored blocks; returns the number of reads and of blocks read.
     fn start(&self) -> (Volume, u64, u64) {
         let shape = *self.volume.shape();
         let groups = vec![shape.group_blocks(); shape.groups()];
@@ -185,8 +185,7 @@ const GROUPS_BLOCKS: u64 = 1 << 20;
 /// Requests of one iteration.
 const REQUESTS: u64 = 1 << 12;
 
-/// Appends through [`Volume::step`], with all that they bring about: summaries, cleaning,
-/// checkpoints.
+/// Appends through [`Volume::step`], with the summaries, cleaning and checkpoints that they cause.
 fn appends(c: &mut Criterion) {
     for (name, groups) in [("one group", 1), ("three groups", 3)] {
         let mut group = c.benchmark_group(format!("writes, {name}"));
@@ -202,7 +201,7 @@ fn appends(c: &mut Criterion) {
                 next += 1;
                 host.ask(Op::Write, place * u64::from(blocks), blocks);
             };
-            // Filled, then written twice more, so that cleaning has come to what it comes to.
+            // Filled, then written twice more, so that cleaning is in its steady state.
             (0..places).for_each(|_| write(&mut host, false));
             (0..2 * places).for_each(|_| write(&mut host, random));
             group.throughput(Throughput::Elements(REQUESTS * u64::from(blocks)));
@@ -217,8 +216,8 @@ fn appends(c: &mut Criterion) {
 /// Writes that are flushed one by one.
 const FLUSHED: u64 = 1 << 10;
 
-/// The arithmetic of a start: what it takes to read a map of so many pages, and to replay so many
-/// blocks. Reading is to be added: how much that is, is told.
+/// The computation of a start: reading a map of this many pages, and replaying this many blocks.
+/// The I/O is not included; its amount is printed.
 fn starts(c: &mut Criterion) {
     let config = Config { checkpoint: u64::MAX, ..Config::default() };
     let mut group = c.benchmark_group("starts");
@@ -251,7 +250,7 @@ fn starts(c: &mut Criterion) {
     tell_reads(&host, pages, FLUSHED);
 }
 
-/// What a start reads of a map of so many pages, with so many blocks to replay.
+/// Prints what a start reads of a map of this many pages, with this many blocks to replay.
 fn tell_reads(host: &Host, pages: u64, replayed: u64) {
     let (_, reads, blocks) = host.start();
     println!("{pages} pages, {replayed} blocks to replay: {reads} reads of {blocks} blocks");

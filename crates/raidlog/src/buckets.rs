@@ -1,7 +1,7 @@
-//! Segments by how many of their blocks live, so that the emptiest is found without a search.
+//! Segments by the number of their live blocks, so that the emptiest is found without a search.
 //!
-//! Invariants: each segment is in at most one bucket; a bucket is a list in the order in which
-//! segments came into it; no bucket of a group below its `lowest` holds any.
+//! Invariants: each segment is in at most one bucket. A bucket lists segments in the order in which
+//! they came. No bucket of a group below its `lowest` holds any.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// For so many groups and segments in all, of which up to `most` blocks live.
+    /// For `groups` groups and `segments` segments in all, with up to `most` live blocks each.
     pub(crate) fn new(groups: usize, segments: u32, most: u32) -> Self {
         let count = most + 1;
         Self {
@@ -68,7 +68,7 @@ impl Buckets {
         }
     }
 
-    /// The first of the lowest bucket of a group that holds one, and is below `limit`.
+    /// The first segment of a group's lowest non-empty bucket, if that is below `limit`.
     pub(crate) fn lowest(&mut self, group: GroupId, limit: u32) -> Option<Segment> {
         let mut live = self.lowest[group.index()];
         while live < self.count && self.ends[self.index(group, live)].0 == NONE {
@@ -78,7 +78,8 @@ impl Buckets {
         (live < limit.min(self.count)).then(|| Segment(self.ends[self.index(group, live)].0))
     }
 
-    /// The first of each bucket of a group below `limit`, and how many blocks live in it.
+    /// The first segment of each of a group's buckets below `limit`, with its number of live
+    /// blocks.
     pub(crate) fn firsts(
         &self,
         group: GroupId,

@@ -1,13 +1,13 @@
-//! Every byte of a volume on disk that is not a user's.
+//! The on-disk format of a volume, apart from users' data.
 //!
 //! Three kinds of block: the *header* of a checkpoint, *pages* of a checkpoint (the map, the
 //! segments' ages), and *summaries*, one before the blocks of each batch.
 //!
 //! Invariants:
 //! - Each begins with the prefix: magic, format, checksum, volume. Every later format keeps the
-//!   prefix and the checksum's rule, so that this one can tell "newer" from "damaged".
+//!   prefix and the checksum's rule, so that this release can tell "newer" from "damaged".
 //! - The checksum is CRC-32C over all of it, its own four bytes as zeros.
-//! - A summary names its own place, and a page its own number, so none passes for another.
+//! - A summary holds its own place, and a page its own number, so none is taken for another.
 //! - Numbers are little-endian. Whatever the bytes are, decoding them ends in a value or an error.
 
 use alloc::vec::Vec;
@@ -28,18 +28,17 @@ const SUMMARY_MAGIC: [u8; 8] = *b"EKlgs\r\n\x1a";
 const CHECKSUM_AT: usize = 12;
 const STREAM_BYTES: usize = 12;
 
-/// A number that counts up is never so great: nothing counts so far, and counting on
-/// from here does not overflow.
+/// The greatest plausible counter. Counting on from here does not overflow.
 const COUNT_MAX: u64 = 1 << 62;
 
 /// A volume's identity, chosen at random when it is created.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VolumeId(pub [u8; 16]);
 
-/// Why bytes are not what was looked for.
+/// Why bytes could not be decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CodecError {
-    /// There is no magic number: something else, or nothing, was written here.
+    /// There is no magic number: something else was written here, or nothing.
     #[error("there is no metadata of a log volume here")]
     NoMagic,
     /// The checksum does not match: torn or damaged.
@@ -59,13 +58,13 @@ pub enum CodecError {
     Invalid(&'static str),
 }
 
-/// The checksum of a block of data, as summaries have it: CRC-32C.
+/// The checksum of a block of data in summaries: CRC-32C.
 #[must_use]
 pub fn checksum(block: &[u8]) -> u32 {
     raidcore::meta::checksum(block)
 }
 
-/// Where a stream goes on.
+/// Where a stream continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Position {
     pub(crate) segment: Segment,
@@ -94,16 +93,16 @@ pub(crate) struct Header {
     pub(crate) streams: Vec<Position>,
 }
 
-/// What a summary says, apart from its entries.
+/// The fields of a summary, apart from its entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Summary {
     pub(crate) volume: VolumeId,
     pub(crate) run: u64,
     /// The number of the batch; those of users' blocks count up by one.
     pub(crate) sequence: u64,
-    /// All batches of users' blocks up to this one were durable when this was written.
+    /// When this was written, all batches of users' blocks up to this one were durable.
     pub(crate) durable: u64,
-    /// When the youngest of its blocks was written, by the clock that counts users' blocks.
+    /// When the youngest of its blocks was written, in blocks that users had written by then.
     pub(crate) age: u64,
     pub(crate) segment: Segment,
     /// The block of the segment where this summary begins.
@@ -116,7 +115,7 @@ pub(crate) struct Summary {
     pub(crate) cold: bool,
 }
 
-/// What a batch did, in order. Blocks of data follow the summary in the order of their entries.
+/// A change by a batch. Blocks of data follow the summary in the order of their entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
     /// A block of data.
@@ -183,7 +182,7 @@ const _: () = assert!(
     PREFIX_BYTES + 6 * 8 + 6 * 4 + (1 + crate::shape::GROUPS_MAX) * STREAM_BYTES <= BLOCK_BYTES
 );
 
-/// Encodes a page of a checkpoint: which page, as of which checkpoint, what it tells.
+/// Encodes a page of a checkpoint: its number, its checkpoint, and its content.
 pub(crate) fn encode_page(
     volume: VolumeId,
     page: u32,
@@ -200,7 +199,8 @@ pub(crate) fn encode_page(
     to.seal(PAGE_MAGIC, volume);
 }
 
-/// What a page tells, if it is this page of this volume, as of this checkpoint or an earlier one.
+/// Decodes a page: the content, if it is this page of this volume, of this checkpoint or an earlier
+/// one.
 pub(crate) fn decode_page(
     block: &[u8],
     volume: VolumeId,
@@ -299,7 +299,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Checks the prefix of blocks; returns whose they are, and what follows.
+/// Checks the prefix of blocks; returns the volume that they belong to, and the rest.
 fn open(blocks: &[u8], magic: [u8; 8]) -> Result<(VolumeId, Reader<'_>), CodecError> {
     if blocks.len() < BLOCK_BYTES || !blocks.starts_with(&magic) {
         return Err(CodecError::NoMagic);
@@ -344,7 +344,7 @@ impl Reader<'_> {
         if count > COUNT_MAX { Err(CodecError::Invalid(name)) } else { Ok(count) }
     }
 
-    /// The position of a stream: the cleaner's are within their groups.
+    /// The position of a stream; a cleaner's has to be in its group.
     fn position(&mut self, shape: &Shape, stream: usize) -> Option<Position> {
         let (segment, at, next) = (Segment(self.u32()), self.u32(), Segment(self.u32()));
         let exist = segment != next
@@ -460,7 +460,7 @@ mod tests {
             let mut to = Writer::new(&mut block);
             to.put(&noise);
             to.seal(magic, VOLUME);
-            // Total, whatever it answers.
+            // Must not panic, whatever the result.
             let _ = Header::decode(&block);
             let _ = Summary::decode(&block, &shape());
         }

@@ -7,8 +7,8 @@ use raidcore::geometry::Level;
 
 use crate::shape::GROUPS_MAX;
 
-/// A layout of a log array: `log-raid5` is one group of as many members as there are, `swan4:3x3`
-/// is three R-groups of three members each.
+/// A layout of a log array: `log-raid5` is one group of all members, `swan4:3x3` is three R-groups
+/// of three members each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// The level of each group.
@@ -19,7 +19,7 @@ pub struct Layout {
     pub members: Option<u8>,
 }
 
-/// What is no name of a layout.
+/// Why a text is not the name of a layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LayoutNameError {
     /// Neither of the two kinds.
@@ -28,7 +28,7 @@ pub enum LayoutNameError {
          swan4:3x3"
     )]
     Unknown,
-    /// Without a back there is no room to clean in.
+    /// Without a group at the back there is no room to clean in.
     #[error("SWAN takes 2 to {GROUPS_MAX} R-groups, not {0}")]
     Groups(u8),
 }

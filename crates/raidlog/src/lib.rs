@@ -1,13 +1,12 @@
 //! A log-structured volume above arrays: nothing is written in place.
 //!
-//! A volume lies above one or more *groups*, each of which is a block device with a volatile cache:
-//! here an Evenkeel array, with its own redundancy, spares and rebuilds, of which the volume knows
-//! nothing. With one group it is a Log-RAID, with several it is SWAN (Kim et al., USENIX ATC '19):
-//! one group at the front takes all that users write, those at the back clean themselves.
+//! A volume lies above one or more *groups*. A group is a block device with a volatile cache: here
+//! an Evenkeel array, whose redundancy, spares and rebuilds the volume does not know of. With one
+//! group it is a Log-RAID. With several it is SWAN (Kim et al., USENIX ATC '19): one group at the
+//! front takes all writes of users, while those at the back are cleaned.
 //!
-//! Like the engine below it, the [`Volume`] is a sans-IO machine: it is told what happened, and
-//! answers with what is to be done. It owns no file, clock or thread, and never sees a byte of a
-//! user's data.
+//! Like the engine below it, the [`Volume`] is a sans-IO state machine: it is given events, and
+//! answers with actions. It owns no file, clock or thread, and never sees a byte of users' data.
 #![no_std]
 
 extern crate alloc;

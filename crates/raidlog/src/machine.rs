@@ -1,4 +1,5 @@
-//! What a host runs: the engine of an array, or a log volume with the engines of its groups.
+//! The state machine that a host runs: the engine of an array, or a log volume with the engines of
+//! its groups.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,11 +14,11 @@ use crate::array::{Action, Input, LogArray, STOP};
 use crate::units::GroupId;
 use crate::volume::Volume;
 
-/// The group of what is no log volume.
+/// The group number of an array that is no log volume.
 pub const ONLY: GroupId = GroupId(0);
 
-/// What a host runs. To the host an array and a log volume are one thing: they are told and answer in
-/// the words of a [`LogArray`], and an array is a group without a log above it.
+/// The machine that a host runs. Arrays and log volumes have the same interface, that of a
+/// [`LogArray`]: an array is a group without a log above it.
 pub enum Machine {
     /// An array.
     Array(Box<Engine>),
@@ -25,19 +26,19 @@ pub enum Machine {
     Log(Box<LogArray>),
 }
 
-/// What a machine wants done. It is taken out before the next step, in this order, and all of it has
-/// to be begun before that.
+/// The actions of a machine. They have to be taken out and begun in this order before the next
+/// step.
 #[derive(Debug, Default)]
 pub struct Actions {
-    /// What the engine of an array wants, where there is no log. [`STOP`] is the number of the command
-    /// that stops it.
+    /// Actions of an array's engine, if there is no log. [`STOP`] is the number of the command that
+    /// stops it.
     pub of_array: Vec<engine::Action>,
-    /// What a log array wants.
+    /// Actions of a log array.
     pub of_log: Vec<Action>,
 }
 
 impl Actions {
-    /// Takes all out, in the words of a log array.
+    /// Takes all actions out, as those of a log array.
     pub fn drain(&mut self) -> impl Iterator<Item = Action> + use<'_> {
         self.of_log.drain(..).chain(self.of_array.drain(..).map(|action| match action {
             engine::Action::Complete { tag, result } => Action::Complete { tag, result },
@@ -52,10 +53,10 @@ impl Actions {
 }
 
 impl Machine {
-    /// Tells it what happened at `now`, as [`LogArray::step`].
+    /// Processes an input at `now`, as [`LogArray::step`].
     ///
     /// # Panics
-    /// If an array is told of a look, for which it never asks.
+    /// If an array gets the answer to a look, for which it never asks.
     pub fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Actions) {
         match self {
             Self::Log(array) => array.step(now, input, &mut out.of_log),
@@ -74,8 +75,8 @@ impl Machine {
         }
     }
 
-    /// Tells a group's engine what happened: the shortest way for what happens most, the end of an
-    /// I/O.
+    /// Passes an input to a group's engine: the shortest way for the most frequent event, the end
+    /// of an I/O.
     #[inline]
     pub fn tell(&mut self, now: Instant, group: GroupId, input: engine::Input, out: &mut Actions) {
         match self {
@@ -118,7 +119,7 @@ impl Machine {
         }
     }
 
-    /// The engine of a group, to look at and to encode what it wants written.
+    /// The engine of a group, to look at and to encode its writes.
     ///
     /// # Panics
     /// If there is no such group; as the methods below.
@@ -138,7 +139,7 @@ impl Machine {
         }
     }
 
-    /// Tells a group's engine what a step of its arithmetic has found, as [`Engine::found`].
+    /// Passes the finding of an arithmetic step to a group's engine, as [`Engine::found`].
     pub fn found(&mut self, group: GroupId, job: JobId, found: Found) {
         match self {
             Self::Array(engine) => engine.found(job, found),
@@ -146,7 +147,7 @@ impl Machine {
         }
     }
 
-    /// Tells a group's engine what people call a device, as [`Engine::label`].
+    /// Sets a device's label in a group's engine, as [`Engine::label`].
     pub fn label(&mut self, group: GroupId, device: DeviceId, label: DeviceLabel) {
         match self {
             Self::Array(engine) => engine.label(device, label),

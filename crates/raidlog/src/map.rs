@@ -1,7 +1,8 @@
 //! The map from users' blocks to blocks of the log (L2P), five bytes for each.
 //!
-//! Invariants: a block that was never written, or was discarded, is all ones. A page is dirty in an
-//! area from its first change after the area's last checkpoint until it is taken for the next one.
+//! Invariants: the entry of a block that was never written, or was discarded, is all ones. A page
+//! is dirty in an area from its first change after the area's last checkpoint until it is taken for
+//! the next one.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,8 +25,8 @@ pub struct Map {
 }
 
 impl Map {
-    /// A map of so many blocks, none of which is anywhere. `pages` is how many pages are to be told
-    /// when they are dirty: those of the map come first.
+    /// A map of `blocks` blocks without places. `pages` is the number of pages whose dirtiness is
+    /// tracked: those of the map come first.
     #[must_use]
     pub fn new(blocks: u64, pages: u32) -> Self {
         let bytes = vec![0xff; blocks as usize * WIDTH + 3];
@@ -45,7 +46,7 @@ impl Map {
         (pba != NONE).then_some(Pba(pba))
     }
 
-    /// Says where a block is; returns where it was.
+    /// Sets where a block is; returns where it was.
     ///
     /// # Panics
     /// If there is no such block.
@@ -71,20 +72,20 @@ impl Map {
         &self.bytes[first as usize * WIDTH..end as usize * WIDTH]
     }
 
-    /// Takes a page's entries over from a checkpoint.
+    /// Loads a page's entries from a checkpoint.
     pub(crate) fn load(&mut self, page: u32, entries: &[u8]) {
         let first = (u64::from(page) * ENTRIES_PER_PAGE) as usize * WIDTH;
         let length = self.page(page).len();
         self.bytes[first..first + length].copy_from_slice(&entries[..length]);
     }
 
-    /// A page of any kind differs from both checkpoints.
+    /// Marks a page of any kind as different from both checkpoints.
     pub(crate) fn touch(&mut self, page: u32) {
         self.dirty.set(page);
     }
 
-    /// Takes up to `most` pages that follow each other within a run of so many, and are dirty in an area,
-    /// from `from` on.
+    /// Takes up to `most` consecutive pages that are dirty in an area, from `from` on, within one
+    /// run of pages.
     pub(crate) fn take_dirty(
         &mut self,
         area: u64,
@@ -127,7 +128,7 @@ impl Dirty {
         let words = &mut self.areas[area];
         let mut page = from;
         while page < self.pages && words[(page / 64) as usize] >> (page % 64) & 1 == 0 {
-            // Clean words are stepped over whole.
+            // Clean words are skipped.
             let rest = words[(page / 64) as usize] >> (page % 64);
             page += if rest == 0 { 64 - page % 64 } else { rest.trailing_zeros() };
         }

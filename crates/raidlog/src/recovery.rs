@@ -1,18 +1,17 @@
-//! From what the groups hold to a volume: the last durable checkpoint, then the chain of users'
-//! batches since.
+//! Finds a volume in its groups: reads the last durable checkpoint, then replays the chain of
+//! users' batches since.
 //!
-//! A machine of its own: it tells what it wants to read, and is given that, until it has found the
-//! volume or the reason why not. It writes nothing. The volume that it gives writes a checkpoint
-//! before it serves anybody, so a recovery that is cut short is as if it had not been.
+//! It is a state machine of its own: it asks for blocks and gets them, until it has found the
+//! volume or the reason why there is none. It writes nothing. The volume writes a checkpoint before
+//! it serves users, so a recovery that is interrupted has no effect.
 //!
 //! Invariants:
-//! - Of the headers the newest is believed. It is durable only when all that it needs is.
-//! - A batch is replayed only if it is the chain's next one: at the place, with the number and of
-//!   the run that is expected. So what an earlier run left behind, or an earlier use of the segment,
-//!   never comes back.
+//! - The newest header counts. It is durable only when everything that it refers to is.
+//! - A batch is replayed only if it is the next one of the chain: it has the expected place, number
+//!   and run. So batches of an earlier run, or of an earlier use of the segment, never come back.
 //! - A batch that is not known to have been flushed is replayed only if all its data is there. The
-//!   chain ends at the first that is not whole.
-//! - Whatever bytes are read, it ends, and does not panic.
+//!   chain ends at the first incomplete one.
+//! - It ends without a panic, whatever bytes are read.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -54,9 +53,9 @@ pub enum Answer<'a> {
     Failed(IoError),
 }
 
-/// What a recovery has come to.
+/// The result of a step of the recovery.
 pub enum Found {
-    /// Something else has to be read.
+    /// Something else has to be read first.
     Wanted(Wanted),
     /// The volume.
     Volume(alloc::boxed::Box<Volume>),
@@ -68,13 +67,13 @@ pub enum RecoveryError {
     /// No group holds a header.
     #[error("these groups hold no log volume")]
     NoVolume,
-    /// Written by a later release.
+    /// Written by another release.
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// Groups are missing, or are given in another order.
+    /// Groups are missing, or in the wrong order.
     #[error("group {given:?} is not where the volume has it: give all its groups in their order")]
     WrongGroup {
-        /// At which place it was given.
+        /// The place at which it was given.
         given: GroupId,
     },
     /// A group is smaller than it was.
@@ -87,7 +86,7 @@ pub enum RecoveryError {
         /// The blocks needed.
         need: u64,
     },
-    /// What is needed can't be read.
+    /// Blocks that are needed can't be read.
     #[error("block {at} of group {group:?} can't be read, and the volume can't do without")]
     Unreadable {
         /// Of which group.
@@ -100,7 +99,7 @@ pub enum RecoveryError {
     Page(u32),
 }
 
-/// A batch that may not be whole.
+/// A batch that may be incomplete.
 #[derive(Debug)]
 struct Unproven {
     summary: Summary,
@@ -115,12 +114,12 @@ enum Stage {
     Pages(u32, usize),
     /// The chain is followed.
     Chain,
-    /// Whether the batches at its end are whole.
+    /// The batches at its end are checked for completeness.
     Proof,
     Done,
 }
 
-/// Finds a volume again: tells what it wants to read, and is given that, until it has it all.
+/// Finds the volume in its groups: asks for blocks until it has all that it needs.
 #[derive(Debug)]
 pub struct Recovery {
     config: Config,
@@ -136,7 +135,7 @@ pub struct Recovery {
     map: Map,
     ages: Vec<u64>,
     position: Position,
-    /// Whether the chain tells what comes after its segment.
+    /// Whether it is known which segment comes after this one.
     next_known: bool,
     /// The last batch that was replayed or is unproven.
     sequence: u64,
@@ -145,8 +144,8 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// A recovery of a volume from groups of so many blocks each, in order, whose stripes hold `stripe`
-    /// blocks of data. What other volumes have left there is as if it were not.
+    /// A recovery of a volume from groups with these numbers of blocks, in order, whose stripes
+    /// hold `stripe` blocks of data. Blocks of other volumes are ignored.
     #[must_use]
     pub fn new(config: Config, volume: VolumeId, groups: &[u64], stripe: u32) -> Self {
         let nowhere = Position { segment: Segment(0), at: 0, next: Segment(0) };
@@ -168,7 +167,7 @@ impl Recovery {
         }
     }
 
-    /// Goes on with the answer to what was wanted; without one at first.
+    /// Continues with the answer to the last request; without one at first.
     ///
     /// # Errors
     /// If there is no volume.
@@ -202,7 +201,7 @@ impl Recovery {
                 let header = header?;
                 let shape = &header.shape;
                 let (group, at) = shape.page_place(header.number % 2, from, copy);
-                // After a copy that could not be used, page by page.
+                // A copy that failed is followed by the next copy, page by page.
                 let most = if copy == 0 { RUN } else { 1 };
                 let run = shape.page_run();
                 let blocks = most.min(shape.pages() - from).min(run - from % run);
@@ -230,7 +229,7 @@ impl Recovery {
         area: u64,
         answer: Answer<'_>,
     ) -> Result<(), RecoveryError> {
-        // What can't be read is missed only if no other copy is as new.
+        // An unreadable header matters only if no other copy is as new.
         if let Answer::Bytes(bytes) = answer {
             match Header::decode(bytes) {
                 Ok(header) if header.volume == self.volume => {
@@ -251,7 +250,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Chooses the newest header, and begins with what it tells.
+    /// Chooses the newest header, and begins with its checkpoint.
     fn choose(&mut self) -> Result<(), RecoveryError> {
         let newest = self.headers.iter().flatten().max_by_key(|header| header.number);
         let header = newest.cloned().ok_or(RecoveryError::NoVolume)?;
@@ -313,7 +312,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Where a segment is full, the chain goes on in the next one, if that is known.
+    /// At the end of a segment, the chain continues in the next one, if that is known.
     fn seek(&mut self) {
         let full = self.header.as_ref().map(|header| header.shape.segment_blocks());
         if Some(self.position.at) == full && self.next_known {
@@ -373,7 +372,7 @@ impl Recovery {
             self.replay_one();
             return Ok(());
         }
-        // The chain ends before it.
+        // The chain ends before this batch.
         let Summary { sequence, segment, at, .. } = summary;
         self.sequence = sequence - 1;
         // Any free segment can come next.
@@ -383,7 +382,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Replays the oldest batch of those that were held back.
+    /// Replays the oldest batch that was held back.
     fn replay_one(&mut self) {
         let (Some(batch), Some(header)) = (self.unproven.pop_front(), &self.header) else { return };
         let Unproven { summary, entries } = batch;
@@ -407,7 +406,7 @@ impl Recovery {
         }
     }
 
-    /// The volume that was found. It goes on in a run of its own.
+    /// The volume that was found. It continues in a new run.
     fn volume(&mut self) -> Result<Volume, RecoveryError> {
         let header = self.header.take().ok_or(RecoveryError::NoVolume)?;
         let mut streams: Vec<(Position, bool)> =
@@ -433,7 +432,7 @@ fn place(shape: &Shape, segment: Segment, at: u32) -> (GroupId, u64) {
     (shape.group_of(segment), shape.start_of(segment) + u64::from(at))
 }
 
-/// Whether all that a page tells is possible.
+/// Whether a page has only possible values.
 fn is_sound(shape: &Shape, page: u32, told: &[u8]) -> bool {
     if page >= shape.map_pages() {
         return true;

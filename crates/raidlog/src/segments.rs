@@ -1,13 +1,14 @@
-//! What is known of each segment, and which of them are free.
+//! The state of each segment, and which of them are free.
 //!
 //! Invariants:
-//! - A segment's `live` is how many blocks of the map lie in it.
-//! - A segment goes round: free, held (a stream's next), open, closed, perhaps being cleaned,
-//!   emptied (nothing lives in it), doomed (a checkpoint that does not point into it is being
-//!   written), freeing (that is durable; readers leave, it is trimmed), free. So **nothing is
-//!   written over what the latest durable checkpoint, or what has to be replayed after it, refers
-//!   to**.
-//! - Segments that are closed and could be read so far are in the bucket of their live blocks.
+//! - A segment's `live` is the number of blocks of the map in it.
+//! - A segment goes through these states: free, held (a stream's next), open, closed, perhaps
+//!   cleaning, emptied (it has no live block), doomed (a checkpoint that does not refer to it is
+//!   being written), freeing (that checkpoint is durable; reads end, it is trimmed), free. So
+//!   **nothing that the latest durable checkpoint refers to, or that has to be replayed after it,
+//!   is overwritten**.
+//! - Segments that are closed and not known to be unreadable are in the bucket of their live
+//!   blocks.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -17,7 +18,7 @@ use crate::buckets::Buckets;
 use crate::shape::Shape;
 use crate::units::{GroupId, Segment};
 
-/// Where a segment is on its way round.
+/// The state of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SegmentState {
     /// It may be written.
@@ -28,13 +29,13 @@ pub enum SegmentState {
     Open,
     /// It is full.
     Closed,
-    /// What lives in it is being moved.
+    /// Its live blocks are being moved.
     Cleaning,
-    /// Nothing lives in it.
+    /// It has no live block.
     Emptied,
-    /// A checkpoint is being written that does not point into it.
+    /// A checkpoint that does not refer to it is being written.
     Doomed,
-    /// Nothing durable points into it; it is about to be trimmed.
+    /// Nothing durable refers to it; it is about to be trimmed.
     Freeing,
 }
 
@@ -44,9 +45,10 @@ pub enum Choice {
     /// The one with the fewest live blocks.
     #[default]
     Greedy,
-    /// The one with the greatest (1 − u) · age / (1 + u), where u is the live part of it
+    /// The one with the greatest (1 − u) · age / (1 + u), where u is its share of live blocks
     /// (Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File System").
-    /// Of those with equal u only the one that has lost no block for the longest time is looked at.
+    /// Among those with equal u, only the one is considered that has lost no block for the longest
+    /// time.
     CostBenefit,
 }
 
@@ -55,17 +57,17 @@ pub(crate) struct Info {
     pub(crate) state: SegmentState,
     /// Reads of users and cleaners under way in it.
     pub(crate) readers: u16,
-    /// The buffer that holds what is not written yet, and from which block on.
+    /// The buffer that holds its unwritten blocks, and the first of them.
     pub(crate) memory: Option<(u16, u32)>,
-    /// It could not be read: it is not cleaned again as long as there are others.
+    /// It could not be read: it is cleaned again only if there are no others.
     pub(crate) stuck: bool,
     pub(crate) live: u32,
-    /// When the youngest of its blocks was written, by the clock that counts users' blocks.
+    /// When the youngest of its blocks was written, in blocks that users had written by then.
     pub(crate) age: u64,
 }
 
 impl Info {
-    /// Whether it is one of those that a cleaner chooses from.
+    /// Whether a cleaner may choose it.
     fn is_cleanable(&self) -> bool {
         self.state == SegmentState::Closed && !self.stuck
     }
@@ -78,7 +80,7 @@ pub(crate) struct Segments {
     free: Vec<VecDeque<Segment>>,
     /// Segments of each group that are emptied, doomed or freeing.
     coming: Vec<u32>,
-    /// Blocks of each group that live.
+    /// Live blocks of each group.
     live: Vec<u64>,
     emptied: Vec<Vec<Segment>>,
     doomed: Vec<Segment>,
@@ -88,8 +90,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Segments in which so many blocks live, of such ages; `held` are those that streams have. The
-    /// others are free if nothing lives in them.
+    /// Segments with these numbers of live blocks and ages; `held` are those of the streams. Others
+    /// without live blocks are free.
     pub(crate) fn new(
         shape: Shape,
         live: &[u32],
@@ -173,13 +175,13 @@ impl Segments {
         Some(segment)
     }
 
-    /// A block lives in the segment from now on.
+    /// A live block is added to the segment.
     pub(crate) fn add(&mut self, segment: Segment) {
         self.live[self.shape.group_of(segment).index()] += 1;
         self.change(segment, |info| info.live += 1);
     }
 
-    /// A block has left the segment.
+    /// A block of the segment is no longer live.
     pub(crate) fn remove(&mut self, segment: Segment) {
         self.live[self.shape.group_of(segment).index()] -= 1;
         self.change(segment, |info| {
@@ -212,7 +214,7 @@ impl Segments {
         self.emptied[group].push(segment);
     }
 
-    /// Changes what may have to do with a segment's bucket.
+    /// Applies a change that may move the segment to another bucket.
     fn change(&mut self, segment: Segment, change: impl FnOnce(&mut Info)) {
         let info = &mut self.infos[segment.index()];
         let before = info.is_cleanable().then_some(info.live);
@@ -230,7 +232,7 @@ impl Segments {
         }
     }
 
-    /// A checkpoint begins that does not point into what is empty.
+    /// A checkpoint begins that does not refer to emptied segments.
     pub(crate) fn doom(&mut self) {
         assert!(self.doomed.is_empty(), "there is one checkpoint at a time");
         for emptied in &mut self.emptied {
@@ -249,7 +251,7 @@ impl Segments {
         self.freeing.append(&mut self.doomed);
     }
 
-    /// Takes a segment that can be trimmed: it is not read any more.
+    /// Takes a segment that can be trimmed, as it has no readers.
     pub(crate) fn trim_one(&mut self) -> Option<Segment> {
         let at = self.freeing.iter().position(|s| self.infos[s.index()].readers == 0)?;
         Some(self.freeing.remove(at))
@@ -265,8 +267,7 @@ impl Segments {
         self.free[group].push_back(segment);
     }
 
-    /// The segment of a group that is best cleaned, if any is worth it: at least one block in
-    /// sixteen is to be gained.
+    /// The segment of a group that is best to clean, if at least one block in sixteen is gained.
     pub(crate) fn victim(&mut self, group: GroupId, choice: Choice, clock: u64) -> Option<Segment> {
         let slots = self.shape.slots();
         let worth = slots - slots / 16;

@@ -1,13 +1,14 @@
-//! Where everything is: pure address arithmetic.
+//! The layout of a volume: pure address arithmetic.
 //!
 //! Each group begins with two header blocks, one unit apart, then two areas of pages, then its
 //! segments. All groups are alike, and pages are spread over all of them.
 //!
 //! Invariants:
-//! - A unit is a whole number of stripes, a segment and what comes before it are whole numbers of
-//!   units: what is written to the log is full stripes.
+//! - A unit is a whole number of stripes. A segment is a whole number of units, and begins at one.
+//!   So the log is written in full stripes.
 //! - The copies of a page are on different groups, and each stripe has pages of one checkpoint.
-//! - The capacity leaves so much to the cleaner that it always gains: see [`Shape::capacity`].
+//! - The capacity leaves enough blocks to the cleaner that cleaning always gains: see
+//!   [`Shape::capacity`].
 
 use raidcore::meta::VolumePart;
 use raidcore::units::{BLOCK_BYTES, Lba};
@@ -33,13 +34,13 @@ const UNIT_MIN: u32 = 8;
 /// Blocks of a segment unless something else is wanted: 1 MiB.
 const SEGMENT: u32 = 256;
 
-/// Segments of a group that are open or come next, of users and of its cleaner.
+/// Segments of a group that are open or come next, of users and of the cleaner.
 const HELD: u32 = 4;
 
-/// How many copies of pages there are, if there are so many groups.
+/// The number of copies of pages, with as many groups or more.
 const COPIES: usize = 2;
 
-/// What a volume is to be made of.
+/// The parameters of a new volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wish {
     /// How many groups.
@@ -50,7 +51,7 @@ pub struct Wish {
     pub stripe: u32,
     /// Blocks of a segment, at least; rounded up to whole units. 0 is 1 MiB.
     pub segment: u32,
-    /// Of a thousand blocks of the log, how many are not given to users.
+    /// How many of a thousand blocks of the log are not offered to users.
     pub spare: u32,
 }
 
@@ -63,7 +64,7 @@ pub enum ShapeError {
     /// Stripes or segments are empty or too large.
     #[error("a segment has 1 to {SEGMENT_MAX} blocks of 4 KiB in whole stripes, not {0}")]
     Segment(u64),
-    /// A batch of the smallest size has no room for what tells of it.
+    /// A batch of the smallest size has no room for its summary.
     #[error(
         "a segment of {segment} blocks has a summary of {summary}, too many for units of {unit}: \
          use smaller segments or larger stripes"
@@ -76,7 +77,7 @@ pub enum ShapeError {
         /// Blocks of a unit.
         unit: u32,
     },
-    /// The cleaner would have nothing to gain.
+    /// Cleaning would gain nothing.
     #[error("of 1000 blocks 50 to 900 are spare, not {0}")]
     Spare(u32),
     /// There is no room for what cleaning needs.
@@ -87,15 +88,15 @@ pub enum ShapeError {
         /// Those that it needs.
         need: u32,
     },
-    /// There are more blocks than their numbers have room for.
+    /// There are more blocks than can be numbered.
     #[error("a log volume has at most {LOG_MAX} blocks of 4 KiB, not {0}")]
     TooLarge(u64),
-    /// There are more segments than their numbers have room for.
+    /// There are more segments than can be numbered.
     #[error("a log volume has at most {SEGMENTS_MAX} segments, not {0}: use larger segments")]
     Segments(u64),
 }
 
-/// Where everything is.
+/// The layout of a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     groups: u8,
@@ -141,7 +142,7 @@ impl Shape {
             unit: unit as u32,
             segment: segment as u32,
             segments: segments as u32,
-            // As many as fill up before a checkpoint gives back more than that, and two for padding.
+            // As many as fill up before a checkpoint frees more than that, and two for padding.
             reserve: 2 + (2 * (1000 - wish.spare)).div_ceil(wish.spare),
             capacity: 0,
             area,
@@ -158,7 +159,7 @@ impl Shape {
     }
 
     fn with_capacity(self, spare: u32) -> Result<Self, ShapeError> {
-        // What is spare of the others has to make up for what a checkpoint costs.
+        // The spare share of the other segments has to make up for the cost of a checkpoint.
         let need = self.reserve + HELD + 2000u32.div_ceil(spare).max(4);
         if self.segments < need {
             return Err(ShapeError::TooSmall { have: self.segments, need });
@@ -168,7 +169,7 @@ impl Shape {
         Ok(Self { capacity, ..self })
     }
 
-    /// The shape that a header tells.
+    /// The shape in a header.
     pub(crate) fn from_parts(
         groups: u8,
         unit: u32,
@@ -213,18 +214,18 @@ impl Shape {
         usize::from(self.groups)
     }
 
-    /// The blocks that users have: so few that cleaning always gains.
+    /// The blocks that users have: few enough that cleaning always gains.
     ///
-    /// Each group keeps some segments that are not counted here (see the source), and of the blocks
-    /// of all others only a part is given to users. So the segments that are closed are on average
-    /// filled to that part at most, and so is the emptiest of them, which the cleaner takes: from as
-    /// many segments as it needs to fill those that are kept, more become free.
+    /// Each group keeps some segments that are not counted here (see the source). Only a part of
+    /// the blocks of all others is offered to users. So closed segments are filled to that part at
+    /// most on average, and the emptiest of them, which the cleaner takes, no more than that. So
+    /// cleaning frees more segments than it fills.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Blocks of a unit: what is written to the log at once is a whole number of units.
+    /// Blocks of a unit. The log is written in whole units.
     #[must_use]
     pub fn unit(&self) -> u32 {
         self.unit
@@ -236,7 +237,7 @@ impl Shape {
         self.segment
     }
 
-    /// Blocks of a summary, which each batch begins with: room for what a whole segment holds.
+    /// Blocks of a summary, with which each batch begins: enough for a batch of a whole segment.
     #[must_use]
     pub fn summary(&self) -> u32 {
         let bytes = SUMMARY_BYTES + ENTRY_BYTES * self.segment as usize;
@@ -249,7 +250,7 @@ impl Shape {
         (self.summary() as usize * BLOCK_BYTES - SUMMARY_BYTES) / ENTRY_BYTES
     }
 
-    /// Blocks of data in a segment that is written at once.
+    /// Blocks of data in a segment that is written as one batch.
     #[must_use]
     pub fn slots(&self) -> u32 {
         self.segment - self.summary()
@@ -304,7 +305,7 @@ impl Shape {
         Pba(u64::from(segment.0) * u64::from(self.segment) + u64::from(at))
     }
 
-    /// Which block of which segment that is.
+    /// The segment of a block, and the block's number in it.
     #[must_use]
     pub fn locate(&self, pba: Pba) -> (Segment, u32) {
         let blocks = u64::from(self.segment);
@@ -347,9 +348,9 @@ impl Shape {
         copies(self.groups())
     }
 
-    /// So many pages follow each other in their group. With more groups than copies, each unit's pages
-    /// are elsewhere: copy `k` of run `r`, number `n = r * copies + k`, is on group `n mod groups`,
-    /// `floor(n / groups)` units after the start of the area.
+    /// This many pages are consecutive in their group. With more groups than copies, the pages of
+    /// each unit are elsewhere: copy `k` of run `r`, number `n = r * copies + k`, is on group `n
+    /// mod groups`, `floor(n / groups)` units after the start of the area.
     #[must_use]
     pub fn page_run(&self) -> u32 {
         if self.groups() > self.page_copies() { self.unit } else { u32::MAX }
@@ -365,19 +366,19 @@ impl Shape {
         (GroupId((number % groups) as u8), self.area_start(area) + at)
     }
 
-    /// Whether a request lies within what users have.
+    /// Whether a request lies within the capacity.
     #[must_use]
     pub fn contains(&self, lba: Lba, blocks: u32) -> bool {
         blocks > 0 && lba.0.checked_add(blocks.into()).is_some_and(|end| end <= self.capacity)
     }
 }
 
-/// How many copies of pages so many groups have.
+/// How many copies of pages there are with this many groups.
 fn copies(groups: usize) -> usize {
     groups.min(COPIES)
 }
 
-/// The blocks of an area that has a group's part of so many pages.
+/// The blocks of an area that holds a group's share of this many pages.
 fn area_for(groups: usize, unit: u64, pages: u64) -> u64 {
     let copies = copies(groups);
     if groups == copies {
@@ -412,7 +413,8 @@ mod tests {
         assert_eq!(refused(Wish { segment: 4096, ..WISH }), long);
         let short = Wish { groups: 1, group_blocks: 1 << 38, segment: 8, ..WISH };
         assert!(matches!(refused(short), ShapeError::Segments(count) if count > 1 << 34));
-        // One less than a group needs: reserve, those that are held, and two that are spare of the rest.
+        // One less than a group needs: the reserve, the held segments, and two spare ones of the
+        // rest.
         let need = 2 + 8 + HELD + 10;
         let group_blocks = 64 + u64::from(need) * 256 - 1;
         let few = ShapeError::TooSmall { have: need - 1, need };

@@ -1,5 +1,5 @@
-//! When checkpoints are written: an unused volume comes to rest, and one that is full and
-//! written at random does not spend itself on checkpoints, nor does one of which each takes much.
+//! When checkpoints are written. An idle volume stops writing them. A full volume under random
+//! writes does not spend itself on them, even if each takes much.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -11,10 +11,11 @@ use raidlog::{
     Action, Choice, Cleaning, Config, GroupId, Input, Io, IoOp, Mem, Shape, Volume, VolumeId, Wish,
 };
 
-/// I/O that no volume here needs to come to rest, or to take a block.
+/// More I/O than any volume here needs to come to rest, or to take a block.
 const BOUND: u64 = 200_000;
 
-/// A volume over groups that keep summaries, and whose I/O ends in the order in which it began.
+/// A volume over groups that store only summaries, and whose I/O ends in the order in which it
+/// began.
 struct World {
     volume: Volume,
     now: Instant,
@@ -67,7 +68,7 @@ impl World {
         }
     }
 
-    /// Goes on until nothing is under way, and nothing wants to be done later.
+    /// Runs until nothing is under way, and nothing is due later.
     fn rest(&mut self) {
         let bound = self.ios + BOUND;
         loop {
@@ -119,7 +120,7 @@ impl World {
     }
 }
 
-/// Volumes of all kinds, from the smallest that there can be.
+/// Volumes of all kinds, from the smallest possible one on.
 fn worlds(segments: &[(u32, u32)]) -> Vec<World> {
     let mut worlds = Vec::new();
     for spare in [100u32, 200, 333, 500] {
@@ -181,8 +182,8 @@ fn a_full_volume_does_not_spend_itself_on_checkpoints() {
     }
 }
 
-/// Segments are so small that a checkpoint takes what dozens of them hold, as it does of a large volume,
-/// and one would be due again and again by what a start has to follow.
+/// With small segments a checkpoint takes as much as dozens of them, as in a large volume, and the
+/// limit on replay alone would make one due again and again.
 #[test]
 fn checkpoints_cost_little_though_each_takes_much() {
     for (seed, groups, spare, percent) in

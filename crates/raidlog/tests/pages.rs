@@ -1,5 +1,5 @@
-//! Pages of checkpoints lie on all groups, each on two of them: a start does without what any one group
-//! has of them.
+//! Pages of checkpoints are spread over all groups, each on two of them: a start can do without the
+//! pages of any one group.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +15,7 @@ const VOLUME: VolumeId = VolumeId(*b"pages everywhere");
 
 const STRIPE: u32 = 8;
 
-/// A volume over groups that keep what is its own of what is written.
+/// A volume over groups that store only the volume's own blocks.
 struct World {
     volume: Volume,
     blocks: BTreeMap<(GroupId, u64), Vec<u8>>,
@@ -97,7 +97,7 @@ impl World {
         (shape.area_start(0)..shape.area_start(1) + shape.area_blocks()).contains(&at)
     }
 
-    /// What a start finds if pages on some groups are damaged.
+    /// The result of a start if pages on some groups are damaged.
     fn start(&self, damaged: &[GroupId]) -> Result<Box<Volume>, RecoveryError> {
         let shape = *self.volume.shape();
         let groups = vec![shape.group_blocks(); shape.groups()];
@@ -134,7 +134,7 @@ fn a_start_does_without_the_pages_of_any_one_group() {
         let all = || (0..groups as u8).map(GroupId);
         let pages: u64 = all().map(|group| world.pages_of(group)).sum();
         for group in all() {
-            // All have as many, but for a run of each checkpoint.
+            // All have the same number, except for a run of each checkpoint.
             let even = pages / groups as u64;
             let differ = world.pages_of(group).abs_diff(even);
             assert!(differ <= 2 * u64::from(shape.unit()), "{differ} more or less of {even}");

@@ -1,6 +1,7 @@
-//! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`, or tells what happens in
-//! one: `seeds SEED`. With `log` before it, worlds of log volumes instead of arrays, with `stack` log
-//! volumes over arrays. A smaller `evenkeel simulate`, for work on the engine.
+//! Plays seeds until one fails: `cargo run -p sim --example seeds FROM..TO`. Or prints the events
+//! of one seed: `seeds SEED`. With `log` before it, the worlds are log volumes instead of arrays,
+//! with `stack` log volumes over arrays. It is a smaller `evenkeel simulate`, for work on the
+//! engine.
 
 use std::ops::Range;
 use std::process::ExitCode;

@@ -1,11 +1,12 @@
-//! Arithmetic that engines ask for, carried out over bytes.
+//! Carries out engines' arithmetic over bytes.
 
 use raidcore::engine::{Engine, JobId};
 use raidcore::parity::{Kernels, gf};
 use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::Mem;
 
-/// What an engine names with [`Mem`]. However many bytes of a block are kept, all blocks have as many.
+/// The memory that an engine refers to with [`Mem`]. Only a part of each block is kept, which has
+/// the same size for all blocks.
 pub(crate) trait Memory {
     fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8>;
 
@@ -22,7 +23,7 @@ pub(crate) fn steps(engine: &Engine, job: JobId) -> Vec<OwnedStep> {
     steps
 }
 
-/// Carries out a step; returns what there is to tell.
+/// Carries out a step; returns its finding.
 pub(crate) fn carry_out(
     kernels: &Kernels,
     memory: &mut impl Memory,

@@ -48,7 +48,7 @@ pub(crate) fn create<D: Kept>(
         .expect("some size is enough");
     if scenario.region_stripes > 0 {
         let page_bits = if scenario.page_bits > 0 { scenario.page_bits } else { BITS_PER_PAGE };
-        // There can be more stripes than were asked for, and only so many pages.
+        // There can be more stripes than requested, and the number of pages is limited.
         let mut sizes = iter::successors(Some(page_bits), |bits| Some(2 * bits)).take(8);
         let maps = |bits| record.clone().with_maps_of(scenario.region_stripes, bits).ok();
         record = sizes.find_map(maps).expect("possible maps");

@@ -1,6 +1,6 @@
-//! What a run was, as one number.
+//! A run as one number.
 
-/// A sum over all that happens: two runs with the same sum were the same run.
+/// A sum over all events: two runs with the same sum were the same run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digest(u64);
 

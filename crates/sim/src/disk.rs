@@ -1,8 +1,8 @@
-//! A disk with a volatile cache: what was written is seen at once, but survives a crash for sure
-//! only after a flush or with FUA; until then each block survives in any of its versions.
+//! A disk with a volatile cache. A written block is read at once, but survives a crash for sure
+//! only after a flush or with FUA. Until then each block survives in any of its versions.
 //!
-//! The engine never looks at data, and parity is made byte by byte: so a data block is kept by its
-//! first bytes, the rest of it is zeros. Metadata is kept whole, as it is checksummed.
+//! The engine never looks at data, and parity is computed byte by byte. So only the first bytes of
+//! a data block are kept, and the rest is zeros. Metadata is kept whole, since it has checksums.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::source::Source;
 /// How many bytes of a data block are kept.
 pub(crate) const KEPT: usize = 32;
 
-/// The unit that a disk writes atomically where it is worse than the array wants it.
+/// The atomic unit of a disk that does not write whole blocks atomically.
 const SECTOR: usize = 512;
 
 /// A block of data.
@@ -25,14 +25,14 @@ pub(crate) type Data = [u8; KEPT];
 /// A block of metadata.
 pub(crate) type Meta = Rc<[u8; BLOCK_BYTES]>;
 
-/// What a disk keeps of a block of data.
+/// The part of a data block that a disk keeps.
 pub(crate) trait Kept: Clone + PartialEq {
     /// Zeros.
     const ZERO: Self;
 
     fn noise(source: &mut Source) -> Self;
 
-    /// What a power failure makes of it that may leave it old in some sectors and new in others.
+    /// A block after a power failure that may leave some sectors old and others new.
     fn torn(source: &mut Source, old: &Self, new: &Self) -> Self;
 }
 
@@ -45,14 +45,14 @@ impl Kept for Data {
         noise
     }
 
-    /// Arrays promise nothing of such a block, and their users expect nothing.
+    /// An array promises nothing for such a block, and users expect nothing.
     fn torn(_: &mut Source, _: &Self, new: &Self) -> Self {
         *new
     }
 }
 
-/// A block of a log volume: a user's, of which the first bytes are kept, the rest being zeros; or any
-/// other.
+/// A block of a log volume: a user's, of which the first bytes are kept and the rest is zeros; or
+/// any other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Block {
     Data(Data),
@@ -74,7 +74,7 @@ impl Block {
         }
     }
 
-    /// The world's own checksum of it: as good as one over all of its bytes.
+    /// The simulation's own checksum: as good as one over all bytes.
     pub(crate) fn checksum(&self) -> u32 {
         match self {
             Self::Data(data) => raidlog::codec::checksum(data),
@@ -82,7 +82,7 @@ impl Block {
         }
     }
 
-    /// What a user reads of it. What is not a user's is seen to be wrong.
+    /// The content that a user reads. A block that is not a user's counts as wrong.
     pub(crate) fn user(&self) -> Data {
         match self {
             Self::Data(data) => *data,
@@ -103,7 +103,7 @@ impl Kept for Block {
             return new.clone();
         }
         match (old, new) {
-            // Neither what was there nor what was to be.
+            // Neither the old content nor the new one.
             (_, Self::Data(_)) => Self::noise(source),
             (old, Self::Meta(new)) => Self::Meta(Rc::new(mixed(source, &old.bytes(), new))),
         }
@@ -164,21 +164,21 @@ impl<B: Clone> Media<B> {
             if let Some(kept) = flushed.iter().rfind(|version| !version.lost) {
                 durable[at] = kept.block.clone();
             }
-            // It is read until the power fails.
+            // Reads see it until the power fails.
             let read = flushed.pop().filter(|last| last.lost && versions.is_empty());
             versions.extend(read);
             !versions.is_empty()
         });
     }
 
-    /// A flush fails: some of what it was to make durable never will be.
+    /// A flush fails: some of the writes that it should have made durable never will be.
     pub(crate) fn flush_failed(&mut self, source: &mut Source, mark: u64) {
         for version in self.cached.values_mut().flatten() {
             version.lost |= version.number <= mark && source.chance(1, 2);
         }
     }
 
-    /// Each block that is not durable survives in any of its versions; `mix` may mix two.
+    /// Each block that is not durable survives in any of its versions; `mix` may mix two of them.
     pub(crate) fn crash(&mut self, source: &mut Source, mix: impl Fn(&mut Source, &B, &B) -> B) {
         for (at, mut versions) in std::mem::take(&mut self.cached) {
             versions.retain(|version| !version.lost);
@@ -197,11 +197,11 @@ pub(crate) struct Disk<D = Data> {
     meta: Media<Option<Meta>>,
     data: Media<D>,
     writes: u64,
-    /// Blocks that can't be read until they are written, or have been tried so many times.
+    /// Blocks that can't be read until they are written, or until this many attempts.
     pub(crate) bad: BTreeMap<u64, u32>,
-    /// It answers no more.
+    /// It does not answer any more.
     pub(crate) gone: bool,
-    /// It answers, but nothing can be read.
+    /// It answers, but can't be read.
     pub(crate) unreadable: bool,
     /// Blocks that can't be written.
     pub(crate) unwritable: BTreeSet<u64>,
@@ -209,18 +209,18 @@ pub(crate) struct Disk<D = Data> {
     pub(crate) full: BTreeSet<u64>,
     /// How a write or flush to come fails.
     pub(crate) sick: Option<Sick>,
-    /// It has not answered for so long that it was said to hang.
+    /// It has not answered for so long that it counts as hanging.
     pub(crate) hangs: bool,
-    /// It takes no notice of anything until so many events have passed.
+    /// It does nothing until this many events have passed.
     pub(crate) stalled_until: u64,
 }
 
-/// What writes and flushes are for.
+/// The purpose of writes and flushes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
-    /// Whatever they are for.
+    /// Any purpose.
     Any,
-    /// What was written before is to be durable.
+    /// Making earlier writes durable.
     Flush,
     /// The array's record.
     Record,
@@ -236,7 +236,7 @@ impl Phase {
     pub(crate) const EACH: [Self; 5] =
         [Self::Flush, Self::Record, Self::Page, Self::Entry, Self::Home];
 
-    /// Whether an I/O changes a disk, and is for this.
+    /// Whether an I/O changes a disk, and has this purpose.
     pub(crate) fn has(self, op: &IoOp) -> bool {
         let of_op = match op {
             IoOp::Read(_) | IoOp::Discard => return false,
@@ -252,12 +252,12 @@ impl Phase {
     }
 }
 
-/// A disk fails the next write or flush of a phase, after having done some of it.
+/// The next write or flush of a phase fails, and may be carried out in part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sick {
     pub(crate) phase: Phase,
     pub(crate) error: IoError,
-    /// It was no member in service yet, so redundancy does not make up for it as one.
+    /// Whether it was no member in service yet, so redundancy does not make up for it as one.
     pub(crate) early: bool,
 }
 
@@ -268,7 +268,7 @@ impl Sick {
     }
 }
 
-/// A block that can't be read, however often one tries.
+/// For a block that can't be read, however often it is tried.
 pub(crate) const FOR_GOOD: u32 = u32::MAX;
 
 impl<D: Kept> Disk<D> {
@@ -289,14 +289,15 @@ impl<D: Kept> Disk<D> {
         }
     }
 
-    /// Another disk with the same data on it, and zeros where metadata goes: what a disk is that
-    /// was used before, when its old metadata has been wiped.
+    /// Another disk with the same data, and zeros for metadata: a used disk whose old metadata has
+    /// been wiped.
     pub(crate) fn wiped(&self, index: usize) -> Self {
         let fresh = Self::new(index, self.meta_blocks(), self.size());
         Self { data: self.data.clone(), writes: self.writes, ..fresh }
     }
 
-    /// The same disk under another name, in order; what had this name is an empty disk that is gone.
+    /// The same disk under another name; under the old name there is now an empty disk that is
+    /// gone.
     pub(crate) fn moved(&mut self, index: usize) -> Self {
         let empty = Self::new(index, self.meta_blocks(), self.size());
         let old = std::mem::replace(
@@ -337,7 +338,7 @@ impl<D: Kept> Disk<D> {
         self.data.read(self.index(at))
     }
 
-    /// Whether what is read there would be there after a crash, whatever happens.
+    /// Whether the content that is read now survives a crash for sure.
     pub(crate) fn is_durable(&self, at: u64) -> bool {
         let index = self.index(at);
         let mut versions = self.data.cached.get(&index).into_iter().flatten();
@@ -381,14 +382,14 @@ impl<D: Kept> Disk<D> {
         self.meta.flush_failed(source, mark);
     }
 
-    /// What a discard leaves behind: noise.
+    /// The content after a discard: noise.
     pub(crate) fn discard(&mut self, source: &mut Source, at: u64, blocks: u64) {
         for at in at..at + blocks {
             self.write_data(at, D::noise(source), false);
         }
     }
 
-    /// The power fails. With `torn`, a block can be left old in some sectors and new in others.
+    /// The power fails. With `torn`, some sectors of a block can stay old and others be new.
     pub(crate) fn crash(&mut self, source: &mut Source, torn: bool) {
         self.data.crash(source, |source, old, new| tear(source, torn, old, new));
         self.meta.crash(source, |source, old, new| {
@@ -403,7 +404,7 @@ impl<D: Kept> Disk<D> {
 }
 
 impl Disk {
-    /// Changes a block without a word.
+    /// Corrupts a block silently.
     pub(crate) fn corrupt(&mut self, source: &mut Source, at: u64) {
         let index = self.index(at);
         let mut noise = [0; KEPT];
@@ -419,12 +420,12 @@ impl Disk {
     }
 }
 
-/// What is left of a block that was being written: with `torn`, it may be a part of it.
+/// The content of a block that was being written; with `torn`, a mix of old and new.
 pub(crate) fn tear<D: Kept>(source: &mut Source, torn: bool, old: &D, new: &D) -> D {
     if torn { D::torn(source, old, new) } else { new.clone() }
 }
 
-/// A block that is old in some sectors and new in others.
+/// A block with some old and some new sectors.
 fn mixed(
     source: &mut Source,
     old: &[u8; BLOCK_BYTES],

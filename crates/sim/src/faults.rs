@@ -1,5 +1,4 @@
-//! What goes wrong in the world. Never more than redundancy makes up for, unless the scenario says
-//! so.
+//! The faults of a world: never more than redundancy can make up for, unless the scenario says so.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +15,19 @@ use crate::fuse::Fuse;
 use crate::under_way::Pending;
 use crate::world::World;
 
-/// Members and staging devices of an array that do not serve in full, or will not when the engine finds
-/// out, or would not after a crash now.
+/// Members and staging devices of an array that do not serve in full, or will not when the engine
+/// notices, or would not after a crash now.
 pub(crate) fn missing<D: Kept>(engine: &Engine, disks: &[Disk<D>]) -> usize {
-    // Whatever is lost next, the one that knows of the latest change may be it.
+    // The member that has the newest record may be the next one to be lost.
     let members: Vec<_> = engine.members().filter_map(|m| Some(m.device?.0 as usize)).collect();
     let known = superblocks(disks).filter(|(disk, _)| members.contains(disk));
     let known: Vec<_> = known.map(|(_, superblock)| superblock.record).collect();
     let well = |disk: &Disk<D>| !disk.gone && !disk.hangs && disk.sick.is_none();
     let whole = engine.members().enumerate().filter(|(index, m)| {
         let on_record = |state| known.iter().all(|record| record.slots[*index].state == state);
-        // Nothing that was on such a staging device is missing any more.
+        // The array no longer depends on such a staging device.
         let done_with = m.stages && known.iter().all(|record| !record.staging_thin.has(m.member));
-        // A spare that holds all that a member does is about to take its place.
+        // A spare with all that a member holds is about to take its place.
         let heir = engine.successor().filter(|s| s.member == m.member && s.done >= s.total);
         let heir = heir.map(|successor| successor.device);
         let mut devices = m.device.into_iter().chain(heir);
@@ -89,7 +88,7 @@ impl World {
         at_home.into_iter().chain(copies).map(|Pba(at)| at..at + chunk).collect()
     }
 
-    /// The copies of a stripe's chunk that are on the distributed spare, or may be.
+    /// The copies of a stripe's chunk that are, or may be, on the distributed spare.
     pub(crate) fn copies_on_spare(&self, stripe: Stripe) -> Vec<(usize, Pba)> {
         let (SpareUse::Filling(failed) | SpareUse::StandsInFor(failed)) =
             self.engine.distributed_spare().unwrap_or(SpareUse::Free)
@@ -107,7 +106,7 @@ impl World {
         (0..spare_copies(layout.of(stripe))).filter_map(place).collect()
     }
 
-    /// How many members can't be read in the stripe where they are worst off.
+    /// The most members that can't be read in any stripe.
     fn spoilt(&self) -> usize {
         let members = self.member_disks();
         let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
@@ -125,8 +124,8 @@ impl World {
         members.iter().filter(bad).copied().collect()
     }
 
-    /// Whether a member may be lost now: every copy of a mirror is something that was written, while
-    /// parity that is not in step makes up for nothing.
+    /// Whether a member may be lost now. In a mirror every copy is some write's content; parity
+    /// that is out of step makes up for nothing.
     fn may_fail(&self) -> bool {
         !self.unsynced || self.scenario.level == Level::Raid1
     }
@@ -136,7 +135,7 @@ impl World {
         self.may_fail() && self.missing() + self.spoilt() < self.redundancy()
     }
 
-    /// Something goes wrong.
+    /// Causes a fault.
     pub(crate) fn fault(&mut self) {
         self.look_synced();
         let faults = self.scenario.faults;
@@ -176,14 +175,14 @@ impl World {
         }
     }
 
-    /// A disk that may fail now: a spare, a member that is being filled (unless those hang that it is
-    /// filled from), or any member if redundancy makes up for it.
+    /// A disk that may fail now: a spare, a member that is being filled (unless the members that it
+    /// is filled from hang), or any member if redundancy permits it.
     pub(crate) fn victim(&mut self) -> Option<usize> {
         let members: Vec<_> = self.engine.members().collect();
         let mut victims: Vec<_> = self.engine.spares().collect();
         if self.may_fail() && !self.something_hangs() {
-            // A staging device that is being filled may hold something already, for all that a start knows
-            // after a power failure: if more are missing than may be, it is refused.
+            // After a power failure, a staging device that is being filled may already count as one
+            // in service. If too many are missing then, the start is refused.
             let many = self.missing() > self.redundancy();
             let filled = members.iter().filter(|m| m.state != SlotState::Up && !(m.stages && many));
             let filled = filled.filter(|m| !is_filled(&self.engine, m.member));
@@ -231,8 +230,8 @@ impl World {
         self.engine.members().any(|m| m.device == Some(device) && m.state == SlotState::Up)
     }
 
-    /// What was to fail as a spare, or while it was being filled, does not as the member that it has become:
-    /// others may have been lost since that redundancy makes up for only with it.
+    /// A disk that was to fail as a spare, or while it was being filled, does not fail as the
+    /// member that it has become: redundancy may need it by now.
     pub(crate) fn spare_the_grown_up(&mut self, device: DeviceId) {
         let grown = self.disks[device.0 as usize].sick.is_some_and(|sick| sick.early);
         if grown && self.is_in_service(device) {
@@ -248,21 +247,21 @@ impl World {
         }
     }
 
-    /// The power is to fail as soon as one disk has carried out an I/O of some sort.
+    /// The power fails as soon as one disk has carried out an I/O of some purpose.
     fn light_fuse(&mut self) {
         let phase = self.source.one_of(&Phase::EACH);
         self.trace(format_args!("the power will fail: {phase:?}"));
         self.fuse = Fuse::Lit(phase);
     }
 
-    /// Makes blocks of one stripe unreadable, on as many members as redundancy makes up for.
+    /// Makes blocks of one stripe unreadable, on as many members as redundancy permits.
     pub(crate) fn spoil_blocks(&mut self, transient: bool) {
         if self.unsynced {
             return;
         }
         let members = self.member_disks();
         let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
-        // A job on the stripe knows of all that have been bad meanwhile.
+        // A job on the stripe remembers all blocks that have been bad meanwhile.
         if self.engine.is_idle() {
             self.forget_spoilt();
         }
@@ -277,7 +276,7 @@ impl World {
         self.spoilt.insert(stripe, spoilt);
     }
 
-    /// No job remembers what could not be read and can be now.
+    /// No job remembers blocks that could not be read before and can be now.
     pub(crate) fn forget_spoilt(&mut self) {
         let members = self.member_disks();
         let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
@@ -293,7 +292,7 @@ impl World {
         let place = self.source.below(places.len() as u64) as usize;
         let at = places[place].start + self.source.below(self.scenario.chunk.into());
         let left = if transient { 1 + self.source.below(3) as u32 } else { FOR_GOOD };
-        // What is being written would be read again at once.
+        // A block that is being written could be read again at once.
         let busy = self.ios.iter().any(|p| {
             p.io.device.0 as usize == disk
                 && (p.io.at.0..p.io.at.0 + u64::from(p.io.blocks)).contains(&at)
@@ -313,7 +312,7 @@ impl World {
         self.summary.faults.stalls += 1;
     }
 
-    /// More fails than redundancy makes up for.
+    /// More fails than redundancy can make up for.
     fn exceed(&mut self) {
         self.beyond = true;
         self.suspects.extend(&self.exposed);
@@ -337,7 +336,7 @@ impl World {
         }
     }
 
-    /// What all members are to take next of some sort, none does; or they can't write where a stripe is.
+    /// The next I/O of some purpose fails on all members, or they can't write in a stripe.
     fn fail_everywhere(&mut self, members: &[usize]) {
         if self.source.chance(3, 4) {
             let phase = self.source.one_of(&Phase::EACH);
@@ -359,13 +358,13 @@ impl World {
         }
     }
 
-    /// A disk that was used before, its metadata wiped as the host has to see to.
+    /// A used disk with wiped metadata, as the host has to wipe it.
     pub(crate) fn new_spare(&mut self) -> Command {
         let index = self.disks.len();
         let disk = if self.source.chance(1, 2) {
-            // What it holds looks like this very array's.
+            // Its content looks like that of this very array.
             let model = self.source.below(index as u64) as usize;
-            // What is as small as a staging device can only be one.
+            // A disk that small can only be a staging device.
             let wanted = self.is_whole();
             self.disks[if wanted { model } else { 0 }].wiped(index)
         } else {

@@ -1,5 +1,4 @@
-//! When I/O ends if the disks are SSDs that collect garbage: as [`flashsim`] says, in the world's
-//! time.
+//! Ends I/O when SSDs that collect garbage would, as [`flashsim`] says, in the world's time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,15 +15,15 @@ const DIES: u32 = 4;
 pub(crate) struct Flash {
     ssds: BTreeMap<u32, Ssd>,
     submitted: u64,
-    /// I/O that has ended and that the world has not been told of.
+    /// I/O that has ended and has not been reported.
     due: VecDeque<u64>,
     completions: Vec<Completion>,
-    /// Until when SSDs were looked at. That may be later than it is, if none had anything to tell.
+    /// Until when the SSDs were polled. It may be later than now, if none had an event.
     looked_until: Instant,
 }
 
 impl Flash {
-    /// Begins an I/O on a disk of so many blocks; what it returns comes back from [`Flash::next`].
+    /// Begins an I/O on a disk of `blocks` blocks; [`Flash::next`] returns its tag at the end.
     pub(crate) fn begin(&mut self, now: Instant, io: &Io, blocks: u64) -> u64 {
         let device = io.device.0;
         let ssd = self.ssds.entry(device).or_insert_with(|| ssd(blocks, device));
@@ -61,7 +60,7 @@ impl Flash {
         }
     }
 
-    /// Tells of what has ended again later: its disk takes no notice of anything at the moment.
+    /// Reports I/O again later: its disk is stalled at the moment.
     pub(crate) fn hold(&mut self, tags: Vec<u64>) {
         self.due.extend(tags);
     }

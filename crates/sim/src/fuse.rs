@@ -1,15 +1,15 @@
-//! When the power fails.
+//! Power failures at chosen moments.
 
 use crate::disk::Phase;
 
-/// What makes the power fail at one moment.
+/// Makes the power fail at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Fuse {
-    /// Nothing does.
+    /// It does not.
     #[default]
     None,
-    /// The next I/O of a phase does.
+    /// The next I/O of this phase makes it fail.
     Lit(Phase),
-    /// It has failed when this disk had carried out such an I/O.
+    /// It has failed after this disk had carried out such an I/O.
     Blown(usize),
 }

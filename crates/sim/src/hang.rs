@@ -1,5 +1,5 @@
-//! Disks that don't answer: one that is given up, if the engine can do without it, or all of them, which
-//! are waited for. What was given up may be done all the same, in part or whole, at any time later.
+//! Disks that hang: one, which is given up if the engine can do without it, or all, which are
+//! waited for. I/O that was given up may still be carried out, in part or whole, at any time later.
 
 use raidcore::engine::{Input, IoError};
 use raidcore::units::DeviceId;
@@ -7,7 +7,7 @@ use raidcore::units::DeviceId;
 use crate::world::World;
 
 impl World {
-    /// One disk does not answer any more, or none does.
+    /// One disk, or all, do not answer any more.
     pub(crate) fn hang(&mut self) {
         if self.something_hangs() {
             return;
@@ -32,7 +32,7 @@ impl World {
         self.disks_in_use().iter().any(|&disk| self.disks[disk].hangs)
     }
 
-    /// All answer again.
+    /// All disks answer again.
     pub(crate) fn hang_ends(&mut self) {
         for disk in self.disks_in_use() {
             let disk = &mut self.disks[disk];
@@ -51,7 +51,7 @@ impl World {
         self.step(Input::Hung(hanging));
     }
 
-    /// The host gives up what the disks have not ended that hang and are out of service now.
+    /// The host gives up the I/O of disks that hang and are out of service now.
     pub(crate) fn give_up(&mut self) {
         while let Some(DeviceId(device)) = self.released.pop() {
             if !self.disks[device as usize].hangs {
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// Some of what was given up is done all the same, before the power fails.
+    /// Some of the I/O that was given up is carried out before the power fails.
     pub(crate) fn end_given_up(&mut self) {
         self.released.clear();
         for pending in std::mem::take(&mut self.given_up) {

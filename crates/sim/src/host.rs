@@ -108,7 +108,7 @@ impl World {
         Ok(())
     }
 
-    /// What a write that fails, or that the power failed, leaves behind: some of its blocks.
+    /// Some blocks of a write that fails or is cut off by a power failure are written.
     pub(crate) fn write_some(&mut self, pending: &Pending) {
         let chosen = self.source.below(1 << 32);
         self.write(pending, false, |at| chosen >> (at % 32) & 1 != 0);

@@ -1,13 +1,11 @@
-//! Whole arrays in simulated worlds: the real engine and the real metadata over disks in memory
-//! that keep what they have taken apart from what is durable, whose I/O ends in any order, that
-//! fail, and whose power fails.
+//! Whole arrays in simulated worlds: the real engine and metadata over disks in memory. The disks
+//! distinguish cached and durable content, end I/O in any order and fail, and their power fails.
 //!
 //! Invariants:
-//! - A seed is a run: everything that is decided comes from it, so the same seed gives the same
-//!   trace.
-//! - Faults stay within what the array promises to bear, so every error and every wrong byte is a
-//!   bug.
-//! - A check that fails panics, in the step in which it fails; [`run`] makes a [`Failure`] of it.
+//! - A seed is a run: every decision comes from it, so the same seed gives the same trace.
+//! - Faults stay within what the array promises to survive, so every error and every wrong byte is
+//!   a bug.
+//! - A check that fails panics, in the step in which it fails; [`run`] turns it into a [`Failure`].
 
 mod arithmetic;
 mod checks;

@@ -1,4 +1,4 @@
-//! What the engine calls memory.
+//! The engine's memory.
 
 use raidcore::units::Mem;
 
@@ -6,7 +6,7 @@ use crate::arithmetic;
 use crate::disk::{Data, KEPT};
 use crate::scenario::Scenario;
 
-/// What the engine names with [`Mem`].
+/// The memory that the engine refers to with [`Mem`].
 pub(crate) struct Memory {
     pub(crate) payload: Vec<Vec<Data>>,
     scratch: Vec<Vec<Data>>,

@@ -1,6 +1,7 @@
-//! What a user may see: for each block the writes that may be its content, now and after a crash.
+//! The content that users may see: for each block the writes that may be its content, now and after
+//! a crash.
 //!
-//! Version 0 is a block of zeros; every other version is a number that no other write has.
+//! Version 0 is a block of zeros; every write has another number.
 
 use crate::disk::{Data, KEPT};
 
@@ -8,7 +9,7 @@ use crate::disk::{Data, KEPT};
 struct Write {
     version: u64,
     begun: u64,
-    /// When it was acknowledged, or had failed.
+    /// When it was acknowledged, or failed.
     ended: Option<u64>,
     acknowledged: bool,
     durable: bool,
@@ -18,22 +19,22 @@ struct Write {
 /// Where a version of a block comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
-    /// It was written since the last crash, or was the only one that could survive that.
+    /// It was written since the last crash, or was the only one that could survive that crash.
     Written,
-    /// It is one of those that a crash may have left; no read has shown yet which of them it was.
+    /// A crash may have left this one or others; no read has shown yet which one.
     Left,
-    /// It is the one of those that a user has seen, at this time.
+    /// A user has seen that a crash has left this one, at this time.
     Seen(u64),
 }
 
-/// What a block holds that is no version of it: it was never written, or it is where the
-/// array does not promise more (see the consistency policies).
+/// Content that is no version of the block: it was never written, or the array promises nothing for
+/// it (see the consistency policies).
 pub(crate) const GARBAGE: u64 = u64::MAX;
 
 /// The array as its users know it.
 pub(crate) struct Model {
     clock: u64,
-    /// For each block the writes that it may hold, the oldest first; never empty.
+    /// For each block the writes that may be its content, the oldest first; never empty.
     blocks: Vec<Vec<Write>>,
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn content(lba: u64, version: u64) -> Data {
     block
 }
 
-/// The version that a block's content says it is.
+/// The version that a block's content names.
 pub(crate) fn version_of(lba: u64, block: &Data) -> u64 {
     let version = block.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     if content(lba, version) == *block { version } else { GARBAGE }
@@ -97,7 +98,7 @@ impl Model {
         self.blocks[lba as usize].push(write);
     }
 
-    /// A write has ended. What no request that began at `oldest` or later can see is forgotten.
+    /// A write has ended. Versions that no request since `oldest` can see are dropped.
     pub(crate) fn end(
         &mut self,
         lba: u64,
@@ -156,7 +157,7 @@ impl Model {
         history.iter().filter(move |w| !overwritten(w))
     }
 
-    /// Whether the block may change by a crash: the last write to it is not durable for sure.
+    /// Whether a crash may change the block: its last write is not durable for sure.
     pub(crate) fn is_unsettled(&self, lba: u64) -> bool {
         self.survivors(lba).any(|w| !w.durable)
     }
@@ -166,25 +167,25 @@ impl Model {
         self.survivors(lba).any(|w| !w.durable && w.begun <= at)
     }
 
-    /// Whether the block has been written, or is being, by a write that began after `begun`, or had not
-    /// ended then: that may have come after what began then.
+    /// Whether the block may have been written after a request that began at `begun`: a write began
+    /// later, or had not ended then.
     pub(crate) fn is_rewritten(&self, lba: u64, begun: u64) -> bool {
         let mut others = self.blocks[lba as usize].iter().filter(|w| w.begun != begun);
         others.any(|w| w.ended.is_none_or(|ended| ended > begun))
     }
 
-    /// Whether the block holds something that a user has written, and nothing else.
+    /// Whether the block's content is certainly a user's write.
     pub(crate) fn is_written(&self, lba: u64) -> bool {
         let history = &self.blocks[lba as usize];
         history.iter().all(|w| w.version != 0 && w.version != GARBAGE)
     }
 
-    /// After a crash: whether the block may be this version.
+    /// After a crash: whether the block may hold this version.
     pub(crate) fn may_have_survived(&self, lba: u64, version: u64) -> bool {
         self.survivors(lba).any(|w| w.version == version)
     }
 
-    /// The power has failed: each block is one of those that may have survived.
+    /// The power has failed: each block holds a version that may have survived.
     pub(crate) fn crashed(&mut self) {
         let now = self.now();
         for lba in 0..self.blocks.len() as u64 {
@@ -197,8 +198,8 @@ impl Model {
         }
     }
 
-    /// A read has returned this version. If a crash may have left others, it was this one, and none of
-    /// the others is seen any more; a flush that begins later makes that durable.
+    /// A read has returned this version. If a crash may have left others, it has left this one, and
+    /// the others are never seen. A flush that begins later makes it durable.
     pub(crate) fn shown(&mut self, lba: u64, version: u64) {
         let now = self.now();
         let history = &mut self.blocks[lba as usize];
@@ -210,19 +211,19 @@ impl Model {
         }
     }
 
-    /// From now on the block is this version for sure.
+    /// From now on the block certainly holds this version.
     pub(crate) fn adopt(&mut self, lba: u64, version: u64) {
         let now = self.now();
         self.blocks[lba as usize] = vec![settled(version, now)];
     }
 
-    /// All that may be there, for a message.
+    /// All possible versions, for a message.
     pub(crate) fn describe(&self, lba: u64) -> String {
         format!("{:?}", self.blocks[lba as usize])
     }
 }
 
-/// Forgets what is overwritten for good, unless a request that began before may still see it.
+/// Drops versions that are overwritten for good, unless a request from before may still see them.
 fn forget(history: &mut Vec<Write>, oldest: u64) {
     let durable = history.iter().filter(|w| w.durable && w.ended.is_some_and(|e| e < oldest));
     let Some(last) = durable.map(|w| w.begun).max() else { return };

@@ -1,4 +1,4 @@
-//! What operators do, at any moment.
+//! Operators' commands, at any moment.
 
 use raidcore::engine::{Command, Note, Pace, PassEnd, PassKind};
 use raidcore::meta::SlotState;
@@ -6,11 +6,11 @@ use raidcore::units::MemberId;
 
 use crate::world::World;
 
-/// As many disks as a world can have.
+/// The most disks of a world.
 const DISKS_MAX: usize = 16;
 
 impl World {
-    /// Finds out whether redundancy can be built upon again.
+    /// Finds out whether redundancy can be relied on again.
     pub(crate) fn look_synced(&mut self) {
         if !self.unsynced || !self.engine.is_serving() {
             return;
@@ -47,7 +47,7 @@ impl World {
                 min: 1 << self.source.below(30),
                 max: u64::MAX >> self.source.below(40),
             }),
-            // Nothing is missing while a member that serves is replaced.
+            // No member is missing while one that serves is replaced.
             10 | 11 if (self.serves(member) || self.can_lose_one()) && !spares.is_empty() => {
                 Command::Replace { member, spare: self.source.one_of(&spares) }
             }

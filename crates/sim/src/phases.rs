@@ -1,5 +1,5 @@
-//! A run: lives in which anything may fail, each checked by the next, and at last one in which
-//! nothing does and everything has to come right.
+//! A run: lives with faults, each checked by the next, and a last one without faults, in which
+//! everything has to recover.
 
 use raidcore::engine::{ArrayHealth, Command, CommandError, Input, Pace, PassKind};
 use raidcore::units::{DeviceId, Set};
@@ -11,7 +11,7 @@ use crate::power::Outage;
 use crate::world::World;
 
 impl World {
-    /// All of it.
+    /// The whole run.
     pub(crate) fn run(&mut self) {
         for life in 1..=self.scenario.lives {
             self.live();
@@ -39,7 +39,7 @@ impl World {
         self.end();
     }
 
-    /// Safety: serves users, whatever fails.
+    /// Safety: serves users, with faults.
     fn live(&mut self) {
         let mut left = self.scenario.requests / self.scenario.lives;
         let mut bound = Bound::new("a life is over", 1_000_000);
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    /// One thing happens; returns whether it was a new request.
+    /// One event; returns whether it was a new request.
     fn turn(&mut self) -> bool {
         if self.scenario.busy > 0 && self.source.chance(self.scenario.busy, 100) {
             self.say_who_is_busy();
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// A stop amid everything, unless the power fails before it is done; returns whether it was
+    /// A stop during activity, unless the power fails before it is done; returns whether it was
     /// clean.
     pub(crate) fn stops(&mut self) -> bool {
         let number = self.command(Command::Stop);
@@ -117,7 +117,7 @@ impl World {
         true
     }
 
-    /// Liveness: from now on nothing fails, and everything comes right.
+    /// Liveness: from now on there are no faults, and everything recovers.
     fn converge(&mut self) {
         self.heal(Self::is_online);
         self.drain();
@@ -125,7 +125,7 @@ impl World {
         checks::metadata::agrees(self);
         checks::parity::agrees(self);
         self.verify();
-        // The distributed spare may stand in for a member.
+        // The distributed spare may be replacing a member.
         if !self.is_whole() {
             self.scrub_all();
         }
@@ -135,7 +135,7 @@ impl World {
         self.scrub_all();
     }
 
-    /// Everything is compared, also what has changed without a word.
+    /// Compares everything, including blocks that were corrupted silently.
     fn scrub_all(&mut self) {
         if self.scenario.faults.silent {
             self.corrupt_and_scrub();
@@ -150,7 +150,7 @@ impl World {
         self.engine.array_health() == ArrayHealth::Online
     }
 
-    /// Brings the array back to health.
+    /// Repairs the array.
     pub(crate) fn heal(&mut self, is_healthy: fn(&Self) -> bool) {
         for disk in &mut self.disks {
             disk.bad.clear();
@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// Finds disks that have gone without anyone noticing.
+    /// Finds disks whose loss was not noticed.
     fn sweep(&mut self) {
         for disk in 0..self.disks.len() {
             if self.disks[disk].gone {
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// A clean stop, after which the disks alone give the same array, which needs no resync.
+    /// A clean stop, after which the disks alone give the same array, without a resync.
     fn end(&mut self) {
         while !self.stops() {
             self.crash();

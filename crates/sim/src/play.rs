@@ -1,4 +1,4 @@
-//! What can be played.
+//! Scenarios that can be played.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -10,37 +10,37 @@ use serde::de::DeserializeOwned;
 
 use crate::source::Source;
 
-/// What a run is about, and can be played.
+/// A scenario that can be played.
 pub trait Playable: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Play {
-    /// What its seeds are called in messages.
+    /// The name of its seeds in messages.
     const NAME: &'static str;
 
-    /// What makes the choices of a seed's scenario others than those of its run.
+    /// Makes the choices of a seed's scenario differ from those of its run.
     const SALT: u64;
 
-    /// What a seed is about.
+    /// A seed's scenario.
     #[must_use]
     fn draw(seed: u64) -> Self {
         Self::choose(&mut Source::seed(seed ^ Self::SALT))
     }
 
-    /// What a source chooses.
+    /// A scenario from a source of choices.
     #[must_use]
     fn choose(source: &mut Source) -> Self;
 
-    /// What is a little simpler, the boldest steps first.
+    /// Simpler scenarios, the largest steps first.
     #[must_use]
     fn simpler(&self) -> Vec<Self>;
 }
 
 /// How a run goes; see [`Playable`].
 pub trait Play {
-    /// What happened in it.
+    /// The counters of a run.
     type Summary: AddAssign + Default + Copy + PartialEq + fmt::Debug + Send;
 
-    /// All of it. A check that fails panics.
+    /// The whole run. A check that fails panics.
     fn play(&self, source: Source, sink: Option<Sink>) -> Self::Summary;
 }
 
-/// What is told what happens, and when.
+/// Receives events and their times.
 pub type Sink = Rc<dyn Fn(Instant, fmt::Arguments<'_>)>;

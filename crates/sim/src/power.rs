@@ -1,4 +1,4 @@
-//! The power fails, and comes back: the array is assembled anew from what the disks kept.
+//! The power fails, and returns: the array is assembled from what the disks kept.
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
@@ -24,7 +24,7 @@ pub(crate) enum Outage {
 }
 
 impl World {
-    /// The power fails: of what was not durable, some survives.
+    /// The power fails: some of the writes that were not durable survive.
     pub(crate) fn power_off(&mut self) {
         self.trace(format_args!("the power fails"));
         self.summary.faults.crashes += 1;
@@ -54,8 +54,8 @@ impl World {
         }
     }
 
-    /// Finds out which blocks a lost member would harm now, whether there is a journal that closes
-    /// the write hole or not.
+    /// Finds the blocks that the loss of a member would damage now, whether or not a journal closes
+    /// the write hole.
     fn expose(&mut self, journaled: bool) {
         let past_the_journal = self.engine.counters().unjournaled_writes > self.settled_full;
         let geometry = *self.engine.geometry();
@@ -65,7 +65,8 @@ impl World {
             Level::Raid0 => {}
             Level::Raid1 => self.exposed.extend(unsettled),
             Level::Raid4 | Level::Raid5 | Level::Raid6 if journaled => {
-                // Only what goes past the journal can be torn, and only a whole array lets it.
+                // Only writes without the journal can be torn, and they occur only while no member
+                // is missing.
                 let at = self.whole_at;
                 let risky = |lba: &u64| past_the_journal && self.model.is_unsettled_since(*lba, at);
                 self.exposed.extend(unsettled.into_iter().filter(risky));
@@ -73,7 +74,7 @@ impl World {
             }
             Level::Raid4 | Level::Raid5 | Level::Raid6 => {
                 let width = u64::from(geometry.stripe_blocks());
-                // What is staged may have been coming home.
+                // Staged blocks may have been coming home.
                 let staged = |&lba: &u64| self.engine.is_staged(Lba(lba));
                 let coming = (0..geometry.capacity()).filter(staged);
                 let stripes = unsettled.into_iter().chain(coming).map(|lba| lba / width * width);
@@ -137,7 +138,7 @@ impl World {
         self.begin_life();
     }
 
-    /// A disk goes together with the power, if redundancy makes up for it.
+    /// A disk is lost with the power, if redundancy permits it.
     fn lose_one(&mut self) -> Option<usize> {
         if !self.scenario.faults.lossy || self.source.chance(1, 2) {
             return None;
@@ -151,7 +152,7 @@ impl World {
             Fuse::Blown(last) => there.iter().position(|&disk| disk == last),
             Fuse::Lit(_) | Fuse::None => None,
         };
-        // Perhaps what it has taken no other disk has.
+        // It may hold something that no other disk has.
         let lost = match last.filter(|_| self.source.chance(1, 2)) {
             Some(last) => there[last],
             None => self.source.one_of(&there),
@@ -169,8 +170,8 @@ impl World {
         }
         let disk = self.source.one_of(&self.disks_in_use());
         let (Pba(journal), blocks) = self.areas.journal();
-        // Two copies of the superblock are always left; one if two were being written. Where nothing makes
-        // up for a disk without any, only one is spoilt.
+        // Two copies of the superblock are always left; one if two were being written. If
+        // redundancy can't make up for a disk without any, only one is made unreadable.
         let mut first = None;
         for _ in 0..2 {
             let page = u64::from(self.source.chance(1, 2));
@@ -179,7 +180,7 @@ impl World {
                 0 => self.areas.map_page(MapKind::Bitmap, 0, page).0,
                 1 => self.areas.map_page(MapKind::ZeroMap, 0, page).0,
                 2 if blocks > 0 => {
-                    // What only this ring had is not carried out: parity is left behind.
+                    // Entries that only this ring had are not replayed: parity stays out of step.
                     self.expose(false);
                     let data = self.areas.meta_blocks();
                     self.disks.iter_mut().for_each(|disk| disk.bad.retain(|&at, _| at < data));
@@ -209,10 +210,10 @@ impl World {
     }
 }
 
-/// The array that the disks make that are `there`, and which devices it has in its slots. It starts by
-/// itself unless its policy makes no promise for an unclean array that lacks a member (it is forced then,
-/// if it may be), or a disk that has returned has a history of its own: the `members` were in service
-/// when the power failed.
+/// The array of the disks that are `there`, and the devices in its slots. It starts by itself, with
+/// two exceptions. If its policy promises nothing for an unclean array that lacks a member, it is
+/// forced, if that is allowed. And a disk that has returned may have a history of its own: the
+/// `members` were in service when the power failed.
 pub(crate) fn array_of<D: Kept>(
     disks: &mut [Disk<D>],
     mut there: Vec<usize>,
@@ -228,8 +229,8 @@ pub(crate) fn array_of<D: Kept>(
             Err(AssembleError::SplitBrain { .. })
                 if there.iter().any(|disk| returned.contains(disk)) =>
             {
-                // A member out of service when the power failed may have a history of its own; the
-                // others only if none was.
+                // A member that was out of service when the power failed may have a history of its
+                // own; others only if there was no such member.
                 let has_returned = |disk: &&usize| returned.contains(disk);
                 let stranger = |disk: &&usize| !members.contains(disk);
                 let mut came_back = there.iter().filter(has_returned);

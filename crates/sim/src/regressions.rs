@@ -1,4 +1,4 @@
-//! Runs of events that once went wrong, found by reading; each is played on purpose.
+//! Sequences of events that once failed, found by reading the code, and played on purpose.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -96,14 +96,14 @@ impl World {
         self.begin_request(Request { tag: Tag(tag), op, lba: Lba(lba), blocks, fua: true });
     }
 
-    /// Ends the first I/O that fits; tells whether there was one.
+    /// Ends the first I/O that fits; returns whether there was one.
     fn end_one(&mut self, fits: impl Fn(&Io) -> bool) -> bool {
         let Some(at) = self.ios.iter().position(|p| fits(&p.io)) else { return false };
         self.end_io(at);
         true
     }
 
-    /// Ends the first arithmetic that is under way; tells whether there was some.
+    /// Ends the first arithmetic under way; returns whether there was any.
     fn end_first_compute(&mut self) -> bool {
         if self.computes.is_empty() {
             return false;
@@ -113,7 +113,7 @@ impl World {
         true
     }
 
-    /// What is being stored and fits is torn, as by a power failure. Tells how much that is.
+    /// Stores under way that fit are torn, as by a power failure. Returns how many.
     fn tear(&mut self, fits: impl Fn(&Io) -> bool) -> usize {
         let torn: Vec<_> = self.ios.iter().map(|p| p.io).filter(fits).collect();
         for io in &torn {
@@ -123,7 +123,7 @@ impl World {
         torn.len()
     }
 
-    /// No region is marked any more, and nothing is left to be carried out of the journal.
+    /// Runs until no region is marked, and the journal has nothing to replay.
     fn rest(&mut self) {
         let unsettled =
             |status: raidcore::engine::Status| status.dirty_regions.0 > 0 || status.replayable > 0;
@@ -136,7 +136,7 @@ impl World {
         (0..count).for_each(|_| self.proceed());
     }
 
-    /// The power fails and comes back; nothing that a disk had taken is lost.
+    /// The power fails and returns; the disks lose nothing.
     fn restart(&mut self) {
         self.ios.clear();
         for disk in &mut self.disks {
@@ -148,14 +148,14 @@ impl World {
         self.drain();
     }
 
-    /// The power fails amid everything, and comes back at once.
+    /// The power fails during activity, and returns at once.
     fn cut_power(&mut self) {
         self.ios.clear();
         self.power_off();
         self.power_on(Outage::Quiet);
     }
 
-    /// Lets things end that fit until none is under way, but not for ever.
+    /// Ends I/O that fits until none is under way, within a limit.
     fn end_all(&mut self, fits: impl Fn(&Io) -> bool) {
         for _ in 0..10_000 {
             if !self.end_first_compute() && !self.end_one(&fits) {
@@ -179,7 +179,7 @@ impl World {
         version_of(lba, &self.memory.payload[0][0])
     }
 
-    /// Member 1 of a mirror fails and a spare is filled in its place, but only a little.
+    /// Member 1 of a mirror fails, and a spare in its place is filled a little.
     fn rebuild_a_little(&mut self) {
         self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
         self.command(Command::Fail(MemberId(1)));
@@ -195,7 +195,7 @@ impl World {
         self.beyond = true;
     }
 
-    /// The member where a block is at home: its disk, if none was replaced.
+    /// The home member of a block: its disk, if none was replaced.
     fn home_of(&self, lba: u64) -> usize {
         let geometry = self.engine.geometry();
         let (stripe, offset) = geometry.locate(Lba(lba));
@@ -295,7 +295,7 @@ fn a_policy_is_on_record_when_that_is_answered() {
         world.turns(seed as u32 / 3);
         let is_answered = world.answers.contains(&(number, Ok(())));
         answered += u32::from(is_answered);
-        // One of those that know goes with the power.
+        // One of the members with the newest record is lost with the power.
         world.disks[seed as usize % 3].gone = true;
         world.cut_power();
         world.drain();
@@ -349,7 +349,7 @@ fn a_stop_ends_when_a_flush_finds_nothing_to_settle() {
         while world.end_one(which) || world.end_first_compute() {}
     };
     carry_out(&mut world, &|io| !matches!(io.op, IoOp::Write { .. }));
-    // The region is written to while it is to be settled, so the flush settles nothing.
+    // The region is written while it is being settled, so the flush settles nothing.
     world.now = world.now + Duration::from_secs(6);
     world.step(Input::Tick);
     assert!(world.ios.iter().any(|p| is_flush(&p.io)));
@@ -419,7 +419,7 @@ fn bad_blocks_in_different_rows_are_all_repaired() {
 #[test]
 fn writes_end_when_a_page_can_be_stored_nowhere() {
     let mut many = scenario(Level::Raid5, 3, Consistency::Bitmap);
-    // So many stripes that two of them share a region.
+    // Enough stripes that two of them share a region.
     (many.chunk, many.stripes) = (1, 70_000);
     let mut world = play(1, many);
     world.beyond = true;

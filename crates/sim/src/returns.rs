@@ -1,6 +1,6 @@
-//! Disks that come back: one that was lost, or taken out of service, returns to its place with what it has
-//! kept. It may have lost what it had not flushed, as by a power failure of its own, and what was given up
-//! may have been done before it is opened anew.
+//! Disks that return: one that was lost, or taken out of service, returns to its place with its
+//! content. It may have lost its unflushed writes, as by a power failure of its own. I/O on it that
+//! was given up may have been carried out before it is opened again.
 
 use raidcore::engine::Command;
 use raidcore::meta::{Areas, Returning, SUPERBLOCKS, Superblock, choose_superblock};
@@ -10,7 +10,7 @@ use crate::create::uuid_of;
 use crate::disk::{Disk, Kept};
 use crate::world::World;
 
-/// As many disks as a world can have, each return counted as one.
+/// The most disks of a world, each return counted as one.
 const DISKS_MAX: usize = 40;
 
 impl<D: Kept> Disk<D> {
@@ -48,7 +48,7 @@ impl World {
         true
     }
 
-    /// This disk returns.
+    /// Returns this disk.
     pub(crate) fn return_disk(&mut self, disk: usize, returning: Returning) -> u64 {
         self.lose_power(disk);
         let new = self.disks.len();
@@ -66,7 +66,8 @@ impl World {
         number
     }
 
-    /// What was given up of a disk's I/O is done or not, and of what was not durable some is kept.
+    /// I/O of the disk that was given up is carried out or not, and some of its unflushed writes
+    /// are kept.
     fn lose_power(&mut self, disk: usize) {
         let device = DeviceId(disk as u32);
         while let Some(at) = self.given_up.iter().position(|p| p.io.device == device) {

@@ -1,4 +1,4 @@
-//! A run, from its seed to what came of it.
+//! Runs a seed.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -19,9 +19,9 @@ use crate::world::World;
 pub struct Failure<S = Scenario> {
     /// Its seed.
     pub seed: u64,
-    /// What it was about.
+    /// Its scenario.
     pub scenario: S,
-    /// What was found.
+    /// The failed check.
     pub message: String,
 }
 
@@ -33,7 +33,7 @@ impl<S: Playable> fmt::Display for Failure<S> {
 
 impl<S: Playable> std::error::Error for Failure<S> {}
 
-/// Plays a scenario as a seed has it.
+/// Plays a scenario with a seed.
 ///
 /// # Errors
 /// If a check fails.
@@ -41,7 +41,7 @@ pub fn run<S: Playable>(seed: u64, scenario: &S) -> Result<S::Summary, Box<Failu
     caught(|| scenario.play(Source::seed(seed), None)).map_err(failure(seed, scenario))
 }
 
-/// Plays a scenario as a seed has it, and tells all that happens, line by line.
+/// Plays a scenario with a seed, and reports all events, line by line.
 ///
 /// # Errors
 /// If a check fails.
@@ -54,10 +54,10 @@ pub fn trace<S: Playable>(
     caught(|| scenario.play(Source::seed(seed), sink)).map_err(failure(seed, scenario))
 }
 
-/// Plays a scenario, both of which bytes decide.
+/// Plays a scenario; bytes decide the scenario and the run.
 ///
 /// # Errors
-/// What a check has found.
+/// The failed check.
 pub fn run_bytes<S: Playable>(bytes: &[u8]) -> Result<S::Summary, String> {
     let mut source = Source::bytes(bytes);
     let scenario = S::choose(&mut source);
@@ -78,7 +78,7 @@ impl Play for Scenario {
     }
 }
 
-/// Tells all that happens line by line.
+/// Reports events line by line.
 fn lines(mut line: impl FnMut(&str) + 'static) -> Sink {
     let told = RefCell::new(move |at: Instant, what: fmt::Arguments<'_>| {
         line(&format!("{at:?} {what}"));
@@ -86,7 +86,7 @@ fn lines(mut line: impl FnMut(&str) + 'static) -> Sink {
     Rc::new(move |at, what| told.borrow_mut()(at, what))
 }
 
-/// What a run comes to, or what a check has found.
+/// The result of a run, or the failed check.
 fn caught<T>(play: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(play)).map_err(|panic| message_of(&*panic))
 }

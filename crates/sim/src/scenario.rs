@@ -1,5 +1,5 @@
-//! What a run is about. Each seed draws its own ("swarm testing"): what exists in one world does
-//! not in the next, so that no kind of event drowns out the others.
+//! Scenarios. Each seed draws its own ("swarm testing"): features of one world are absent in the
+//! next, so that no kind of event drowns out the others.
 
 use raidcore::geometry::{Level, Placement};
 use raidcore::meta::Consistency;
@@ -9,7 +9,7 @@ use crate::play::Playable;
 use crate::simpler::Simpler;
 use crate::source::Source;
 
-/// What a run is about.
+/// A scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -22,12 +22,10 @@ pub struct Scenario {
     pub chunk: u32,
     /// Its stripes, at least.
     pub stripes: u64,
-    /// Stripes of a region, which has a bit of the write-intent bitmap; 0 is as many as a new array's
-    /// regions have.
+    /// Stripes of a region, which has a bit of the write-intent bitmap; 0 is the default.
     #[serde(default)]
     pub region_stripes: u64,
-    /// Bits of a page of a map: a power of two, or a multiple of 64; 0 is as many as a new array's pages
-    /// have.
+    /// Bits of a page of a map: a power of two, or a multiple of 64; 0 is the default.
     #[serde(default)]
     pub page_bits: u64,
     /// What survives an unclean stop.
@@ -47,23 +45,24 @@ pub struct Scenario {
     /// Whether there is a distributed spare.
     #[serde(default)]
     pub distributed_spare: bool,
-    /// Which of the placements that its level can have: 0 is its own, and after it come the others.
+    /// Which of the level's placements: 0 is the default, followed by the others.
     #[serde(default)]
     pub placement: usize,
-    /// Whether the disks are SSDs that collect garbage, which say when I/O ends; if not, that is
-    /// up to chance.
+    /// Whether the disks are SSDs that collect garbage, which decide when I/O ends; otherwise
+    /// chance does.
     #[serde(default)]
     pub flash: bool,
-    /// In percent of all events, other members are said to be busy. Reads go around them, writes are staged.
+    /// In percent of all events, which members are reported as busy changes. Reads go around them,
+    /// writes are staged.
     #[serde(default)]
     pub busy: u64,
-    /// Whether the disks hold noise at first, so that redundancy is made by a resync.
+    /// Whether the disks hold noise at first, so that redundancy needs a resync.
     pub used_disks: bool,
     /// The most requests in flight.
     pub tags: u16,
     /// The most stripes worked on at once.
     pub jobs: u16,
-    /// How many of these are kept for background work.
+    /// How many of these are for background work.
     pub background_jobs: u16,
     /// Scratch memory in blocks.
     pub scratch_blocks: u32,
@@ -71,21 +70,21 @@ pub struct Scenario {
     pub requests: u32,
     /// How many lives: between two of them the power fails, or the array is stopped.
     pub lives: u32,
-    /// What users ask for.
+    /// The users' requests.
     pub load: Load,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Faults,
 }
 
-/// What users ask for. Kinds of requests have weights.
+/// Users' requests. Kinds of requests have weights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// The most blocks of a request.
     pub blocks: u32,
-    /// Half of all requests go to so many blocks at the start of the array.
+    /// Half of all requests go to this many blocks at the start of the array.
     pub hot: u64,
-    /// One request of so many is of a whole stripe; 0 is none.
+    /// One request in this many is of a whole stripe; 0 is none.
     pub whole: u64,
     /// Reads.
     pub read: u64,
@@ -97,17 +96,17 @@ pub struct Load {
     pub discard: u64,
     /// Write-zeroes.
     pub zeroes: u64,
-    /// One write of so many has FUA; 0 is none.
+    /// One write in this many has FUA; 0 is none.
     pub fua: u64,
 }
 
-/// What goes wrong. Kinds have weights; 0 is never.
+/// Faults. Kinds have weights; 0 is never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Faults {
-    /// In percent of all events.
+    /// How many events are faults, in percent.
     pub rate: u64,
-    /// A disk answers no more.
+    /// A disk does not answer any more.
     pub gone: u64,
     /// The next write or flush of a disk fails.
     pub write: u64,
@@ -115,31 +114,31 @@ pub struct Faults {
     pub latent: u64,
     /// Blocks of a stripe can't be read a few times.
     pub transient: u64,
-    /// A disk takes no notice of anything for a while.
+    /// A disk stalls for a while.
     pub stall: u64,
-    /// A disk does not answer any more, and is said to hang; or none of them does, for a while.
+    /// A disk hangs; or all do, for a while.
     #[serde(default)]
     pub hang: u64,
     /// An operator does something.
     pub operator: u64,
     /// I/O ends in any order, not in the order in which it began.
     pub reorder: bool,
-    /// Blocks of metadata are torn by power failures.
+    /// Power failures tear blocks of metadata.
     pub torn: bool,
     /// Power failures can take a disk with them, and make metadata unreadable.
     pub lossy: bool,
-    /// Disks that have gone can come back at the next start, with what they hold.
+    /// Disks that were lost can return at the next start, with their content.
     pub stale: bool,
-    /// In the end some blocks are changed without a word, for a scrub to find.
+    /// In the end some blocks are corrupted silently, for a scrub to find.
     pub silent: bool,
-    /// More fails than redundancy makes up for.
+    /// More fails than redundancy can make up for.
     pub beyond: bool,
-    /// Writes and flushes fail, and the power does, while one sort of them is carried out.
+    /// Writes and flushes fail, or the power does, in one phase.
     #[serde(default)]
     pub phase: bool,
 }
 
-/// Parity has more to get wrong than copies.
+/// Levels with parity are drawn more often: they have more states.
 const LEVELS: [Level; 10] = [
     Level::Raid0,
     Level::Raid1,
@@ -176,7 +175,7 @@ impl Playable for Scenario {
         let large = source.chance(1, 8);
         let chunk = if large { 64 } else { 1 << source.below(3) };
         let stripe = chunk * members as u32;
-        // On few stripes everything meets everything.
+        // With few stripes, everything meets everything.
         let stripes = if large { 6 } else { source.one_of(&[3, 10, 30]) };
         let mut scenario = Self {
             level,
@@ -193,7 +192,7 @@ impl Playable for Scenario {
             distributed_spare: false,
             placement: 0,
             consistency,
-            // Mostly so small that it is full all the time.
+            // Mostly so small that it is always full.
             journal: if source.chance(1, 4) { 512 } else { 0 },
             used_disks: source.chance(1, 4),
             tags: 1 + source.below(16) as u16,
@@ -218,13 +217,13 @@ impl Playable for Scenario {
         scenario.flash = source.chance(1, 8);
         scenario.busy = source.one_of(&[0, 0, 4, 12]);
         if matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6) && scenario.busy > 0 {
-            // Mostly so small that it is full all the time.
+            // Mostly so small that it is always full.
             scenario.staging = source.one_of(&[0, 64, 64, 80, 200]);
             if scenario.staging > 0 {
                 scenario.staging_devices = source.one_of(&[0, 0, 1, 2]);
             }
             if scenario.staging_devices > 0 {
-                // What is large enough for a member is so for it.
+                // A size that is enough for a member is enough for a staging device.
                 scenario.staging_device = source.one_of(&[64, scenario.staging]);
             }
         }
@@ -291,14 +290,14 @@ impl Scenario {
         self.members + self.staging_devices
     }
 
-    /// Where chunks lie.
+    /// The placement of chunks.
     pub(crate) fn placement(&self) -> Placement {
         let own = Placement::of(self.level);
         let others = Placement::all().filter(|p| *p != own && p.fits(self.level));
         std::iter::once(own).chain(others).nth(self.placement).unwrap_or(own)
     }
 
-    /// As few members as its level takes.
+    /// The fewest members of its level.
     pub(crate) fn least_members(&self) -> usize {
         least_members(self.level)
     }

@@ -1,14 +1,14 @@
-//! Smaller scenarios that fail as well.
+//! Finds smaller scenarios that still fail.
 
 use crate::play::Playable;
 use crate::run::{Failure, run};
 
-/// How many seeds a smaller scenario gets to fail in.
+/// How many seeds a smaller scenario is tried with.
 const SEEDS: u64 = 48;
 
 impl<S: Playable> Failure<S> {
-    /// The smallest failure that is found by making its scenario simpler, step by step, as long as
-    /// some seed still fails. What fails then may be another check, but mostly it is the same bug.
+    /// The smallest failure found by simplifying the scenario step by step, as long as some seed
+    /// still fails. Another check may fail then, but mostly it is the same bug.
     #[must_use]
     pub fn shrunk(self) -> Self {
         let mut smallest = self;

@@ -1,4 +1,4 @@
-//! Blocks that change without a word, and the scrub that has to find them.
+//! Silent corruption, and the scrub that has to find it.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::model::version_of;
 use crate::world::World;
 
 impl World {
-    /// Changes a block in some stripes, and sees a scrub find each. Where redundancy tells which
-    /// block is wrong, the data is right afterwards; elsewhere the data is believed.
+    /// Corrupts a block in some stripes, and checks that a scrub finds each. Where redundancy tells
+    /// which block is wrong, the data is right afterwards; elsewhere the data is believed.
     pub(crate) fn corrupt_and_scrub(&mut self) {
         let geometry = *self.engine.geometry();
         if geometry.redundancy() == 0 {
@@ -49,7 +49,7 @@ impl World {
         let row = self.source.below(geometry.chunk().into());
         let (member, home) = self.engine.layout().place(stripe, Role::at(role));
         let device = self.engine.members().nth(member.index()).and_then(|member| member.device);
-        // At home, or one of the copies on the distributed spare, of which the others tell.
+        // At home, or one of the copies on the distributed spare, which the others can correct.
         let (disk, Pba(start), told) = match device {
             Some(device) => {
                 let told = match geometry.level() {
@@ -67,13 +67,13 @@ impl World {
         };
         self.trace(format_args!("disk {disk} corrupts {}", start + row));
         self.disks[disk].corrupt(&mut self.source, start + row);
-        // The first copy of a mirror is the one that is believed.
+        // The first copy of a mirror is believed.
         if role < geometry.data() && !told {
             let lba = stripe.0 * u64::from(geometry.stripe_blocks())
                 + role as u64 * u64::from(geometry.chunk())
                 + row;
             debug_assert_eq!(geometry.locate(Lba(lba)).0, stripe);
-            // What was changed before may be as it was again.
+            // A block that was corrupted before may have its old content again.
             let found = version_of(lba, self.disks[disk].data(start + row));
             self.model.adopt(lba, found);
         }

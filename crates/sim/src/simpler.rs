@@ -1,6 +1,6 @@
-//! Scenarios that are a little simpler than another.
+//! Simpler versions of a scenario.
 
-/// Scenarios that differ from one by a change each.
+/// Scenarios that differ from one by a single change.
 pub(crate) struct Simpler<'a, S> {
     of: &'a S,
     pub(crate) all: Vec<S>,

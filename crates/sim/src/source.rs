@@ -1,4 +1,4 @@
-//! Where a world's choices come from: a seed, or given bytes.
+//! The source of a world's choices: a seed, or given bytes.
 
 use det::Prng;
 
@@ -7,7 +7,7 @@ use det::Prng;
 pub struct Source {
     /// What is left of the chosen bytes, the next one last.
     bytes: Vec<u8>,
-    /// Goes on when there are no more.
+    /// The generator after the bytes are used up.
     prng: Prng,
 }
 
@@ -18,8 +18,8 @@ impl Source {
         Self { bytes: Vec::new(), prng: Prng::new(seed) }
     }
 
-    /// Choices that bytes decide, each as many of them as its bound has. When they are used up, a
-    /// generator goes on, so that everything comes to an end.
+    /// Choices from bytes, each using as many bytes as its bound has. When they are used up, a
+    /// generator continues, so that every run ends.
     #[must_use]
     pub fn bytes(bytes: &[u8]) -> Self {
         Self { bytes: bytes.iter().rev().copied().collect(), prng: Prng::new(0) }
@@ -51,8 +51,7 @@ impl Source {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// Noise. It is never worth a choice.
-    /// One of several, each as often as its weight says.
+    /// One of several, each with a probability by its weight.
     pub(crate) fn weighted<T: Copy>(&mut self, of: &[(T, u64)]) -> T {
         let mut at = self.below(of.iter().map(|&(_, weight)| weight).sum());
         let chosen = of.iter().find(|&&(_, weight)| {

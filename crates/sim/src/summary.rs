@@ -1,24 +1,24 @@
-//! What happened in a run.
+//! The counters of a run.
 
 use std::ops::AddAssign;
 use std::time::Duration;
 
-/// What happened in a run.
+/// The counters of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Requests that ended as they should.
+    /// Requests that ended without an error.
     pub requests: u64,
     /// Requests that ended with an error, as more had failed than redundancy makes up for.
     pub errors: u64,
-    /// What the engine was told.
+    /// Inputs of the engine.
     pub events: u64,
-    /// What operators asked for.
+    /// Operators' commands.
     pub commands: u64,
-    /// What went wrong.
+    /// Faults.
     pub faults: FaultCounts,
-    /// Reads that went around members that were said to be busy.
+    /// Reads that went around busy members.
     pub detours: u64,
-    /// Reads that were tried another way, too.
+    /// Reads that were hedged.
     pub hedges: u64,
     /// Writes that were staged.
     pub staged: u64,
@@ -26,34 +26,34 @@ pub struct Summary {
     pub reclaimed: u64,
     /// Reads that were served from copies, as home was busy.
     pub copy_reads: u64,
-    /// How often SSDs collected garbage, where the disks were such.
+    /// How often SSDs collected garbage, if the disks are SSDs.
     pub collections: u64,
-    /// How long it was for the array.
+    /// The simulated time.
     pub simulated: Duration,
-    /// A sum over all that happened: the same for the same run only.
+    /// A sum over all events: only the same run has the same.
     pub digest: u64,
 }
 
-/// What went wrong, by kind.
+/// Faults, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounts {
     /// How often the power failed.
     pub crashes: u64,
-    /// Disks that went.
+    /// Disks that were lost.
     pub gone: u64,
     /// Writes and flushes that failed.
     pub write: u64,
     /// Blocks that could not be read, for good or for a while.
     pub unreadable: u64,
-    /// Disks that took no notice of anything for a while.
+    /// Disks that stalled for a while.
     pub stalls: u64,
-    /// How often a disk, or all, did not answer for so long that they were said to hang.
+    /// How often a disk, or all of them, hung.
     pub hangs: u64,
-    /// Disks that came back into their places, and were filled with what they had missed.
+    /// Disks that returned to their places, and were filled with what they had missed.
     pub returned: u64,
-    /// Stripes that were changed without a word.
+    /// Stripes that were corrupted silently.
     pub silent: u64,
-    /// How often more failed than redundancy makes up for.
+    /// How often more failed than redundancy can make up for.
     pub beyond: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is under way: I/O and requests.
+//! I/O and requests under way.
 
 use raidcore::engine::{Io, Request};
 
@@ -9,7 +9,7 @@ pub(crate) struct Pending {
     pub(crate) io: Io,
     pub(crate) payload: Payload,
     pub(crate) flush_mark: u64,
-    /// Its name where SSDs say when it ends.
+    /// Its tag, if SSDs decide when it ends.
     pub(crate) tag: u64,
 }
 
@@ -27,6 +27,6 @@ pub(crate) struct Outstanding {
     pub(crate) begun: u64,
     /// Whole stripes overwritten when it began, if nothing was under way; a flush settles those.
     pub(crate) full: u64,
-    /// It is a reading of the whole array, whose bytes are checked by the caller.
+    /// It reads the whole array, and the caller checks the bytes.
     pub(crate) survey: bool,
 }

@@ -1,4 +1,4 @@
-//! Users: what they ask for, and what they were told.
+//! Users: their requests, and the answers.
 
 use raidcore::engine::{Input, Op, Request, RequestError};
 use raidcore::units::{Lba, Tag};
@@ -9,7 +9,7 @@ use crate::under_way::Outstanding;
 use crate::world::World;
 
 impl World {
-    /// Asks for something new, if a tag is free; returns whether it did.
+    /// Submits a new request, if a tag is free; returns whether it did.
     pub(crate) fn submit(&mut self) -> bool {
         let Some(tag) = self.requests.iter().position(Option::is_none) else {
             return false;
@@ -72,7 +72,7 @@ impl World {
         self.step(Input::Request(request));
     }
 
-    /// Reads the whole array, whatever the user's limits.
+    /// Begins to read the whole array, whatever the limits of users.
     pub(crate) fn begin_survey(&mut self) {
         let blocks = self.engine.geometry().capacity() as u32;
         let request = Request { tag: Tag(0), op: Op::Read, lba: Lba(0), blocks, fua: false };

@@ -1,5 +1,5 @@
-//! A host whose disks are in memory: everything that it decides comes from a source of choices, so
-//! a seed is a run. I/O and arithmetic end in any order.
+//! A host whose disks are in memory. Every decision comes from a source of choices, so a seed is a
+//! run. I/O and arithmetic end in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -35,50 +35,51 @@ pub(crate) struct World {
     pub(crate) disks: Vec<Disk>,
     pub(crate) uuids: Vec<DeviceUuid>,
     pub(crate) areas: Areas,
-    /// Where copies of what is read often lie, on members and on staging devices.
+    /// The areas for copies of popular blocks, on members and on staging devices.
     pub(crate) copies: [(Pba, u64); 2],
     pub(crate) engine: Engine,
     pub(crate) kernels: &'static Kernels,
     pub(crate) memory: Memory,
     pub(crate) ios: Vec<Pending>,
-    /// What was given up, and may be done all the same.
+    /// I/O that was given up, and may still be carried out.
     pub(crate) given_up: Vec<Pending>,
-    /// What makes the power fail at one moment.
+    /// Makes the power fail at one moment.
     pub(crate) fuse: Fuse,
-    /// The members that are out of service since the step before.
+    /// The members that went out of service in the step before.
     pub(crate) released: Vec<DeviceId>,
-    /// The SSDs that say when I/O ends, if the disks are such.
+    /// The SSDs that decide when I/O ends, if the disks are SSDs.
     pub(crate) flash: Option<Flash>,
     pub(crate) computes: Vec<JobId>,
     pub(crate) requests: Vec<Option<Outstanding>>,
     pub(crate) model: Model,
     pub(crate) versions: u64,
     pub(crate) commands: u64,
-    /// How many commands there had been when the engine began its work.
+    /// How many commands there had been when the engine started.
     pub(crate) earlier_commands: u64,
     pub(crate) answers: Vec<(u64, Result<(), CommandError>)>,
     pub(crate) notes: Vec<Note>,
     /// Full-stripe writes when the last flush was acknowledged: later ones are at risk if a member
     /// is lost together with the power.
     pub(crate) settled_full: u64,
-    /// Blocks of writes that were refused in a life in which whole rows went past the journal.
+    /// Blocks of writes that were refused in a life in which whole rows were written without the
+    /// journal.
     pub(crate) refused: BTreeSet<u64>,
     /// When all members served last, by the model's clock.
     pub(crate) whole_at: u64,
-    /// Nothing may fail now: since a crash redundancy has not been looked at everywhere.
+    /// No faults now: redundancy has not been compared everywhere since a crash.
     pub(crate) unsynced: bool,
-    /// Blocks that a member's loss would harm: since a crash their redundancy may be out of step.
+    /// Blocks that a member's loss would damage: their redundancy may be out of step since a crash.
     pub(crate) exposed: BTreeSet<u64>,
-    /// Which disks could not be read in which stripes, since nothing was under way.
+    /// The disks that could not be read in a stripe, since nothing was last under way.
     pub(crate) spoilt: BTreeMap<Stripe, BTreeSet<usize>>,
     /// Blocks that may hold anything: they were exposed when a member was lost.
     pub(crate) suspects: BTreeSet<u64>,
-    /// Those that were found to hold something, and when. Until a flush that begins later, a crash may
-    /// bring back what other members hold.
+    /// Such blocks whose content was read, and when. Until a flush that begins later, a crash may
+    /// bring back the content of other members.
     pub(crate) adopted: BTreeMap<u64, u64>,
-    /// More has failed than redundancy makes up for: errors are answers, too.
+    /// More has failed than redundancy can make up for: errors are right answers, too.
     pub(crate) beyond: bool,
-    /// How requests have ended while that was so.
+    /// The results of requests while that is so.
     pub(crate) results: Vec<Result<(), RequestError>>,
     out: Vec<Action>,
     pub(crate) summary: Summary,
@@ -87,7 +88,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A new array, started; `sink` is told what happens.
+    /// A new array, started; `sink` receives the events.
     pub(crate) fn new(mut source: Source, scenario: Scenario, sink: Option<Sink>) -> Self {
         let (disks, record) = create(&scenario, None, &mut source);
         let uuids = record.slots.iter().map(|s| s.device).collect();
@@ -142,7 +143,7 @@ impl World {
         world
     }
 
-    /// A new engine begins its work.
+    /// Starts a new engine.
     pub(crate) fn begin_life(&mut self) {
         self.memory.new_scratch(self.engine.geometry().chunk(), self.engine.scratch_buffers());
         self.settled_full = 0;
@@ -152,14 +153,14 @@ impl World {
         self.step(Input::Tick);
     }
 
-    /// Tells what happens.
+    /// Reports an event.
     pub(crate) fn trace(&self, what: std::fmt::Arguments<'_>) {
         if let Some(sink) = &self.sink {
             sink(self.now, what);
         }
     }
 
-    /// What has happened so far.
+    /// The counters so far.
     pub(crate) fn summary(&self) -> Summary {
         Summary {
             commands: self.commands,
@@ -179,7 +180,7 @@ impl World {
         !self.ios.is_empty() || !self.computes.is_empty()
     }
 
-    /// Time goes by until something is due, or just a little.
+    /// Lets time pass until the next deadline, or just a little.
     pub(crate) fn pass_time(&mut self) {
         let wait = match self.engine.deadline() {
             Some((at, _)) if at > self.now && self.source.chance(3, 4) => at - self.now,
@@ -215,7 +216,7 @@ impl World {
         self.end_io(awake.unwrap_or(pick));
     }
 
-    /// What ends next by the SSDs' time ends; arithmetic takes none. False if it is nothing.
+    /// Ends the next I/O by the SSDs' time; arithmetic takes none. False if there is nothing.
     fn complete_in_time(&mut self) -> bool {
         if !self.computes.is_empty() {
             let job = self.computes.remove(0);
@@ -296,7 +297,7 @@ impl World {
         }
     }
 
-    /// Says which members are busy: any, or none.
+    /// Reports which members are busy: any, or none.
     pub(crate) fn say_who_is_busy(&mut self) {
         if self.source.chance(1, 8) {
             // The policy is changed under load.
@@ -338,13 +339,13 @@ impl World {
     }
 }
 
-/// Whether redundancy can't be built upon before a resync has ended.
+/// Whether redundancy can't be relied on before a resync has ended.
 pub(crate) fn is_exposed(scenario: &Scenario) -> bool {
     scenario.consistency != Consistency::Journal
         || scenario.level == raidcore::geometry::Level::Raid1
 }
 
-/// What an engine is made with.
+/// An engine's configuration.
 pub(crate) fn config(scenario: &Scenario, source: &mut Source) -> Config {
     Config {
         tags: scenario.tags,
@@ -370,19 +371,19 @@ pub(crate) fn start(
     engine
 }
 
-/// The policy of an engine some of whose members are said to be busy.
+/// The policy of an engine with busy members.
 pub(crate) fn around(scenario: &Scenario) -> Option<Box<dyn SteeringPolicy>> {
     (scenario.busy > 0).then(|| Box::new(Around::of(scenario)) as Box<dyn SteeringPolicy>)
 }
 
-/// Some of so many members, or none.
+/// Some of the members, or none.
 pub(crate) fn some_busy(source: &mut Source, members: usize) -> Set<MemberId> {
     let (some, fewer) = (source.below(1 << members), source.below(1 << members));
     Set::from_bits(if source.chance(1, 4) { 0 } else { some & fewer })
 }
 
-/// Reads go around busy members, or are tried twice, and most writes are staged that would have to
-/// wait; in some worlds also every other one that would not.
+/// Reads go around busy members, or are hedged. Most writes that would have to wait are staged; in
+/// some worlds also every other one that would not.
 struct Around {
     asked: u64,
     calm: bool,
@@ -401,7 +402,7 @@ impl SteeringPolicy for Around {
 
     fn patience(&mut self, _: Instant, blocks: u32) -> Option<Duration> {
         self.asked += 1;
-        // From none at all to more than most reads take.
+        // From zero to more than most reads take.
         let micros = [0, 20, 100, 500, 2000][(self.asked % 5) as usize];
         (self.asked % 4 != u64::from(blocks % 4)).then_some(Duration::from_micros(micros))
     }

@@ -25,11 +25,11 @@ fn members_fail_and_come_back() {
     }
 }
 
-/// Seeds that failed once, by what they found.
+/// Seeds that once failed, with the bugs that they found.
 #[test]
 fn seeds_that_once_failed() {
     for seed in [
-        4_566, // A rebuild waited for ever for a copy that nobody had any more.
+        4_566, // A rebuild waited for ever for a copy that no member had any more.
         4_753, // The same, as all copies could not be read.
     ] {
         let scenario = scenario(seed).expect("it has parity");

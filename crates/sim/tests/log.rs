@@ -40,7 +40,7 @@ fn seeds_from_1_000_000_on() {
     play_all(1_000_000..1_000_150);
 }
 
-/// Volumes that waited for themselves: what a checkpoint freed, cleaners used up until the next one.
+/// Deadlocks: cleaners used up the segments that a checkpoint had freed, until the next one.
 #[test]
 fn seeds_that_once_failed() {
     for seed in [10, 1_145, 5_554, 1_000_107, 1_000_247, 1_000_567] {

@@ -1,9 +1,9 @@
-//! Worlds whose chunks are not placed as their level's are by default.
+//! Worlds with placements that are not their levels' defaults.
 
 use raidcore::geometry::Level;
 use sim::{Playable, Scenario, run};
 
-/// The placements of each level besides its own.
+/// How many placements a level has besides its default.
 fn others(level: Level) -> usize {
     match level {
         Level::Raid0 | Level::Raid1 | Level::Raid4 => 0,

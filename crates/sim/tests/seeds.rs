@@ -32,8 +32,9 @@ fn seeds_from_1_000_000_on() {
     play_all(1_000_000..1_008_000);
 }
 
-/// Seeds that failed once, by what they found. What a seed draws changes with the simulator, so the
-/// bugs are in the list of mutants, too, or played on purpose in `regressions.rs` of the library.
+/// Seeds that once failed, with the bugs that they found. A seed's choices change with the
+/// simulator, so the bugs are in the list of mutants, too, or played on purpose in `regressions.rs`
+/// of the library.
 #[test]
 fn seeds_that_once_failed() {
     play_all([
@@ -52,7 +53,7 @@ fn seeds_that_once_failed() {
         101_170,    // An entry overwrote a tail record whose write was under way.
         111_368,    // What could be read of a journal was older than what could not.
         153_452,    // A replay wrote the older before the newer, and was cut short.
-        259_961,    // A write went home before the record of who had failed.
+        259_961,    // A write went home before the record of the failed member.
         10_302_874, // A write before a return was on record was not noted as missed by the member.
         20_217_859, // The same before it was on record that a spare had the place.
         20_315_083, // The same.
@@ -63,7 +64,7 @@ fn seeds_that_once_failed() {
         40_634_963, // A stop was answered while pages of what a member misses were being stored.
         50_061_961, // An entry was carried out that only a successor had, which lacked the stripe.
         50_185_877, // What was staged last and could not be read hid what it would have replaced.
-        50_445_412, // A read that was answered was tried again, to memory that was somebody else's.
+        50_445_412, // A read that was answered was tried again, into memory that was reused.
         50_728_625, // The oldest of a full staging log could not come home, and others waited for room.
         52_192_915, // A durable write of a missing member's block leaned on others' that were not flushed.
         52_512_557, // A write failed, as a page was on a successor alone, and that is the member now.
@@ -100,7 +101,7 @@ fn some_reads_go_around_busy_members() {
     assert!(some > 10, "in {some} worlds only");
 }
 
-/// All that happens in a run, as text.
+/// All events of a run, as text.
 fn story(seed: u64) -> String {
     let told = Rc::new(RefCell::new(String::new()));
     let to = Rc::clone(&told);

@@ -1,4 +1,4 @@
-//! Worlds of log volumes over arrays: seeds, each played twice and compared, and kinds of trouble by
+//! Worlds of log volumes over arrays: seeds, each played twice and compared, and kinds of faults by
 //! name.
 
 use sim::stack::{StackScenario, StackSummary};

@@ -1,8 +1,9 @@
-//! A scheme at work on an array. The same in the daemon and in the laboratory, for an array and for each
-//! group of a log volume.
+//! A scheme at work on an array, or on each group of a log volume. The daemon and the laboratory
+//! share it.
 //!
-//! Invariant: a controller knows the devices that the engine had when [`Steering::keep_up`] was
-//! called last. Another device in a member's place has been told nothing, and nothing is known of it.
+//! Invariant: the controller's devices are those that the engine had at the last
+//! [`Steering::keep_up`]. A new device in a member's place has been given no order, and nothing is
+//! known of it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -17,44 +18,45 @@ use crate::detect::{Mood, Score};
 use crate::scheme::Scheme;
 use crate::{Controller, Members, Source};
 
-/// Blocks that may be read beyond what is asked for to go around busy members, per block that is,
-/// where all members say themselves when they are.
+/// The budget of reads around busy members where all members say when they are busy: extra blocks
+/// for each block that is requested.
 const EXTRA_READS_TOLD: f64 = 0.25;
 
-/// Which part of the reads may go around busy members, or be tried twice, where some are watched,
-/// which is sometimes wrong. Each takes as many reads as a stripe has data.
+/// The share of reads that may go around busy members, or be hedged, where some members are
+/// watched: detection is sometimes wrong. Each such read costs as many reads as a stripe has data
+/// chunks.
 const DETOURS_DETECTED: f64 = 0.05;
 
-/// What a member counts as that says nothing.
+/// The state that is assumed of a member that reports none.
 const SILENT: Flash = Flash { free: 1.0, collecting: false, in_flight: 0 };
 
-/// The devices that a host has, as far as steering asks and tells them.
+/// A host's devices, as steering sees them.
 pub trait Devices {
-    /// How a device is, and its limits, if it says so and lets itself be told when to collect.
+    /// A device's state and its limits, if it reports them and takes orders when to collect.
     fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)>;
 
-    /// Whether it says that it collects garbage.
+    /// Whether the device reports that it collects garbage.
     fn is_collecting(&self, device: DeviceId) -> bool;
 
-    /// Tells it when to collect.
+    /// Orders it when to collect.
     fn order(&mut self, now: Instant, device: DeviceId, order: Order);
 }
 
-/// A scheme at work on an array, or on the array of a log volume's group: a [`Controller`] for the
-/// devices that the array has now, and the budget of reads that go around busy ones.
+/// A scheme at work: a [`Controller`] for the array's current devices, and the budget of reads that
+/// go around busy ones.
 pub struct Steering {
     scheme: Scheme,
     source: Source,
-    /// Blocks that may be read beyond each that is asked for, if it is not for us to say.
+    /// The budget in extra blocks for each block that is requested; `None` for the default.
     extra_reads: Option<f64>,
-    /// For these devices, by member.
+    /// The controller and its devices, by member.
     controller: Option<(Vec<Option<DeviceId>>, Controller)>,
 }
 
 impl Steering {
     /// Begins with a scheme. `extra_reads` is the budget of reads that go around busy members, in
-    /// blocks beyond each that is asked for; by default it depends on whether all members say
-    /// when they are busy.
+    /// extra blocks for each block that is requested. The default depends on whether all members
+    /// say when they are busy.
     #[must_use]
     pub fn new(scheme: Scheme, source: Source, extra_reads: Option<f64>) -> Self {
         Self { scheme, source, extra_reads, controller: None }
@@ -67,14 +69,14 @@ impl Steering {
         self.scheme
     }
 
-    /// The controller, and the devices that it is for, by member; none if nothing is steered yet.
+    /// The controller and its devices, by member; none if nothing is steered yet.
     #[must_use]
     pub fn controller(&self) -> Option<(&[Option<DeviceId>], &Controller)> {
         self.controller.as_ref().map(|(devices, controller)| (&**devices, controller))
     }
 
-    /// Goes over to another scheme: the engine's policy is to be taken away, and it is to be told that
-    /// no member is busy. Reads that are under way end as they were begun.
+    /// Changes the scheme. The caller has to remove the engine's policy and to tell it that no
+    /// member is busy. Reads under way end as they began.
     pub fn set(
         &mut self,
         now: Instant,
@@ -106,16 +108,15 @@ impl Steering {
         }
     }
 
-    /// When [`Steering::look`] is to be called, though nothing has happened.
+    /// When [`Steering::look`] is to be called, though no event has happened.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         self.controller.as_ref().and_then(|(_, controller)| controller.next())
     }
 
-    /// Takes note of members that are other devices than before: to be called before each
-    /// [`Steering::look`]. Returns the policy that the engine is to follow from now on, if that is
-    /// another one.
+    /// Takes note of replaced devices: to be called before each [`Steering::look`]. Returns the
+    /// engine's new policy, if it changes.
     pub fn keep_up(
         &mut self,
         now: Instant,
@@ -146,8 +147,8 @@ impl Steering {
         Some(self.scheme.place(self.extra_reads.unwrap_or(budget), told))
     }
 
-    /// Looks at the members, and tells some of them what to do; returns which are busy, if the
-    /// engine is to be told.
+    /// Looks at the members and gives orders to some. Returns the busy ones, if the engine is to be
+    /// told.
     pub fn look(
         &mut self,
         now: Instant,
@@ -179,7 +180,8 @@ impl Steering {
         controller.busy(now, collecting)
     }
 
-    /// Whether reads go around a member and for how long they have, if they do at all.
+    /// Whether reads go around a member now, and for how long they have in all; `None` if the
+    /// scheme has none go around.
     #[must_use]
     pub fn busy(&self, now: Instant, member: MemberId) -> Option<(bool, Duration)> {
         let (_, controller) = self.controller.as_ref().filter(|_| self.scheme.goes_around())?;
@@ -195,7 +197,7 @@ impl Steering {
         Some((detector.mood(member) == Mood::Busy, detector.log().score_of(member)))
     }
 
-    /// What matters of the members. Where there is no device there is nothing to be watched either.
+    /// What a controller has to know of the members. A member without a device is not watched.
     fn members(
         &self,
         devices: &[Option<DeviceId>],

@@ -1,5 +1,4 @@
-//! A scheme at work: looks at the members, tells them whose turn it is, and says which are busy. The
-//! same in the daemon and in the laboratory.
+//! A scheme at work: looks at the members, orders them when to collect, and says which are busy.
 //!
 //! Invariant: a scheme that does not redirect reads runs no detector.
 
@@ -16,45 +15,45 @@ use crate::collect::{Flash, Limits, Order, Watch};
 use crate::scheme::Scheme;
 use crate::turn_trial::TurnTrial;
 
-/// An array's members, as far as it matters to a [`Controller`].
+/// An array's members, as a [`Controller`] sees them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Members {
     /// How many there are.
     pub count: usize,
-    /// How many of them redundancy stands in for.
+    /// How many missing members redundancy can stand in for.
     pub redundancy: usize,
-    /// Those that say when they collect garbage, and are believed.
+    /// Those that report when they collect garbage, and are believed.
     pub telling: Set<MemberId>,
-    /// The limits of those that let themselves be told.
+    /// The limits of those that take orders when to collect.
     pub limits: Limits,
 }
 
 impl Members {
-    /// Whether all say when they collect garbage, and are believed.
+    /// Whether all report when they collect garbage, and are believed.
     #[must_use]
     pub fn all_tell(&self) -> bool {
         self.telling == Set::first(self.count)
     }
 }
 
-/// Keeps a scheme going: whose turn it is to collect garbage, and which members are busy.
+/// Runs a scheme: whose turn it is to collect garbage, and which members are busy.
 pub struct Controller {
     scheme: Scheme,
     members: Members,
     watch: Option<Watch>,
-    /// Whether turns rest, if that is to be found out.
+    /// The trial whether turns should rest, if the scheme has it.
     rest: Option<TurnTrial>,
     /// None if no member is to be watched.
     signals: Option<Signals>,
     telling: Set<MemberId>,
     collecting: Set<MemberId>,
     busy: Set<MemberId>,
-    /// Since when each of the busy members is, and for how long the members were before.
+    /// For each member: since when it is busy, and its total busy time before.
     busy_times: Vec<(Instant, Duration)>,
 }
 
 impl Controller {
-    /// For a scheme and members none of which has been told anything yet.
+    /// For a scheme, and members that have been given no order yet.
     #[must_use]
     pub fn new(scheme: Scheme, members: Members, now: Instant) -> Self {
         let mut controller = Self {
@@ -72,7 +71,7 @@ impl Controller {
         controller
     }
 
-    /// Some members are `other` devices from now on, which have not been told anything.
+    /// The members `other` are new devices from now on, which have been given no order.
     pub fn changed(&mut self, now: Instant, members: Members, other: Set<MemberId>) {
         let Members { count, redundancy, telling, limits } = members;
         let collect = self.scheme.collect(limits, redundancy);
@@ -96,35 +95,35 @@ impl Controller {
         }
     }
 
-    /// An I/O has ended, well or not. It may be one that was never told of.
+    /// An I/O has ended, well or not. Its begin may never have been reported.
     pub fn ended(&mut self, now: Instant, io: IoId, well: bool) {
         if let Some(signals) = &mut self.signals {
             signals.ended(now, io, well);
         }
     }
 
-    /// When it wants to look, though no member has begun or ended to collect, and no I/O has ended.
+    /// When the next look is due, if no member begins or ends collecting and no I/O ends.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         let watch = self.watch.as_ref().map(Watch::next);
         watch.into_iter().chain(self.signals.as_ref().and_then(Signals::next)).min()
     }
 
-    /// Whether it wants to know which members say that they collect.
+    /// Whether it has to know which members report that they collect.
     #[must_use]
     pub fn asks(&self) -> bool {
         self.watch.is_some() || (self.scheme.goes_around() && !self.telling.is_empty())
     }
 
-    /// Whether it wants to decide now, when these members collect.
+    /// Whether a decision is due now, given the members that collect.
     #[must_use]
     pub fn is_due(&self, now: Instant, collecting: Set<MemberId>) -> bool {
         let changed = collecting != self.collecting;
         self.watch.as_ref().is_some_and(|watch| changed || watch.next() <= now)
     }
 
-    /// Looks at the members, and tells some of them what to do. `totals` is what requests have come
-    /// to by the [policy](Scheme::place) of the same scheme.
+    /// Looks at the members, and gives orders to some. `totals` is the latency of requests so far,
+    /// measured by the [policy](Scheme::place) of the same scheme.
     pub fn decide(
         &mut self,
         now: Instant,
@@ -144,13 +143,13 @@ impl Controller {
         watch.look(now, members, order);
     }
 
-    /// What there is to say of turns, for people.
+    /// Reports on turns, for people.
     pub fn tell(&self, part: &mut dyn FnMut(Part)) {
         self.rest.iter().map(TurnTrial::part).for_each(part);
     }
 
-    /// Takes note of the members that say that they collect. Returns which are busy, if the engine is to be
-    /// told.
+    /// Takes note of the members that report that they collect. Returns the busy ones, if the
+    /// engine is to be told.
     pub fn busy(&mut self, now: Instant, collecting: Set<MemberId>) -> Option<Set<MemberId>> {
         self.collecting = collecting;
         if !self.scheme.goes_around() {
@@ -189,7 +188,7 @@ impl Controller {
         if self.busy.has(member) { time + (now - since) } else { time }
     }
 
-    /// What is known from latencies, if anybody is watched.
+    /// What is known from latencies, if any member is watched.
     #[must_use]
     pub fn signals(&self) -> Option<&Signals> {
         self.signals.as_ref()

@@ -1,13 +1,13 @@
-//! Whether it pays to lead requests around busy members: found out from how long they take.
+//! Whether detours around busy members pay: found out from request latencies.
 //!
-//! To compare, some requests would have to wait for a busy member on purpose, and be the tail. So
-//! none waits as long as there is nothing to be gained by it: while a request that is led around
-//! takes about as long as one without a busy member in its way, waiting can't be better by much. When it
-//! takes much longer (the others are overloaded, or the request is so large that to lead it around
-//! is most of the work), one in some goes the other way, and the better way is taken from then on.
+//! To compare, some requests would have to wait for a busy member on purpose, and become the tail.
+//! So none waits as long as waiting can't be much better: while a detour takes about as long as a
+//! request without a busy member in its way. A detour can take much longer, if the other members
+//! are overloaded or the request is so large that the detour is most of the work. Then one request
+//! in some goes the other way, and the better way is taken from then on.
 //!
-//! A comparison that ends as the one before is not made again so soon: few requests go the worse way
-//! where it is known which one that is.
+//! A comparison that confirms the one before delays the next one: where the worse way is known, few
+//! requests take it.
 //!
 //! Small and large requests are judged apart.
 
@@ -19,26 +19,25 @@ use raidcore::engine::{Part, Way};
 /// Requests of more blocks are large.
 const SMALL: u32 = 16;
 
-/// So many requests have to have ended before anything is judged by them.
+/// Requests that have to have ended before they are judged.
 const ENOUGH: u32 = 32;
 
-/// Led around, a request takes much longer if it takes so many times as long as a calm one.
+/// A detour takes much longer if it takes this many times as long as a calm request.
 const MUCH: u32 = 3;
 
-/// One in so many goes the way that seems worse, while they are compared ...
+/// One request in this many goes the way that seems worse, while the ways are compared ...
 const PROBE: u32 = 32;
 
-/// ... and one in so many once they have been, again and again, with the same result.
+/// ... and one in this many once comparisons have repeatedly had the same result.
 const PROBE_MAX: u32 = 4096;
 
-/// A mean weighs what ended last as one in so many.
+/// The weight of the last request in a mean is one in this many.
 const MEMORY: u32 = 32;
 
-/// What takes longer than so many times the mean weighs as if it took that: one that is far out
-/// says little, several say much.
+/// Values beyond this many means count as this many: one outlier says little, several say much.
 const FAR: f64 = 8.0;
 
-/// How long requests take, of late.
+/// The mean latency of recent requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     nanos: f64,
@@ -69,15 +68,15 @@ struct Class {
     calm: Mean,
     around: Mean,
     home: Mean,
-    /// Which way seems better, how many have come since one went the other, and how often that has
-    /// changed nothing.
+    /// Which way seems better, how many requests have come since one went the other way, and how
+    /// often the comparison has changed nothing.
     around_is_better: bool,
     asked: u32,
     confirmed: u32,
 }
 
 impl Class {
-    /// Whether to lead around.
+    /// Whether to make a detour.
     fn choose(&mut self) -> bool {
         if !self.is_in_question() {
             return true;
@@ -103,7 +102,7 @@ impl Class {
         around > f64::from(MUCH) * calm
     }
 
-    /// Whether leading around is found to lose.
+    /// Whether detours are found to lose.
     fn rests(&self) -> bool {
         self.is_in_question() && !self.is_better()
     }
@@ -113,7 +112,7 @@ impl Class {
         around.is_none_or(|around| !self.has_home() || around <= self.home.nanos)
     }
 
-    /// Whether it is known how long those take that wait: a few tell enough.
+    /// Whether the latency of requests that wait is known: a few are enough.
     fn has_home(&self) -> bool {
         self.home.count >= ENOUGH / 4
     }
@@ -126,7 +125,7 @@ pub struct DetourTrial {
     turned: [Turned; 2],
 }
 
-/// When what is done with requests of one size has changed last.
+/// When the choice for requests of one size last changed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turned {
     rests: bool,
@@ -138,19 +137,19 @@ impl DetourTrial {
         &mut self.classes[usize::from(blocks > SMALL)]
     }
 
-    /// Whether requests of so many blocks take much longer if they are led around than without a
-    /// busy member in their way: the others have much to do, or the requests are a burden by themselves.
+    /// Whether detours of requests with this many blocks take much longer than requests without a
+    /// busy member in their way: the other members have much to do, or the requests are large.
     #[must_use]
     pub fn is_in_question(&self, blocks: u32) -> bool {
         self.classes[usize::from(blocks > SMALL)].is_in_question()
     }
 
-    /// Whether to lead a request of so many blocks around, which could be.
+    /// Whether a request of this many blocks makes a detour, if it could.
     pub fn choose(&mut self, blocks: u32) -> bool {
         self.class(blocks).choose()
     }
 
-    /// Takes note of when leading requests of so many blocks around begins and ceases to rest.
+    /// Takes note of when detours of requests with this many blocks begin and cease to rest.
     pub fn look(&mut self, now: Instant, blocks: u32) {
         let rests = self.class(blocks).rests();
         let turned = &mut self.turned[usize::from(blocks > SMALL)];
@@ -159,8 +158,8 @@ impl DetourTrial {
         }
     }
 
-    /// How long requests of so many blocks take without a busy member in their way, as soon as that
-    /// is known.
+    /// The latency of requests with this many blocks without a busy member in their way, once it is
+    /// known.
     #[must_use]
     pub fn calm(&self, blocks: u32) -> Option<Duration> {
         let calm = self.classes[usize::from(blocks > SMALL)].calm;
@@ -177,7 +176,7 @@ impl DetourTrial {
         }
     }
 
-    /// What was found out; `names` are of what is done with small requests and with large ones.
+    /// The findings; `names` are those of the choices for small and for large requests.
     pub fn parts(&self, names: [&'static str; 2]) -> impl Iterator<Item = Part> {
         let classes = self.classes.into_iter().zip(self.turned);
         classes.zip(names).map(|((class, turned), name)| Part {

@@ -1,22 +1,22 @@
-//! When a read has taken so long that another way is tried, too (hedged requests: Dean and Barroso,
-//! "The Tail at Scale"): longer than 95 in 100 of its size have taken of late, and twice as long as
-//! half of them have. So where all take about as long, next to none is tried twice, and never more
-//! than some one in twenty; a budget may say that even this costs too much.
+//! When a read is hedged, that is, tried a second way (Dean and Barroso, "The Tail at Scale"): once
+//! it has taken longer than 95 in 100 recent reads of its size, and twice as long as their median.
+//! Where all reads take about as long, almost none is hedged, and never more than about one in
+//! twenty. A budget may forbid even these.
 
 use core::time::Duration;
 
 use crate::histogram::Histogram;
 
-/// What so many in a hundred reads take at most is waited for.
+/// The percentile of latencies before which a read is not hedged.
 const PERCENT: u32 = 95;
 
-/// What is waited for at least, in medians.
+/// The number of medians before which a read is not hedged.
 const MEDIANS: u64 = 2;
 
-/// So many reads have to have ended before anything is known, and again before it is looked at anew.
+/// Reads that have to have ended before the first deadline is known, and before each new one.
 const ENOUGH: u32 = 64;
 
-/// Of so many reads it is remembered how long they took.
+/// The number of reads whose latencies are remembered.
 const WINDOW: u16 = 2048;
 
 /// Reads of more blocks are large: they are judged apart from small ones.
@@ -58,7 +58,7 @@ impl Default for Hedge {
 }
 
 impl Hedge {
-    /// How long to wait for a read of so many blocks; for ever while nothing is known.
+    /// How long to wait for a read of this many blocks; for ever while nothing is known.
     #[must_use]
     pub fn patience(&self, blocks: u32) -> Option<Duration> {
         self.classes[usize::from(blocks > SMALL)].patience

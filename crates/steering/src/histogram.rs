@@ -1,9 +1,9 @@
 //! Quantiles of a stream of durations, in constant space and time.
 //!
-//! A histogram with eight buckets to the octave, all counts of which are halved after each window:
-//! old values fade, so that the median follows a workload that changes, which the markers of the P²
-//! algorithm do only slowly. It is right to 6% whatever the distribution, where P² interpolates
-//! across the gap between the humps of one that has two, as latencies do. Adding is a few integer
+//! A histogram has eight buckets to the octave, and all counts are halved after each window. So old
+//! values fade, and the median follows a changing workload quickly, unlike the markers of the P²
+//! algorithm. It is right to 6% for every distribution; P² interpolates across the gap of a
+//! distribution with two humps, which latencies have. Adding a value takes a few integer
 //! operations: the median's bucket is kept, and moves by a step or two.
 //!
 //! Invariants: `total` is the sum of `counts`; `below` is the sum of those before `median`; the
@@ -27,7 +27,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// An empty one, the counts of which are halved whenever they reach `window`.
+    /// An empty one. Its counts are halved whenever they reach `window`.
     pub(crate) fn new(window: u16) -> Self {
         Self { counts: [0; BUCKETS], total: 0, below: 0, median: 0, window: window.max(2) }
     }
@@ -53,7 +53,7 @@ impl Histogram {
         if self.total == 0 { 0 } else { middle(self.median) }
     }
 
-    /// What `percent` of the values don't exceed, in nanoseconds, within 6%.
+    /// The `percent`-th percentile of the values in nanoseconds, within 6%.
     pub(crate) fn percentile(&self, percent: u32) -> u64 {
         let rank = (u64::from(self.total) * u64::from(percent)).div_ceil(100).max(1);
         let mut sum = 0;

@@ -1,27 +1,27 @@
-//! What is read often, and so is worth a copy that can be read when home is busy: the R_LRU of
-//! GC-Steering (Wu et al., section III-B).
+//! Blocks that are read often, and so are worth a copy that can be read when their home is busy:
+//! the R_LRU of GC-Steering (Wu et al., section III-B).
 //!
-//! The paper keeps a list of the last reads of each member, and copies what is popular by it while
-//! it is being read again, but a tenth of it at most. Here the list is a table of sets, in each of
-//! which the last few blocks stand in the order in which they were read: a lookup costs no walk, and
-//! what is forgotten is almost what a single list would forget.
+//! The paper keeps an LRU list of reads for each member. A block that is in it and is read again is
+//! copied, but at most a tenth of the blocks read. Here the list is a table of sets, each with the
+//! last few blocks in the order in which they were read. A lookup walks no list, and almost the
+//! same blocks are forgotten.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use raidcore::units::{Lba, MemberId};
 
-/// Sets of a member's table, and blocks of each set: 64 MiB of what was read last is remembered.
+/// Sets of a member's table, and blocks of each set: it remembers the last 64 MiB of reads.
 const SETS: usize = 2048;
 const WAYS: usize = 8;
 
-/// Reads of more blocks are not what is meant: they read much, not often.
+/// Larger reads don't count: they read much, not often.
 const SMALL: u32 = 16;
 
-/// One block in so many that are read may be copied.
+/// One block in this many that are read may be copied.
 const PART: u64 = 10;
 
-/// Blocks that may be copied before anything has been read, and at most at once.
+/// The initial credit in blocks, which is also the most at once.
 const CREDIT: u64 = 1024;
 
 /// No block.
@@ -30,9 +30,9 @@ const NONE: u64 = u64::MAX;
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Popularity {
-    /// By member, each as long as it was needed so far.
+    /// By member, each grown only as needed.
     members: Vec<Vec<[u64; WAYS]>>,
-    /// What may be copied, in parts of a block.
+    /// The credit for copies, in parts of a block.
     credit: u64,
 }
 
@@ -43,8 +43,8 @@ impl Default for Popularity {
 }
 
 impl Popularity {
-    /// Blocks are read of a member; tells whether they are to be copied: they were read before, and
-    /// not long ago.
+    /// Blocks of a member are read. Tells whether to copy them: they were read before, not long
+    /// ago.
     pub fn reads(&mut self, member: MemberId, first: Lba, blocks: u32) -> bool {
         self.credit = (self.credit + u64::from(blocks)).min(CREDIT * PART);
         if blocks > SMALL {
@@ -70,7 +70,7 @@ impl Popularity {
     }
 }
 
-/// A block stands first in its set from now on; tells whether it was in it.
+/// Moves a block to the front of its set; tells whether it was in it.
 fn note(set: &mut [u64; WAYS], lba: u64) -> bool {
     let place = set.iter().position(|&other| other == lba);
     let last = place.unwrap_or(WAYS - 1);

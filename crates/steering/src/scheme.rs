@@ -1,4 +1,4 @@
-//! Schemes: which policies go together, by name.
+//! Schemes: named combinations of policies.
 
 use alloc::boxed::Box;
 
@@ -18,11 +18,10 @@ pub struct Scheme {
     around: bool,
     hedges: Hedges,
     writes: Option<Stage>,
-    /// Whether copies are made of what is read often, and all writes staged while a member is
-    /// rebuilt.
+    /// Whether popular blocks are copied, and all writes staged while a member is rebuilt.
     by_the_paper: bool,
     turns: Turns,
-    /// Whether what loses is left alone.
+    /// Whether a way that loses rests.
     tries: bool,
 }
 
@@ -34,11 +33,11 @@ enum Turns {
     Window,
 }
 
-/// Whether reads that take long are tried another way, too.
+/// Whether slow reads are hedged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hedges {
     Never,
-    /// Where not all members say when they are busy.
+    /// Only where not all members say when they are busy.
     Untold,
     Always,
 }
@@ -47,12 +46,12 @@ enum Hedges {
 pub const SCHEMES: &[Scheme] = &[
     row("plain", "members collect as they like (LGC)", Turns::Local),
     row("ggc", "when one has to, all collect", Turns::Global),
-    row("reconstruct", "reads go around who collects", Turns::Local).around(),
+    row("reconstruct", "reads go around members that collect", Turns::Local).around(),
     row("hedge", "reads that take long are tried from the others, too", Turns::Local)
         .hedges(Hedges::Always),
     row(
         "gc-steering",
-        "writes to who collects are staged on others, and what is read often is copied there",
+        "writes to members that collect are staged on others; hot reads are copied there",
         Turns::Local,
     )
     .stages(Stage::Data)
@@ -134,7 +133,7 @@ impl Scheme {
         SCHEMES.iter().copied().find(|scheme| scheme.name == name)
     }
 
-    /// Whether it does nothing: the first of all.
+    /// Whether it does nothing: the first row of the table.
     #[inline]
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -148,14 +147,14 @@ impl Scheme {
         self.around || self.writes.is_some()
     }
 
-    /// Whether writes are staged: the array needs a staging log for it.
+    /// Whether it stages writes, which needs a staging log.
     #[must_use]
     pub fn needs_staging(&self) -> bool {
         self.writes.is_some()
     }
 
-    /// Its policy for reads and writes, with a budget for reads as [`Reconstruct`] has it; none if
-    /// they go home and are waited for. `told` is whether all members say when they are busy.
+    /// Its policy for reads and writes; none if all of them go home and wait. `budget` is that of
+    /// [`Reconstruct`]. `told` is whether all members say when they are busy.
     #[must_use]
     pub fn place(&self, budget: f64, told: bool) -> Option<Box<dyn SteeringPolicy>> {
         let hedges = match self.hedges {
@@ -179,8 +178,8 @@ impl Scheme {
         self.tries && self.turns == Turns::Rotate
     }
 
-    /// Its policy for garbage collection, for members with these limits whose redundancy stands in
-    /// for so many; none if they are left alone.
+    /// Its policy for garbage collection, for members with these limits and this redundancy; none
+    /// if they are left alone.
     #[must_use]
     pub fn collect(&self, limits: Limits, redundancy: usize) -> Option<Box<dyn Collect>> {
         match self.turns {

@@ -1,10 +1,10 @@
-//! Which members are busy: what they say themselves, and what the latencies of the others tell.
+//! Which members are busy: as they report it, or as their latencies show.
 //!
-//! The host tells when each I/O begins and ends. Members that say when they collect garbage are
-//! believed, and not watched.
+//! The host reports when each I/O begins and ends. Members that report when they collect garbage
+//! are believed, and not watched.
 //!
-//! Invariant: from latencies, no more members are taken for busy than redundancy stands in for,
-//! those counted that say it themselves.
+//! Invariant: the members that are taken for busy by their latencies, and those that report it, are
+//! together no more than redundancy can stand in for.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -15,28 +15,28 @@ use raidcore::units::{MemberId, Set};
 
 use crate::detect::{Detector, Handle, Kind, Tuning};
 
-/// Whose word is taken for which members are busy.
+/// Where the knowledge about busy members comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Source {
-    /// That of members that say when they collect garbage; the others are watched.
+    /// Members that report when they collect garbage; the others are watched.
     #[default]
     Told,
-    /// No member's: all are watched.
+    /// Latencies alone: all members are watched.
     Detected,
 }
 
-/// The busy members, as far as they say or their latencies tell.
+/// The busy members, as reported or detected.
 pub struct Signals {
     detector: Detector,
     telling: Set<MemberId>,
     redundancy: usize,
-    /// By the I/O's place in the engine's table, which fills from the front. What is beyond the end
-    /// is not followed.
+    /// By the I/O's index in the engine's table, which fills from the front. I/Os beyond the end
+    /// are not followed.
     handles: Vec<Handle>,
 }
 
 impl Signals {
-    /// For so many members, of which `telling` say themselves when they are busy.
+    /// For this many members; those in `telling` report when they are busy.
     #[must_use]
     pub fn new(members: usize, telling: Set<MemberId>, redundancy: usize) -> Self {
         let tuning = Tuning::default();
@@ -56,7 +56,7 @@ impl Signals {
         }
     }
 
-    /// An I/O has ended, well or not. It may be one that was never told of.
+    /// An I/O has ended, well or not. Its begin may never have been reported.
     pub fn ended(&mut self, now: Instant, io: IoId, well: bool) {
         let Some(handle) = self.handles.get_mut(slot(io)).map(mem::take) else { return };
         if handle == Handle::default() {
@@ -81,7 +81,7 @@ impl Signals {
         self.detector.deadline()
     }
 
-    /// The busy members, if those that say so themselves are `told`.
+    /// The busy members, given those that report it themselves.
     pub fn busy(&mut self, now: Instant, told: Set<MemberId>) -> Set<MemberId> {
         let told = told.and(self.telling);
         let left = self.redundancy.saturating_sub(told.len());
@@ -101,7 +101,8 @@ impl Signals {
     }
 }
 
-/// What is judged. A durable write takes as long as the flush in it, which says nothing of others.
+/// The kind by which an I/O is judged. A durable write takes as long as the flush in it, which does
+/// not predict other writes.
 fn kind_of(op: IoOp) -> Option<Kind> {
     match op {
         IoOp::Read(_) => Some(Kind::Read),

@@ -10,31 +10,31 @@ use crate::detour_trial::DetourTrial;
 use crate::hedge::Hedge;
 use crate::popularity::Popularity;
 
-/// Reads of busy members are served from the others, whose data and parity give the same, as long
-/// as that does not cost too much: the members that are not busy have to read more for it.
+/// Reads of busy members are reconstructed from the others, within a budget: the other members have
+/// to read more for it.
 ///
-/// What is read earns what may be read beyond that, up to a limit: what was earned long ago says
-/// nothing of what the members can bear now.
+/// Each block that is read earns credit for extra blocks, up to a limit: credit from long ago says
+/// nothing about the members' load now.
 #[derive(Clone, Copy, Debug)]
 pub struct Reconstruct {
-    /// Blocks that may be read beyond what is asked for, per million that is.
+    /// Extra blocks that may be read, per million blocks that are requested.
     per_million: u64,
-    /// What was read when it was last asked.
+    /// Blocks that had been read at the last call.
     read: u64,
-    /// Millionths of blocks that may be read beyond that.
+    /// Credit, in millionths of a block.
     credit: u64,
 }
 
 const MILLION: u64 = 1_000_000;
 
-/// What may be spent before anything has been read.
+/// The initial credit.
 const CREDIT: u64 = 64 * MILLION;
 
-/// The most that may be spent at once: 16 MiB.
+/// The most credit: 16 MiB.
 const CREDIT_MAX: u64 = 4096 * MILLION;
 
 impl Reconstruct {
-    /// With a budget: blocks read beyond what is asked for, per block that is.
+    /// With a budget in extra blocks for each block that is requested.
     #[must_use]
     pub fn new(budget: f64) -> Self {
         Self { per_million: (budget.max(0.0) * MILLION as f64) as u64, read: 0, credit: CREDIT }
@@ -54,22 +54,23 @@ impl Reconstruct {
 /// III-B).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// Those of which data goes to a busy member, as in the paper.
+    /// Those with data for a busy member, as in the paper.
     Data,
-    /// Those of which anything does, parity included.
+    /// Those with data or parity for a busy member.
     All,
-    /// These, and small ones in any case: the log is a write cache on the members, and acknowledges them
-    /// without reading what they replace.
+    /// These, and all small ones: the log is a write cache on the members, and a write is
+    /// acknowledged without reading old data and parity.
     Small,
 }
 
-/// The part of the log that is left to writes which are staged already.
+/// The fill of the log up to which new writes to busy members are staged; the rest is left to
+/// blocks that are staged already.
 const KEPT: f64 = 0.9;
 
-/// The part of the log that is left to writes that busy members would keep waiting.
+/// The fill of the log up to which writes are staged that no busy member would delay.
 const CALM_KEPT: f64 = 0.5;
 
-/// Blocks of a small write: to read old data and parity takes longer than to write it twice.
+/// Blocks of a small write: reading old data and parity would take longer than writing it twice.
 const SMALL: u32 = 16;
 
 impl Stage {
@@ -79,7 +80,7 @@ impl Stage {
             Self::All => redirect.busy,
             Self::Small => redirect.busy || redirect.blocks <= SMALL && redirect.used < CALM_KEPT,
         };
-        // What is staged and comes home now would have to wait for a flush there.
+        // A write of staged blocks that went home now would have to wait for a flush there.
         redirect.staged || waits && redirect.used < KEPT
     }
 }
@@ -89,17 +90,18 @@ impl Stage {
 pub struct Steer {
     /// About reads; nothing if they go home.
     pub reads: Option<Reconstruct>,
-    /// When reads that went home are tried another way, too, if ever.
+    /// When reads that went home are hedged, if ever.
     pub hedge: Option<Hedge>,
     /// About writes.
     pub writes: Option<Stage>,
     /// Whether all writes are staged while a member is rebuilt.
     pub spares_rebuilds: bool,
-    /// What is worth a copy; nothing if none are made.
+    /// Which blocks are worth a copy; none if no copies are made.
     pub popular: Option<Popularity>,
-    /// For reads and writes, whether that pays, if it is to be found out: a way that loses is not taken.
+    /// For reads and writes, the trials whether detours pay, if the scheme has them: a way that
+    /// loses is not taken.
     pub trials: Option<[DetourTrial; 2]>,
-    /// What requests have come to, if there are trials.
+    /// The latency of requests so far, if there are trials.
     pub totals: LatencyTotals,
 }
 
@@ -115,7 +117,7 @@ impl Steer {
 impl SteeringPolicy for Steer {
     fn takes(&mut self, now: Instant, detour: Detour) -> bool {
         let Some(budget) = &mut self.reads else { return false };
-        // What slows no request down costs nothing.
+        // A detour that slows no request costs nothing.
         let trials = self.trials.as_ref();
         let is_free = trials.is_some_and(|[reads, _]| !reads.is_in_question(detour.blocks));
         is_free || budget.takes(detour) && self.pays(now, true, detour.blocks)

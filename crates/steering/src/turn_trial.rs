@@ -1,16 +1,16 @@
 //! Whether it pays that members take turns: found out by doing without for a while.
 //!
-//! Turns pay if requests go around the member whose turn it is, and no other collects meanwhile. Then a
-//! request takes about as long as a calm one, and doing without can't be better by much: nothing is
-//! tried. If requests take much longer again and again, members are left alone for a while, and the
-//! better way stays. Drives may not do as they are told, say, and collect together when they run out
-//! of space; or have more to collect than fits into turns.
+//! Turns pay if requests go around the member whose turn it is, and no other member collects
+//! meanwhile. Then requests take about as long as calm ones, nothing could be gained without turns,
+//! and no trial is made. If requests take much longer again and again, members are left alone for a
+//! while, and the better way is kept. Turns lose if drives ignore their orders and collect together
+//! when they run out of space, or if there is more to collect than fits into turns.
 //!
-//! What is compared is how long requests have taken in the mean. A period lasts until every member
-//! has collected a few times in turns, and one without turns as long as the last one with them.
-//! After a change a whole period does not count: members hold out for a while before they come to
-//! what is usual then. A comparison that ends as the one before is not made again so soon, and turns
-//! rest only after two that say so.
+//! The comparison is between mean latencies of requests. A period with turns lasts until every
+//! member has collected a few times; one without turns is as long as the last one with them. After
+//! a change a whole period does not count, since members take a while to reach their new steady
+//! state. A comparison that confirms the one before delays the next one. Turns rest only after two
+//! comparisons in a row say so.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -20,70 +20,71 @@ use raidcore::engine::{LatencyTotals, Part};
 
 use crate::collect::Flash;
 
-/// How often each member has collected at the end of a period.
+/// How often each member has to collect in a period.
 const ROUNDS: u32 = 2;
 
-/// So many requests have to have ended in a period ...
+/// Requests that have to end in a period ...
 const ENOUGH: u64 = 256;
 
-/// ... and it lasts so long at least: members that run out of space collect often, and a little.
+/// ... and its minimal length: members that run out of space collect often, and a little.
 const LEAST: Duration = Duration::from_secs(5);
 
-/// Requests take much longer if they take so many times as long as calm ones.
+/// Requests take much longer if they take this many times as long as calm ones.
 const MUCH: u32 = 3;
 
-/// In so many periods in a row they have to before members are left alone: a burst passes. And what
-/// is compared with are that many.
+/// Members are left alone after this many such periods in a row: a burst passes sooner. The
+/// comparison is with this many.
 const PATIENCE: usize = 3;
 
-/// The other way is tried again after so many periods of this sort, or of rest; after twice as many
-/// each time that it has changed nothing ...
+/// The other way is tried again after this many periods; after twice as many each time that the
+/// trial has changed nothing ...
 const AGAIN: usize = 8;
 
-/// ... up to so many.
+/// ... up to this many.
 const AGAIN_MAX: usize = 512;
 
-/// Another way has to be better by this part of what it takes.
+/// The share of the latency by which another way has to be better.
 const GAIN: f64 = 0.1;
 
-/// One that takes so many times as long is not tried to the end: there may be much more to collect
-/// than members can, and then turns spread what can't be helped.
+/// A trial ends early if its latency is this many times that of the other way: if there is much
+/// more to collect than members can, turns spread the load.
 const WORSE: u32 = 4;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct TurnTrial {
-    /// Whether turns are found to lose, and since when they are, or are not any more.
+    /// Whether turns are found to lose, and when that last changed.
     rests: bool,
     since: Option<Instant>,
     /// Whether the other way is being tried.
     tries: bool,
-    /// Since when it is, or last was, and what requests had come to then.
+    /// When the last trial began, and the latency of requests by then.
     tried: Option<(Instant, LatencyTotals)>,
     /// Whether this period does not count.
     settles: bool,
-    /// When this period began; none before the first look at it.
+    /// When this period began; none before the first look.
     begun: Option<Instant>,
-    /// What requests had come to when the last periods began that count, this one included.
+    /// The latency of requests at the beginnings of the last periods that count, this one included.
     marks: Vec<LatencyTotals>,
-    /// What they came to in such periods: in turns, and without.
+    /// The latency in the last such periods: with turns, and without.
     ways: [Option<LatencyTotals>; 2],
-    /// How long the last period in turns was.
+    /// The length of the last period with turns.
     length: Duration,
-    /// The members that collected at the last look, and how often each member has begun to in this period.
+    /// The members that collected at the last look, and how often each member has begun to collect
+    /// in this period.
     collecting: Vec<bool>,
     rounds: Vec<u32>,
-    /// Periods in a row that call for a comparison, and how many of these it takes.
+    /// Periods in a row that call for a comparison, and how many of them it takes.
     calls: usize,
     wanted: usize,
-    /// Whether doing without was better at the last comparison: it has to be twice in a row, with
-    /// turns losing in between, as what had been in the way may have been over.
+    /// Whether doing without was better at the last comparison. It has to be better twice, with
+    /// turns losing again in between: the first time, the cause may just have passed.
     won: bool,
 }
 
 impl TurnTrial {
-    /// Looks at the members, and at what all requests have come to. Tells whether to leave the
-    /// members alone.
+    /// Looks at the members, and at the latency of all requests. Tells whether to leave the members
+    /// alone.
     pub fn look(&mut self, now: Instant, members: &[Flash], totals: &LatencyTotals) -> bool {
         self.count(members);
         let Some(begun) = self.begun else {
@@ -137,7 +138,7 @@ impl TurnTrial {
         self.marks.push(totals);
     }
 
-    /// A period is over that counts.
+    /// A period that counts has ended.
     fn ended(&mut self, now: Instant, spent: &LatencyTotals, totals: &LatencyTotals) {
         let alone = self.leaves_alone();
         self.ways[usize::from(alone)] = self.marks.first().map(|first| totals.since(first));
@@ -163,7 +164,7 @@ impl TurnTrial {
         self.begun = None;
     }
 
-    /// Whether what is being tried is so bad that this is seen before its end.
+    /// Whether the trial is clearly worse before its end.
     fn is_hopeless(&self, now: Instant, totals: &LatencyTotals) -> bool {
         let Some((begun, before)) = self.tried.filter(|_| self.tries) else { return false };
         let tried = totals.since(&before);
@@ -172,7 +173,7 @@ impl TurnTrial {
         seen && tried.mean() > stays.and_then(|way| way.mean()).map(|mean| mean * WORSE)
     }
 
-    /// Both ways were tried: the better one stays.
+    /// Both ways were tried: keeps the better one.
     fn compare(&mut self, now: Instant) {
         let [stays, tried] = [self.rests, !self.rests].map(|alone| {
             let mean = self.ways[usize::from(alone)].and_then(|way| way.mean());
@@ -191,13 +192,13 @@ impl TurnTrial {
         }
     }
 
-    /// What is done is not worse than the other way, so that is not tried again so soon.
+    /// The current way is not worse than the other one, which is not tried again so soon.
     fn stays(&mut self) {
         (self.tries, self.calls, self.won) = (false, 0, false);
         self.wanted = (2 * self.wanted).clamp(AGAIN, AGAIN_MAX);
     }
 
-    /// What was found out.
+    /// The findings.
     #[must_use]
     pub fn part(&self) -> Part {
         let [turns, alone] = self.ways;

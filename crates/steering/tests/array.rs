@@ -1,5 +1,5 @@
-//! A scheme at work on an array: which devices are asked and told, and when the engine gets a new
-//! policy.
+//! A scheme at work on an array: which devices are asked and ordered, and when the engine gets a
+//! new policy.
 
 use std::collections::BTreeMap;
 

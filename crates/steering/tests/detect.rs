@@ -1,4 +1,4 @@
-//! The detector on latencies whose reasons are known.
+//! The detector on latencies with known causes.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use steering::detect::{Detector, End, Handle, Kind, Mood, Outcome, Tuning};
 
 const MICRO: u64 = 1000;
 const MILLI: u64 = 1000 * MICRO;
-/// What an I/O takes on a drive that has nothing else to do.
+/// The service time of an I/O on an idle drive.
 const SERVICE: u64 = 80 * MICRO;
 
-/// A drive with so many servers, each of which does one I/O at a time, oldest first. During stalls
-/// none does anything.
+/// A drive with this many servers, each of which does one I/O at a time, oldest first. During
+/// stalls none does anything.
 struct Drive {
     free: Vec<u64>,
     stalls: Vec<(u64, u64)>,
@@ -98,7 +98,7 @@ fn a_steady_drive_is_free() {
 fn a_deep_queue_alone_is_no_reason() {
     for servers in [1, 4, 32] {
         let mut detector = Detector::new(1, Tuning::default());
-        // A hundred quiet milliseconds each, then as many I/Os at once as take 8 ms.
+        // A hundred quiet milliseconds each, then a burst that takes 8 ms.
         let begins: Vec<u64> = (0..20)
             .flat_map(|round| {
                 let from = round * 150 * MILLI;
@@ -197,7 +197,7 @@ fn a_busy_member_that_nothing_is_sent_to_is_tried_again() {
     assert_eq!((detector.mood(MemberId(0)), detector.deadline()), (Mood::Free, None));
 }
 
-/// How long the following wait for something late.
+/// How long the following tests wait for a late I/O.
 const PROBE: Duration = Duration::from_millis(100);
 
 /// A detector of members that answer in `SERVICE`.
@@ -349,7 +349,7 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((time, call), 0..600)
 }
 
-/// Makes the calls, and tells what can be seen after each.
+/// Makes the calls, and returns the visible state after each.
 fn make(calls: &[(u64, Call)]) -> Vec<String> {
     let tuning = Tuning { in_flight: 16, warm: 2, window: 8, decisions: 2, ..Tuning::default() };
     let mut detector = Detector::new(4, tuning);

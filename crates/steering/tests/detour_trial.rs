@@ -10,8 +10,7 @@ fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// Of 1000 requests that could be led around, how many are. Led around they take so long; if they
-/// wait, so long.
+/// How many of 1000 requests make a detour, given the latencies of detours and of waiting.
 fn led_around(trial: &mut DetourTrial, blocks: u32, around: u64, home: u64) -> u32 {
     let mut count = 0;
     for _ in 0..1000 {
@@ -88,7 +87,7 @@ fn what_has_been_found_out_again_and_again_is_not_tried_so_often() {
     let counts = [(); 8].map(|()| 1000 - led_around(&mut trial, 1, 400, 50_000));
     assert!(counts[0] >= 8, "it is found out: {counts:?}");
     assert!(counts[4..].iter().sum::<u32>() <= 1, "and then believed: {counts:?}");
-    // Until it is no longer so.
+    // Until that changes.
     led_around(&mut trial, 1, 60_000, 50_000);
     assert!(led_around(&mut trial, 1, 60_000, 50_000) < 100);
 }

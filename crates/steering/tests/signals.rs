@@ -1,4 +1,4 @@
-//! The busy members, as they say it and as it is detected.
+//! The busy members, as they report it and as it is detected.
 
 use det::{Id, Instant};
 use raidcore::engine::{Io, IoId, IoOp};
@@ -18,7 +18,8 @@ fn read(slot: u64) -> Io {
     io(slot, IoOp::Read(Mem::Zero))
 }
 
-/// Of five members of RAID6, the first of which speaks; what is usual is known of all.
+/// Signals of a RAID6 of five members, of which the first reports. Usual latencies are known of
+/// all.
 fn signals() -> Signals {
     let mut signals = Signals::new(5, Set::one(MemberId(0)), 2);
     for count in 0..100 {

@@ -12,7 +12,7 @@ use steering::{Controller, Members};
 
 const MEMBERS: u64 = 4;
 
-/// How often it is looked.
+/// The interval between looks.
 const STEP: Duration = Duration::from_millis(10);
 
 const CALM: Duration = Duration::from_micros(100);
@@ -28,7 +28,7 @@ impl Array {
         Self { now: Instant::ORIGIN, totals: LatencyTotals::default() }
     }
 
-    /// The next look. A request takes so many times as long as a calm one.
+    /// The next look. A request takes `times` times as long as a calm one.
     fn step(&mut self, times: u32) -> Vec<Flash> {
         self.now = self.now + STEP;
         (0..10).for_each(|_| self.totals.add(times * CALM, CALM));
@@ -38,8 +38,8 @@ impl Array {
         (0..MEMBERS).map(flash).collect()
     }
 
-    /// For how many of so many seconds members are left alone, if requests take so long in turns,
-    /// and so long without.
+    /// The number of seconds, of `seconds`, for which members are left alone, if requests take
+    /// these times with turns, and without.
     fn alone(&mut self, rest: &mut TurnTrial, seconds: u32, turns: u32, without: u32) -> f64 {
         let (mut alone, mut looks) = (false, 0);
         for _ in 0..100 * seconds {
@@ -55,7 +55,7 @@ impl Array {
 fn nothing_is_tried_while_requests_take_about_as_long_as_calm_ones() {
     let (mut array, mut rest) = (Array::new(), TurnTrial::default());
     assert_eq!(array.alone(&mut rest, 1000, 2, 1), 0.0);
-    // Nor after a burst, and a long one is not taken for what is usual.
+    // Nor after a burst; and a long burst is not taken for the usual load.
     assert_eq!(array.alone(&mut rest, 4, 50, 1), 0.0);
     assert_eq!(array.alone(&mut rest, 1000, 2, 1), 0.0);
     array.alone(&mut rest, 18, 50, 1);

@@ -1,18 +1,18 @@
 //! Memory that the kernel reads and writes: mapped, zeroed, aligned to blocks, owned by us.
 //!
 //! It is cut into *pieces*: one for each tag and each scratch buffer, one of zeros, and pages for
-//! metadata. Scratch buffers are of one size or another: also those of a log volume's segments are.
+//! metadata. Scratch buffers have several sizes: a log volume's segments are among them.
 //!
-//! A piece takes memory when it is first touched, and is registered with the kernel when its first I/O
-//! begins; both are given back when it was unused for a while (`idle`).
+//! A piece takes memory when it is first touched, and is registered with the kernel when its first
+//! I/O begins; both are given back when it was unused for a while (`idle`).
 //!
 //! Invariants:
-//! - A piece that an I/O in flight touches keeps its place and is not given to anyone else until
-//!   that I/O has really ended: a piece whose I/O was given up (an *orphan*) is replaced at once in
-//!   its tag or scratch buffer, and set aside until the kernel lets go of it.
+//! - A piece that an I/O in flight touches is not reused until that I/O has really ended. A piece
+//!   whose I/O was given up (an *orphan*) is replaced at once in its tag or scratch buffer, and set
+//!   aside until the kernel has ended the I/O.
 //! - Memory that I/O in flight may touch is never unmapped, not even in a panic: it is leaked.
-//! - Memory that the kernel knows as a registered buffer is what the piece has: it is given back only
-//!   when it is registered no more.
+//! - A registered buffer is always the memory of its piece: memory is given back only after it is
+//!   unregistered.
 #![allow(unsafe_code)]
 
 mod idle;
@@ -40,10 +40,10 @@ pub(crate) const RUN_BLOCKS: u32 = 32;
 /// Pieces for these that are mapped at once.
 const RUNS: usize = 64;
 
-/// The front of a piece, which is registered by itself: all that small requests touch.
+/// The front of a piece, which is registered separately: small requests touch only this.
 pub(crate) const HEAD_BYTES: usize = 16 * BLOCK_BYTES;
 
-/// Scratch buffers of one size, which are numbered on from those before them.
+/// Scratch buffers of one size, numbered from the end of those before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pieces {
     pub(crate) count: u16,
@@ -63,7 +63,7 @@ impl PieceId {
     }
 }
 
-/// Where a piece returns to when it is no longer in use.
+/// The list to which a piece returns after use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Zero,
@@ -87,7 +87,7 @@ struct Piece {
     busy: u32,
     /// Set aside until then.
     orphan: bool,
-    /// For how many more looks it keeps its memory if it stays unused; none if it has no memory.
+    /// How many more looks it keeps its memory while unused; 0 if it has none.
     keep: u8,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Arena {
     busy: u32,
     /// Bytes that are registered.
     registered: u64,
-    /// I/O was begun since this was last asked.
+    /// Whether I/O has begun since the last call.
     stirred: bool,
 }
 
@@ -161,7 +161,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// How many buffers can be registered of all that it has from the start.
+    /// How many buffers can be registered, of all pieces that exist from the start.
     pub(crate) fn registrable(&self) -> usize {
         let buffers = |piece: &Piece| if piece.bytes > HEAD_BYTES { 2 } else { 1 };
         self.pieces.iter().map(buffers).sum()
@@ -185,8 +185,8 @@ impl Arena {
     /// Blocks to look at. Nothing may write them meanwhile.
     pub(crate) fn blocks(&self, mem: Mem, blocks: u32) -> &[u8] {
         let (base, _) = self.resolve(mem, blocks);
-        // SAFETY: `resolve` has checked the range; the engine tells a journal entry's payload only
-        // after all that fills it is done.
+        // SAFETY: `resolve` has checked the range. The engine journals payload only after
+        // everything that fills it is done.
         unsafe { std::slice::from_raw_parts(base, blocks as usize * BLOCK_BYTES) }
     }
 
@@ -273,7 +273,7 @@ impl Arena {
         self.stirred = true;
     }
 
-    /// The kernel has let go of an I/O.
+    /// The kernel has ended an I/O.
     pub(crate) fn end(&mut self, id: PieceId) {
         self.busy -= 1;
         let piece = &mut self.pieces[id.index()];
@@ -321,8 +321,8 @@ impl Arena {
         }
     }
 
-    /// A read into `mem` has put `bytes` bytes at `base`. If the memory was exchanged meanwhile,
-    /// they are not where `mem` is now, and have to follow.
+    /// A read into `mem` has put `bytes` bytes at `base`. If the memory of `mem` was exchanged
+    /// meanwhile, they are copied to it.
     pub(crate) fn settle(&self, mem: Mem, base: *mut u8, bytes: usize) {
         let (now, _) = self.resolve(mem, (bytes / BLOCK_BYTES) as u32);
         if now != base {

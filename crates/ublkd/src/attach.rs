@@ -2,8 +2,8 @@
 //! and lets [`raidcore::meta::assemble`] judge.
 //!
 //! Invariants:
-//! - What is on a device decides nothing here: sizes that it claims are bounded by the device's own
-//!   before memory is taken for them.
+//! - Sizes in a device's metadata are bounded by the size of the device before memory is allocated
+//!   for them.
 //! - An attached array's devices are locked, those that were left out are closed again.
 
 mod copies;
@@ -32,8 +32,8 @@ use read::{Purpose, copies, read_head, read_image};
 /// To look at a device that may be in use.
 const LOOK: OpenOptions = OpenOptions { direct: true, read_only: true };
 
-/// How long to wait for a device that is in use. What a killed process had locked stays so until
-/// the kernel has torn its io_uring down, a moment after the process is gone.
+/// How long to wait for a device that is in use. A killed process's locks stay until the kernel has
+/// torn down its io_uring, a moment after the process is gone.
 pub(crate) const RELEASE_MAX: Duration = Duration::from_secs(2);
 
 /// How often to try meanwhile.
@@ -44,7 +44,7 @@ const RELEASE_POLL: Duration = Duration::from_millis(20);
 pub struct Attached {
     /// The array; of a log volume those of its groups, in order.
     pub groups: Vec<Group>,
-    /// Devices that were given or found and not taken.
+    /// Devices that were given or found and are not used.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -168,13 +168,13 @@ pub fn attach(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, A
     gather(paths, options, Purpose::Start)
 }
 
-/// What [`attach`] would make of `paths` if the process that runs their array stopped it now. They
-/// are looked at as they are, and neither locked nor changed.
+/// The result of [`attach`] for `paths` if the process that runs their array stopped it now. The
+/// devices are neither locked nor changed.
 ///
 /// # Errors
-/// As [`attach`]; what is being changed in these moments may look wrong for once.
+/// As [`attach`]. Metadata that is being changed may look wrong.
 pub fn preview(paths: &[PathBuf], options: AssembleOptions) -> Result<Attached, AttachError> {
-    // What a crash would leave does not matter: the array is going to be stopped cleanly.
+    // The array will be stopped cleanly, so the state after a crash does not matter.
     gather(paths, AssembleOptions { force: true, ..options }, Purpose::Preview)
 }
 
@@ -227,8 +227,8 @@ fn gather(
     Ok(attached)
 }
 
-/// Devices' images with their numbers, by the group of the log volume that they belong to. All of them
-/// are one group if none belongs to a volume.
+/// Devices' images with their numbers, by their group of the log volume. All of them are one group
+/// if none belongs to a volume.
 fn group(
     images: Vec<(SievedImage, Option<Superblock>)>,
     path_of: impl Fn(usize) -> PathBuf,
@@ -245,7 +245,7 @@ fn group(
     for (at, (image, superblock)) in images.into_iter().enumerate() {
         let group = match (part_of(&superblock), superblock) {
             (Some(part), _) if (part.volume, part.groups) == (volume, groups) => part.group,
-            // What is no member at all, the first group's assembly tells.
+            // The first group's assembly reports devices that are no members.
             (None, None) => 0,
             (Some(_) | None, _) => {
                 return Err(AttachError::OtherVolume { path: path_of(at), name });
@@ -259,7 +259,7 @@ fn group(
     }
 }
 
-/// Opens a device, that of a process which was just killed too.
+/// Opens a device, even if the process that had it open has just been killed.
 pub(crate) fn open(path: &Path) -> Result<Device, OpenError> {
     let deadline = Instant::now() + RELEASE_MAX;
     let mut told = false;
@@ -284,7 +284,7 @@ pub(crate) fn open(path: &Path) -> Result<Device, OpenError> {
     }
 }
 
-/// What a device says that it is.
+/// A device and its superblock.
 #[derive(Debug)]
 pub struct Examined {
     /// The device.
@@ -321,13 +321,13 @@ pub fn examine(path: &Path) -> Result<Examined, OpenError> {
     })
 }
 
-/// What an opened device says that it is, if it is one of an array's.
+/// An opened device's superblock, if it has one.
 pub(crate) fn superblock(device: &Device) -> Option<Superblock> {
     let (head, unreadable) = read_head(device);
     choose_superblock(&copies(&head, &unreadable)).ok()
 }
 
-/// What an array is known by; of a log volume's groups, all of which are one thing, the volume.
+/// The identity of an array; for a log volume's groups, that of the volume.
 pub(crate) fn identity(record: &ArrayRecord) -> ArrayId {
     record.volume.map_or(record.array, |part| ArrayId(part.volume.0))
 }

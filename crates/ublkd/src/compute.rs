@@ -1,6 +1,6 @@
 //! The engine's arithmetic, over the arena's memory.
 //!
-//! Invariant: what a step writes overlaps nothing else that it names, which is checked.
+//! Invariant: the memory that a step writes overlaps no other memory of the step, which is checked.
 #![allow(unsafe_code)]
 
 use raidcore::parity::{Kernels, gf};
@@ -12,8 +12,8 @@ use crate::arena::Arena;
 /// The most memory that a step names.
 const OPERANDS_MAX: usize = MEMBERS_MAX + 2;
 
-/// Carries out a step over `blocks` blocks; tells what it found, if it was to find something. `place`
-/// tells where in the arena is what the step names.
+/// Carries out a step over `blocks` blocks; returns its finding, if it looks for one. `place` gives
+/// the place in the arena of the step's memory.
 pub(crate) fn run(
     kernels: &Kernels,
     arena: &mut Arena,
@@ -81,8 +81,8 @@ pub(crate) fn run(
     None
 }
 
-/// The arena's memory during a step. The arena is borrowed mutably, so nothing else has it; the
-/// kernel has no I/O on what a step names, for the engine computes between reads and writes.
+/// The arena's memory during a step. The arena is borrowed mutably, so nothing else accesses it.
+/// The kernel has no I/O on the step's memory, since the engine computes between reads and writes.
 struct Memory<'a, P> {
     arena: &'a mut Arena,
     place: P,

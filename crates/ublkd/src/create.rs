@@ -1,13 +1,13 @@
-//! Making an array out of files and block devices.
+//! Creates an array out of files and block devices.
 //!
 //! Invariants:
-//! - Nothing on any device changes before every check has passed.
-//! - First what was there is made unrecognisable, then the maps are written, and only when all that
-//!   is durable on every member come the superblocks, in two rounds of two copies. A crash leaves
-//!   either no array, or one that is whole (at worst short of members that can be added again):
-//!   a device with a quorum of superblocks has everything else.
+//! - No device changes before every check has passed.
+//! - First, old content is made unrecognisable. Then the maps are written. Only when all that is
+//!   durable on every member are the superblocks written, in two rounds of two copies. So a crash
+//!   leaves either no array or a complete one (at worst without members that can be added again): a
+//!   device with a quorum of superblocks has everything else.
 //! - The array starts without a resync only if every member's data area is known to read as zeros,
-//!   which are their own parity.
+//!   whose parity is zeros.
 
 mod log;
 mod problem;
@@ -43,10 +43,10 @@ pub(crate) use write::{prepare_return, prepare_spare};
 /// The longest name of an array, in bytes: what the superblock has room for.
 const NAME_MAX: usize = 63;
 
-/// The chunk, unless asked for otherwise, in blocks: 64 KiB, as large as most random requests get.
+/// The default chunk in blocks: 64 KiB, which most random requests don't exceed.
 pub const DEFAULT_CHUNK: u32 = 16;
 
-/// What to create.
+/// The parameters of a new array.
 #[derive(Clone, Debug)]
 pub struct CreateConfig {
     /// The array's name: 1 to 63 of `A-Z a-z 0-9 _ . -`, beginning with a letter or digit.
@@ -66,10 +66,10 @@ pub struct CreateConfig {
     pub staging: Option<StagingSize>,
     /// The staging devices, in order; as modelled SSDs if they are called so.
     pub staging_devices: Vec<PathBuf>,
-    /// Whether there is room on all members for what is on one of them, so that it can fail and be
-    /// rebuilt before there is a spare.
+    /// Whether all members set aside room for the content of one member, so that it can fail and be
+    /// rebuilt without a spare.
     pub distributed_spare: bool,
-    /// What is to be done about garbage collection.
+    /// The policy against garbage collection.
     pub policy: Scheme,
     /// How much of each member to use at most, in blocks; all of the smallest if not given.
     pub member_blocks: Option<u64>,
@@ -107,7 +107,7 @@ impl CreateConfig {
 /// An array that was created.
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// As it is in the superblocks.
+    /// Its record in the superblocks.
     pub record: ArrayRecord,
     /// Whether its first start begins with a resync.
     pub needs_resync: bool,
@@ -130,7 +130,7 @@ pub fn create(config: &CreateConfig) -> Result<Created, CreateError> {
     Ok(Created { record, needs_resync, notes })
 }
 
-/// How many blocks of devices can be used.
+/// Usable sizes of devices, in blocks.
 #[derive(Clone, Copy)]
 struct Sizes {
     /// Of each member.
@@ -139,15 +139,15 @@ struct Sizes {
     staging_device: u64,
 }
 
-/// Arrays that were made.
+/// The arrays that were created.
 struct Made {
     records: Vec<ArrayRecord>,
     needs_resync: bool,
     notes: Vec<CreateNote>,
 }
 
-/// Makes arrays of what `plan` says, which all have the same number of members, and the staging
-/// devices. Returns also what else was planned.
+/// Creates the arrays of `plan`, which all have the same number of members, and the staging
+/// devices. Returns also the rest of the plan.
 fn make<T>(
     config: &CreateConfig,
     plan: impl FnOnce(&CreateConfig, Sizes) -> Result<(Vec<ArrayRecord>, T), CreateError>,
@@ -231,7 +231,7 @@ fn open(path: impl AsRef<Path>) -> Result<Device, OpenError> {
     Device::open(path, OpenOptions::default())
 }
 
-/// That an array can be called so.
+/// Checks that `name` can be an array's name.
 ///
 /// # Errors
 /// [`CreateError::Name`] if it can't.
@@ -245,8 +245,8 @@ pub fn check_name(name: &str) -> Result<(), CreateError> {
     }
 }
 
-/// That no path is given twice, also by another name. Where the file does not exist yet, its
-/// directory does.
+/// Checks that no device is given twice, even by different paths. A file that does not exist yet is
+/// compared by its directory.
 fn check_distinct(paths: &[PathBuf]) -> Result<(), CreateError> {
     let canonical = |path: &PathBuf| {
         let whole = path.canonicalize();
@@ -293,7 +293,7 @@ fn check_content(
     Ok(())
 }
 
-/// That all can be modelled as the SSDs that they are asked to be.
+/// Checks that all devices can be modelled as the SSDs that they are given as.
 fn check_flash(
     config: &CreateConfig,
     devices: &[Device],
@@ -310,7 +310,7 @@ fn check_flash(
     Ok(())
 }
 
-/// How many blocks a device has, or will have once it is made.
+/// The size of a device in blocks, or the one that it will be created with.
 fn size_of(path: &Path, config: &CreateConfig, devices: &[Device]) -> u64 {
     let device = devices.iter().find(|device| device.path() == path);
     device.map(Device::blocks).or(config.file_blocks).unwrap_or(0)
@@ -371,7 +371,7 @@ fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateErro
     let mut size = config.staging;
     if devices > 0 {
         check_places(members, devices)?;
-        // Without a log more is before where it begins, if anything.
+        // The members' other areas before the log take up more space if there is no log.
         let (start, _) = new.clone().record()?.areas.staging();
         let ring = device_ring(sizes.staging_device, start)?;
         size = size.or(Some(StagingSize::beside(devices, ring, config.level, members)));
@@ -386,7 +386,7 @@ fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateErro
     Ok(record)
 }
 
-/// How a policy is put on record.
+/// The record of a policy.
 pub(crate) fn policy_name(scheme: Scheme) -> PolicyName {
     PolicyName::new(scheme.name).expect("the names of policies are short and printable")
 }

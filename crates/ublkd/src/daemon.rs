@@ -1,10 +1,10 @@
 //! One array, from its members to its users and back to a clean stop.
 //!
 //! Invariants:
-//! - The array is not reported as ready before its start is recorded on the members, what an
-//!   unclean stop left in the journal is carried out, and every front end serves.
-//! - At the end the front ends go first, then the array, then the control socket: no front end
-//!   outlives the array unknowingly, and the client that asked for the stop learns how it went.
+//! - The array is reported as ready only after its start is recorded on the members, the journal is
+//!   replayed, and every front end serves.
+//! - At the end the front ends stop first, then the array, then the control socket. So no front end
+//!   outlives the array without noticing, and the client that asked for the stop gets the result.
 
 mod check;
 mod first;
@@ -46,24 +46,23 @@ pub struct DaemonConfig {
     pub members: Vec<PathBuf>,
     /// Find the members of the array of this name among `members`.
     pub name: Option<String>,
-    /// Its identity, where several arrays may bear the name.
+    /// Its identity, if several arrays may have the name.
     pub uuid: Option<String>,
     /// How long to wait for members that are not there yet.
     pub wait: Duration,
-    /// What the operator accepts, when that is over.
+    /// Risks that the operator accepts when that time is over.
     pub options: AssembleOptions,
     /// How the array works, but for its scheme.
     pub host: HostConfig,
-    /// What is done about garbage collection, from now on; what is on record if not given.
+    /// The policy against garbage collection from now on; that on record if not given.
     pub policy: Option<Scheme>,
     /// How it is served.
     pub fronts: FrontConfig,
-    /// Where programs that watch it can ask for metrics, over HTTP. Whoever reaches this address can
-    /// read them.
+    /// The HTTP address for metrics. Everyone who can reach it can read them.
     pub metrics: Option<SocketAddr>,
     /// Where its sockets are.
     pub run_dir: PathBuf,
-    /// How whoever restarts the array does it; not at all if not given.
+    /// How the array can be restarted; not at all if not given.
     pub launch: Option<Launch>,
 }
 
@@ -99,7 +98,7 @@ pub enum DaemonError {
     /// The start can't be recorded on the members.
     #[error("the array can't be started, see the log for what is wrong with its members: {0}")]
     NotServing(#[from] RequestError),
-    /// The policy can't be put on record.
+    /// The policy can't be recorded.
     #[error("the policy can't be put on record: {0}")]
     PolicyNotRecorded(HostError),
     /// Signals can't be received.
@@ -117,7 +116,7 @@ pub struct Ready {
     pub name: String,
     /// The process that runs it.
     pub pid: u32,
-    /// What is done about garbage collection.
+    /// The policy against garbage collection.
     #[serde(default)]
     pub policy: String,
     /// How it can be reached.
@@ -127,7 +126,7 @@ pub struct Ready {
     /// Members that it was started without.
     #[serde(default)]
     pub missing: Vec<Missing>,
-    /// What was brought home before users were served, after an unclean stop.
+    /// What was replayed after an unclean stop before users were served.
     #[serde(default)]
     pub recovered: Vec<String>,
 }
@@ -191,7 +190,7 @@ pub async fn run(config: DaemonConfig, ready: impl FnOnce(&Ready)) -> Result<(),
             return Err(error);
         }
     };
-    // From here on the front ends alone keep the volume.
+    // From here on only the front ends hold the volume.
     drop(volume);
     let (scheme, launch, run_dir) = (policy.scheme, config.launch, config.run_dir);
     let running = Running {
@@ -219,7 +218,7 @@ fn spawn(config: HostConfig, mut attached: Attached) -> io::Result<(Volume, Host
     Host::spawn(config, assembled, devices)
 }
 
-/// Whose the front ends are. A log volume keeps for a while in memory what is not flushed.
+/// The owner of the front ends. A log volume keeps unflushed writes in memory for a while.
 fn owner(attached: &Attached) -> Owner {
     Owner {
         array: identity(attached.record()),
@@ -278,8 +277,8 @@ impl Running {
         let ended = loop {
             tokio::select! {
                 signal = signals.next() => {
-                    // A service manager, or a machine that goes down, is not kept waiting: what users
-                    // have written is kept, and who they are is told.
+                    // A service manager, or a machine that goes down, does not wait. Written data
+                    // is kept, and the users are logged.
                     self.fronts.release_by_force().await;
                     break Err(signal);
                 }

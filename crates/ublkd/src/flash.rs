@@ -1,11 +1,11 @@
 //! Files that behave like SSDs: `flash:PROFILE:PATH`, and the drive's state beside the file.
 //!
-//! The state of the drive behind `PATH` is in `PATH.flash`: what [`flashsim::Ssd::save`] gives. It
-//! is about timing alone. No byte of data depends on it: without it the file is a plain one.
+//! The state of the drive behind `PATH` is in `PATH.flash`, as written by [`flashsim::Ssd::save`].
+//! It is about timing only, and no data depends on it: without it the file is a plain one.
 //!
 //! Invariants:
 //! - Only the process that has the file locked reads and writes its state.
-//! - At any moment, a crash leaves a whole state: an older one, or the newer one.
+//! - A crash at any moment leaves a complete state: the older one or the newer one.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,7 +20,7 @@ use flashsim::{Precondition, Profile, ProfileError, RestoreError, Ssd};
 use crate::paths::{shown, sync_directory};
 use crate::random::random_uuid;
 
-/// What a path begins with to be that of a drive with a profile.
+/// The prefix of a modelled SSD's name.
 const PREFIX: &str = "flash:";
 
 /// The states that a new drive can be in, and what they are called.
@@ -30,17 +30,17 @@ const STATES: [(&str, Precondition); 3] = [
     ("aged", Precondition::Aged(2.0)),
 ];
 
-/// A state of which more than this part of the file's size is taken for something else: a page of
-/// 512 bytes takes 4.
+/// A state larger than this part of the file's size is rejected: one for pages of 512 bytes takes 4
+/// of these parts.
 const SHARE_MAX: u64 = 64;
 
-/// And this much in any case.
+/// A state up to this size is accepted in any case.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Why a file can't be a modelled SSD.
 #[derive(Debug, thiserror::Error)]
 pub enum FlashError {
-    /// It is not named as one has to be.
+    /// Its name is malformed.
     #[error(
         "{0}: write it like flash:mqsim:PATH, with a profile's name or file, or like \
          flash:mqsim+aged:PATH with one of +fresh, +filled, +aged; the profiles are {names}",
@@ -72,7 +72,7 @@ pub enum FlashError {
         /// Why.
         source: io::Error,
     },
-    /// Its state is no state.
+    /// Its state is invalid.
     #[error(
         "{path} can't be used: {source}; it only says how worn the modelled SSD is. Delete it to go \
          on with a plain file, or to start over with an SSD by giving the member as \
@@ -107,7 +107,7 @@ pub enum StateError {
     /// The kernel refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is none.
+    /// It is no saved state.
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// It is that of a smaller drive than there is.
@@ -126,7 +126,7 @@ pub enum StateError {
     },
 }
 
-/// A device as people name it: a path, or `flash:PROFILE:PATH` or `flash:PROFILE+STATE:PATH`.
+/// A device's name: a path, `flash:PROFILE:PATH` or `flash:PROFILE+STATE:PATH`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Named {
     /// Where it is.
@@ -144,10 +144,10 @@ pub struct NewFlash {
 }
 
 impl Named {
-    /// Reads what was typed.
+    /// Parses a name.
     ///
     /// # Errors
-    /// If it begins like a modelled SSD's name and does not go on like one.
+    /// If it begins like a modelled SSD's name and is malformed.
     pub fn parse(typed: &Path) -> Result<Self, FlashError> {
         let Some(rest) = typed.as_os_str().as_bytes().strip_prefix(PREFIX.as_bytes()) else {
             return Ok(Self { path: typed.to_path_buf(), flash: None });
@@ -170,7 +170,8 @@ impl Named {
         Ok(Self { path, flash })
     }
 
-    /// What to type in any working directory for `typed` in this one. What can't be read stays.
+    /// The name that means in any working directory what `typed` means in this one. A malformed
+    /// name stays as it is.
     ///
     /// # Errors
     /// If there is no working directory.
@@ -206,14 +207,14 @@ impl NewFlash {
         drive.map_err(|source| FlashError::Profile { path: path.to_path_buf(), source })
     }
 
-    /// That there can be such a drive of `bytes` bytes.
+    /// Checks that a drive of `bytes` bytes is possible.
     pub(crate) fn check_size(&self, path: &Path, bytes: u64) -> Result<(), FlashError> {
         let profile = self.load().and_then(|profile| profile.covering(bytes));
         let path = path.to_path_buf();
         profile.map(drop).map_err(|source| FlashError::Profile { path, source })
     }
 
-    /// That the drive behind the file at `path` is of this profile, of whatever size.
+    /// Checks that the drive behind the file at `path` has this profile; its size does not matter.
     pub(crate) fn check(&self, path: &Path, drive: &Ssd) -> Result<(), FlashError> {
         let profile = self.load();
         let asked =
@@ -230,7 +231,7 @@ impl NewFlash {
         self.file().map_or_else(|| Profile::builtin(&self.profile), Profile::load)
     }
 
-    /// The profile's file, if it is not one of those that everybody has.
+    /// The profile's file, if it is not a built-in one.
     fn file(&self) -> Option<&Path> {
         let path = Path::new(&self.profile);
         let is_file = self.profile.contains('/') || path.extension().is_some();
@@ -274,7 +275,7 @@ fn read(file: &mut File, bytes: u64) -> Result<Ssd, StateError> {
     if drive < bytes { Err(StateError::TooSmall { drive, file: bytes }) } else { Ok(ssd) }
 }
 
-/// Puts a state beside the file at `path`, in place of what was there.
+/// Stores a state beside the file at `path`, replacing the old one.
 pub(crate) fn store(path: &Path, state: &[u8]) -> Result<(), FlashError> {
     let path = state_path(path);
     let mut new = path.clone().into_os_string();
@@ -290,7 +291,7 @@ pub(crate) fn store(path: &Path, state: &[u8]) -> Result<(), FlashError> {
     write().map_err(|source| FlashError::Io { path: path.clone(), source })
 }
 
-/// Drives that were made at the same time collect garbage at different ones.
+/// So that drives that were made at the same time collect garbage at different times.
 fn seed() -> u64 {
     random_uuid().map_or(1, |uuid| u64::from_le_bytes(*uuid.first_chunk().unwrap_or(&[1; 8])))
 }

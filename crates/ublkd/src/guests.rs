@@ -1,10 +1,10 @@
-//! The clients of a socket: so many at most, of which the one that has been idle longest gives way to
-//! a newcomer.
+//! The clients of a socket. Their number is limited; beyond it, the one that has been idle longest
+//! is disconnected for a new one.
 //!
 //! Invariants:
-//! - A client that is busy is never sent away, and one that is sent away never becomes busy.
-//! - Clients write two lines of the log in [`QUIET`] at most, however many they are.
-//! - What keeps the kernel from accepting a client ends nothing, and it is not asked again at once.
+//! - A busy client is never disconnected, and a disconnected one never becomes busy.
+//! - At most two lines on clients are logged in [`QUIET`], however many clients there are.
+//! - An error of accepting a client ends nothing, and the next attempt is delayed.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,25 +13,25 @@ use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-/// For how long nothing more is said of clients that were sent away.
+/// The interval between log messages on disconnected clients.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// How long to wait after the kernel could not accept a client, unless one leaves.
+/// The delay after an error of accepting, unless a client leaves.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Clients, each served by a task.
 pub(crate) struct Guests {
-    /// What they are called in the log.
+    /// Their kind, for the log.
     kind: &'static str,
     most: usize,
     tasks: JoinSet<()>,
     seats: Vec<Seat>,
     log: Seldom,
-    /// Of what the kernel could not accept.
+    /// Errors of accepting.
     failures: Seldom,
 }
 
-/// What a client's task has for as long as it serves.
+/// Held by a client's task as long as it serves.
 pub(crate) struct Guest(Arc<Mutex<State>>);
 
 /// A client that is served until this is dropped.
@@ -51,14 +51,14 @@ enum State {
 }
 
 impl Guests {
-    /// Room for so many.
+    /// Room for `most` clients.
     pub(crate) fn new(kind: &'static str, most: usize) -> Self {
         let (log, failures) = (Seldom::default(), Seldom::default());
         Self { kind, most, tasks: JoinSet::new(), seats: Vec::new(), log, failures }
     }
 
-    /// The next client that `accept` gives, however long that takes. `accept` may be dropped while it
-    /// waits, and must have accepted nothing then; so may this.
+    /// The next client from `accept`, however long that takes. `accept` may be dropped while it
+    /// waits, if it has accepted nothing then; so may this.
     pub(crate) async fn newcomer<S, F>(&mut self, accept: impl Fn() -> F) -> S
     where
         F: Future<Output = io::Result<S>>,
@@ -82,8 +82,8 @@ impl Guests {
         }
     }
 
-    /// Serves a newcomer, which is idle at first. If all are busy there is no room, and `serve` is
-    /// dropped.
+    /// Serves a new client, which is idle at first. If all are busy there is no room, and `serve`
+    /// is dropped.
     pub(crate) fn admit<F>(&mut self, serve: impl FnOnce(Guest) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -109,7 +109,7 @@ impl Guests {
         Some(())
     }
 
-    /// Sends away the client that has been idle longest; false if all are busy.
+    /// Disconnects the client that has been idle longest; false if all are busy.
     fn make_room(&mut self) -> bool {
         let idle = self.seats.iter().enumerate().filter_map(|(at, seat)| {
             match *lock(&*seat.state.upgrade()?) {
@@ -142,7 +142,7 @@ impl Guests {
 }
 
 impl Guest {
-    /// Serves from now on; `None` if the client has to leave.
+    /// The client is busy from now on; `None` if it was disconnected.
     pub(crate) fn busy(&self) -> Option<Busy<'_>> {
         let mut state = lock(&self.0);
         if *state == State::SentAway {
@@ -164,7 +164,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says a thing seldom, and then how often it was.
+/// Limits how often a message is logged, and counts it.
 #[derive(Default)]
 pub(crate) struct Seldom {
     said: Option<Instant>,
@@ -172,7 +172,7 @@ pub(crate) struct Seldom {
 }
 
 impl Seldom {
-    /// How often it was since it was said last, if it may be said now.
+    /// How often it happened since the last message, if a message is due.
     pub(crate) fn say(&mut self) -> Option<u64> {
         self.say_at(Instant::now())
     }
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// A client that becomes busy when told, and its name when it leaves.
+    /// A client that becomes busy on a signal; its name is sent when it leaves.
     fn client(guests: &mut Guests, busy: bool) -> oneshot::Receiver<()> {
         let (gone, left) = oneshot::channel();
         guests.admit(|guest| async move {
@@ -240,7 +240,7 @@ mod tests {
         io::Error::from_raw_os_error(libc::EMFILE)
     }
 
-    /// Time is that of the test: it passes when all wait for it.
+    /// The test's clock moves on when all tasks wait for it.
     #[tokio::test(start_paused = true)]
     async fn what_can_not_be_accepted_is_tried_again_and_not_at_once() {
         let mut guests = Guests::new("test", 3);

@@ -8,8 +8,9 @@ use rustix::fs::{major, minor};
 /// Where the kernel lists locks (proc_locks(5)).
 const LOCKS: &str = "/proc/locks";
 
-/// The process that has locked a file. None if there is none, or the kernel does not tell: a list of
-/// locks has other names for files of some file systems, and none for processes of other containers.
+/// The process that has locked a file. None if there is none, or if the kernel does not tell: the
+/// list has other identifiers for files of some file systems, and none for processes of other
+/// containers.
 pub(crate) fn holder(file: &Metadata) -> Option<u32> {
     let locks = std::fs::read_to_string(LOCKS).ok()?;
     locks.lines().find_map(|line| holder_in(line, file.dev(), file.ino()))

@@ -1,11 +1,11 @@
-//! An array or a log volume at work: one thread that owns its engines, its ring and its memory, and
-//! carries out what they say.
+//! Runs an array or a log volume: one thread owns its engines, its ring and its memory, and carries
+//! out the engines' actions.
 //!
 //! Invariants:
-//! - Only the data thread touches the engine, the ring and the arena; all others talk to it through
-//!   a [`Volume`] and a [`HostHandle`].
+//! - Only the data thread touches the engine, the ring and the arena; other threads use a
+//!   [`Volume`] and a [`HostHandle`].
 //! - All actions of a step are begun before the next step.
-//! - However the data thread ends, every request completes and every question is answered.
+//! - However the data thread ends, every request completes and every query is answered.
 
 mod askers;
 mod carry;
@@ -59,21 +59,21 @@ pub use crate::ring::{
 pub struct HostConfig {
     /// The engine's tables and pace. Its `tags` is the most requests in flight.
     pub engine: Config,
-    /// The most blocks that a read or write moves. Memory of this size is set aside for every tag, but
-    /// taken from the system only when it is used, and given back when it has not been for a while.
+    /// The most blocks of a read or write. Each tag has address space of this size; its memory is
+    /// taken from the system only when used, and given back after a while without use.
     pub max_request_blocks: u32,
-    /// What is done about garbage collection.
+    /// The scheme against garbage collection.
     pub scheme: Scheme,
-    /// Whether members are believed that say when they collect garbage.
+    /// Whether members that report when they collect garbage are believed.
     pub signals: Source,
-    /// How long a member may take for an I/O before it is given up, if the others make up for it; if
-    /// not, it is waited for. Shorter than what the kernel's driver takes to recover a device (for
-    /// SCSI and NVMe 30 s a try) gives up devices that would have come back.
+    /// How long a member may take for an I/O before it is failed, if redundancy permits that;
+    /// otherwise it is waited for. A limit shorter than the recovery time of the kernel's driver
+    /// (30 s per try for SCSI and NVMe) fails devices that would have come back.
     pub io_timeout: Duration,
-    /// I/Os that are handed to the kernel at once; more are handed over in several turns.
+    /// I/Os that are handed to the kernel at once; more take several turns.
     pub ring_entries: u32,
-    /// Whether to register the memory of I/O with the kernel when it is used, which saves time on every
-    /// I/O and keeps that memory in RAM until it has not been used for a while.
+    /// Whether to register memory of I/O with the kernel when it is used. That saves time on every
+    /// I/O, and keeps the memory in RAM until it has been unused for a while.
     pub register_memory: bool,
 }
 
@@ -93,12 +93,12 @@ impl Default for HostConfig {
 }
 
 impl HostConfig {
-    /// How the engine of each of so many arrays works.
+    /// The configuration of the engine of each of `groups` arrays.
     fn engine_of(&self, groups: usize, log: bool) -> Config {
         if !log {
             return self.engine;
         }
-        // What one array takes is shared among the groups, as far as that makes sense.
+        // The groups share the resources of one array where possible.
         let Config { jobs, background_jobs, scratch_blocks, .. } = self.engine;
         let share = Config {
             jobs: (jobs / groups as u16).max(4 * background_jobs),
@@ -108,7 +108,7 @@ impl HostConfig {
         LogArray::engine_config(&self.log_config(), share)
     }
 
-    /// How a log volume behaves.
+    /// The configuration of a log volume.
     fn log_config(&self) -> raidlog::Config {
         raidlog::Config { tags: self.engine.tags, ..raidlog::Config::default() }
     }
@@ -117,7 +117,7 @@ impl HostConfig {
 /// An array that has been assembled.
 #[derive(Debug)]
 pub struct Group {
-    /// What the metadata says.
+    /// Its metadata.
     pub assembled: Assembled,
     /// The devices of its members, by slot, and then of its spares, in the record's order.
     pub devices: Vec<Option<Device>>,
@@ -155,16 +155,16 @@ impl Host {
         Self::run(config, vec![Group { assembled, devices }], None, shape)
     }
 
-    /// Starts a log volume above the arrays of its groups, in order, whose devices get their numbers
-    /// one group after the other. Requests can be submitted at once; they wait while the volume is
+    /// Starts a log volume above the arrays of its groups, in order, whose devices are numbered one
+    /// group after the other. Requests can be submitted at once; they wait until the volume is
     /// found. If there is none, they fail, and [`HostHandle::lost`] tells why.
     ///
     /// # Errors
     /// If the kernel refuses a thread, an io_uring or memory.
     ///
     /// # Panics
-    /// If the arrays are not those of one volume's groups, or there is not one entry of devices for each
-    /// member and spare of a group.
+    /// If the arrays are not those of one volume's groups, or there is not one entry of devices for
+    /// each member and spare of a group.
     pub fn spawn_log(
         config: HostConfig,
         groups: Vec<Group>,
@@ -178,7 +178,7 @@ impl Host {
             name: groups[0].assembled.record.name.clone(),
             blocks: part.blocks,
             chunk_blocks: 1,
-            // Writes of any size go to the log alike; the largest take least.
+            // Writes of all sizes are appended to the log; the largest are the cheapest.
             stripe_blocks: config.max_request_blocks,
             discard_blocks: 1,
             max_request_blocks: config.max_request_blocks,
@@ -224,7 +224,7 @@ impl Host {
     }
 }
 
-/// What is told of a device that was opened.
+/// Facts about an opened device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,

@@ -1,6 +1,6 @@
-//! What people call a device: its lasting name below `/dev/disk/by-id`, and the serial number that is
-//! printed on it. Which drive is to be pulled is asked when it does not answer any more, so it is
-//! looked up while it does.
+//! A device's label: its lasting name below `/dev/disk/by-id`, and the serial number that is
+//! printed on it. It is looked up while the device answers, since it is needed when the device does
+//! not.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -11,10 +11,10 @@ use raidcore::meta::DeviceLabel;
 /// How much is read of a file that holds a serial number.
 const SERIAL_BYTES: usize = 256;
 
-/// Where the system tells of its devices.
+/// Where the system describes its devices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogMemory<'a> {
-    /// Links to devices by what they are.
+    /// Links to devices by model and serial number.
     by_id: &'a Path,
     /// The kernel's block devices by their numbers.
     sys: &'a Path,
@@ -22,7 +22,7 @@ pub(crate) struct LogMemory<'a> {
     udev: &'a Path,
 }
 
-/// The label of the device or file at `path`; of a file only where it is.
+/// The label of the device or file at `path`; for a file, only its path.
 pub(crate) fn label(path: &Path) -> DeviceLabel {
     let places = LogMemory {
         by_id: Path::new("/dev/disk/by-id"),
@@ -44,8 +44,8 @@ impl LogMemory<'_> {
         DeviceLabel::new(&lasting.to_string_lossy(), &serial)
     }
 
-    /// The name of a device that stays the same wherever it is plugged in; rather one that tells model
-    /// and serial number than a number that nobody has seen.
+    /// The name of a device that does not depend on where it is plugged in; preferably one with
+    /// model and serial number.
     fn lasting_name(&self, path: &Path) -> Option<PathBuf> {
         let device = path.canonicalize().ok()?;
         let names = fs::read_dir(self.by_id).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
@@ -57,7 +57,7 @@ impl LogMemory<'_> {
         })
     }
 
-    /// What udev has found, else what the kernel tells, of the disk that a partition is on.
+    /// The serial number of the disk that a partition is on, from udev, else from the kernel.
     fn serial(&self, number: u64) -> Option<String> {
         let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
         let node = self.sys.join(format!("{major}:{minor}"));

@@ -1,7 +1,7 @@
 //! The array on real devices: members over io_uring, front ends, creating, attaching, control.
 //!
-//! One thread per array owns the engine and carries out what it says ([`host`]); front ends give
-//! it requests through a [`volume`].
+//! One thread per array owns the engine and carries out its actions ([`host`]). Front ends submit
+//! requests through a [`volume`].
 
 mod arena;
 pub mod attach;

@@ -1,4 +1,4 @@
-//! What the system lets a process have, and what to do where that is too little.
+//! Limits of the process, and what to do if they are too low.
 
 use std::error::Error;
 use std::sync::RwLock;
@@ -12,7 +12,7 @@ const FILES_LEAST: u64 = 48;
 /// Threads that an array and its front ends begin with.
 const THREADS_LEAST: usize = 8;
 
-/// That this process can run an array of so many members. Without that it could end in the middle.
+/// Checks that this process can run an array of `members` members. Otherwise it could fail halfway.
 ///
 /// # Errors
 /// If it may not open enough files (`EMFILE`) or have enough threads (`EAGAIN`).
@@ -54,7 +54,7 @@ pub fn advice_on_files(error: &(dyn Error + 'static)) -> Option<String> {
     }
 }
 
-/// What to do about an error of setting up what I/O needs: memory, threads, io_uring.
+/// What to do about an error of allocating memory, threads or io_uring.
 #[must_use]
 pub fn advice_on_setup(error: &io::Error) -> Option<String> {
     let advice = match error.raw_os_error()? {
@@ -76,7 +76,7 @@ pub fn advice_on_setup(error: &io::Error) -> Option<String> {
     Some(advice)
 }
 
-/// That io_uring is, and by what.
+/// That io_uring is forbidden, and by which setting.
 fn forbidden() -> String {
     let switch = "/proc/sys/kernel/io_uring_disabled";
     let state = fs::read_to_string(switch).unwrap_or_default();

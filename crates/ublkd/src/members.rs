@@ -1,9 +1,9 @@
-//! Opening files and block devices for exclusive use, and reading and writing them
-//! where there is no ring: when an array is created, attached or examined.
+//! Opening files and block devices for exclusive use, and reading and writing them where there is
+//! no ring: when an array is created, attached or examined.
 //!
 //! Invariants:
-//! - An opened device is ours alone: a block device is opened with O_EXCL, a file is locked. The
-//!   kernel ends that when the last I/O on it is over, not before.
+//! - An opened device is exclusive: a block device is opened with O_EXCL, a file is locked. The
+//!   kernel releases it only when the last I/O on it has ended.
 //! - With direct I/O every access is aligned to blocks in memory, on the device and in length.
 #![allow(unsafe_code)]
 
@@ -27,15 +27,15 @@ use crate::users;
 pub use backing::DurableBy;
 pub use identity::Identity;
 
-/// How much is moved at once through memory that is aligned, for callers whose memory isn't.
+/// How much is copied at once through aligned memory, for callers whose memory isn't aligned.
 const BOUNCE_BYTES: usize = 1 << 20;
 
 /// How to open a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenOptions {
-    /// Go past the page cache, where the filesystem can.
+    /// Bypass the page cache, if the file system can.
     pub direct: bool,
-    /// Only to look at it: not locked, and can't be written.
+    /// Only look at it: it is not locked, and can't be written.
     pub read_only: bool,
 }
 
@@ -75,7 +75,7 @@ pub enum OpenError {
         /// What was to be opened.
         path: PathBuf,
     },
-    /// Its blocks are larger than ours.
+    /// Its logical blocks are larger than ours.
     #[error(
         "{path} has logical blocks of {bytes} bytes; at most 4096 are supported",
         path = shown(.path)
@@ -115,13 +115,13 @@ pub struct Device {
     kind: Kind,
     durable_by: DurableBy,
     identity: Identity,
-    /// The SSD that it is modelled as: with what does I/O on it, or else here.
+    /// The SSD that it is modelled as. It moves to whatever does I/O on the device.
     flash: Option<Box<Ssd>>,
 }
 
 impl Drop for Device {
-    /// Lets others have a file at once: the kernel may keep it open for a ring, and so does a process
-    /// that was forked off until it runs another program.
+    /// Unlocks a file at once: the kernel may keep it open for a ring, and a forked process keeps
+    /// it open until it runs another program.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(path = %shown(&self.path), %error, "could not unlock");
@@ -155,7 +155,7 @@ impl Device {
             Ok(file) if options.direct && can_read_directly(&file) => Ok((file, true)),
             Ok(file) if !options.direct => Ok((file, false)),
             Err(e) if e.raw_os_error() != Some(libc::EINVAL) => Err(e),
-            // The filesystem has no direct I/O, or not in blocks of ours.
+            // The file system has no direct I/O, or not in blocks of ours.
             Ok(_) | Err(_) => open(0).map(|file| (file, false)),
         };
         let (file, direct) = match opened {
@@ -175,7 +175,7 @@ impl Device {
             }
         }
         let bytes = size(&file).map_err(refused)?;
-        // Of the descriptor, not of the path: it may have been exchanged in between.
+        // Of the descriptor, not of the path, which may have been exchanged in between.
         let meta = file.metadata().map_err(refused)?;
         let identity = Identity::of(&meta);
         if let Some(bytes) = logical_block(&file, kind).filter(|&b| b as usize > BLOCK_BYTES) {
@@ -190,7 +190,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Models a file as an SSD from now on. If it is modelled as one already, it goes on as it is.
+    /// Models a file as an SSD from now on. If it is already modelled as one, its state stays.
     ///
     /// # Errors
     /// If it is no file, or modelled as another SSD, or can't be one of that profile.
@@ -222,7 +222,7 @@ impl Device {
         self.flash.as_ref().map(|drive| drive.profile().name.as_str())
     }
 
-    /// The SSD that it is modelled as, for what does I/O on it.
+    /// The SSD that it is modelled as, for whatever does I/O on it.
     pub(crate) fn take_flash(&mut self) -> Option<Box<Ssd>> {
         self.flash.take()
     }
@@ -245,19 +245,19 @@ impl Device {
         self.durable_by
     }
 
-    /// Whether it is a file whose size can be looked at all the time: that takes neither I/O nor
-    /// an answer of a server.
+    /// Whether it is a file whose size can be checked at any time, without I/O or the answer of a
+    /// server.
     pub(crate) fn can_be_watched(&self) -> bool {
         self.kind == Kind::File && self.durable_by == DurableBy::Flag
     }
 
-    /// Whether it is a file whose size has to be asked for, like anything else that can hang.
+    /// Whether it is a file whose size has to be requested, which can hang.
     pub(crate) fn has_to_be_asked(&self) -> bool {
         self.kind == Kind::File && self.durable_by == DurableBy::Flush
     }
 
-    /// Whether it is smaller than it was when it was opened. A write behind the end of a file that
-    /// was cut off makes it longer, but not as long as it was, unless it ends where the file did.
+    /// Whether it is smaller than when it was opened. A write beyond the end of a file that was cut
+    /// off makes it longer, but not as long as it was, unless the write ends where the file did.
     pub(crate) fn has_shrunk(&self) -> bool {
         size(&self.file).is_ok_and(|bytes| self.is_longer_than(bytes))
     }
@@ -382,7 +382,7 @@ impl Device {
         }
     }
 
-    /// A device of which only the I/O matters: to test with pipes, which a device can hang like.
+    /// A device for tests of I/O: of a pipe, for example, which can hang like a device.
     #[cfg(test)]
     pub(crate) fn from_file(file: File, blocks: u64) -> Self {
         Self {
@@ -397,7 +397,7 @@ impl Device {
         }
     }
 
-    /// The same file, as if it were on a file system that could hang when asked for a size.
+    /// The same file, as if it were on a file system that could hang when the size is requested.
     #[cfg(test)]
     pub(crate) fn elsewhere(mut self) -> Self {
         self.durable_by = DurableBy::Flush;
@@ -444,7 +444,7 @@ impl std::ops::DerefMut for BlockBuffer {
     }
 }
 
-/// Some filesystems accept O_DIRECT and then refuse I/O in blocks of ours.
+/// Some file systems accept O_DIRECT and then refuse I/O in blocks of ours.
 fn can_read_directly(file: &File) -> bool {
     let Ok(mut block) = BlockBuffer::new(BLOCK_BYTES) else {
         return false;

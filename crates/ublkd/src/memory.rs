@@ -1,6 +1,6 @@
-//! What this machine remembers of the arrays that it runs, until it is booted again: which array bears a
-//! name, and where its devices were last, in the run directory. It only says where to look: what is on
-//! the devices decides.
+//! The last known devices of this machine's arrays, in the run directory, until the next boot:
+//! which array has a name, and where its devices were. It is only a hint where to look: the
+//! devices' metadata decides.
 
 use std::fs;
 use std::io::{self, BufReader, Write as _};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run_dir::private;
 
-/// An array, as it was last.
+/// The last known devices of an array.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Memory {
     /// Its identity.
@@ -21,13 +21,13 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What is remembered of the array of this name.
+    /// The last known devices of the array of this name.
     pub(crate) fn of(run_dir: &Path, name: &str) -> Option<Self> {
         let file = private().read(true).open(file(run_dir, name)).ok()?;
         serde_json::from_reader(BufReader::new(file)).ok()
     }
 
-    /// Remembers it, if that is possible: nothing depends on it.
+    /// Stores them if possible: nothing depends on it.
     pub(crate) fn keep(&self, run_dir: &Path, name: &str) {
         let keep = || -> io::Result<()> {
             let new = run_dir.join(format!(".{name}.devices.{}", std::process::id()));

@@ -1,6 +1,7 @@
 //! The members that a ring has open, by their index, and sets of them.
 
-/// Members that can be open at once: the most members and spares, and as many that linger.
+/// Members that can be open at once: the most members and spares, and as many that are not closed
+/// yet.
 pub(crate) const MEMBERS: u32 = 128;
 
 /// A member's place among those that are open.

@@ -1,13 +1,13 @@
-//! The table of I/Os that are with the kernel, and what becomes of their results.
+//! The table of I/Os in the kernel.
 //!
 //! Invariants:
-//! - An op has one entry with the kernel (or on its way there) at a time, and its slot is free only
+//! - An op has at most one entry in the kernel (or on its way there), and its slot is freed only
 //!   after that entry's completion: a completion always finds its op.
-//! - An op that succeeded on a modelled SSD is *held* until the model has ended it too.
-//! - The engine is told of an op once: at its end, or when it is given up (an *orphan*), whose late
-//!   completion only frees it.
-//! - A durable write whose device doesn't honour the flag is written first and flushed then, as one
-//!   op: it has ended when the flush has.
+//! - An op that succeeded on a modelled SSD is *held* until the model has ended it, too.
+//! - The engine gets the result of an op once: at its end, or when it is given up. Then it is an
+//!   *orphan*, whose late completion only frees it.
+//! - A durable write to a device that doesn't honour the flag is a write and then a flush, as one
+//!   op: it ends with the flush.
 
 use det::Instant;
 use flashsim::real::Ended;
@@ -23,7 +23,7 @@ use crate::open_members::{MemberIndex, Members};
 pub(crate) struct IoName {
     /// Whose; the first where there is only one.
     pub(crate) group: GroupId,
-    /// What its engine calls it.
+    /// The engine's name for it.
     pub(crate) id: IoId,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum OpKind {
     Flush,
     /// A range is given back.
     Discard,
-    /// How long the file is.
+    /// Query the length of the file.
     Look,
 }
 
@@ -51,9 +51,9 @@ pub(crate) enum OpKind {
 pub(crate) struct Op {
     generation: u32,
     state: State,
-    /// The I/O that ends with it; none if the ring asks for its own sake.
+    /// The I/O that ends with it; none if it is an op of the ring itself.
     io: Option<IoName>,
-    /// Whose I/O goes with it.
+    /// Other I/Os that end with it.
     pub(crate) others: Vec<IoName>,
     pub(crate) member: MemberIndex,
     pub(crate) kind: OpKind,
@@ -74,18 +74,18 @@ pub(crate) struct Op {
     pub(crate) first: usize,
     pub(crate) model: Model,
     pub(crate) sync: Sync,
-    /// The kernel is asked how long the file is, first or only.
+    /// Whether the kernel is asked for the file's length, first or only.
     pub(crate) asks: bool,
     /// Where the answer goes, in one of the pieces.
     pub(crate) answer: *mut u8,
 }
 
-/// What makes a write durable besides what it is asked for itself.
+/// What a durable write needs besides the write itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sync {
-    /// Nothing, or the write itself.
+    /// Nothing; the write itself may be durable.
     None,
-    /// A flush when it is written.
+    /// A flush after the write.
     Due,
     /// That flush, which is under way.
     Busy,
@@ -100,33 +100,33 @@ enum State {
     Orphan,
 }
 
-/// How far the model of an SSD is with an op.
+/// Whether the model of an SSD has ended an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Model {
-    /// The device is none that is modelled.
+    /// The device is not modelled.
     None,
     /// It has not ended it.
     Busy,
-    /// It has.
+    /// It has ended it.
     Ended(Ended),
 }
 
 /// What to do after a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Ask the kernel for the rest, or the flush that makes it durable.
+    /// Continue in the kernel: the rest, or the flush that makes it durable.
     Again,
     /// It has ended.
     Done(Result<(), IoError>),
 }
 
 impl Op {
-    /// What is told of its end.
+    /// The I/Os that end with it.
     pub(crate) fn names(&self) -> impl Iterator<Item = IoName> {
         self.io.into_iter().chain(self.others.iter().copied())
     }
 
-    /// The piece of a read or write, which is all that can be a registered buffer.
+    /// The piece of a read or write; only this can be a registered buffer.
     pub(crate) fn piece(&self) -> Option<PieceId> {
         let in_one = matches!(self.kind, OpKind::Read(_) | OpKind::Write { .. });
         self.pieces.first().copied().filter(|_| in_one)
@@ -136,7 +136,7 @@ impl Op {
     pub(crate) fn progress(&mut self, result: i32) -> Next {
         let Ok(bytes) = usize::try_from(result) else {
             return match result.unsigned_abs() as i32 {
-                // A lack of memory passes; if it doesn't, the time limit tells.
+                // A lack of memory passes; if it does not, the time limit applies.
                 libc::EAGAIN | libc::EINTR | libc::ENOMEM => Next::Again,
                 errno => Next::Done(Err(error(errno))),
             };
@@ -149,7 +149,8 @@ impl Op {
             OpKind::Read(_) | OpKind::Write { .. } | OpKind::Gather => {}
         }
         if bytes == 0 {
-            // A read at the end of what was large enough when it was opened: the file has shrunk.
+            // A read beyond the end of a file that was long enough when it was opened: it has
+            // shrunk.
             return Next::Done(Err(IoError::Shrunk));
         }
         self.done = (self.done + bytes).min(self.bytes);
@@ -181,13 +182,13 @@ impl Op {
     }
 }
 
-/// What an errno says of a device.
+/// The meaning of an errno for a device.
 pub(crate) fn error(errno: i32) -> IoError {
     match errno {
         libc::EIO | libc::ENODATA | libc::EILSEQ | libc::EREMOTEIO => IoError::Medium,
         libc::ENOSPC | libc::EDQUOT | libc::EFBIG => IoError::NoSpace,
-        // ENODEV, ENXIO, EBADF, ESHUTDOWN, ETIMEDOUT; and whatever it is that makes a device refuse
-        // what every device can.
+        // ENODEV, ENXIO, EBADF, ESHUTDOWN, ETIMEDOUT; and any other error of an operation that
+        // every device supports.
         _ => IoError::Gone,
     }
 }
@@ -207,7 +208,7 @@ pub(crate) struct OpId {
 }
 
 impl OpId {
-    /// To travel through the kernel. Leaves numbers from 2⁶³ on for others.
+    /// As a number for the kernel, below 2⁶³: larger numbers are for other uses.
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
@@ -285,7 +286,7 @@ impl Ops {
         (op.generation == id.generation && op.state != State::Free).then_some(op)
     }
 
-    /// The kernel has ended it: holds it if the model has not. Tells whether it is held.
+    /// The kernel has ended it: it is held if the model has not. Tells whether it is held.
     pub(crate) fn hold(&mut self, id: OpId) -> bool {
         let op = self.get(id);
         let held = op.model == Model::Busy;
@@ -297,7 +298,7 @@ impl Ops {
 
     /// The model has ended it. Tells whether the kernel had before.
     pub(crate) fn modelled(&mut self, id: OpId, ended: Ended) -> bool {
-        // One that failed is gone, and its place may be another's.
+        // An op that failed is gone, and its slot may be reused.
         let Some(op) = self.find(id) else { return false };
         op.model = Model::Ended(ended);
         op.state == State::Held
@@ -314,7 +315,7 @@ impl Ops {
         self.get(id).state == State::Orphan
     }
 
-    /// The kernel has let go of it.
+    /// The kernel has ended it.
     pub(crate) fn free(&mut self, id: OpId) {
         let op = self.get(id);
         let flying = op.state != State::Orphan && op.io.is_some();
@@ -334,8 +335,8 @@ impl Ops {
         Some(OpId { index: index as u32, generation: op.generation })
     }
 
-    /// Whose ops have been with the kernel since `before` or longer; and since when it has had the
-    /// oldest of the others.
+    /// The members with ops that have been in the kernel since `before` or longer; and the begin of
+    /// the oldest of the other ops.
     pub(crate) fn oldest(&self, before: Option<Instant>) -> (Members, Option<Instant>) {
         let (mut silent, mut oldest) = (Members::default(), None);
         for op in self.slots.iter().filter(|op| op.state == State::Flying) {

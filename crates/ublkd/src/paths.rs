@@ -1,7 +1,8 @@
-//! Paths as text, for people and in JSON: any path can be told, and comes back as it was.
+//! Paths as text, for people and in JSON. Every path can be written as text and read back.
 //!
-//! For people it is [quoted](shown) as a shell needs it. In JSON a path is its own text if that is UTF-8. Of any other, each byte that is not is U+0000 and the byte's
-//! two hexadecimal digits: no path contains U+0000, so no other path has the same text.
+//! For people a path is [quoted](shown) for the shell. In JSON it is its own text if that is UTF-8.
+//! In any other path, each byte that is not UTF-8 becomes U+0000 and the byte's two hexadecimal
+//! digits. No path contains U+0000, so the text is unique.
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
@@ -15,12 +16,12 @@ use os_display::Quotable as _;
 /// What comes before the digits of a byte.
 const ESCAPE: char = '\0';
 
-/// A path in messages and in commands that are advised.
+/// A path in messages and in advised commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<P>(P);
 
-/// A path as it is told to people: it can be pasted into a shell (bash, zsh, ksh), and is in quotes
-/// only if it has to be. No control character of it reaches a terminal.
+/// A path for people: it can be pasted into a shell (bash, zsh, ksh), and is quoted only if needed.
+/// No control character of it reaches a terminal.
 #[must_use]
 pub fn shown<P: AsRef<Path>>(path: P) -> Shown<P> {
     Shown(path)
@@ -46,7 +47,7 @@ pub fn to_text(path: &Path) -> String {
     text
 }
 
-/// The path that has this text. An escape that is none stays as it is: no file is called so.
+/// The path with this text. An invalid escape stays as it is: no file has such a name.
 #[must_use]
 pub fn from_text(text: &str) -> PathBuf {
     let mut parts = text.split(ESCAPE);
@@ -83,7 +84,7 @@ pub(crate) mod one {
     }
 }
 
-/// For `serde(with)` of a path that may be none.
+/// For `serde(with)` of an optional path.
 pub(crate) mod option {
     use std::path::PathBuf;
 

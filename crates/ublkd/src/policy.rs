@@ -1,24 +1,25 @@
-//! What a policy against garbage collection needs of an array: one rule, wherever a policy is chosen.
+//! What a policy against garbage collection requires of an array: one rule for all places where a
+//! policy is chosen.
 
 use raidcore::meta::ArrayRecord;
 use steering::collect::Limits;
 use steering::scheme::{SCHEMES, Scheme};
 
-/// What an array has that policies need.
+/// The properties of an array that policies require.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Able {
     /// It is a log volume, whose log takes all writes anyway.
     pub(crate) in_log: bool,
     /// There is a staging log.
     pub(crate) stages: bool,
-    /// A member lets itself be told when to collect garbage.
+    /// A member takes orders when to collect garbage.
     pub(crate) takes_turns: bool,
 }
 
 /// Why an array can't follow a policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// It stages writes.
+    /// It stages writes, and there is no staging log.
     #[error("the policy \"{policy}\" stages writes, and this array has no staging log")]
     NoStagingLog {
         /// Its name.
@@ -26,7 +27,7 @@ pub enum PolicyError {
         /// What the array has.
         others: Others,
     },
-    /// It tells members when to collect.
+    /// It orders members when to collect, and none takes orders.
     #[error(
         "the policy \"{policy}\" lets members take turns, and no member of this array lets itself be \
          told when to collect garbage"
@@ -44,13 +45,13 @@ pub enum PolicyError {
 pub struct Others(Able);
 
 impl Able {
-    /// What a record says, and whether a member takes turns.
+    /// The properties of a record, and whether a member takes turns.
     pub(crate) fn of(record: &ArrayRecord, takes_turns: bool) -> Self {
         let stages = record.areas.staging().1 > 0;
         Self { in_log: record.volume.is_some(), stages, takes_turns }
     }
 
-    /// That the array can follow a policy. The first of all needs nothing.
+    /// Checks that the array can follow the policy. The first one requires nothing.
     pub(crate) fn check(self, scheme: Scheme) -> Result<(), PolicyError> {
         let (policy, others) = (scheme.name, Others(self));
         if scheme.needs_staging() && !self.stages {
@@ -64,7 +65,7 @@ impl Able {
 }
 
 impl PolicyError {
-    /// What kind of error it is, for programs.
+    /// The kind of error, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

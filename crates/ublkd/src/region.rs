@@ -5,15 +5,15 @@ use std::io;
 use std::ptr::NonNull;
 
 /// Memory mapped from the kernel: zeroed, aligned to a page, populated when first touched, unmapped
-/// when dropped. It hands out pointers only; which part may be touched when is its user's affair.
+/// when dropped. It only gives out pointers; its user decides which part may be touched when.
 pub(crate) struct Region {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a region is an address range that nothing else owns; it has no thread affinity.
+// SAFETY: nothing else owns the region's address range, and it has no thread affinity.
 unsafe impl Send for Region {}
-// SAFETY: a shared region gives out nothing but its address and its size.
+// SAFETY: a shared region gives out only its address and its size.
 unsafe impl Sync for Region {}
 
 impl Region {

@@ -1,10 +1,10 @@
-//! Front ends that live on the array's thread: their commands share its ring with member I/O, and
-//! their requests reach the engine in the pass in which the ring brings them.
+//! Front ends on the array's thread: their commands share its ring with member I/O, and their
+//! requests reach the engine in the same pass as their completions.
 //!
 //! Invariants:
 //! - A command completes once, and its number is free from then on.
-//! - A resident stays until its last command has completed, or the ring is gone: the memory that
-//!   commands name is its own.
+//! - A resident stays until its last command has completed, or the ring is gone: it owns the memory
+//!   of its commands.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -24,10 +24,10 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// What `file` shall do; the resident knows the command by its number.
+    /// A command for `file`, which the resident knows by its number.
     ///
     /// # Safety
-    /// The memory that the arguments name must stay, and be left to the driver, until the command
+    /// The memory in the arguments must stay valid, and be left to the driver, until the command
     /// has completed or the ring is gone.
     pub(crate) unsafe fn new(
         number: u16,
@@ -43,32 +43,32 @@ impl Command {
         self.number
     }
 
-    /// What the kernel is handed.
+    /// The entry for the kernel.
     pub(crate) fn entry(&self) -> squeue::Entry {
         opcode::UringCmd16::new(types::Fd(self.file), self.code).cmd(self.arguments).build()
     }
 }
 
-/// What follows from the completion of a command.
+/// The result of a command's completion.
 pub(crate) enum Came {
-    /// The volume is asked for something; its answer goes by the command's number.
+    /// A request for the volume; its answer has the command's number.
     Request(Submit, Buffer),
-    /// There is another command.
+    /// Another command.
     Again(Command),
     /// There is nothing to do.
     Nothing,
 }
 
-/// A front end on the array's thread, which serves nothing else meanwhile: it must not block.
+/// A front end on the array's thread. It must not block: nothing else is served meanwhile.
 pub(crate) trait Resident: Send {
-    /// Begins, by these commands.
+    /// Returns its first commands.
     fn begin(&mut self) -> Vec<Command>;
 
     /// A command has completed with `result`.
     fn came(&mut self, number: u16, result: i32) -> Came;
 
-    /// The request that a command brought has ended; after a read without error the buffer begins
-    /// with the blocks read.
+    /// The request of a command has ended; after a read without error the buffer begins with the
+    /// blocks read.
     fn answered(
         &mut self,
         number: u16,

@@ -1,12 +1,12 @@
 //! Member I/O, and the commands of residents, through an io_uring that belongs to one thread.
 //!
 //! Invariants:
-//! - A member's number is given to another only when the kernel has let go of all I/O on it, orphans
-//!   included: an entry that waits can't meet a stranger.
-//! - I/O on a modelled SSD that succeeds is done when the model has ended it too, and not before: a
-//!   stall of the model is one of the device, but never one that counts as a device that is gone.
-//! - Nothing of the ring's own memory is with the kernel, so the ring can go at any time; the
-//!   memory of I/O is the arena's, which knows what is in flight.
+//! - A member's number is reused only when the kernel has ended all I/O on it, orphans included: a
+//!   queued entry can't reach another device.
+//! - I/O on a modelled SSD that succeeds is done only when the model has ended it, too. A stall of
+//!   the model delays the device, but the device never counts as hanging for it.
+//! - The kernel uses none of the ring's own memory, so the ring can be dropped at any time. The
+//!   memory of I/O belongs to the arena, which knows what is in flight.
 #![allow(unsafe_code)]
 
 mod buffers;
@@ -47,17 +47,17 @@ use watch::Size;
 /// Completions that belong to no I/O.
 const BELL: u64 = u64::MAX;
 const CANCELLED: u64 = u64::MAX - 1;
-/// A resident's command: its place and number follow.
+/// A resident's command: its slot and number follow.
 const COMMAND: u64 = 1 << 63;
 
 struct Member {
     id: DeviceId,
     device: Device,
-    /// I/Os that the kernel has not let go of.
+    /// I/Os that the kernel has not ended.
     in_flight: u32,
     /// To be closed when there are none.
     released: bool,
-    /// It has said that it can't discard.
+    /// Whether it has reported that it can't discard.
     keeps_everything: bool,
     /// Whether it is modelled as an SSD.
     flash: bool,
@@ -70,7 +70,7 @@ struct Member {
 pub(crate) struct RingConfig {
     /// Entries that are handed over at once.
     pub(crate) entries: u32,
-    /// How long an I/O may take before the device is told to hang.
+    /// How long an I/O may take before its device counts as hanging.
     pub(crate) io_timeout: Duration,
     /// Whether to register the memory of I/O with the kernel when it is used.
     pub(crate) register_memory: bool,
@@ -101,7 +101,7 @@ pub(crate) enum Source {
 pub(crate) struct Ring {
     entries: Entries,
     ops: Ops,
-    /// What is begun and still to be handed over.
+    /// Writes that are begun and not handed over yet.
     runs: Vec<Run>,
     /// By [`MemberIndex`].
     members: Vec<Option<Member>>,
@@ -110,20 +110,20 @@ pub(crate) struct Ring {
     drives: Drives,
     /// Scratch space.
     modelled: Vec<Ended>,
-    /// What the engine has not been told.
+    /// Results for the engine.
     done: VecDeque<(IoName, Result<(), IoError>)>,
-    /// What residents have not been told.
+    /// Completions for residents.
     completed: VecDeque<Completed>,
     hang_detector: HangDetector,
-    /// The members that hang by now, if that is not told yet.
+    /// The members that hang now, if that is not reported yet.
     hung: Option<Members>,
-    /// When a member can become silent, or earlier.
+    /// The earliest time at which a member can become silent, or earlier.
     expiry: Option<Instant>,
     /// Counts how often completions were taken in, or members looked at.
     turn: u64,
     /// When members without I/O are looked at next, if any is to be.
     next_watch: Option<Instant>,
-    /// Devices that have lost something, if that is not told yet.
+    /// Devices that have lost data, if that is not reported yet.
     gone: Vec<DeviceId>,
     bell: RawFd,
 }
@@ -162,7 +162,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Takes a device in.
+    /// Opens a member for a device.
     pub(crate) fn open(
         &mut self,
         now: Instant,
@@ -195,8 +195,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Closes a device when the kernel has let go of all I/O on it. If it hangs, nothing waits for
-    /// that: its I/O is given up.
+    /// Closes a device when the kernel has ended all I/O on it. If it hangs, its I/O is given up.
     pub(crate) fn close(&mut self, arena: &mut Arena, id: DeviceId) {
         let Some(index) = self.find(id) else { return };
         if let Some(member) = &mut self.members[usize::from(index.0)] {
@@ -208,7 +207,7 @@ impl Ring {
         self.close_if_idle(index);
     }
 
-    /// Closes all devices that the kernel has let go of.
+    /// Closes all devices on which the kernel has no I/O.
     pub(crate) fn close_all(&mut self) {
         for index in 0..self.members.len() {
             if let Some(member) = &mut self.members[index] {
@@ -326,17 +325,17 @@ impl Ring {
         unsafe { self.entries.push(command.entry().user_data(name)) };
     }
 
-    /// A command that has completed; every command comes out here once.
+    /// A command that has completed; every command is returned once.
     pub(crate) fn next_completed(&mut self) -> Option<Completed> {
         self.completed.pop_front()
     }
 
-    /// An I/O that has ended; every I/O that was begun comes out here once.
+    /// An I/O that has ended; every I/O is returned once.
     pub(crate) fn next_done(&mut self) -> Option<(IoName, Result<(), IoError>)> {
         self.done.pop_front()
     }
 
-    /// Takes in what the kernel and the models have ended, and finds out which members hang.
+    /// Processes what the kernel and the models have ended, and finds out which members hang.
     pub(crate) fn reap(&mut self, now: Instant, arena: &mut Arena) {
         self.take_completions(now, arena);
         if self.drives.next().is_some_and(|next| next <= now) {
@@ -348,7 +347,7 @@ impl Ring {
         }
     }
 
-    /// Takes in what the kernel has completed, and gives up all that it has not.
+    /// Processes what the kernel has completed, and gives up all the rest.
     pub(crate) fn give_up_all(&mut self, now: Instant, arena: &mut Arena) {
         self.take_completions(now, arena);
         for index in 0..self.members.len() {
@@ -356,35 +355,35 @@ impl Ring {
         }
     }
 
-    /// When [`Ring::reap`] wants to be called at the latest.
+    /// When [`Ring::reap`] has to be called at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.expiry.into_iter().chain(self.drives.next()).chain(self.next_watch).min()
     }
 
-    /// What a device has done.
+    /// The I/O statistics of a device.
     pub(crate) fn stats(&self, device: DeviceId) -> IoStats {
         let member = self.find(device).and_then(|at| self.members[usize::from(at.0)].as_ref());
         member.map_or_else(IoStats::default, |member| member.stats)
     }
 
-    /// How many I/Os have not been told as done.
+    /// How many I/Os have not been returned as done.
     pub(crate) fn outstanding(&self) -> usize {
         self.ops.flying() + self.done.len()
     }
 
-    /// Whether an I/O that has ended waits to be told.
+    /// Whether an I/O that has ended has not been returned yet.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
     }
 
-    /// Hands the kernel what was begun, without waiting.
+    /// Hands everything begun to the kernel, without waiting.
     pub(crate) fn submit(&mut self, now: Instant, arena: &mut Arena) -> io::Result<()> {
         self.start_runs(now, arena);
         self.entries.submit()
     }
 
-    /// Hands the kernel what was begun, and sleeps until something completes, the bell is rung, or
-    /// `limit` is over.
+    /// Hands everything begun to the kernel, and sleeps until something completes, the bell rings,
+    /// or `limit` is over.
     pub(crate) fn submit_and_sleep(
         &mut self,
         now: Instant,
@@ -395,7 +394,7 @@ impl Ring {
         self.entries.submit_and_sleep(limit)
     }
 
-    /// Whether the kernel has not let go of a device yet, be it closed or not.
+    /// Whether the kernel still has I/O on a device, closed or not.
     pub(crate) fn is_open(&self, id: DeviceId) -> bool {
         self.members.iter().flatten().any(|member| member.id == id)
     }
@@ -460,7 +459,7 @@ impl Ring {
         }
     }
 
-    /// Asks for a new op: the kernel, and the model if there is one.
+    /// Starts a new op: in the kernel, and in the model if there is one.
     fn start(&mut self, now: Instant, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
         if self.members[usize::from(op.member.0)].as_ref().is_some_and(|member| member.flash) {

@@ -1,8 +1,8 @@
-//! The run directory: where the sockets and logs of this machine's arrays are.
+//! The run directory, which has the sockets and logs of this machine's arrays.
 //!
 //! Invariants:
-//! - No one but its owner (or root) can put anything there: whoever could would be asked for
-//!   passwords, told of errors, or have files of others overwritten.
+//! - Only its owner (or root) can put anything there. Another user could otherwise intercept
+//!   passwords and errors, or have other files overwritten.
 //! - A file in it is readable by its owner alone, and never opened through a symbolic link.
 
 use crate::paths::shown;
@@ -54,13 +54,13 @@ pub enum RunDirError {
     },
 }
 
-/// Makes the run directory if there is none, and sees that it is safe.
+/// Makes the run directory if there is none, and checks that it is safe.
 ///
 /// # Errors
 /// If it can't be made, or others could put files there.
 pub fn prepare(path: &Path) -> Result<(), RunDirError> {
     let io = |source| RunDirError::Io { path: path.to_path_buf(), source };
-    // As others expect it: anyone may see what is there, the owner alone may change it.
+    // The usual mode: anyone may list it, only the owner may change it.
     DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(io)?;
     let metadata = std::fs::metadata(path).map_err(io)?;
     let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
@@ -81,7 +81,7 @@ pub fn open_log(run_dir: &Path, name: &str) -> Result<(PathBuf, File), RunDirErr
     let path = run_dir.join(format!("{name}.log"));
     let open = || -> io::Result<File> {
         let log = private().create(true).append(true).open(&path)?;
-        // One of an earlier release may be readable by anyone.
+        // An earlier release may have made it readable by anyone.
         log.set_permissions(Permissions::from_mode(0o600))?;
         Ok(log)
     };
@@ -92,7 +92,7 @@ pub fn open_log(run_dir: &Path, name: &str) -> Result<(PathBuf, File), RunDirErr
     }
 }
 
-/// How a file in the run directory is opened: for its owner alone, and not where a link leads to.
+/// How a file in the run directory is opened: for its owner alone, and not through a link.
 pub(crate) fn private() -> OpenOptions {
     let mut options = File::options();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW);

@@ -1,13 +1,13 @@
-//! What a device already carries, so that nothing is overwritten by mistake: file systems, members
+//! Recognises a device's content, so that nothing is overwritten by mistake: file systems, members
 //! of other arrays, encrypted or swap space, partition tables, disk images.
 //!
 //! Invariants:
-//! - Every format is a row of `FORMATS`: its mark (magic bytes) and the places where the mark can
-//!   be. Where the bytes alone could be chance, the row has a check that looks at more.
-//! - Only the first and the last mebibyte are looked at; every known format has a mark there.
+//! - Every format is a row of `FORMATS`: its magic bytes, and the places where they can be. If the
+//!   bytes alone could be chance, the row has a further check.
+//! - Only the first and the last mebibyte are read; every known format has its magic bytes there.
 //! - A device that can't be read is an error, never "nothing found".
-//! - What the table does not know is asked of `blkid`, and a file that has anything but zeros
-//!   carries something, whatever it is.
+//! - For content that the table does not know, `blkid` is asked. A file with anything but zeros
+//!   always counts as content.
 
 mod blkid;
 mod data;
@@ -23,7 +23,7 @@ pub(crate) use blkid::is_installed as has_blkid;
 
 use crate::members::{Device, Kind};
 
-/// How much of each end of a device is looked at, and wiped when it is overwritten.
+/// How much of each end of a device is read, and wiped when it is overwritten.
 pub(crate) const EDGE_BLOCKS: u64 = 256;
 
 /// The kinds of content.
@@ -39,13 +39,13 @@ pub enum Content {
     Swap,
     /// A partition table.
     Partitions,
-    /// The image of a disk.
+    /// Known only to `blkid`, or unknown.
     Image,
     /// What only `blkid` knows, or nothing that is known.
     Other,
 }
 
-/// Something that was found on a device. Prints as "an ext4 filesystem".
+/// Recognised content. Prints as "an ext4 filesystem".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
     /// What it is, with its article.
@@ -59,8 +59,8 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The first known content of a device, in the order in which they are known; `None` if there is
-    /// none. What is not in the table is asked of `blkid`, if that is installed.
+    /// The first known content of a device, in the order of the table; `None` if there is none.
+    /// `blkid`, if it is installed, is asked for what the table does not know.
     ///
     /// # Errors
     /// If the device can't be read.
@@ -71,8 +71,8 @@ impl Signature {
         Ok(blkid::name_of(device.path())?.map(|name| Self::other(name, 0)))
     }
 
-    /// What would be lost if the device was overwritten: known content, or, in a file, anything but
-    /// zeros. `goes_on` is asked now and then, and its error ends the search.
+    /// The content that would be overwritten: known content, or, in a file, anything but zeros.
+    /// `goes_on` is asked from time to time, and its error ends the search.
     ///
     /// # Errors
     /// If the device can't be read.
@@ -102,12 +102,12 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Where a mark can be, in bytes.
+/// Where magic bytes can be, in bytes.
 #[derive(Clone, Copy)]
 enum Place {
     /// From the start.
     Start(u64),
-    /// So much before the end, the end being rounded down to a multiple of `unit` first.
+    /// This much before the end, after the end is rounded down to a multiple of `unit`.
     End { unit: u64, before: u64 },
 }
 
@@ -117,7 +117,7 @@ struct Format {
     content: Content,
     mark: &'static [u8],
     places: &'static [Place],
-    /// What else must hold, given the edges and where the mark is.
+    /// A further check, given the edges and the place of the magic bytes.
     check: fn(&Edges, u64) -> bool,
 }
 
@@ -159,7 +159,7 @@ const EXT: &[Place] = &[Start(EXT_AT + 0x38)];
 /// Where the superblock of ext2 and its successors begins.
 const EXT_AT: u64 = 1024;
 
-/// The known formats. What is found first is reported, so the more specific comes first: a FAT file
+/// The known formats. The first match counts, so the more specific ones come first: a FAT file
 /// system also looks like a partition table.
 static FORMATS: &[Format] = &[
     format("a member of the Evenkeel array", Member, b"Evenkeel", EVENKEEL),
@@ -203,9 +203,9 @@ const BCACHEFS: [u8; 16] = 0xc685_73f6_66ce_90a9_d96a_60cf_803d_f7ef_u128.to_be_
 
 /// A label of ZFS, of which a device has two at each end.
 const ZFS_LABEL: u64 = 256 << 10;
-/// What an uberblock begins with, in its writer's byte order.
+/// The first bytes of an uberblock, in its writer's byte order.
 const ZFS_UBERBLOCK: u64 = 0x00ba_b10c;
-/// How many uberblocks make it certain, as a stray one may be left of an old pool.
+/// How many uberblocks are proof: a single one may be left of an old pool.
 const ZFS_UBERBLOCKS_MIN: usize = 4;
 
 /// Both ends of a device.
@@ -278,7 +278,8 @@ impl Edges {
         Some(superblock.record.name)
     }
 
-    /// ZFS has no mark at a fixed place, but a ring of uberblocks in each of its four labels.
+    /// ZFS has no magic bytes at a fixed place, but a ring of uberblocks in each of its four
+    /// labels.
     fn zfs(&self) -> Option<Signature> {
         let end = self.bytes / ZFS_LABEL * ZFS_LABEL;
         let labels = [Some(0), Some(ZFS_LABEL)]
@@ -304,7 +305,7 @@ impl Edges {
     }
 }
 
-/// Version 1 says where it is, in sectors, so that a copy of the bytes elsewhere is told from it.
+/// Version 1 stores its own place, in sectors, so a copy of the bytes elsewhere is not accepted.
 fn is_md_1(edges: &Edges, at: u64) -> bool {
     edges.number(at + 4).map(u32::from_le_bytes) == Some(1)
         && edges.number(at + 144).map(u64::from_le_bytes) == Some(at / 512)
@@ -330,7 +331,7 @@ enum Ext {
     Four,
 }
 
-/// Which of its family an ext file system is, by the features that it uses.
+/// Which of the ext file systems it is, by its features.
 fn ext_is(edges: &Edges, which: Ext) -> bool {
     const HAS_JOURNAL: u32 = 0x4;
     /// Extents, 64 bits, MMP, flexible groups, and what came after.

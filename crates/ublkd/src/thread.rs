@@ -1,13 +1,13 @@
-//! What a thread asks of the kernel before it serves storage.
+//! Settings of threads that serve storage.
 
 use rustix::thread::CapabilitySet;
 
 /// `PR_SET_IO_FLUSHER` of prctl(2), Linux 5.6.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
-/// Memory that this thread allocates is never reclaimed by writing to the storage it serves: the
-/// write would wait for this very thread. New threads inherit it. Without CAP_SYS_RESOURCE it
-/// stays as it is.
+/// The kernel must not reclaim memory for this thread by writing to the storage that it serves: the
+/// write would wait for this very thread. New threads inherit this. Without CAP_SYS_RESOURCE it has
+/// no effect.
 pub fn become_io_flusher() {
     #[allow(unsafe_code)]
     // SAFETY: prctl with an option that takes numbers only; it touches no memory.
@@ -17,7 +17,7 @@ pub fn become_io_flusher() {
     }
 }
 
-/// Keeps signals for the threads that handle them, so that none interrupts the serving.
+/// Blocks signals on this thread, so that only the threads that handle them are interrupted.
 pub(crate) fn mask_signals() {
     #[allow(unsafe_code)]
     // SAFETY: sigset_t is plain data that sigfillset initialises before it is read.
@@ -28,8 +28,9 @@ pub(crate) fn mask_signals() {
     }
 }
 
-/// Without CAP_SYS_ADMIN the ublk driver trusts this thread less, and does not look for partitions
-/// when the device starts: on some kernels a server that dies meanwhile hangs the machine.
+/// Drops CAP_SYS_ADMIN. Then the ublk driver trusts this thread less, and does not look for
+/// partitions when the device starts: on some kernels a server that dies meanwhile hangs the
+/// machine.
 pub(crate) fn give_up_sys_admin() {
     let given_up = rustix::thread::capabilities(None).and_then(|mut sets| {
         sets.effective.remove(CapabilitySet::SYS_ADMIN);

@@ -1,5 +1,5 @@
-//! The users of what an array serves, as far as the kernel tells this process; and what the machine's file
-//! systems have not written to it yet.
+//! The users of a served array, as far as the kernel tells this process; and data that the
+//! machine's file systems have not written to it yet.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use crate::paths::shown;
 
-/// How long the machine's file systems may take to write what they hold: one of them may hang.
+/// The longest wait for file systems to write what they hold: one of them may hang.
 const SYNC_MAX: Duration = Duration::from_secs(30);
 
-/// What a process is called.
+/// The name of a process.
 pub(crate) fn process(number: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
     match name.trim_end() {
         "" => format!("process {number}"),
-        // It calls itself what it likes.
+        // A process chooses its own name.
         name => format!("{} (process {number})", shown(name)),
     }
 }
 
-/// The processes of which this is true of their directories in `/proc`, other than this one.
+/// The processes whose directories in `/proc` match `uses`, except this one.
 pub(crate) fn processes_that(uses: impl Fn(&Path) -> bool) -> impl Iterator<Item = String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbered = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -30,13 +30,13 @@ pub(crate) fn processes_that(uses: impl Fn(&Path) -> bool) -> impl Iterator<Item
     others.filter(move |number| uses(&PathBuf::from(format!("/proc/{number}")))).map(process)
 }
 
-/// What a process has open, as links to it. What ends meanwhile has nothing open.
+/// The open files of a process, as links. A process that ends meanwhile has none.
 pub(crate) fn open_files(process: &Path) -> impl Iterator<Item = PathBuf> {
     let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     files.map(|file| file.path())
 }
 
-/// The loop devices on a file or a disk: the kernel has it open for them, and no process has.
+/// The loop devices on a file or a disk: the kernel has it open for them, not a process.
 pub(crate) fn loop_devices_on(below: &Path) -> impl Iterator<Item = String> {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let on_it = devices.filter(move |device| {
@@ -46,14 +46,14 @@ pub(crate) fn loop_devices_on(below: &Path) -> impl Iterator<Item = String> {
     on_it.map(|device| format!("/dev/{}", device.file_name().to_string_lossy()))
 }
 
-/// Whether this machine's kernel is a client of NBD servers, maybe of ours.
+/// Whether this machine's kernel is a client of NBD servers, perhaps of this one.
 pub(crate) fn has_nbd_devices() -> bool {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    // This is there while the device is connected.
+    // This file exists while the device is connected.
     devices.map(|device| device.path().join("pid")).any(|connected| connected.exists())
 }
 
-/// Lets the machine's file systems write what they hold. Waits for the end of it, but not for ever.
+/// Makes the machine's file systems write what they hold. Waits for that, but not for ever.
 pub(crate) fn write_back() {
     let (done, ended) = mpsc::channel();
     let sync = move || {

@@ -360,7 +360,7 @@ fn what_other_tools_have_made_is_recognised() {
     }
 }
 
-/// What creating an array on one changed member comes to, without and with force.
+/// The result of creating an array on one changed member, without and with force.
 fn over(change: impl FnOnce(&File)) -> (Result<(), String>, Vec<String>) {
     let (_dir, paths) = files(&[32, 32, 32]);
     change(&File::options().write(true).open(&paths[1]).expect("it is there"));

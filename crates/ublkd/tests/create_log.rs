@@ -214,7 +214,7 @@ fn what_is_no_part_of_the_volume_is_refused() {
     }
 }
 
-/// Changes what a member's superblocks say of the volume.
+/// Changes the volume in a member's superblocks.
 fn rewrite(path: &Path, change: impl FnOnce(&mut VolumePart)) {
     let superblock = examine(path).expect("a file").superblock.expect("a member");
     let (mut record, device) = (superblock.record, superblock.device);
@@ -231,10 +231,10 @@ fn superblocks_that_contradict_each_other_or_the_volume_are_refused() {
     paths[3..].iter().for_each(|path| rewrite(path, |part| part.blocks -= 1));
     let error = strictly(&paths).expect_err("they disagree");
     assert!(matches!(error, AttachError::Disagree { group: 1, .. }), "{error}");
-    // All agree, but the volume is another.
+    // All agree, but on another volume.
     paths[..3].iter().for_each(|path| rewrite(path, |part| part.blocks -= 1));
     let (volume, host) = open(&paths);
-    // What it had taken when it died fails otherwise than what comes after that.
+    // Requests from before its end fail with another error than later ones.
     let result = ask(&volume, Op::Read, (0, 1), 0).0;
     assert!(matches!(result, Err(RequestError::Io | RequestError::Stopping)), "{result:?}");
     assert!(matches!(host.join().wait(), Err(HostError::Died)));
@@ -242,7 +242,7 @@ fn superblocks_that_contradict_each_other_or_the_volume_are_refused() {
     assert!(matches!(host.stop().wait(), Err(HostError::Died)));
 }
 
-/// As a crash leaves it that cuts creating short: the arrays are there, the volume is not.
+/// The state after a crash during creation: the arrays are there, the volume is not.
 #[test]
 fn groups_without_a_volume_are_told_and_nobody_is_served() {
     let (_dir, paths) = files(6, 20);
@@ -257,8 +257,8 @@ fn groups_without_a_volume_are_told_and_nobody_is_served() {
     host.stop().wait().expect("its arrays stop");
 }
 
-/// What an older volume has left on devices that can't zero themselves is never taken for the new one,
-/// however often it was written.
+/// An older volume's blocks on devices that can't zero themselves are never taken for the new
+/// volume's, however often they were written.
 #[test]
 fn an_older_volume_on_the_same_devices_does_not_come_back() {
     let (_dir, paths) = files(6, 20);
@@ -268,14 +268,15 @@ fn an_older_volume_on_the_same_devices_does_not_come_back() {
         assert_eq!(ask(&volume, Op::Write, (7, 1), 0xaa).0, Ok(()));
         host.stop().wait().expect("it stops");
     }
-    // Creating punches holes into files, as devices may not do: what was there is put back.
+    // Creating punches holes into files, which devices may not support: the old content is put
+    // back.
     let start = created_first.records[0].areas.data_start().0 as usize * BLOCK_BYTES;
     let left = paths.iter().map(|path| fs::read(path).expect("the file")).collect::<Vec<_>>();
     let forced = LogConfig { force: true, ..config("swan5:2x3", &paths) };
     create_log(&forced).expect("it is created anew");
     let zeros = vec![0; left[0].len() - start];
     for (path, left) in paths.iter().zip(&left) {
-        // The new volume is gone, as if a crash had come before it was put there.
+        // The new volume is removed, as after a crash before it was created.
         overwrite(path, start as u64, &zeros);
         overwrite(path, start as u64, &left[start..]);
     }
@@ -296,7 +297,7 @@ fn a_member_says_of_which_volume_it_is() {
         assert_eq!(part.blocks, created.shape.capacity());
         assert_eq!(record.name, "log");
     }
-    // A quorum of its superblocks has to say so.
+    // A quorum of its superblocks has to agree.
     let zeros = vec![0; BLOCK_BYTES];
     SUPERBLOCKS[..3].iter().for_each(|at| overwrite(&paths[0], at.0 * BLOCK_BYTES as u64, &zeros));
     assert!(examine(&paths[0]).expect("a file").superblock.is_err());

@@ -1,8 +1,9 @@
-//! What the ublk front end sends and takes, compared with libublk's view of the kernel's header.
+//! The ublk front end's messages, compared with libublk's view of the kernel's header.
 //!
-//! The front end's own tests say which numbers it means; here somebody else does.
+//! The front end's own tests define which numbers it means. This test uses an independent
+//! definition.
 #![cfg(test)]
-// Not all of the interface is sent or taken in here.
+// Only part of the interface is used here.
 #[allow(dead_code)]
 #[path = "../../../crates/ublkd/src/front/ublk/abi.rs"]
 mod abi;
@@ -10,10 +11,10 @@ mod abi;
 use abi::{Control, ControlCommand, Descriptor, DeviceInfo, Io, IoCommand, Params};
 use libublk_rs_sys as sys;
 
-/// Structures of the kernel's, which any bytes are a value of.
+/// Structures of the kernel for which any bytes are a valid value.
 ///
 /// # Safety
-/// That is so.
+/// Any bytes must be a valid value.
 unsafe trait Plain: Copy {}
 
 // SAFETY: all of their fields are numbers.
@@ -27,11 +28,12 @@ unsafe impl Plain for sys::ublksrv_io_desc {}
 // SAFETY: as above.
 unsafe impl Plain for sys::ublk_params {}
 
-/// What the kernel takes the bytes for. What is missing in the end is zero, as the driver has it.
+/// The value that the kernel reads from these bytes. Missing bytes at the end are zero, as in the
+/// driver.
 fn taken<T: Plain>(bytes: &[u8]) -> T {
     let mut whole = vec![0; size_of::<T>()];
     whole[..bytes.len()].copy_from_slice(bytes);
-    // SAFETY: there are as many bytes as it has, and any are a value.
+    // SAFETY: the bytes are as many as the structure has, and any are a valid value.
     unsafe { whole.as_ptr().cast::<T>().read_unaligned() }
 }
 
@@ -156,7 +158,7 @@ fn parameters_are_taken_as_they_are_meant() {
     assert_eq!((discard.discard_alignment, discard.discard_granularity), (0, 1 << 18));
     assert_eq!((discard.max_discard_sectors, discard.max_write_zeroes_sectors), (1 << 21, 1 << 21));
     assert_eq!((discard.max_discard_segments, discard.reserved0), (1, 0));
-    // No more of them is told than the parts that are filled in.
+    // Only the filled parts are sent.
     let end = std::mem::offset_of!(sys::ublk_params, discard) + size_of_val(&discard);
     assert_eq!(bytes.len(), end);
     assert_eq!(Params::capacity(&bytes), 1 << 33);

@@ -1,6 +1,6 @@
-//! A block device that answers at once and holds nothing, by libublk, as its documentation says to
-//! make one: a queue whose requests have buffers that the driver copies from and to. Of so many MiB as
-//! it is told; it says where it is, and serves until it is killed.
+//! A null block device by libublk, as its documentation says to make one: a queue whose requests
+//! have buffers that the driver copies from and to. Its size in MiB is an argument. It prints its
+//! path, and serves until it is killed.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use libublk::ctrl::{UblkCtrl, UblkCtrlBuilder};
 use libublk::io::{BufDescList, UblkDev, UblkIOCtx, UblkQueue};
 use libublk::{BufDesc, UblkFlags, UblkIORes};
 
-/// As ours.
+/// As in Evenkeel.
 const DEPTH: u16 = 64;
 const REQUEST_BYTES: u32 = 1 << 20;
 

@@ -1,5 +1,5 @@
-//! What a machine without an operating system has: no `std`, but a heap and what is done about a panic.
-//! Had a crate `std`, there would be two of the latter, and this would not build.
+//! A crate without `std`, with an allocator and a panic handler of its own. If a dependency used
+//! `std`, there would be two panic handlers, and this would not build.
 
 #![no_std]
 
@@ -12,7 +12,7 @@ use core::ptr;
 
 struct Full;
 
-// SAFETY: it never gives any memory, so none is given back.
+// SAFETY: it never returns memory, so none is given back.
 unsafe impl GlobalAlloc for Full {
     unsafe fn alloc(&self, _: Layout) -> *mut u8 {
         ptr::null_mut()

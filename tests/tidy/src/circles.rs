@@ -1,20 +1,20 @@
 //! Circles among the modules of a crate.
 //!
-//! A module uses another if a path in it that starts with `crate`, `super` or `self` leads there.
-//! Modules and the modules inside of them may use each other: they are one room. A name that a
-//! parent re-exports counts as the parent's.
+//! A module uses another if a path in it that starts with `crate`, `super` or `self` leads there. A
+//! module and the modules inside of it may use each other. A name that a parent re-exports counts
+//! as the parent's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::{code_only, is_word, without_tests};
 
-/// The modules of a crate by their paths (`meta::codec`, the crate's root is empty), each with the
-/// modules it uses that are neither around it nor inside of it.
+/// The modules of a crate by their paths (`meta::codec`; the crate's root is empty), with the
+/// modules that each uses, except those around it or inside of it.
 pub type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// What the modules of a crate use, by its files: paths below `src`, and contents.
+/// Which modules the modules of a crate use, from its files: paths below `src`, and contents.
 ///
-/// Left out are test modules: those behind `#[cfg(test)]`, and all that are called `tests`.
+/// Test modules are left out: those behind `#[cfg(test)]`, and all that are called `tests`.
 pub fn uses(files: &[(String, String)]) -> Uses {
     let mut sources = BTreeMap::new();
     let mut tests = BTreeSet::new();
@@ -35,7 +35,7 @@ pub fn uses(files: &[(String, String)]) -> Uses {
     sources.iter().map(|(name, code)| (name.clone(), used(name, code))).collect()
 }
 
-/// The circles: each the modules of which each one leads to each other one, in order.
+/// The circles: sets of modules in which each one leads to each other one.
 pub fn circles(uses: &Uses) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         uses.keys().map(|from| (from, reachable(uses, from))).collect();
@@ -47,7 +47,7 @@ pub fn circles(uses: &Uses) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-/// Which members of `circle` use which others, as text.
+/// The uses between the modules of `circle`, as text.
 pub fn explain(uses: &Uses, circle: &[String]) -> String {
     let mut lines = String::new();
     for from in circle {
@@ -102,7 +102,7 @@ fn resolve(names: &BTreeSet<String>, here: &str, path: &[String]) -> Option<Stri
     (0..=full.len()).rev().map(|parts| full[..parts].join("::")).find(|name| names.contains(name))
 }
 
-/// The paths in `code` that start with `crate`, `super` or `self`; those of lists in braces apart.
+/// The paths in `code` that start with `crate`, `super` or `self`; a list in braces gives several.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let tokens = tokens(code);
     let mut paths = Vec::new();
@@ -116,7 +116,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Notes the path at `at`, which starts with `stem`; returns where it ends.
+/// Records the path at `at`, which starts with `stem`; returns where it ends.
 fn branch(
     tokens: &[String],
     mut at: usize,
@@ -142,12 +142,12 @@ fn branch(
     at
 }
 
-/// Notes the paths of the list whose brace is before `at`; returns where it ends.
+/// Records the paths of the list whose brace is before `at`; returns where it ends.
 fn list(tokens: &[String], mut at: usize, stem: &[String], paths: &mut Vec<Vec<String>>) -> usize {
     while let Some(token) = tokens.get(at) {
         match token.as_str() {
             "}" => return at + 1,
-            // What an item is renamed to, and signs.
+            // The new name of a renamed item, and punctuation.
             "as" => at += 2,
             token if !token.starts_with(is_word) => at += 1,
             _ => at = branch(tokens, at, stem, paths),

@@ -1,4 +1,4 @@
-//! Rust source without what only looks like code: comments, literals and tests.
+//! Rust source without comments, literals and tests.
 
 /// `source` with comments and the contents of string and character literals as spaces.
 ///
@@ -112,7 +112,7 @@ pub fn item_end(code: &str) -> usize {
             '{' => braces += 1,
             '}' => {
                 braces = braces.saturating_sub(1);
-                // Those of a pattern among a function's arguments are not its own.
+                // The braces of a pattern among a function's arguments don't count.
                 if braces == 0 && others == 0 {
                     return at + 1;
                 }

@@ -9,7 +9,7 @@ pub fn root() -> PathBuf {
 }
 
 /// The text files below `directory` (a path from the root) whose names end with one of `endings`:
-/// their paths from the root, and their contents. Neither hidden nor built ones.
+/// their paths from the root, and their contents. Hidden and built files are left out.
 ///
 /// # Panics
 ///

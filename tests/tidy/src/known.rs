@@ -1,4 +1,5 @@
-//! What broke a rule when the rule came. Entries only go: mend it, then remove its entry.
+//! Offences from before a rule was introduced. Entries are only removed: fix the offence, then
+//! remove its entry.
 
 /// Circles of modules, each with its crate.
 pub const CIRCLES: &[(&str, &[&str])] = &[];

@@ -1,7 +1,7 @@
 //! Rules for the repository's sources and documents, checked by reading them.
 //!
-//! Each module finds offences of one kind in text that is handed to it. `tests/repository.rs` feeds
-//! the repository to them, and holds the offences that there are against the lists in [`known`].
+//! Each module finds offences of one kind in a text. `tests/repository.rs` applies them to the
+//! repository, and compares the offences with the lists in [`known`].
 
 pub mod circles;
 pub mod code;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The dead links of `documents` (paths from the repository's root, and contents): the document and
-/// line, and what is wrong. `exists` says whether a path from the root leads to a file or directory.
+/// line, and the reason. `exists` says whether a path from the root leads to a file or directory.
 pub fn dead(documents: &BTreeMap<String, String>, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let mut dead = Vec::new();
     for (path, content) in documents {
@@ -83,7 +83,8 @@ fn anchors(document: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Lower case; of signs only hyphens and underscores stay; a space is a hyphen.
+/// GitHub's rule: lower case, only letters, digits, hyphens and underscores stay, a space becomes a
+/// hyphen.
 fn slug(heading: &str) -> String {
     let kept = without_targets(heading).to_lowercase();
     let kept = kept.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Holds sizes against what is allowed: `limit`, or more by the list `known`. Returns what is wrong.
+/// Compares sizes with their limits: `limit`, or a greater one in the list `known`. Returns the
+/// offences.
 ///
-/// `found` has all sizes, `known` the limits of those that were too large when the rule came.
+/// `found` has all sizes, `known` those that were too large when the rule was introduced.
 pub fn sizes(
     found: &BTreeMap<String, usize>,
     limit: usize,

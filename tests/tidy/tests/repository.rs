@@ -76,6 +76,17 @@ fn no_banned_words() {
 }
 
 #[test]
+fn comments_speak_of_things() {
+    let mut wrong = Vec::new();
+    for (path, text) in rust_files() {
+        for (line, word) in words::people(&text) {
+            wrong.push(format!("{path}:{line}: {word}: members, jobs and devices are \"it\""));
+        }
+    }
+    fail_if_any(&wrong);
+}
+
+#[test]
 fn links_are_alive() {
     let documents = files::below("", &[".md"]).into_iter().collect();
     fail_if_any(&links::dead(&documents, |path| files::root().join(path).exists()));

@@ -1,4 +1,4 @@
-//! The core, log volumes and policies are for machines without an operating system, too.
+//! The core, log volumes and policies build for machines without an operating system.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::{env, fs};
 
 use tidy::files;
 
-/// It is built for this machine, since another target may not be installed; what tells is that a program
-/// has room for one way to panic only, and `std` would bring a second one.
+/// It is built for this machine, since another target may not be installed. A program can have only
+/// one panic handler, and `std` would bring a second one.
 #[test]
 fn the_core_builds_without_std() {
     let root = files::root();
@@ -17,7 +17,7 @@ fn the_core_builds_without_std() {
     let manifest = manifest.replace("ROOT", root.to_str().expect("a path of text"));
     fs::write(bare.join("Cargo.toml"), manifest).expect("a manifest");
     fs::write(bare.join("src/lib.rs"), include_str!("../bare/lib.rs")).expect("a source");
-    // The same versions as elsewhere are there already.
+    // The same versions as elsewhere, so nothing has to be downloaded.
     fs::copy(root.join("Cargo.lock"), bare.join("Cargo.lock")).expect("a lock file");
     let built = Command::new(env!("CARGO"))
         .args(["build", "--offline", "--target-dir", "target"])

@@ -1,5 +1,5 @@
-//! What an array must hold: for each point and block, the version that is certain to be there, and
-//! the latest that may be. A block that was never written is of version 0.
+//! The expected content of an array: for each point and block, the version that is certain, and the
+//! latest that is possible. A block that was never written has version 0.
 
 use std::fmt;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) const BLOCKS: usize = 1536;
 /// A version of each block.
 pub(crate) type Versions = Vec<u64>;
 
-/// What is certain at a point, and what is possible.
+/// The certain and possible versions at a point.
 pub(crate) struct Point {
     pub(crate) least: Versions,
     pub(crate) most: Versions,
@@ -24,7 +24,7 @@ pub(crate) struct Point {
 #[derive(Default)]
 pub(crate) struct Ledger(pub(crate) Vec<Point>);
 
-/// A block that is not what it must be.
+/// A block with unexpected content.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     lba: usize,
@@ -85,7 +85,7 @@ impl Point {
     }
 }
 
-/// Fills a block so that each of its words tells which block it is, and of which version.
+/// Fills a block so that each of its words names the block and the version.
 pub(crate) fn fill(lba: usize, version: u64, block: &mut [u8]) {
     let (words, _) = block.as_chunks_mut();
     for (index, word) in words.iter_mut().enumerate() {
@@ -93,7 +93,7 @@ pub(crate) fn fill(lba: usize, version: u64, block: &mut [u8]) {
     }
 }
 
-/// The version of a block, if it is the block that was asked for, and in one piece.
+/// The version of a block, if its content is consistent and names this block.
 fn version_of(lba: usize, block: &[u8]) -> Option<u64> {
     let (words, _) = block.as_chunks();
     let mut words = words.iter().map(|&word| u64::from_le_bytes(word)).enumerate();

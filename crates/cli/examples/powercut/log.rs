@@ -1,5 +1,5 @@
-//! The log of Linux's dm-log-writes: a sector that tells how many entries there are, then each entry
-//! in a sector of its own, followed by its data. A sector is as large as the device's. The format is
+//! The log of Linux's dm-log-writes: a sector with the number of entries, then each entry in a
+//! sector of its own, followed by its data. The sector size is that of the device. The format is
 //! defined in the kernel's drivers/md/dm-log-writes.c.
 
 use std::fs::File;
@@ -21,14 +21,14 @@ pub(crate) struct Log {
     at: u64,
 }
 
-/// What was logged. Places and sizes are in bytes.
+/// A logged operation. Places and sizes are in bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// This was written.
     Write { at: u64, data: Vec<u8> },
     /// This was given back.
     Discard { at: u64, bytes: u64 },
-    /// What came before became durable.
+    /// Earlier writes became durable.
     Flush,
     /// The log was marked.
     Mark(String),

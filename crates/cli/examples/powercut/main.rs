@@ -1,14 +1,14 @@
-//! Power failures of a real array: what `tests/vm/scenarios/powercut.sh` is made of.
+//! Power failures of a real array: the parts of `tests/vm/scenarios/powercut.sh`.
 //!
-//! The array's members are on Linux's dm-log-writes, which logs what it is given in the order in
-//! which it becomes durable. `write` is the array's user. Now and then it asks for a *point*: whoever
-//! runs it stops all members, which is an instant at which the power could have failed, marks their
-//! logs, and lets them go on. `replay` makes what the members may hold if it had failed there, and
-//! `check` compares an array that was started from that with what `write` knew.
+//! The array's members are on Linux's dm-log-writes, which logs their writes in the order in which
+//! they become durable. `write` is the array's user. From time to time it requests a *point*: the
+//! script stops all members, marks their logs, and lets them continue. That is an instant at which
+//! the power could have failed. `replay` creates the members as a failure at the point could have
+//! left them, and `check` compares an array started from them with the expectations of `write`.
 //!
-//! At an instant at which members stand still, each holds all that its log has: that was flushed, or
-//! written with FUA. Then its log is marked (`before`), flushed, and marked again (`at`). What lies
-//! between the marks was written and not flushed, so any of its blocks may be lost.
+//! At the instant at which members stand still, each holds everything in its log: writes that were
+//! flushed, or written with FUA. Then its log is marked (`before`), flushed, and marked again
+//! (`at`). The writes between the marks were not flushed, so any of their blocks may be lost.
 
 mod ledger;
 mod log;

@@ -1,4 +1,4 @@
-//! Makes a member of its log, as a power failure at a point may leave it.
+//! Creates a member from its log, as a power failure at a point may leave it.
 
 use std::fmt;
 use std::fs::File;
@@ -12,7 +12,7 @@ use raidcore::units::BLOCK_BYTES;
 
 use crate::log::{Entry, Log};
 
-/// What came of a replay, in blocks.
+/// The result of a replay, in blocks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
     durable: u64,
@@ -27,7 +27,8 @@ impl fmt::Display for Done {
     }
 }
 
-/// Writes to `to`, a sparse file, what was durable at the point, and some of what was not.
+/// Writes to `to`, a sparse file, the writes that were durable at the point, and some of the
+/// others.
 pub(crate) fn run(log: &Path, to: &Path, point: u32, seed: u64) -> Result<Done> {
     replay(Log::open(File::open(log)?)?, &File::options().write(true).open(to)?, point, seed)
 }
@@ -52,7 +53,7 @@ fn replay(
                 continue;
             }
             Entry::Flush => continue,
-            // What was given back reads as anything.
+            // Discarded blocks read as anything.
             Entry::Discard { at, bytes } => (at, vec![rng.below(256) as u8; bytes as usize]),
             Entry::Write { at, data } => (at, data),
         };

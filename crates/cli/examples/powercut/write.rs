@@ -1,4 +1,4 @@
-//! The array's user: several threads that write blocks again and again, and flush now and then.
+//! The array's user: several threads that rewrite blocks, and flush from time to time.
 
 use std::io::{BufRead, stdin};
 use std::path::Path;
@@ -16,29 +16,29 @@ use crate::ledger::{BLOCKS, Ledger, Point, Versions, fill};
 
 const THREADS: usize = 6;
 
-/// Blocks in a row that one thread writes; the next ones are another's. Smaller than a chunk.
+/// Consecutive blocks of one thread; the next ones are another's. Smaller than a chunk.
 const OWN: usize = 8;
 
 /// A thread flushes after about so many writes.
 const FLUSH_EVERY: u64 = 12;
 
-/// Writes of all threads between two points, so that logs don't grow unseen.
+/// Writes of all threads between two points, which limits the size of logs.
 const PACE: u64 = 400;
 
 struct User {
     disk: Device,
-    /// Version by block: given to the array, acknowledged, and durable.
+    /// Version by block: submitted, acknowledged, and durable.
     given: Vec<AtomicU64>,
     acknowledged: Vec<AtomicU64>,
     durable: Mutex<Versions>,
     writes: AtomicU64,
-    /// How many writes there may be by now.
+    /// How many writes are allowed so far.
     allowed: Mutex<u64>,
     changed: Condvar,
     ended: AtomicBool,
 }
 
-/// Writes until there were so many points.
+/// Writes until there were this many points.
 pub(crate) fn run(disk: &Path, points: u32, seed: u64) -> Result<Ledger> {
     let zeros = || (0..BLOCKS).map(|_| AtomicU64::new(0)).collect();
     let user = User {
@@ -124,7 +124,7 @@ impl User {
         Ok(())
     }
 
-    /// Waits until there may be another write; tells whether there is to be one.
+    /// Waits until another write is allowed; tells whether there is to be one.
     fn may_write(&self) -> bool {
         let allowed = self.allowed.lock().expect("nobody panics");
         let full = |allowed: &mut u64| self.writes.load(SeqCst) >= *allowed;
@@ -132,7 +132,7 @@ impl User {
         !self.ended.load(SeqCst)
     }
 
-    /// What was acknowledged before a flush is durable after it.
+    /// Writes that were acknowledged before a flush are durable after it.
     fn flush(&self) -> Result<()> {
         let before = versions(&self.acknowledged);
         self.disk.sync()?;

@@ -1,4 +1,4 @@
-//! What can be typed after `evenkeel create`.
+//! The command line of `evenkeel create`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is documented can be typed.
+//! Commands in the documentation are valid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn documents() -> Vec<Line> {
     paths.into_iter().map(read).collect()
 }
 
-/// From `evenkeel` on, if a line is such a command, perhaps after others; without what explains it.
+/// From `evenkeel` on, if a line is such a command, perhaps after others; without its explanation.
 fn command(line: &str) -> Option<&str> {
     let line = line.trim();
     let own = line.rsplit("&& ").next()?.trim();
@@ -54,7 +54,7 @@ fn in_blocks((text, name): &Line) -> Vec<Line> {
     lines.filter_map(|line| Some((command(&line)?.to_owned(), name.clone()))).collect()
 }
 
-/// The commands in the text itself. What is left out there is `…`.
+/// The commands in the text itself. Omitted parts are `…`.
 fn in_text((text, name): &Line) -> Vec<Line> {
     let prose: Vec<&str> = text.split("\n```").step_by(2).collect();
     let lines = prose.iter().flat_map(|prose| prose.lines());
@@ -72,7 +72,7 @@ fn in_help(command: &clap::Command, found: &mut Vec<Line>) {
     command.get_subcommands().for_each(|inner| in_help(inner, found));
 }
 
-/// The words of a line, as a shell has them. Variables are numbers.
+/// The words of a line, split as by a shell. Variables become numbers.
 fn words(line: &str) -> Vec<String> {
     let words = shlex::split(line).unwrap_or_else(|| panic!("no words: {line}"));
     let number = |word: String| match word.strip_prefix('$') {

@@ -1,4 +1,4 @@
-//! What can be typed after `evenkeel lab`.
+//! The command line of `evenkeel lab`.
 
 use std::path::PathBuf;
 use std::str::FromStr;

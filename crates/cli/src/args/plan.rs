@@ -1,4 +1,4 @@
-//! What can be typed after `evenkeel plan`.
+//! The command line of `evenkeel plan`.
 
 use clap::{Args, Subcommand};
 
@@ -6,7 +6,7 @@ use crate::size::Size;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum PlanAction {
-    /// How many groups of how many members an array needs whose cleaning keeps nobody waiting
+    /// How many groups of how many members an array needs so that cleaning delays no user
     Swan(SwanArgs),
 }
 

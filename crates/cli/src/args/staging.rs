@@ -1,4 +1,4 @@
-//! What can be typed for a staging log.
+//! The arguments for a staging log.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use ublkd::create::StagingSize;
 
 use crate::size::Size;
 
-/// One of the places of a staging log.
+/// A place of a staging log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum StagingArg {
     /// A part of each member.

@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::size::Size;
 
 pub(crate) fn create(args: &CreateArgs, output: Output) -> Result<ExitCode> {
-    // Before all else that may be wrong: the others depend on more.
+    // Checked first: the other checks depend on more.
     check_name(&args.name).map_err(refusal)?;
     let (facts, needs_resync, notes) = match (args.layout, args.level) {
         (Some(layout), _) => {
@@ -117,7 +117,7 @@ fn refusal(error: CreateError) -> Refusal {
     Refusal { code: code.to_owned(), message: error.to_string(), hint }
 }
 
-/// What to do where a member has no room for what is written to it.
+/// What to do if a member has no room for its metadata.
 fn no_room(error: &io::Error) -> Option<&'static str> {
     let kind = error.kind();
     if kind == ErrorKind::FileTooLarge {
@@ -160,7 +160,7 @@ fn text(args: &CreateArgs, facts: &Facts, notes: &[String]) -> String {
         let each = Size(facts.distributed_spare_bytes);
         lines.push(format!("its distributed spare takes {each} of each member"));
     }
-    // Modelled SSDs are known by what is beside them from now on.
+    // From now on modelled SSDs are known by the state beside them.
     let plain = |typed: &PathBuf| Named::parse(typed).map_or(typed.clone(), |named| named.path);
     let devices = args.staging.iter().filter_map(|place| match place {
         StagingArg::Dedicated(path) => Some(path),

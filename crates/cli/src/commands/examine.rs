@@ -24,7 +24,7 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
         let examined = match ublkd::attach::examine(path) {
             Ok(examined) => examined,
             Err(error) => {
-                // The others are told all the same.
+                // The others are printed all the same.
                 code = ExitCode::FAILURE;
                 let error = refusal_of(&error.into());
                 texts.push(match &error.hint {
@@ -45,8 +45,8 @@ pub(crate) fn examine(members: &[PathBuf], output: Output) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// What udev's rules can import; nothing, and a failure, of what is no member. Names of arrays have
-/// no characters that mean anything to udev or systemd.
+/// Properties that udev's rules can import; nothing, and a failure, for a device that is no member.
+/// Names of arrays have no special characters of udev or systemd.
 pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<ExitCode> {
     if output.is_json() {
         bail!("--udev prints properties, not JSON: leave --json or --udev out");
@@ -54,7 +54,7 @@ pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<Ex
     let mut code = ExitCode::SUCCESS;
     for path in members {
         let examined = ublkd::attach::examine(path);
-        // The others are told all the same.
+        // The others are printed all the same.
         if let Err(error) = &examined {
             output.error(&anyhow!("{error}"));
         }
@@ -62,7 +62,7 @@ pub(crate) fn examine_for_udev(members: &[PathBuf], output: Output) -> Result<Ex
             code = ExitCode::FAILURE;
             continue;
         };
-        // All groups of a log volume are one thing.
+        // All groups of a log volume belong to the volume.
         let facts = Facts::of_all(std::slice::from_ref(&superblock.record));
         print("ID_FS_TYPE=evenkeel_member\nID_FS_USAGE=raid");
         print(&format!("ID_FS_LABEL={}\nEVENKEEL_ARRAY={}", facts.name, facts.name));
@@ -172,7 +172,7 @@ fn log_volume(record: &ArrayRecord) -> String {
     format!("group {group} of {groups} of {volume}: {usable} usable, segments of {segment}")
 }
 
-/// In KiB, which other programs can be told.
+/// In KiB, as other programs take it.
 fn data_area(record: &ArrayRecord) -> String {
     let kib = |blocks: u64| blocks * (BLOCK_BYTES as u64 >> 10);
     let (start, blocks) = record.layout().data_of(MemberId(0));

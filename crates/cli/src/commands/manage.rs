@@ -1,4 +1,4 @@
-//! What is asked of a running array: `stop`, `disk`, `rebuild`, `scrub`.
+//! Commands for a running array: `stop`, `disk`, `rebuild`, `scrub`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ pub(crate) fn disk(action: DiskAction, run_dir: &Path, output: Output) -> Result
     }
 }
 
-/// That a device has come back as the member that it was, if it has.
+/// The message that a device has come back as the member that it was, if it has.
 fn returned(answer: &Value, name: &str, path: &Path) -> Option<String> {
     answer.get("returned")?;
     let group = answer["group"].as_u64().and_then(|group| u8::try_from(group).ok());
@@ -182,7 +182,7 @@ fn ask_and_wait(
     told(&mut client, &answer, output, done, wait)
 }
 
-/// Tells what was done, and waits until what it has begun has ended if that is wanted.
+/// Prints what was done, and waits for the end if requested.
 fn told(
     client: &mut Client,
     answer: &Value,
@@ -223,7 +223,7 @@ fn status_line(report: &ArrayReport, what: String) -> String {
     format!("{}: {what}{}", report.facts.name, scrub.unwrap_or_default())
 }
 
-/// How a command ends that has waited for work: with success if the array is whole.
+/// The exit code of a command that has waited: success if the array is whole.
 fn ended(report: &ArrayReport) -> ExitCode {
     if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -233,7 +233,8 @@ fn absolute(path: PathBuf) -> Result<PathBuf> {
     Named::absolute(&path).with_context(|| shown(path).to_string())
 }
 
-/// A member's number, or its group's and its own, or an identity, as it is; a path as an absolute one.
+/// A member's number, or its group's and its own, or an identity, unchanged; a path as an absolute
+/// one.
 fn named(disk: String) -> String {
     if disk.splitn(2, '.').all(|number| number.parse::<u8>().is_ok()) || is_uuid(&disk) {
         return disk;

@@ -1,9 +1,9 @@
-//! `evenkeel restart`: the array's process is replaced by one of this program, such as a new release's.
-//! The users of its block device wait meanwhile.
+//! `evenkeel restart`: replaces the array's process by one of this program, for example of a new
+//! release. Users of its block device wait meanwhile.
 //!
-//! The process that runs it lets go only when its successor has found that it can start, with the
-//! devices that the array has now. Should the start fail all the same, the program that ran before is
-//! started again: it is kept open, as it may have been replaced on disk.
+//! The running process stops only when its successor has found that it can start, with the array's
+//! current devices. If the start fails all the same, the previous program is started again: it is
+//! kept open, since it may have been replaced on disk.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -59,13 +59,13 @@ pub(crate) fn restart(name: &str, force: bool, run_dir: &Path, output: Output) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error with what it has led to.
+/// An error with its consequence.
 fn told(error: &Error, what: &str) -> Error {
     let refusal = refusal_of(error);
     Refusal { message: format!("{what}: {}", refusal.message), ..refusal }.into()
 }
 
-/// A program that is to run an array as it ran before, with the devices that it has now.
+/// A program that is to run an array as before, with the array's current devices.
 fn successor(program: &Path, launch: &Launch) -> Command {
     let mut command = Command::new(program);
     command.arg0("evenkeel").args(&launch.arguments).current_dir(&launch.directory);

@@ -1,4 +1,4 @@
-//! `evenkeel simulate`: arrays and log volumes in simulated worlds, as many as one likes.
+//! `evenkeel simulate`: arrays and log volumes in simulated worlds.
 
 mod happened;
 
@@ -42,7 +42,7 @@ where
         let scenario = given.unwrap_or_else(|| S::draw(args.seed));
         return tell(args.seed, &scenario, output);
     }
-    // What a check says is in the failure; the backtrace of each would only be in the way.
+    // The failure has the check's message; backtraces would only be in the way.
     std::panic::set_hook(Box::new(|_| {}));
     let begun = Instant::now();
     let bar = if output.is_json() { ProgressBar::hidden() } else { ProgressBar::new(args.seeds) };
@@ -51,7 +51,7 @@ where
     let (total, failure) = play(args, given.as_ref(), begun, &bar);
     let took = begun.elapsed();
     bar.finish_and_clear();
-    // What is told of a failure is easier to understand the smaller it is.
+    // A smaller failure is easier to understand.
     let failure = failure.map(|failure| (failure.clone().shrunk(), failure));
     let _ = std::panic::take_hook();
     report(args, &total, failure.as_ref(), took, output)?;
@@ -110,7 +110,7 @@ fn play<S: Playable + Sync + Send>(
     (total.into_inner().unwrap_or_default(), first.into_inner().unwrap_or_default())
 }
 
-/// All runs together.
+/// The sum of all runs.
 #[derive(Clone, Copy, Default)]
 struct Total<T> {
     seeds: u64,

@@ -1,8 +1,8 @@
 //! `evenkeel start`: in the foreground, or as a process of its own that outlives this one.
 //!
-//! In the background, this program is started once more with `--detached`. The new process says in
-//! one line of JSON on its standard output whether the array serves, then goes on alone; its
-//! standard error is the log.
+//! In the background, this program is started once more with `--detached`. The new process prints
+//! one line of JSON that says whether the array serves, and then continues alone. Its standard
+//! error is the log.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -71,8 +71,8 @@ pub(crate) fn start(mut args: StartArgs, run_dir: &Path, output: Output) -> Resu
     }
 }
 
-/// The status of a process whose array failed beneath its users (EX_SOFTWARE of sysexits(3)): a service
-/// manager is to start it again, as packaging/systemd says.
+/// The exit status of a process whose array failed while in use (EX_SOFTWARE of sysexits(3)): a
+/// service manager should start it again, as in packaging/systemd.
 const DIED: u8 = 70;
 
 fn exit_code(error: &DaemonError) -> ExitCode {
@@ -95,11 +95,11 @@ pub(crate) fn start_in_background(
     serde_json::from_value(ready).context("the array's process is of another release")
 }
 
-/// Starts a process that says how it goes in one line of JSON, and returns that. What it logs goes to
+/// Starts a process that prints its result as one line of JSON, and returns that. Its log goes to
 /// the log of the array called `name`.
 ///
 /// # Errors
-/// If it says that it has failed, or nothing.
+/// If it reports a failure, or prints nothing.
 pub(crate) fn hear(mut command: Command, run_dir: &Path, name: &str) -> Result<Value> {
     run_dir::prepare(run_dir)?;
     let (log, file) = run_dir::open_log(run_dir, name)?;
@@ -125,12 +125,12 @@ pub(crate) fn hear(mut command: Command, run_dir: &Path, name: &str) -> Result<V
 
 /// The new process of `--background`.
 fn serve_detached(args: StartArgs, run_dir: &Path) -> Result<ExitCode> {
-    // Only fails for the leader of a process group, and then there is no terminal to leave.
+    // It fails only for the leader of a process group, which has no terminal to leave.
     let _ = rustix::process::setsid();
     log();
     let tell = |ready: &Ready| {
         print(&json!({ "ready": ready }).to_string());
-        // So that no file system is kept busy by it.
+        // So that it keeps no file system busy.
         if let Err(error) = std::env::set_current_dir("/") {
             tracing::warn!(%error, "could not leave the working directory");
         }
@@ -202,13 +202,13 @@ fn config(args: StartArgs, run_dir: &Path) -> DaemonConfig {
     }
 }
 
-/// What is to be found there later, too, when the process has left its working directory.
+/// A path that is valid after the process has left its working directory.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// How this process was started, unless that can't be put in text; but for the policy, which is on
-/// record, and the devices, both of which may have been changed since.
+/// The arguments of this process, unless they are not UTF-8. The policy, which is on record, and
+/// the devices are left out: both may change.
 fn launch() -> Option<Launch> {
     let arguments = std::env::args_os().skip(1).map(OsString::into_string);
     let mut arguments: Vec<String> = arguments.collect::<Result<_, _>>().ok()?;
@@ -227,22 +227,21 @@ fn launch() -> Option<Launch> {
     Some(Launch { pid, arguments, directory, devices: Vec::new() })
 }
 
-/// What is logged unless `EVENKEEL_LOG` says otherwise. fuser warns of every question of the kernel
-/// that is left to the kernel's own answer.
+/// The default log filter. fuser warns about every request that it leaves to the kernel's defaults.
 const LOG: &str = "info,fuser=error";
 
 fn log() {
     let filter = EnvFilter::try_from_env("EVENKEEL_LOG").unwrap_or_else(|_| EnvFilter::new(LOG));
-    // To say on stderr that stderr is closed would end the process.
+    // An error message about a closed stderr would end the process.
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .log_internal_errors(false)
         .with_writer(std::io::stderr);
-    // Only fails if there is one already.
+    // It fails only if there is one already.
     let _ = subscriber.with_ansi(false).try_init();
 }
 
-/// What the log is called: the array's name, if a member tells it.
+/// The name for the log: the array's name, if a member has it.
 fn log_name(members: &[PathBuf], name: Option<&str>) -> String {
     let told = || {
         let mut examined = members.iter().filter_map(|path| examine(path).ok());
@@ -271,8 +270,8 @@ fn refusal(error: DaemonError) -> Refusal {
     }
 }
 
-/// What to do about members that are not there, a policy that can't be followed, or what the system
-/// does not grant.
+/// What to do about missing members, a policy that can't be followed, or resources that the system
+/// denies.
 fn hint(error: &DaemonError) -> Option<String> {
     if let DaemonError::Lost(RecoveryError::NoVolume) = error {
         let hint = "if it was being created when that was cut short, create it again (--force)";

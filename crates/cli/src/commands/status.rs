@@ -21,7 +21,7 @@ use crate::size::Size;
 /// How many events are shown.
 const EVENTS_SHOWN: usize = 8;
 
-/// Ends with how well the arrays are, as `evenkeel status --help` tells: of several the worst.
+/// Returns the exit status, as in `evenkeel status --help`: of several arrays, that of the worst.
 pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Result<ExitCode> {
     if let Some(name) = name {
         let report = Client::connect(run_dir, name)?.status()?;
@@ -53,7 +53,7 @@ pub(crate) fn status(name: Option<&str>, run_dir: &Path, output: Output) -> Resu
     Ok(worst.into())
 }
 
-/// How well an array is, as the command's exit status; 2 is what wrong arguments end with.
+/// The state of an array as an exit status; 2 is for wrong arguments.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Well = 0,
@@ -152,7 +152,7 @@ pub(crate) fn text(report: &ArrayReport) -> String {
     lines.join("\n")
 }
 
-/// How an array is reached, for people.
+/// How to reach an array, for people.
 pub(crate) fn front(front: &Front) -> String {
     let Front { kind, address } = front;
     match kind.as_str() {
@@ -227,7 +227,7 @@ pub(crate) fn staged(log: &StagingReport) -> String {
     )
 }
 
-/// Work in the background, for people.
+/// A background pass, for people.
 pub(crate) fn work(pass: &PassReport) -> String {
     let of = match (pass.member, pass.group) {
         (Some(member), group) => format!(" of member {}", disk_name(group, member)),
@@ -246,13 +246,13 @@ pub(crate) fn work(pass: &PassReport) -> String {
     format!("{}{of}{onto}, {percent} % done{rate}, {left}", pass.task.name())
 }
 
-/// How fast work in the background is, for people, if that can be told yet.
+/// The rate of a background pass, for people, if it is known yet.
 pub(crate) fn rate(pass: &PassReport) -> Option<String> {
     let rate = pass.bytes_per_second;
     (rate > 0).then(|| format!("{}/s", Size(rate)))
 }
 
-/// What a scrub found, for people, after "the scrub".
+/// The findings of a scrub, for people, after "the scrub".
 pub(crate) fn found(scrub: &ScrubReport) -> String {
     let ScrubReport { mismatches, located, end, .. } = *scrub;
     let unknown = mismatches.saturating_sub(located);

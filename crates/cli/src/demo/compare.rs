@@ -1,6 +1,5 @@
-//! Policies side by side: new arrays of modelled SSDs, one after the other, under the same load. The
-//! same requests come at the same times, whether those before have ended or not; what a request has
-//! waited for its turn counts.
+//! Compares policies: new arrays of modelled SSDs, one after the other, get the same load. Requests
+//! come at the same times, whether or not earlier ones have ended; waiting time counts.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,20 +16,20 @@ use crate::args::DemoArgs;
 use crate::output::Output;
 use crate::size::Size;
 
-/// How long the load lasts unless told otherwise.
+/// The default length of the load.
 const SECONDS: u64 = 20;
 
-/// Requests that are made in a second: so few that members are busy with them a part of the time
-/// only, as nothing else helps one that never has a moment for its garbage.
+/// Requests per second: few enough that members are busy only part of the time, since no policy
+/// helps a member without idle time for its garbage collection.
 const RATE: u64 = 100;
 
 /// The most blocks of a request (32 KiB).
 const REQUEST_BLOCKS_MAX: u64 = 8;
 
-/// Connections. Each makes one request after the other, so this many can be late at once.
+/// Connections. Each has one request at a time, so this many can be late at once.
 const WORKERS: u64 = 32;
 
-/// What came of a policy.
+/// The result of a policy.
 struct Outcome {
     policy: Scheme,
     reads: Vec<u64>,

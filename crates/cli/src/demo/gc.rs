@@ -1,5 +1,5 @@
-//! What the members' garbage collection does to requests: each request is put in with those during
-//! which some member collected, or with those during which none did, by the array's own record.
+//! The effect of the members' garbage collection on requests: each request is counted among those
+//! during which some member collected, or those during which none did, by the array's own record.
 
 use anyhow::Result;
 use flashsim::real::GcInterval;
@@ -10,7 +10,7 @@ use ublkd::host::FlashReport;
 use super::load::Span;
 use super::spread::{json as quantiles, row, spread, table};
 
-/// Requests told apart by whether a member collected garbage.
+/// Requests, divided by whether a member collected garbage.
 #[derive(Default)]
 pub(super) struct Collection {
     /// While one did, in nanoseconds: reads and writes.
@@ -28,7 +28,7 @@ struct Latencies {
 }
 
 impl Collection {
-    /// Takes in requests, and when each member collected meanwhile.
+    /// Adds requests, and when each member collected meanwhile.
     pub(super) fn add(&mut self, spans: &[Span], logs: &[Vec<GcInterval>]) {
         let stretches = union(logs);
         for span in spans {
@@ -40,7 +40,7 @@ impl Collection {
         }
     }
 
-    /// Takes in how the members are.
+    /// Adds the members' state.
     pub(super) fn members(&mut self, members: Vec<MemberReport>) {
         let drives = members.into_iter().filter_map(|m| Some((m.member, m.flash?)));
         self.members = drives.collect();

@@ -1,7 +1,7 @@
-//! Reads and writes with contents that can be told: what a block holds follows from where it is and
-//! how many times it was written, so every block can be checked at any time.
+//! Reads and writes with verifiable contents: a block's content follows from its address and the
+//! number of its writes, so every block can be checked at any time.
 //!
-//! Invariant: each worker has a part of the array for itself, so it knows what it wrote last.
+//! Invariant: each worker has its own part of the array, so it knows its last writes.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use ublkd::random::random_uuid;
 use super::address::Address;
 use super::target::{Aligned, Target};
 
-/// Blocks that are moved at once when everything is written or checked (1 MiB).
+/// Blocks per request when everything is written or checked (1 MiB).
 const SWEEP_BLOCKS: u64 = 256;
 
 /// The most blocks of a request of the mixed load (128 KiB).
@@ -27,12 +27,12 @@ const REQUEST_BLOCKS_MAX: u64 = 32;
 /// Of ten requests of the mixed load, how many are reads.
 const READS_OF_TEN: u64 = 7;
 
-/// All contents that were written.
+/// All written contents.
 pub(super) struct Contents {
     parts: Vec<Part>,
 }
 
-/// How often a request is made, how many are in all, and how large one is at most.
+/// The rate of requests, their number, and their largest size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) every: Duration,
@@ -50,7 +50,7 @@ struct Part {
     prng: Prng,
 }
 
-/// What a worker works with.
+/// A worker's resources.
 struct Hands {
     /// When the next request should begin, if that is given.
     due: Option<u64>,
@@ -59,7 +59,7 @@ struct Hands {
     figures: Figures,
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
     pub(super) bytes: u64,
@@ -95,7 +95,7 @@ impl Figures {
         Ok(Self { bytes: 0, time: Duration::ZERO, reads, writes, spans: Vec::new() })
     }
 
-    /// Takes in what another worker has measured at the same time.
+    /// Adds the measurements of another worker from the same time.
     fn add(&mut self, other: &Self) -> Result<()> {
         self.bytes += other.bytes;
         self.time = self.time.max(other.time);
@@ -123,8 +123,7 @@ impl Figures {
 }
 
 impl Contents {
-    /// Of an array of `bytes` bytes that was not written yet: zeros. With as many connections as
-    /// there are to be `workers`.
+    /// For an array of `bytes` bytes that was not written yet (zeros), with `workers` connections.
     pub(super) fn new(bytes: u64, seed: u64, workers: u64) -> Self {
         let blocks = bytes / BLOCK_BYTES as u64;
         let each = blocks.div_ceil(workers);
@@ -152,7 +151,7 @@ impl Contents {
         })
     }
 
-    /// Reads (and checks) and writes at random until told to stop.
+    /// Random reads (with checks) and writes, until `stop` is set.
     pub(super) fn mix(&mut self, address: &Address, stop: &AtomicBool) -> Result<Figures> {
         self.each(address, REQUEST_BLOCKS_MAX, |part, hands| {
             while !stop.load(Ordering::Relaxed) && part.blocks() > 0 {
@@ -162,8 +161,8 @@ impl Contents {
         })
     }
 
-    /// Reads (and checks) and writes at random, at a pace. The workers take turns; one that is late
-    /// makes its next request at once, and how late it was counts.
+    /// Random reads (with checks) and writes, at a rate. The workers take turns. A late worker
+    /// makes its next request at once, and its delay counts.
     pub(super) fn pace(&mut self, address: &Address, pace: Pace) -> Result<Figures> {
         let workers = self.parts.len() as u64;
         let every = u64::try_from(pace.every.as_nanos()).context("a pace")?;
@@ -181,8 +180,8 @@ impl Contents {
         })
     }
 
-    /// Does something in every part at once, each over a connection of its own, with up to `most`
-    /// blocks at a time.
+    /// Runs `work` in every part at once, each over its own connection, with up to `most` blocks at
+    /// a time.
     fn each(
         &mut self,
         address: &Address,
@@ -216,7 +215,7 @@ impl Part {
         self.written.len() as u64
     }
 
-    /// A request at random, of `blocks_max` blocks at most.
+    /// A random request of at most `blocks_max` blocks.
     fn step(&mut self, blocks_max: u64, hands: &mut Hands) -> Result<()> {
         let at = self.prng.below(self.blocks());
         let most = blocks_max.min(self.blocks() - at);
@@ -228,7 +227,7 @@ impl Part {
         }
     }
 
-    /// Does something with all blocks, from the first to the last.
+    /// Runs `work` over all blocks, from the first to the last.
     fn sweep(&mut self, mut work: impl FnMut(&mut Self, u64, u64) -> Result<()>) -> Result<()> {
         for at in (0..self.blocks()).step_by(SWEEP_BLOCKS as usize) {
             work(self, at, SWEEP_BLOCKS.min(self.blocks() - at))?;
@@ -252,7 +251,7 @@ impl Part {
         Ok(())
     }
 
-    /// Reads `blocks` blocks of the part, and checks that they are what was written last.
+    /// Reads `blocks` blocks of the part, and checks that they hold their last writes.
     fn check(&mut self, at: u64, blocks: u64, hands: &mut Hands) -> Result<()> {
         let Hands { due, target, buffer, figures } = hands;
         let buffer = &mut buffer[..blocks as usize * BLOCK_BYTES];
@@ -273,7 +272,7 @@ impl Part {
     }
 }
 
-/// What a block holds after it was written `times` times.
+/// A block's content after `times` writes.
 fn fill(seed: u64, block: u64, times: u32, into: &mut [u8]) {
     match times {
         0 => into.fill(0),
@@ -281,20 +280,20 @@ fn fill(seed: u64, block: u64, times: u32, into: &mut [u8]) {
     }
 }
 
-/// When it was done; from when it was due on, if that is given.
+/// The time of `work`, counted from when it was due, if that is given.
 fn timed(read: bool, due: Option<u64>, work: impl FnOnce() -> io::Result<()>) -> io::Result<Span> {
     let began = due.unwrap_or_else(monotonic_nanos);
     work()?;
     Ok(Span { read, began, ended: monotonic_nanos() })
 }
 
-/// What a run draws its contents and requests from.
+/// A run's seed for contents and requests.
 pub(super) fn random_seed() -> Result<u64> {
     let random = random_uuid()?;
     Ok(u64::from_le_bytes(*random.first_chunk().ok_or(anyhow!("16 bytes"))?))
 }
 
-/// The system's monotonic clock, which the array tells the time of its modelled SSDs by.
+/// The system's monotonic clock, which the array uses for modelled SSDs.
 pub(super) fn monotonic_nanos() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

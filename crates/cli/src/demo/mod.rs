@@ -29,13 +29,13 @@ use world::{Kept, World};
 /// The member that fails.
 const VICTIM: u8 = 2;
 
-/// How long a load lasts unless told otherwise.
+/// The default length of a load.
 const SECONDS: u64 = 4;
 
 /// Connections that are used at once.
 const WORKERS: u64 = 8;
 
-/// What a shell reports of a command that was interrupted.
+/// The exit status that a shell reports for an interrupted command.
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn run(args: &DemoArgs, output: Output) -> Result<ExitCode> {
@@ -123,7 +123,7 @@ impl Demo {
         self.check(&world.nbd(), "after a restart")
     }
 
-    /// Everything is what was written last.
+    /// Checks that everything is as last written.
     fn check(&mut self, address: &Address, when: &str) -> Result<()> {
         let figures = self.contents.check_all(address)?;
         self.summary.sweep(format!("checked over {}, {when}", address.name()), figures);

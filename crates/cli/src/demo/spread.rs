@@ -1,25 +1,25 @@
-//! Latencies side by side, as text: quantiles, and how many requests took how long.
+//! Latencies side by side, as text: quantiles and a histogram.
 
 use anyhow::{Result, anyhow};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
-/// What is told of latencies.
+/// The quantiles.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
-/// Where the ranges of latencies end.
+/// The bounds of the histogram.
 const LIMITS_MS: [f64; 6] = [1.0, 3.0, 10.0, 30.0, 100.0, 300.0];
 
 /// How long a bar for all requests is.
 const BAR: f64 = 13.0;
 
-/// A line of a table: what it is about, and a column for each side.
+/// A line of a table: its name, and a column for each side.
 pub(super) fn row(name: &str, columns: impl IntoIterator<Item = String>) -> String {
     let columns = columns.into_iter().map(|column| format!("{column:>22}"));
     format!("{name:<20}{}", columns.collect::<String>()).trim_end().to_owned()
 }
 
-/// How many requests there were on each side, and quantiles of how long they took. Latencies are in
+/// The number of requests on each side, and quantiles of their latencies. Latencies are in
 /// nanoseconds, here and below.
 pub(super) fn table(name: &str, sides: &[Vec<u64>]) -> Result<Vec<String>> {
     let sides = sides.iter().map(|side| histogram(side)).collect::<Result<Vec<_>>>()?;
@@ -34,7 +34,7 @@ pub(super) fn table(name: &str, sides: &[Vec<u64>]) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// How many of the requests of each side took how long, with bars.
+/// A histogram of the latencies of each side, with bars.
 pub(super) fn spread(sides: &[Vec<u64>]) -> Vec<String> {
     let shares = sides.iter().map(|side| {
         let mut counts = [0; LIMITS_MS.len() + 1];

@@ -1,4 +1,4 @@
-//! What the demonstration found, as a table or as JSON.
+//! The results of the demonstration, as a table or as JSON.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Summary {
         self.checks.push((name.into(), figures));
     }
 
-    /// So many bytes of a member were rebuilt, in that time.
+    /// This many bytes of a member were rebuilt in this time.
     pub(super) fn rebuild(&mut self, bytes: u64, time: Duration) {
         self.rebuild = Some((bytes, time));
     }

@@ -1,4 +1,4 @@
-//! What the demonstration reads and writes through: one of the array's front ends.
+//! The demonstration's connection to the array, through one of its front ends.
 
 use std::fs::File;
 use std::io;

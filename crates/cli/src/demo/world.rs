@@ -1,8 +1,8 @@
-//! The demonstration's array: five modelled SSDs over files in a directory of their own, and the process that serves
-//! them.
+//! The demonstration's array: five modelled SSDs over files in a directory of their own, and the
+//! process that serves them.
 //!
-//! Invariant: unless it is to be kept, the process is stopped and the directory removed however the
-//! demonstration ends, also by Ctrl-C.
+//! Invariant: unless the array is to be kept, the process is stopped and the directory removed
+//! however the demonstration ends, even by Ctrl-C.
 
 use std::ffi::OsString;
 use std::fs;
@@ -54,7 +54,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// With a staging log if one of the policies that are asked for needs it.
+    /// It has a staging log if one of the requested policies needs it.
     pub(super) fn create(args: &DemoArgs, policy: Scheme, say: &dyn Fn(&str)) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("evenkeel-demo-");
@@ -134,7 +134,7 @@ impl World {
         drives.map(|drive| Ok(client.flash_log(drive.member, since)?.gc)).collect()
     }
 
-    /// Stops, looks at all members, and starts again.
+    /// Stops the array, examines all members, and starts it again.
     pub(super) fn restart(&mut self) -> Result<()> {
         let report = self.status()?;
         self.members = report.members.into_iter().filter_map(|member| member.path).collect();
@@ -150,7 +150,7 @@ impl World {
         self.start()
     }
 
-    /// Leaves the array running; tells what there is of it.
+    /// Leaves the array running; returns its parts.
     pub(super) fn keep(mut self) -> Option<Kept> {
         let dir = self.dir.take()?.keep();
         Some(Kept { dir, run_dir: self.run_dir.clone(), mount: self.mount.clone() })
@@ -183,8 +183,8 @@ impl World {
         Ok(())
     }
 
-    /// The array's process does not get the terminal's Ctrl-C, so this one stops it; whatever is
-    /// asked of the array then fails, and that ends the demonstration.
+    /// The array's process does not get the terminal's Ctrl-C, so this one stops it; further
+    /// requests to the array then fail, which ends the demonstration.
     fn end_at_interrupt(&self) -> Result<()> {
         let run_dir = self.run_dir.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -1,4 +1,4 @@
-//! Results against what experiments expect of them: `evenkeel lab check`, and the end of
+//! Judges results by the expectations of experiments: `evenkeel lab check`, and the end of
 //! `evenkeel lab run`.
 
 use std::path::{Path, PathBuf};
@@ -39,8 +39,8 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// What is in the files. Those that end in `.toml` are experiments; if there are no others, the
-    /// results are where `lab run` puts them.
+    /// The content of the files. Those that end in `.toml` are experiments. If there are no others,
+    /// the results are where `lab run` puts them.
     pub(super) fn of(files: &[PathBuf]) -> Result<Self> {
         let is_experiment = |path: &&PathBuf| path.extension().is_some_and(|end| end == "toml");
         let (tomls, results): (Vec<_>, Vec<_>) = files.iter().partition(is_experiment);
@@ -62,7 +62,7 @@ impl Given {
     }
 }
 
-/// What becomes of all expectations.
+/// The judgements of all expectations.
 pub(super) fn judgements<'a>(
     experiments: &'a [Experiment],
     records: &[Record],
@@ -74,8 +74,8 @@ pub(super) fn judgements<'a>(
     Ok(judgements)
 }
 
-/// A row for each expectation: of those that are to pass at several points, the point that decides,
-/// unless all are wanted.
+/// A row for each expectation. Of an expectation for several points, only the deciding point is
+/// shown, unless all are wanted.
 pub(super) fn text(judgements: &[Judgement<'_>], full: bool) -> String {
     let mut table = Table::new(["", "figure", "at", "ours", "paper", "gate", "", ""]).left();
     for judgement in judgements {

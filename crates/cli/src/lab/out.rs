@@ -1,10 +1,10 @@
-//! Where results go.
+//! The files for results.
 
 use std::path::{Path, PathBuf};
 
 use crate::args::Part;
 
-/// The file that the results of a part of an experiment go to, unless told otherwise.
+/// The default file for the results of a part of an experiment.
 pub(super) fn default_out(experiment: &Path, Part { part, of }: Part) -> PathBuf {
     let name = experiment.file_stem().unwrap_or_default().to_string_lossy();
     PathBuf::from(match of {

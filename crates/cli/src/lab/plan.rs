@@ -1,4 +1,4 @@
-//! `evenkeel plan`: how large an array has to be.
+//! `evenkeel plan`: the size of an array for a load.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use super::verify::{self, Verified};
 use crate::args::{PlanAction, SwanArgs};
 use crate::output::Output;
 
-/// The utilisations that are told besides the one that is asked for.
+/// The utilisations that are shown besides the requested one.
 const USED: [f64; 7] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
 pub(crate) fn plan(action: &PlanAction, output: Output) -> Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! What can be done with results: compare, report, merge.
+//! Operations on results: compare, report, merge.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -158,7 +158,7 @@ pub(super) fn merge(args: &MergeArgs, output: Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Experiments of which shards are not there: how many they have, and which are missing.
+/// Experiments with missing shards: how many shards they have, and the missing ones.
 fn missing(records: &[Record]) -> Vec<(&str, u64, Vec<u64>)> {
     let mut there: BTreeMap<&str, (u64, Vec<u64>)> = BTreeMap::new();
     for record in records {

@@ -22,7 +22,7 @@ use super::{check, validate, values};
 use crate::args::{Part, RunArgs};
 use crate::output::Output;
 
-/// How often the bar moves.
+/// The interval between updates of the bar.
 const TICK: Duration = Duration::from_millis(100);
 
 pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
@@ -42,7 +42,7 @@ pub(super) fn run(args: &RunArgs, output: Output) -> Result<ExitCode> {
     let took = begun.elapsed();
     let requests = progress.requests.load(Ordering::Relaxed);
     let rate = requests as f64 / took.as_secs_f64();
-    // A part of the results says nothing of what is expected of all.
+    // Expectations can't be judged by a part of the results.
     let judgements = if of == 1 { judge(&experiment, &records)? } else { Vec::new() };
     let value = json!({
         "experiment": experiment.title,
@@ -80,7 +80,7 @@ fn cores(threads: usize) -> usize {
     if threads > 0 { threads } else { thread::available_parallelism().map_or(1, Into::into) }
 }
 
-/// Says that it is done when it goes out of scope: also in a panic, or that would not be heard of.
+/// Sets the flag when it goes out of scope, even in a panic, which would go unnoticed otherwise.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -89,7 +89,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Does something with a bar that shows how far it is.
+/// Runs work with a progress bar.
 pub(super) fn watched<T: Send>(
     progress: &Progress,
     output: Output,

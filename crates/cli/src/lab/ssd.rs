@@ -1,4 +1,4 @@
-//! `evenkeel lab ssd`: one SSD by itself; and the list of those that there are.
+//! `evenkeel lab ssd`: measures one SSD; and the list of SSDs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use crate::args::SsdArgs;
 use crate::output::Output;
 use crate::size::Size;
 
-/// What is asked of an SSD unless something else is wanted.
+/// The default workload.
 const WORKLOAD: &str =
     "synthetic = { pace = { closed = { depth = 16 } }, read = 0.5, size = \"4K\" }";
 
@@ -52,8 +52,8 @@ pub(super) fn ssd(args: &SsdArgs, output: Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be measured: put together as an experiment's file has it, so that the same is said of
-/// the same mistakes.
+/// The point to measure: built like an experiment's file, so that errors are reported in the same
+/// way.
 fn point(args: &SsdArgs) -> Result<Point> {
     let text = args.workload.as_deref().unwrap_or(WORKLOAD);
     let workload: Toml =
@@ -62,7 +62,8 @@ fn point(args: &SsdArgs) -> Result<Point> {
     for pair in &args.set {
         let (key, value) =
             pair.split_once('=').context("--set takes a key and a value: gc.start=0.1")?;
-        // What is not TOML is taken for a string, so that a shell's user needs no quotes in quotes.
+        // A value that is not TOML is taken for a string, so that no nested quotes are needed in a
+        // shell.
         let line: Toml = toml::from_str(pair)
             .or_else(|_| toml::from_str(&format!("{key} = {value:?}")))
             .map_err(|e| anyhow!("--set {pair}: {}", e.to_string().trim_end()))?;
@@ -94,7 +95,7 @@ fn point(args: &SsdArgs) -> Result<Point> {
     Ok(point)
 }
 
-/// What the drive is like.
+/// The drive's properties.
 fn facts(profile: &Profile) -> String {
     let g = profile.sizes();
     let page = u64::from(g.page_bytes);

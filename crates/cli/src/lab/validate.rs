@@ -1,4 +1,4 @@
-//! `evenkeel lab validate`: the model of SSDs against what others have found.
+//! `evenkeel lab validate`: compares the SSD model with independent results.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub(super) fn named(args: &ValidateArgs, output: Output) -> Result<ExitCode> {
     validate(&validation, output)
 }
 
-/// Prints the comparisons, those that are done first; it has failed if any is off.
+/// Prints the comparisons as they end; fails if any is off.
 pub(super) fn validate(validation: &Validation, output: Output) -> Result<ExitCode> {
     if !output.is_json() {
         print(&format!(

@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Figures for people.
 
 use lab::results::{Estimate, Unit};
 

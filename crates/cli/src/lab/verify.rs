@@ -1,6 +1,6 @@
-//! `evenkeel plan swan --verify`: the array that is recommended, and one with a group less, played;
-//! larger ones, until one is confirmed; and the recommended one with larger segments, where SSDs collect
-//! garbage since the asked ones are small.
+//! `evenkeel plan swan --verify`: simulates the recommended array, and one with a group less.
+//! Larger ones follow until one is confirmed. If the segments are so small that the SSDs collect
+//! garbage, the recommended array is also simulated with larger segments.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -26,45 +26,46 @@ use crate::args::SwanArgs;
 use crate::output::Output;
 use crate::size::Size;
 
-/// The fewest pages of a block of flash, where it is made smaller.
+/// The fewest pages of a flash block when blocks are made smaller.
 const LEAST_PAGES: u32 = 8;
 
-/// The device WAF from which the SSDs' own garbage collection has a part in what is measured.
+/// The device WAF from which the SSDs' own garbage collection affects the measurement.
 const COLLECTS: f64 = 1.05;
 
-/// The part of what is to be in use that has to be for the array to be like the planned one.
+/// The share of the wanted utilisation that the simulated array must reach to be comparable with
+/// the plan.
 const CLOSE: f64 = 0.97;
 
-/// So many groups more than are recommended are tried at most.
+/// The most groups that are tried beyond the recommended number.
 const MORE_GROUPS: u32 = 4;
 
 /// The largest segment, of a whole group.
 const SEGMENT_MAX: u64 = 64 << 20;
 
-/// An array that was played, and how.
+/// A simulated array and its result.
 struct One {
     swan: Swan,
     figures: Figures,
     verdict: Verdict,
 }
 
-/// What was played: the recommended array first, then one with a group less if that leaves a back, then
-/// those with more.
+/// The simulated arrays: the recommended one, then one with a group less if that leaves a back,
+/// then larger ones.
 pub(super) struct Verified {
     throughput: Size,
     ssd: String,
-    /// What an SSD erases at once, all dies together.
+    /// The size that an SSD erases at once, all dies together.
     erased: Size,
     /// A segment's part on each SSD, in whole chunks.
     segment: Bytes,
     arrays: Vec<One>,
-    /// The recommended array with the segment that is closest to what an SSD erases at once, if that is
-    /// of use: what came of it, or why it can't be played.
+    /// The recommended array with the segment that is closest to what an SSD erases at once, if
+    /// that helps: its result, or why it can't be simulated.
     suited: Option<(Bytes, Result<One, String>)>,
 }
 
-/// Plays the array that is asked for, and one with a group less. If it is not confirmed, larger ones are
-/// played, until one is, or one group more would be of no use or is too many.
+/// Simulates the requested array, and one with a group less. If it is not confirmed, larger ones
+/// follow, until one is confirmed, or a further group would not help or exceeds the limit.
 pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Verified> {
     if let Some(seconds) = args.seconds.filter(|s| !(*s > 0.0 && *s <= 1e9)) {
         bail!("--seconds is {seconds}, but must be positive and at most 1e9");
@@ -126,15 +127,15 @@ pub(super) fn play(args: &SwanArgs, asked: Swan, output: Output) -> Result<Verif
 }
 
 impl One {
-    /// Whether the SSDs' own garbage collection has a part in what was measured.
+    /// Whether the SSDs' own garbage collection affected the measurement.
     fn collects(&self) -> bool {
         self.figures.device_waf > COLLECTS
     }
 }
 
-/// The SSD with fewer blocks; and, where the fewest would still be far more than is asked for, with
-/// fewer pages in each, which take as much less time to erase. How fast it is stays the same. And
-/// what to tell of it.
+/// The SSD with fewer blocks. If even the fewest would be far more than requested, blocks also get
+/// fewer pages, and their erase time shrinks with them. Its speed stays the same. Returns also a
+/// description.
 fn smaller(args: &SwanArgs) -> Result<(DriveSpec, String)> {
     let whole = drive(args).profile(Path::new(""))?;
     let mut part = whole.clone().covering(args.ssd_size.0)?;
@@ -166,19 +167,19 @@ fn smaller(args: &SwanArgs) -> Result<(DriveSpec, String)> {
     Ok((spec, told))
 }
 
-/// What an SSD has room for.
+/// The capacity of an SSD.
 fn room(profile: &Profile) -> Size {
     let sizes = profile.sizes();
     Size(u64::from(sizes.logical_pages) * u64::from(sizes.page_bytes))
 }
 
 impl Verified {
-    /// Whether the recommended array does what it is recommended for.
+    /// Whether the recommended array is confirmed.
     pub(super) fn is_confirmed(&self) -> bool {
         self.arrays.first().is_some_and(|one| one.verdict == Verdict::Keeps)
     }
 
-    /// The array that was found to keep up, where the recommended one does not.
+    /// The array that was found to keep up, if the recommended one does not.
     fn enough(&self) -> Option<&One> {
         let mut more = self.arrays.iter().filter(|one| one.verdict == Verdict::Keeps);
         let first = self.arrays.first()?;
@@ -253,7 +254,7 @@ impl Verified {
         )
     }
 
-    /// What came of more groups, in words.
+    /// The result of more groups, in words.
     fn larger(&self) -> String {
         let Some(most) = self.arrays.iter().max_by_key(|one| one.swan.groups) else {
             return String::new();
@@ -270,7 +271,7 @@ impl Verified {
         }
     }
 
-    /// What came of a larger segment, in words.
+    /// The result of a larger segment, in words.
     fn with_larger_segment(&self) -> String {
         let Some((segment, played)) = &self.suited else { return String::new() };
         let came = match played.as_ref().map(|one| one.verdict) {
@@ -290,7 +291,7 @@ impl Verified {
         format!("; they erase {} at once: with --segment {segment} {came}{less}", self.erased)
     }
 
-    /// What it comes to, in words.
+    /// The conclusion, in words.
     fn sentence(&self) -> String {
         let Some(first) = self.arrays.first() else { return String::new() };
         let One { swan, figures, verdict } = first;

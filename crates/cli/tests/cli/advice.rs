@@ -1,8 +1,8 @@
-//! What `status` advises can be done.
+//! The advice of `status` works.
 
 use crate::world::{MIB, World};
 
-/// The actions that `status` has for problems whose words begin like this.
+/// The actions that `status` advises for problems that begin with these words.
 fn advised(world: &World, what: &str) -> Vec<String> {
     let status = world.status("tank");
     let problems = status["problems"].as_array().expect("a list");
@@ -28,7 +28,7 @@ fn two_lost_members_are_replaced_in_the_order_that_is_advised() {
     world.run("disk fail tank 1").done();
     assert_eq!(world.run("status").code, 4);
 
-    // The one that the distributed spare stands in for comes last.
+    // The member that the distributed spare replaces comes last.
     let [last] = &advised(&world, "member 0 is out of service")[..] else { panic!("an action") };
     assert!(last.contains("replace member 1 first, then this one: "), "{last}");
     let [first] = &advised(&world, "member 1 is out of service")[..] else { panic!("an action") };

@@ -1,4 +1,4 @@
-//! What starts arrays when a machine boots: members that show up one by one.
+//! Starts at boot: members appear one by one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -33,7 +33,7 @@ fn a_start_waits_for_members() {
     BufReader::new(stdout).read_line(&mut ready).expect("it tells");
     assert!(ready.contains("is running"), "{ready}");
     assert_eq!(world.status("tank")["health"], "online");
-    // That its log is not read any more must not end it.
+    // It must not end when its log is no longer read.
     drop(told);
     world.run("stop tank").done();
     assert!(child.wait().expect("it ends").success());

@@ -68,7 +68,7 @@ fn results_are_judged_by_what_is_expected() {
         assert!(text.contains(words), "{words}: {text}");
     }
     world.run("lab check depth.toml").done();
-    // What is expected can be changed afterwards: nothing is run again for it.
+    // Expectations can be changed afterwards: nothing is run again.
     let why = "at_most = 2.0\nwhy = 'they are faster'";
     let wrong = format!("{right}{}", expect("hardly any", why));
     std::fs::write(world.path("depth.toml"), wrong).expect("a file");
@@ -188,7 +188,7 @@ fn a_swan_is_planned_as_in_the_paper() {
     }
     world.run("plan swan --throughput 100M --measured 4000,19.5").failed(&["three times"]);
     world.run("plan swan --throughput 100M --profile nothing").failed(&["nothing"]);
-    // However large, it is told.
+    // It is printed, however large it is.
     let text = world.run("plan swan --throughput 9P --parity 2").done();
     assert!(text.contains("at most 96"), "{text}");
 }
@@ -224,7 +224,8 @@ fn a_plan_is_played() {
     let last = arrays.last().expect("the largest");
     assert_eq!((&last["verdict"], &last["groups"]), (&"keeps up".into(), &played["enough"]));
     assert_eq!((&played["segment"], &played["larger_segment"]), (&262_144.into(), &().into()));
-    // Segments so small that SSDs have to collect (and no whole chunk): one that suits is played, too.
+    // Segments so small that SSDs have to collect (and no whole chunk): a suitable one is
+    // simulated, too.
     let plan = plan.replace("256K", "60K");
     let ended = world.run(&format!("{plan} --throughput 50M --used 0.8"));
     assert_eq!(ended.code, 1, "{ended:?}");

@@ -1,4 +1,4 @@
-//! An array's life, by the command.
+//! An array's life, through the command.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -84,7 +84,7 @@ fn metrics_are_served_where_it_was_asked() {
     for (scrub, rows) in [("scrub start tank", 1), ("scrub start tank --repair", 0)] {
         world.run(&format!("{scrub} --wait"));
         let told = format!("\nevenkeel_scrub_unrepaired_rows{{array=\"tank\"}} {rows}\n");
-        // A page is served to all that ask for it within 200 ms.
+        // A page is reused for all requests within 200 ms.
         let deadline = Instant::now() + Duration::from_secs(60);
         while !page().contains(&told) {
             assert!(Instant::now() < deadline, "{}", page());
@@ -166,8 +166,8 @@ fn a_staging_device_is_lost_replaced_by_a_small_one_and_done_without() {
     world.run("stop tank").done();
 }
 
-/// Spoils two blocks of a member of a running array, and scrubs without and with repair. Returns
-/// what the data area of each member held before and after, and what the scrubs said.
+/// Corrupts two blocks of a member of a running array, and scrubs without and with repair. Returns
+/// the data area of each member before and after, and the scrubs' output.
 fn spoil_and_scrub(world: &World, names: &[&str]) -> ([Vec<Vec<u8>>; 2], [String; 2]) {
     let offset = world.status("tank")["data_offset_bytes"].as_u64().expect("an offset");
     let held = || -> Vec<Vec<u8>> {
@@ -179,7 +179,7 @@ fn spoil_and_scrub(world: &World, names: &[&str]) -> ([Vec<Vec<u8>>; 2], [String
     world.overwrite("m1", offset + 9 * MIB, &[0xff; 4096]);
     let found = world.run("scrub start tank --wait");
     assert_eq!(found.code, 1, "{found:?}");
-    // It is known until it is repaired, whoever runs the array.
+    // The findings are on record until they are repaired, across restarts.
     world.run("stop tank").done();
     world.run(&format!("start --background {}", names.join(" "))).done();
     let known = world.run("status");
@@ -266,7 +266,7 @@ fn a_member_serves_on_while_it_is_copied_to_its_successor() {
         world.file("other", 40 * MIB);
         world.run("disk replace tank 0 other").failed(&["one is at a time", "disk remove tank"]);
 
-        // It is called off, and the member is there.
+        // The replacement is called off, and the member is there.
         world.run("disk remove tank new").done();
         let status = world.status("tank");
         assert_eq!(
@@ -365,7 +365,7 @@ fn a_restart_follows_the_policy_that_was_chosen_last() {
     assert_eq!(world.status("tank")["policy"], "plain");
 }
 
-/// What a later release, or none at all, has put on record.
+/// A policy on record from a later release, or an invalid one.
 #[test]
 fn a_policy_that_can_not_be_followed_keeps_nothing_from_starting() {
     let world = tank();
@@ -404,7 +404,7 @@ fn the_control_socket_is_for_its_owner_and_survives_nonsense() {
     assert_eq!(mode & 0o777, 0o600);
     let ask = |lines: &[u8]| {
         let mut stream = UnixStream::connect(&path).expect("it answers");
-        // It may hang up before it has read everything.
+        // The server may hang up before it has read everything.
         let _ = stream.write_all(lines);
         let mut answers = Vec::new();
         for line in BufReader::new(stream).lines() {

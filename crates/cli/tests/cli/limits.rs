@@ -1,4 +1,4 @@
-//! What the system lets a process have, and what happens where that is too little.
+//! Limits of the process, and what happens if they are too low.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -54,7 +54,7 @@ fn a_limit_of_the_process_is_named_with_what_raises_it() {
     }
 }
 
-/// Only newer kernels count the memory of rings, and of root only where it may not lock all it likes.
+/// Only newer kernels count the memory of rings; root's counts only if it has a limit.
 #[test]
 fn memory_that_may_not_be_locked_is_named_or_done_without() {
     let world = tank();
@@ -84,7 +84,7 @@ fn an_array_that_runs_out_of_files_serves_on_when_there_are_some() {
     let control = || UnixStream::connect(world.run_dir().join("tank.sock")).expect("it does");
     let http = || TcpStream::connect(metrics).expect("it does");
 
-    // More than can be let in, and some that wait for their turn.
+    // More than can be accepted, so that some have to wait.
     let clients: Vec<_> = (0..2 * FILES).map(|_| nbd()).collect();
     let log = || fs::read_to_string(world.run_dir().join("tank.log")).expect("a log");
     let refused = |kind: &str, knock: &dyn Fn()| {

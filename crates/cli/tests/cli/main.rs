@@ -1,4 +1,4 @@
-//! The command as people use it: the real binary, on real files.
+//! The real binary, on real files.
 
 mod advice;
 mod boot;

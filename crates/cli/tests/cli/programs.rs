@@ -1,4 +1,4 @@
-//! What programs are told with `--json`: one envelope for all commands.
+//! The output of `--json`: one envelope for all commands.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -109,7 +109,7 @@ fn opened(line: &str, command: &str) -> Result<Value, Value> {
     }
 }
 
-/// Whether there is a list that has lists in it: what has no names. Series over time may.
+/// Whether there are lists in lists, whose elements have no names. Series over time may be.
 fn has_unnamed(value: &Value) -> bool {
     match value {
         Value::Array(list) => list.iter().any(|one| one.is_array() || has_unnamed(one)),
@@ -163,7 +163,7 @@ fn wrong_usage_is_told_to_programs_in_the_same_way() {
         let error = opened(ended.stdout.trim_end(), command).expect_err("it is refused");
         assert_eq!((ended.code, &error["code"]), (2, &"usage".into()), "{line}: {ended:?}");
     }
-    // What is no option is not taken for one.
+    // An argument after `--` is not taken for an option.
     assert!(world.run("status -- --json x").stderr.contains("--help"));
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong is refused: in words, with an exit code, and without touching anything.
+//! Invalid commands are refused: with a message, an exit code, and without any change.
 
 use crate::world::{MIB, World};
 use raidcore::meta::SUPERBLOCKS;

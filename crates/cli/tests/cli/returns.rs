@@ -11,7 +11,7 @@ fn tank() -> World {
     array("raid5", "m0 m1 m2")
 }
 
-/// One that can do without two members.
+/// An array that can do without two members.
 fn spared() -> World {
     array("raid6", "m0 m1 m2 m3")
 }
@@ -19,13 +19,13 @@ fn spared() -> World {
 fn array(level: &str, members: &str) -> World {
     let world = World::with_members(&[40; 4]);
     world.run(&format!("create tank --level {level} {members}")).done();
-    // From now on it is on record where they are.
+    // From now on their paths are remembered.
     world.run(&format!("start --background {members}")).done();
     world.run("stop tank").done();
     world
 }
 
-/// How the array is when it is as told, for as long as that is allowed to take.
+/// The state of the array once it is as expected; waits for that.
 fn until(world: &World, is_so: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
@@ -71,7 +71,7 @@ fn a_member_that_was_failed_comes_back_on_command_and_catches_up() {
     assert!(json["done"]["missed_bytes"].is_u64(), "{json:#}");
     until_up(&world, 2);
 
-    // What went on without the others is not taken for what it was.
+    // A device that went on without the others is not taken for the member that it was.
     world.run("disk fail tank 0").done();
     let said = world.run("status").stdout;
     assert!(said.contains("`evenkeel disk add tank PATH` takes its device back"), "{said}");
@@ -94,7 +94,8 @@ fn a_member_that_is_not_there_at_the_start_comes_back_by_itself() {
     }
     let action = world.status("tank")["problems"][0]["action"].to_string();
     assert!(action.contains("it is taken in by itself"), "{action}");
-    // Something else in its place is not taken for it: when the other one is back, it has been looked at.
+    // Another device in its place is not taken for it. When the member is back, that device has
+    // been looked at.
     world.file("m1", 40 * MIB);
     moved(&world, "shelf2", "m2");
     until_up(&world, 2);
@@ -114,13 +115,14 @@ fn a_member_that_is_left_out_on_purpose_stays_out_until_it_is_told_to_come_back(
     moved(&world, "m2", "shelf");
     world.run("start --background --degraded m0 m3").done();
     until(&world, |status| status["members"][1]["comes_back"] == "by-command");
-    // It could have come back when another does.
+    // It could have come back together with another.
     moved(&world, "shelf", "m2");
     until_up(&world, 2);
     assert_eq!(world.status("tank")["members"][1]["state"], "failed");
     world.run("stop tank").done();
 
-    // Nor does a start take it back that is given it: why it is out of service is not on record.
+    // Nor does a start take it back if it is given: the reason why it is out of service is not on
+    // record.
     let said = world.run("start --background m0 m1 m2 m3").done();
     let told = said.contains("/m1: ") && said.contains("the array has gone on without it");
     assert!(told, "it is stale, and that is told: {said}");

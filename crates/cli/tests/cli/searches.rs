@@ -1,4 +1,5 @@
-//! Which devices a start takes for an array's: given or found, copies and namesakes among them.
+//! Which devices a start takes for an array's: given or found, with copies and arrays of the same
+//! name among them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +12,7 @@ fn tank() -> World {
     world
 }
 
-/// Starts, expects to be told `words`, and tells in order what the members are called.
+/// Starts, expects `words` in the output, and returns the members' paths in order.
 #[track_caller]
 fn members(world: &World, line: &str, words: &[&str]) -> Vec<String> {
     let said = world.run(&format!("start --background {line}")).done();
@@ -27,7 +28,7 @@ fn members(world: &World, line: &str, words: &[&str]) -> Vec<String> {
     members.flatten().map(name).collect()
 }
 
-/// Forgets where the devices were, as a boot does.
+/// Forgets where the devices were, as after a boot.
 fn boot(world: &World) {
     fs::remove_file(world.run_dir().join("tank.devices")).expect("it is remembered");
 }
@@ -49,7 +50,7 @@ fn links_to_one_device_are_one_member() {
 fn of_a_member_and_its_copies_the_newest_is_taken() {
     let world = tank();
     fs::copy(world.path("m1"), world.path("a-copy")).expect("a copy");
-    // Nothing but which was there first tells it from the member.
+    // Only its age tells it from the member.
     let told = "a-copy is left out: it is a copy of ";
     assert_eq!(members(&world, "--name tank .", &[told]), ["m0", "m1", "m2"]);
     world.run("stop tank").done();
@@ -63,7 +64,7 @@ fn of_a_member_and_its_copies_the_newest_is_taken() {
     let told = "m1 is left out: it is a copy of ";
     assert_eq!(members(&world, "--name tank .", &[told]), ["m0", "newer", "m2"]);
     world.run("stop tank").done();
-    // An unfinished copy, and no member: what is there without it can be started.
+    // An unfinished copy, and no member: the array can be started without it.
     fs::remove_file(world.path("newer")).expect("it goes");
     let file = fs::File::options().write(true).open(world.path("m1")).expect("the file");
     file.set_len(15 * MIB).expect("it is cut");
@@ -150,7 +151,7 @@ fn a_spare_that_is_not_there_is_told_brought_back_or_forgotten() {
     let told = ["warning: a spare (device "];
     assert_eq!(members(&world, "m0 m1 m2", &told), ["m0", "m1", "m2"]);
     assert_eq!(absent(&world).len(), 2);
-    // It carries what tells that it is this array's.
+    // Its superblock says that it belongs to this array.
     world.run("disk add tank two").done();
     let left = absent(&world);
     let [left] = &left[..] else { panic!("one: {left:?}") };

@@ -23,7 +23,7 @@ fn each_world_is_played_and_told() {
     assert_eq!(world.run("simulate --world moon").code, 2);
 }
 
-/// A volume for which its groups are too small: no world can be made of it.
+/// A volume whose groups are too small: it is no valid world.
 const IMPOSSIBLE: &str = r#"{"wish":{"groups":1,"group_blocks":100,"stripe":4,"segment":16,"spare":200},"tags":8,"buffers":6,"choice":"cost-benefit","cleaning":"blocking","checkpoint":200,"checkpoint_share":1,"forget":3,"requests":300,"lives":3,"blocks":20,"hot":10,"read":20,"write":50,"flush":5,"discard":2,"fua":3,"bad_reads":30,"bad_writes":0,"torn":true,"pace":50}"#;
 
 #[test]
@@ -40,7 +40,7 @@ fn what_fails_is_made_smaller_and_can_be_seen_again() {
     world.run(&again).failed(&["log seed 0", "use larger groups"]);
     let text = world.run(&format!("simulate --world log --seeds 1 --scenario {IMPOSSIBLE}"));
     assert!(text.stdout.contains("evenkeel simulate --world log --trace --seed"), "{text:?}");
-    // What is printed for one world is no other's.
+    // A scenario of one kind of world is invalid for another.
     let other = format!("simulate --world stack --seeds 1 --scenario {IMPOSSIBLE}");
     world.run(&other).failed(&["--scenario", "same --world"]);
     let ended = world.run("simulate --scenario nothere");

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// All that runs in it is stopped when it is dropped.
+/// All its processes are stopped when it is dropped.
 pub(crate) struct World {
     dir: TempDir,
 }

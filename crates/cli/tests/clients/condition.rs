@@ -1,11 +1,11 @@
-//! What an array is going through while clients use it.
+//! The conditions of an array while clients use it.
 
 use serde_json::Value;
 
 use crate::tools::wait_for;
 use crate::world::World;
 
-/// How an array is.
+/// The condition of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Condition {
     Whole,
@@ -25,7 +25,7 @@ impl Condition {
             world.evenkeel(&format!("disk fail tank {member}"));
         }
         if self == Self::Rebuilding {
-            // Some of it is done and some is not, all the time.
+            // So slow that it is never finished while the test runs.
             world.evenkeel("rebuild limit tank --min 32M --max 32M");
             replace(world, 1, "");
             let eighth = |pass: &Value| pass["done_bytes"].as_u64() > Some(8 << 20);
@@ -34,7 +34,8 @@ impl Condition {
         }
     }
 
-    /// Makes sure that it has lasted until now, and that no client saw an error; then ends it.
+    /// Checks that the condition has lasted until now, and that no client saw an error; then ends
+    /// it.
     pub(crate) fn leave(self, world: &World) {
         let status = world.status();
         match self {

@@ -62,7 +62,7 @@ fn what_a_start_carries_out_is_told() {
     world.stop();
 }
 
-/// The kernel goes on to answer `stat` for a dead mount that was looked at.
+/// The kernel continues to answer `stat` for a dead mount whose attributes it knows.
 #[test]
 fn the_mount_of_a_killed_process_is_not_in_the_way() {
     let mut world = World::new("raid5", 3, 40).started();

@@ -12,7 +12,7 @@ struct FileSystem {
     package: &'static str,
     make: &'static str,
     check: &'static str,
-    /// To be done while it is mounted.
+    /// Runs while it is mounted.
     scrub: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! fio writes and reads back, over each front end.
+//! fio writes and verifies, over each front end.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use crate::rounds::user::Refusal;
 use crate::tools::{Loop, attempt, run};
 use crate::world::World;
 
-/// Writes at random places and one after the other, at the same time, and reads all of it back.
-/// `target` is how fio gets there.
+/// Writes at random places and sequentially at the same time, and verifies everything. `target` is
+/// fio's target.
 fn verify(target: &str) {
     let common = "--randseed=1 --bsrange=4k-1m --iodepth=16 --fsync=32 --size=24m";
     let checks = "--verify=crc32c --verify_fatal=1 --verify_state_save=0 --eta=never";
@@ -124,7 +124,7 @@ fn users_of_sectors_share_blocks_over_nbd_and_the_file() {
     let common = "--rw=randwrite --bsrange=512-48k --blockalign=512 --randseed=1 --iodepth=8";
     let checks = "--size=4m --verify=crc32c --verify_fatal=1 --verify_state_save=0 --eta=never";
     let uri = world.uri();
-    // The areas of these meet amid a block.
+    // These areas meet within a block.
     let nbd = format!("--name=nbd --ioengine=nbd --uri={uri} --offset=512 {common} {checks}");
     let offset = (4 << 20) + 512;
     let file = world.fuse().display().to_string();

@@ -1,5 +1,5 @@
-//! Arrays of modelled SSDs: what clients see of their garbage collection, and what is left of them
-//! after a restart.
+//! Arrays of modelled SSDs: the effect of garbage collection on clients, and the state after a
+//! restart.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -15,8 +15,8 @@ use crate::world::{MIB, World, json};
 
 const MEMBERS: u8 = 3;
 
-/// fio tells when a request ended in milliseconds, by an epoch in milliseconds that it took at its
-/// start.
+/// fio reports the end of a request in milliseconds, from an epoch in milliseconds that it took at
+/// its start.
 const FIO_PRECISION_NS: u64 = 20_000_000;
 
 /// Writes at random places, and reads all of it back.
@@ -34,7 +34,7 @@ fn tank_with(options: &str) -> World {
     let drives = drives.collect::<Vec<_>>().join(" ");
     let options = format!("--level raid5 --file-size 40M {options}");
     let mut world = World::empty().with_array(&options, &drives).started();
-    // From now on they are known by what is beside them.
+    // From now on they are known by the state beside them.
     world.set_members("m0 m1 m2");
     world
 }
@@ -96,7 +96,7 @@ fn clients_see_the_stalls_that_the_model_tells_of() {
             assert!(io.began <= io.modelled && io.modelled <= io.ended, "done too early: {io:?}");
             let met = log.gc.iter().any(|gc| gc.began < io.modelled && io.began < gc.ended);
             assert!(met, "nothing was collected during {io:?}");
-            // Nothing is read but what a request wants, so fio waited as well.
+            // Nothing is read ahead, so fio waited as well.
             let began = io.began + FIO_PRECISION_NS;
             let waited =
                 |&(from, to): &(u64, u64)| from <= began && io.ended <= to + FIO_PRECISION_NS;
@@ -170,7 +170,7 @@ fn members_are_replaced_by_modelled_ssds() {
     }
     world.evenkeel("disk replace tank 1 flash:mqsim+filled:new --wait");
     assert!(report(&world, 1).drive.pages_written > 0);
-    // The one that it replaces is free again, with its state.
+    // The device that it replaces is free again, with its state.
     world.evenkeel("disk add tank m1 --force");
     world.evenkeel("disk remove tank m1");
     world.try_evenkeel("disk add tank flash:msr2008:m1 --force").refused(&["m1.flash"]);
@@ -267,7 +267,7 @@ fn a_policy_that_nobody_can_follow_is_refused() {
     let mut world = World::new("raid5", 3, 40).started();
     world.try_evenkeel("policy set tank rotate").refused(&["be told", "flash:PROFILE"]);
     world.evenkeel("policy set tank plain");
-    // A drive that doesn't tell is watched.
+    // A drive that does not report collection is watched.
     world.evenkeel("policy set tank reconstruct");
     let why = json(&world.evenkeel("status tank --why --json"))["result"].take();
     assert_eq!(why["members"][2]["from"], "detected", "{why:#}");

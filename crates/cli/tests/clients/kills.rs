@@ -1,4 +1,4 @@
-//! The process is killed amid writes, and the array is started again.
+//! The process is killed during writes, and the array is started again.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -8,12 +8,13 @@ use serde_json::Value;
 use crate::tools::{pattern, run, wait_for};
 use crate::world::{Background, MIB, World};
 
-/// What was acknowledged and flushed before the kill, from block 0 on.
+/// Data that was acknowledged and flushed before the kill, from block 0 on.
 const KEPT: usize = 8 * MIB as usize;
 /// Where fio writes; only to every other block.
 const BUSY: (u64, u64) = (16 * MIB, 16 * MIB);
 
-/// Fills the first part durably, some of it by FUA and some by a flush, and where fio will write.
+/// Fills the first part durably, some of it by FUA and some by a flush, and the part where fio will
+/// write.
 fn prepare(world: &World) -> (Vec<u8>, Vec<u8>) {
     let (kept, busy) = (pattern(1, KEPT), pattern(2, BUSY.1 as usize));
     let piece = 256 << 10;
@@ -55,7 +56,7 @@ fn kill_amid_writes(world: &mut World) {
     assert!(!fio.wait(), "fio must have been in the middle of it");
 }
 
-/// Everything that was durable is there, and no block that was not written has changed.
+/// All durable data is there, and no block that was not written has changed.
 fn assert_kept(world: &World, (kept, busy): &(Vec<u8>, Vec<u8>)) {
     let back = world.path("back");
     run("libnbd-bin", &format!("nbdcopy {} {}", world.uri(), back.display()));
@@ -95,7 +96,7 @@ fn an_array_that_is_whole_resyncs_what_was_being_written() {
     let before = prepare(&world);
     kill_amid_writes(&mut world);
 
-    // A stripe that was not written is spoilt: a resync of everything would put it right.
+    // A stripe that was not written is corrupted: a resync of everything would repair it.
     let examined = world.examine("m3");
     assert_eq!(examined["clean"], false, "{examined:#}");
     let last = examined["array"]["member_bytes"].as_u64().expect("a size") - 4096;

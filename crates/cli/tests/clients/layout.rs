@@ -1,12 +1,12 @@
-//! What is on the members is what Linux md would have put there, by an account of md's layouts that
-//! shares nothing with the product.
+//! The members' content is laid out as by Linux md, checked with an independent implementation of
+//! md's layouts.
 
 use std::fs;
 
 use crate::tools::{assert_same, pattern};
 use crate::world::World;
 
-/// Where things are in a stripe: parity members, then the members of the chunks of data in order.
+/// The places in a stripe: parity members, then the members of the data chunks in order.
 struct Places {
     parity: Vec<usize>,
     data: Vec<usize>,
@@ -40,7 +40,7 @@ fn double(byte: u8) -> u8 {
     (byte << 1) ^ if byte & 0x80 == 0 { 0 } else { 0x1d }
 }
 
-/// What each member has to hold from its data offset on.
+/// The expected content of each member from its data offset on.
 fn expected(
     content: &[u8],
     n: usize,

@@ -1,4 +1,4 @@
-//! Log volumes: what is special about them, and what must be as with every array.
+//! Log volumes: their special features, and those of every array.
 
 use serde_json::Value;
 
@@ -115,7 +115,7 @@ fn killed_again_and_again_it_loses_nothing_that_was_flushed() {
                 let now = log(&world)["written_bytes"].as_u64();
                 (now > Some(before + 2 * MIB)).then_some(())
             });
-            // A member of each group is lost while it is written, and with the process the next time.
+            // A member of each group is lost during writes, and the next time with the process.
             if round == 1 {
                 world.evenkeel("disk fail tank 0.1");
                 world.evenkeel("disk fail tank 1.0");

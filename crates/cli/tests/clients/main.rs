@@ -1,5 +1,5 @@
-//! Whole arrays on member files, run by the command, used by the clients that people use: while all
-//! is well, while a member is missing, while it is rebuilt, and after the process was killed.
+//! Whole arrays on member files, run by the command and used by common clients: healthy, with a
+//! member missing, during a rebuild, and after the process was killed.
 
 mod condition;
 mod copies;

@@ -1,11 +1,11 @@
-//! What an array takes of memory follows what it is used for.
+//! An array's memory follows its use.
 
 use std::path::Path;
 
 use crate::tools::{pattern, run, wait_for};
 use crate::world::World;
 
-/// What an array takes at most that does little, or nothing any more, in KiB.
+/// The most memory of an array that does little, or nothing any more, in KiB.
 const MODEST: u64 = 32 << 10;
 
 /// What this client asks for at most before it ends.
@@ -14,8 +14,8 @@ fn fio(world: &World, options: &str) {
     run("fio", &format!("{line} --randseed=1 {options}"));
 }
 
-/// Memory that only this process has, in KiB; or what the kernel keeps for it in RAM if that is more,
-/// as it is when pages are gone that are still registered.
+/// Memory that only this process has, in KiB; or the memory that the kernel keeps in RAM for it if
+/// that is more, as with freed pages that are still registered.
 fn own(world: &World) -> u64 {
     let mapped = world.memory("RssAnon") + world.memory("RssShmem");
     mapped.max(world.memory("VmPin"))
@@ -28,7 +28,7 @@ fn an_array_takes_memory_while_it_is_used() {
     let file = world.path("content");
     std::fs::write(&file, pattern(3, 8 << 20)).expect("a file");
     world.copy_in(&file);
-    // It goes step by step, and what is left must not count for what follows.
+    // Memory is given back step by step, and the rest must not count later.
     wait_for("what copying took is given back", || (own(&world) < MODEST / 2).then_some(()));
 
     fio(&world, "--rw=randrw --bs=4k --iodepth=4 --offset=64m --size=8m");
@@ -39,7 +39,7 @@ fn an_array_takes_memory_while_it_is_used() {
     assert!(most > 2 * MODEST, "{most} KiB at most: the requests were not large");
     wait_for("what large requests took is given back", || (own(&world) < MODEST).then_some(()));
 
-    // What was given back is there again when it is needed, and holds what it should.
+    // Memory that was given back is available again, and its content is right.
     let read = world.path("read");
     let fetch = format!("nbdcopy {} {}", world.uri(), read.display());
     run("libnbd-bin", &fetch);

@@ -1,4 +1,4 @@
-//! A client of NBD that does one request after the other, with FUA if it is wanted.
+//! An NBD client with one request at a time, with FUA on demand.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -60,7 +60,7 @@ impl Nbd {
         self.take_all(length as usize)
     }
 
-    /// When this returns and `fua` was set, it is durable.
+    /// With `fua`, the data is durable when this returns.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), Refusal> {
         let flags = if fua { FUA } else { 0 };
         self.request(WRITE, flags, offset, data.len() as u32, data)
@@ -76,7 +76,7 @@ impl Nbd {
         self.request(TRIM, 0, offset, length, &[])
     }
 
-    /// When this returns, everything that was acknowledged is durable.
+    /// All acknowledged writes are durable when this returns.
     pub(crate) fn flush(&mut self) -> Result<(), Refusal> {
         self.request(FLUSH, 0, 0, 0, &[])
     }

@@ -1,4 +1,5 @@
-//! What a package installs besides the program. What udev makes of it, tests/vm/run boot finds out.
+//! The files that a package installs besides the program. tests/vm/run boot tests their effect on
+//! udev.
 
 use std::fs;
 use std::path::Path;

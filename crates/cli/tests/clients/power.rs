@@ -1,7 +1,7 @@
 //! Power failures: the process is killed, and its disks lose what was not flushed. A disk may be
 //! lost with the power.
 //!
-//! `EVENKEEL_ROUNDS` is how many rounds each array goes through, `EVENKEEL_SEED` what is drawn.
+//! `EVENKEEL_ROUNDS` is the number of rounds of each array, `EVENKEEL_SEED` the seed.
 
 mod machine;
 
@@ -30,12 +30,12 @@ struct Kind {
     amid: Amid,
 }
 
-/// What becomes of rows that are written whole if a member is lost with the power.
+/// The possible content of rows that are written whole if a member is lost with the power.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
-    /// They are old or new. Or there are none.
+    /// Old or new; or there are no such rows.
     Journalled,
-    /// They can be neither old nor new.
+    /// Neither old nor new is possible, too.
     WrittenPast,
 }
 
@@ -50,7 +50,7 @@ enum Users {
     Bytes,
 }
 
-/// Amid what the power fails, besides the users' work.
+/// What the power failure interrupts besides users' work.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Amid {
     Nothing,
@@ -86,9 +86,9 @@ const STAGED: Kind = Kind {
     amid: Amid::Staging,
     ..PLAIN
 };
-/// What is written is smaller than a row.
+/// Writes are smaller than a row.
 const PARTS: Kind = Kind { rows: Rows::Journalled, ledger_bytes: 2 * MIB, ..RAID5 };
-/// There is something to copy everywhere.
+/// There is data to copy everywhere.
 const FULL: Kind = Kind { ledger_bytes: 32 * MIB, ..RAID5 };
 
 #[test]
@@ -190,13 +190,13 @@ fn a_member_of_raid6_is_rebuilt() {
     play(17, Kind { amid: Amid::Rebuild, options, members, ..FULL });
 }
 
-/// Users write, the power fails, perhaps a disk goes with it; all that was durable is there. What
-/// was lost comes back and is used again.
+/// Users write, the power fails, perhaps with a disk; all durable data is there. The lost disk
+/// comes back and is used again.
 fn play(number: u64, kind: Kind) {
     let given = |name| std::env::var(name).ok().map(|value| value.parse().expect(name));
     let seed: u64 = given("EVENKEEL_SEED").unwrap_or(1);
     let mut life = Life::new(kind, seed.wrapping_mul(31).wrapping_add(number));
-    // Passes are slow, so that the power can fail amid them.
+    // Passes are slow, so that the power can fail during them.
     let few = if matches!(kind.amid, Amid::Copy | Amid::Rebuild) { 1 } else { 2 };
     for round in 0..given("EVENKEEL_ROUNDS").unwrap_or(few) {
         life.tell(&format!("seed {seed}, round {round}"));
@@ -210,11 +210,11 @@ struct Life {
     kind: Kind,
     machine: Machine,
     ledger: Ledger,
-    /// Of each start.
+    /// For each start.
     options: &'static str,
 }
 
-/// What goes on in the background when the power fails.
+/// The pass that the power failure interrupts.
 #[derive(Debug)]
 struct Pass {
     member: usize,
@@ -248,8 +248,8 @@ impl Life {
         life
     }
 
-    /// The first round always loses a disk. Every other one has no flush by users, so that what is
-    /// durable is so by the writes themselves.
+    /// The first round always loses a disk. Every other one has no flush by users, so that only
+    /// durable writes make data durable.
     fn round(&mut self, number: u64) {
         let pass = self.begin_pass();
         let durable = if number.is_multiple_of(2) { Durable::ByWrite } else { Durable::ByFlush };
@@ -276,7 +276,7 @@ impl Life {
         }
     }
 
-    /// What is told if the test fails, and on demand.
+    /// Printed if the test fails, and on demand.
     fn tell(&self, what: &str) {
         let test = std::thread::current();
         println!("{}: {what}", test.name().unwrap_or(self.kind.options));
@@ -306,7 +306,7 @@ impl Life {
         }
     }
 
-    /// A member is copied or rebuilt, if that is what the array goes through, in some 8 s.
+    /// Begins to copy or rebuild a member, if this kind of array does, which takes about 8 s.
     fn begin_pass(&mut self) -> Option<Pass> {
         let world = &self.machine.world;
         let rebuild = match self.kind.amid {
@@ -324,7 +324,7 @@ impl Life {
         Some(Pass { member, disk })
     }
 
-    /// Until the power fails.
+    /// Waits until the power is to fail.
     fn let_it_go_on(&mut self, pass: bool) {
         let (world, random) = (&self.machine.world, &mut self.machine.random);
         if pass {
@@ -350,8 +350,8 @@ impl Life {
         sleep(Duration::from_millis(random.below(400)));
     }
 
-    /// Whether blocks that were being written can be neither old nor new: if a member is lost in
-    /// the same moment, and there was no other missing all the time.
+    /// Whether blocks that were being written can be neither old nor new: if a member is lost at
+    /// the same moment, and no other was missing all the time.
     fn may_be_torn(&self, lost: Option<usize>, pass: Option<&Pass>) -> bool {
         if lost.is_none() || self.kind.rows == Rows::Journalled {
             return false;
@@ -380,7 +380,7 @@ fn what_is_written_durably_is_there_when_the_disks_are_block_devices() {
 }
 
 fn durable_is_there(devices: Devices, by: &str) {
-    // Small writes go into a journal in pieces or as one, and large ones past it.
+    // Small writes are journaled in pieces or as one, and large ones are not.
     for options in ["--level raid0", "--level raid1", "--level raid5"] {
         let mut machine = Machine::new(options, (3, 0), MEMBER_BYTES, devices, 1);
         machine.start("", None);

@@ -1,4 +1,4 @@
-//! An array whose process is replaced by another.
+//! An array whose process is replaced.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn tank() -> World {
     world
 }
 
-/// What is in its place, and how it is.
+/// The devices of the array, and their states.
 fn paths(world: &World) -> Vec<String> {
     let status = world.status();
     assert_eq!(status["health"], "online", "{status:#}");
@@ -56,7 +56,7 @@ fn an_array_runs_on_if_no_successor_could_start() {
     refused.refused(&["tank runs on as before", "m2"]);
     assert_eq!(nbd.read(0, 4096), Ok(vec![7; 4096]), "its users notice nothing");
     fs::rename(world.path("aside"), world.path("m2")).expect("it is renamed");
-    // Nor if it would cost a client its connection.
+    // Nor if a client would lose its connection.
     let refused = world.try_evenkeel("restart tank");
     refused.refused(&["an NBD client is connected", "evenkeel restart tank --force"]);
     assert_eq!(nbd.read(0, 4096), Ok(vec![7; 4096]));
@@ -67,7 +67,7 @@ fn an_array_runs_on_if_no_successor_could_start() {
     world.evenkeel("stop tank --force");
 }
 
-/// A release that can't mount, and finds that out too late.
+/// A release that can't mount, and notices that too late.
 #[test]
 fn the_program_that_ran_before_runs_again_if_its_successor_fails() {
     let world = tank();

@@ -1,28 +1,27 @@
-//! Rounds of trouble: users write, members are failed, replaced and rebuilt, the process is killed
-//! at some moment, perhaps a member is missing at the next start, perhaps an old one is back. What
-//! users may rely on must be there, in every round.
+//! Rounds of faults: users write, members are failed, replaced and rebuilt, and the process is
+//! killed at some moment. Perhaps a member is missing at the next start, perhaps an old one is
+//! back. Everything that users may rely on must be there in every round.
 //!
-//! It is checked in these ways, each in a place of its own:
-//! - The [`Ledger`] knows exactly what each of its blocks has to hold, also of requests that the kill
-//!   has cut off.
-//! - fio fills a place amid the trouble, reads it back, and verifies it again after the restart. Its
-//!   pattern is another one in each round, so that what is older is not taken for it; checksums that
-//!   come with the data would be. How far it got when it was cut off, fio can't tell well enough
-//!   (`verify_state_load` also wants what has failed), so what it writes at the moment of the kill is
-//!   in yet another place. There it writes to every other block, and the others have to stay as they
-//!   are.
-//! - Where nothing was written are zeros.
+//! It is checked in these ways, each in a part of its own:
+//! - The [`Ledger`] knows the expected content of each of its blocks, even for requests that the
+//!   kill has cut off.
+//! - fio fills a part during the faults, reads it back, and verifies it again after the restart.
+//!   Its pattern differs in each round, so that older data is not accepted, as it would be with
+//!   checksums in the data. fio can't report well enough how far it got when it was cut off
+//!   (`verify_state_load` also wants failed writes). So its writes at the moment of the kill are in
+//!   yet another part. There it writes every other block, and the others have to stay the same.
+//! - Unwritten blocks are zeros.
 //!
-//! What the kernel was asked for before the process was killed mostly happens as a whole: data and
-//! parity arrive together. Therefore the first member is served by an array of its own. Sometimes that
-//! one is frozen a moment before, and then killed as well: what was sent there last is lost, what
-//! was sent to the other members is not. This member is never failed, so that others can be.
+//! I/O that was submitted before the kill is mostly completed: data and parity arrive together.
+//! Therefore the first member is served by an array of its own. Sometimes that one is frozen a
+//! moment before, and then killed as well: its last writes are lost, those of the other members are
+//! not. This member is never failed, so that others can be.
 //!
-//! In the end the array is made whole, checked once more, and scrubbed: nothing may be out of step.
+//! In the end the array is made whole, checked once more, and scrubbed: redundancy must match.
 //!
-//! `EVENKEEL_ROUNDS` is how many rounds each array goes through, `EVENKEEL_SEED` what is drawn. The
-//! moment of a kill is drawn, too, but the machine has a part in it: a seed tells what was done, not
-//! where in the process it hit. What is checked holds for every moment.
+//! `EVENKEEL_ROUNDS` is the number of rounds of each array, `EVENKEEL_SEED` the seed. The moment of
+//! a kill is drawn, too, but also depends on the machine: a seed reproduces the events, not the
+//! exact place in the process. The checks hold for every moment.
 
 mod disks;
 pub(crate) mod ledger;
@@ -45,8 +44,8 @@ use crate::world::{Background, MIB, World, json};
 
 const MEMBER_BYTES: u64 = 48 * MIB;
 
-/// The ledger's place is the first one. Then comes what fio fills and keeps, then what it writes to
-/// when the process is killed; the rest is not used.
+/// The ledger's part is the first one. Then come the part that fio fills and keeps, and the part
+/// that it writes to when the process is killed; the rest is not used.
 const LEDGER_BYTES: u64 = 16 * MIB;
 const KEPT_BYTES: u64 = 12 * MIB;
 const BUSY_BYTES: u64 = 12 * MIB;
@@ -56,26 +55,26 @@ const UNUSED: u64 = BUSY + BUSY_BYTES;
 /// The members that don't serve: their devices, and why they don't.
 type Lost = BTreeMap<String, String>;
 
-/// One array and what it has gone through.
+/// An array and its history.
 struct Life {
     world: World,
-    /// What serves the first member.
+    /// The array that serves the first member.
     slow: World,
     random: Prng,
-    /// What it is, in messages.
+    /// Its name in messages.
     title: String,
     journal: bool,
     /// It is a log volume.
     log: bool,
     ledger: Ledger,
-    /// What was in fio's busy place before; every other block stays so.
+    /// The previous content of fio's busy part; every other block keeps it.
     still: Vec<u8>,
     /// How many files there have been.
     disks: u32,
     story: Story,
 }
 
-/// To see whether the rounds were hard.
+/// Counters that show how hard the rounds were.
 #[derive(Debug, Default)]
 struct Story {
     kills: u64,
@@ -103,13 +102,13 @@ fn raid6_with_a_journal() {
     play(1, "--level raid6", 5, true);
 }
 
-/// Whole at each kill: otherwise it would not start again.
+/// No member is missing at a kill: otherwise it would not start again.
 #[test]
 fn raid5_with_a_bitmap() {
     play(2, "--level raid5 --consistency bitmap", 4, false);
 }
 
-/// Any write to a log is whole stripes, and what a crash tears of them was not acknowledged.
+/// A log is written in whole stripes, and stripes that a crash tears were not acknowledged.
 #[test]
 fn raid5_with_a_distributed_spare() {
     play(5, "--level raid5 --distributed-spare", 5, true);
@@ -162,7 +161,7 @@ impl Life {
         let log = options.contains("--layout");
         let ledger = Ledger::new(random.next_u64(), LEDGER_BYTES / 4096);
         if log {
-            // What was not flushed may be lost with the process.
+            // Unflushed data may be lost with the process.
             assert_eq!(nbd.flush(), Ok(()));
         }
         Self {
@@ -179,12 +178,13 @@ impl Life {
         }
     }
 
-    /// What is told if the test fails.
+    /// Printed if the test fails.
     fn tell(&self, what: &str) {
         println!("{}: {what}", self.title);
     }
 
-    /// Users write, there is trouble, the process is killed; it is started again and all is there.
+    /// Users write, there are faults, the process is killed; it is started again and everything is
+    /// there.
     fn round(&mut self) {
         if self.random.chance(1, 3) {
             self.make_whole();
@@ -225,15 +225,15 @@ impl Life {
         let back = self.disks_come_back();
         let missing = self.disks_go_missing(&mut lost);
         self.start_again(&missing, &back);
-        // A row that is overwritten whole is in no journal while all members serve. If one is lost
-        // with the process, blocks of that row can be neither old nor new.
+        // A row that is overwritten whole is not journaled while all members serve. If a member is
+        // lost with the process, blocks of that row can be neither old nor new.
         let degraded_all_the_time = before.iter().any(|member| lost.iter().any(|m| m == member));
         self.check(!self.log && !lost.is_empty() && !degraded_all_the_time);
         run("fio", &format!("{kept} --verify_only"));
         self.settle(lost.is_empty());
     }
 
-    /// Makes the array whole, and sees whether all is in its place.
+    /// Makes the array whole, and checks everything.
     fn end(&mut self) {
         self.make_whole();
         self.check(false);
@@ -243,9 +243,9 @@ impl Life {
         self.story.unanswered = self.ledger.unanswered;
     }
 
-    /// fio fills its place, with a pattern that it never had before.
+    /// fio fills its part, with a new pattern.
     fn fio_that_verifies(&mut self) -> String {
-        // %o is where it is.
+        // %o is the offset.
         let pattern = format!("0x{:016x}%o", self.random.next_u64());
         let verify = format!("--verify=pattern --verify_pattern={pattern} --verify_interval=4k");
         let place =
@@ -326,7 +326,7 @@ impl Life {
         }
     }
 
-    /// A rebuild goes on until it is on record how far it is, so that the next start begins there.
+    /// Waits until a rebuild's progress is on record, so that the next start continues there.
     fn rebuild_for_long(&mut self) {
         self.world.evenkeel("rebuild limit tank --min 2M --max 4M");
         let lost = self.lost_now();
@@ -356,7 +356,7 @@ impl Life {
         numbers[self.random.below(numbers.len() as u64) as usize]
     }
 
-    /// Perhaps one more command, which the kill cuts off.
+    /// Perhaps one more command, which the kill interrupts.
     fn last_words(&mut self) -> Option<Background> {
         if !self.journal || self.random.chance(1, 2) {
             self.pause(200);
@@ -435,7 +435,7 @@ impl Life {
         }
     }
 
-    /// What was being written when the process was killed is either resynced before anything else
+    /// Blocks that were being written when the process was killed are resynced before anything else
     /// happens, or written once more.
     fn settle(&mut self, whole: bool) {
         let resync = whole && (!self.journal || self.random.chance(1, 2));
@@ -445,7 +445,7 @@ impl Life {
         self.ledger.mend(&mut self.world.nbd(), !resync);
     }
 
-    /// Replaces what is missing, and waits until all is rebuilt.
+    /// Replaces missing members, and waits until everything is rebuilt.
     fn make_whole(&mut self) {
         self.world.evenkeel("rebuild limit tank --min 1G --max 0");
         loop {
@@ -465,8 +465,8 @@ impl Life {
     }
 }
 
-/// Until the kernel has let go of a killed process' device, a write may be on its way to it. A
-/// flush, too, which can take longer than a start is ready to wait.
+/// Until the kernel has released a killed process's device, a write to it may still be under way;
+/// or a flush, which can take longer than a start waits.
 fn wait_until_free(world: &World, disk: &str) {
     let file = File::open(world.path(disk)).expect("a disk");
     wait_for("the disk is free", || flock(&file, FlockOperation::NonBlockingLockExclusive).ok());
@@ -476,7 +476,7 @@ fn lost(members: &Value, device: &str) -> Lost {
     let members = members.as_array().into_iter().flatten();
     let lost = members.filter(|member| member["state"] != "up");
     lost.map(|member| {
-        // Without how far it is.
+        // Without its progress.
         let state = word(&member["state"]).split(' ').next().expect("a word");
         (word(&member[device]).to_owned(), state.to_owned())
     })

@@ -1,10 +1,10 @@
-//! Member files on a file system that is not local, which are cut off where they are kept.
+//! Member files on a file system that is not local, which are cut off at their server.
 
 use crate::tools::{assert_same, pattern, wait_for};
 use crate::volatile::Disks;
 use crate::world::{MIB, World};
 
-/// Where a file is cut off.
+/// The length that is left.
 const LEFT: u64 = 12 * MIB;
 
 struct Life {
@@ -40,7 +40,7 @@ impl Life {
         self.world.stop();
     }
 
-    /// It has failed, and nothing of it is read.
+    /// It has failed, and is not read.
     fn assert_gone(mut self, member: usize, why: &str) {
         self.world.assert_event(&[&format!("member {member}"), why]);
         let mut nbd = self.world.nbd();
@@ -83,7 +83,7 @@ fn one_is_found_before_a_write_makes_it_as_long_as_it_was() {
     life.assert_gone(1, "smaller than it was");
 }
 
-/// Member 1 is asked for its size and does not tell it.
+/// Member 1 is queried for its size and does not answer.
 fn silent(io_timeout: &str) -> Life {
     let mut life = Life::new();
     life.world.stop();

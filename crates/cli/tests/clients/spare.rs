@@ -1,4 +1,5 @@
-//! The distributed spare: a member fails, its data is put on the others, and comes back from there.
+//! The distributed spare: a member fails, is rebuilt onto the others, and is copied back from
+//! there.
 
 use crate::tools::{pattern, run};
 use crate::world::{MIB, World};

@@ -1,5 +1,5 @@
-//! Arrays of modelled SSDs that stage writes: what was acknowledged outlives the process, and a
-//! member that is lost with it, and a clean stop leaves nothing in the log.
+//! Arrays of modelled SSDs that stage writes: acknowledged writes survive the process, and a member
+//! that is lost with it; a clean stop leaves the log empty.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -50,8 +50,8 @@ impl Life {
         self.ledger.rest(working);
     }
 
-    /// Starts again, without one of the members if one is lost, and checks all that users wrote.
-    /// Tells how much came home from the log before that.
+    /// Starts again, without one of the members if that is given, and checks all of the users'
+    /// writes. Returns how much came home from the log before that.
     fn start_again(&mut self, lost: Option<usize>) -> u64 {
         let there = self.members.iter().enumerate().filter(|(number, _)| Some(*number) != lost);
         let there: Vec<&str> = there.map(|(_, member)| member.as_str()).collect();
@@ -64,7 +64,7 @@ impl Life {
             note.as_str().is_some_and(|note| note.contains("brought home from the staging log"))
         });
         assert_eq!(told, home > 0, "{ready:#}");
-        // What was not acknowledged may be torn where a member is lost in the same moment.
+        // Unacknowledged writes may be torn if a member is lost at the same moment.
         self.ledger.check(&mut self.world.nbd(), lost.is_some());
         self.ledger.mend(&mut self.world.nbd(), true);
         self.world.assert_no_errors();
@@ -78,7 +78,7 @@ impl Life {
         self.members[member] = name;
     }
 
-    /// All is sound and where it was, also without what the log held.
+    /// Everything is right and at home, even without the log's content.
     fn end(mut self) {
         self.ledger.check(&mut self.world.nbd(), false);
         self.world.evenkeel("rebuild status tank --wait");

@@ -1,11 +1,11 @@
-//! An array that is told to stop while it is in use.
+//! Stopping an array that is in use.
 
 use std::fs::{self, File};
 
 use crate::tools::{Loop, Mount, assert_same, pattern, run};
 use crate::world::World;
 
-/// A file system on the array, by FUSE and a loop device, that holds what it has not written.
+/// A file system on the array, by FUSE and a loop device, with unwritten data.
 struct Files {
     device: Loop,
     mount: Option<Mount>,
@@ -17,14 +17,14 @@ impl Files {
     fn new(world: &World) -> Self {
         let device = Loop::new(&world.fuse());
         run("e2fsprogs", &format!("mkfs.ext4 -q -F {}", device.device));
-        // It writes by itself only what is older than the test gets.
+        // It writes back by itself only after longer than the test runs.
         let options = format!("-o commit=300 {}", device.device);
         let mount = Some(Mount::new(&options, &world.path("files")));
         fs::write(world.path("files/file"), pattern(7, CONTENT)).expect("the file is written");
         Self { device, mount }
     }
 
-    /// Lets go of what has lost its array.
+    /// Unmounts what has lost its array.
     fn forget(mut self, world: &World) {
         self.mount.take();
         drop(self.device);
@@ -32,7 +32,7 @@ impl Files {
     }
 }
 
-/// What was in the file system is in the array.
+/// The file system's data is in the array.
 fn assert_kept(world: &mut World) {
     world.start("");
     let device = Loop::new(&world.fuse());
@@ -91,7 +91,7 @@ fn who_uses_an_array_is_told_and_nobody_else_keeps_it_from_stopping() {
     refused(&world, &["an NBD client is connected, "]);
     assert_eq!(nbd.write(0, &[7; 4096], false), Ok(()), "it is served as before");
     drop(nbd);
-    // Another array of the machine, or a file that is called the same, is none of its business.
+    // Another array of the machine, or a file of the same name, is not affected.
     fs::write(world.path("tank"), "").expect("a file");
     let other = File::open(world.path("tank")).expect("a file of that name");
     crate::tools::wait_for("the client's end is seen", || {

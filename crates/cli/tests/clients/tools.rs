@@ -1,4 +1,4 @@
-//! Programs that are run, and what they leave behind, undone however the test ends.
+//! Programs of the tests; their effects are undone however the test ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What hangs for longer than this hangs for ever, as tests go.
+/// The time after which a program counts as hanging.
 pub(crate) const HANGS: Duration = Duration::from_secs(150);
 
 /// How a program ended.

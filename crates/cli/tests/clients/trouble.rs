@@ -1,4 +1,4 @@
-//! Members give trouble while the array serves; its users must not notice.
+//! Faults of members while the array serves; users must not notice.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -22,7 +22,7 @@ fn truncate(path: &Path, bytes: u64) {
     file.set_len(bytes).expect("it is truncated");
 }
 
-/// It goes on without the member, says so and what to do, and is whole again with a new one.
+/// It goes on without the member, reports that and what to do, and is whole again with a new one.
 fn goes_on_without(world: &mut World, member: usize, path: &str, why: &str) {
     let status = world.status();
     assert_eq!(status["health"], "degraded", "{status:#}");
@@ -67,7 +67,7 @@ fn a_file_system_that_is_full() {
     goes_on_without(&mut world, 2, "/small/m2", "space");
 }
 
-/// One of them is spared; the other can't be.
+/// One of them can be missing; then the other can't.
 #[test]
 fn a_file_system_that_is_full_under_two_members() {
     let mut world = World::empty();
@@ -129,7 +129,7 @@ fn a_member_that_refuses_everything() {
     inner.kill();
 }
 
-/// A file system whose writes wait until this is dropped.
+/// A file system that is frozen until this is dropped.
 struct Frozen<'a>(&'a Path);
 
 impl<'a> Frozen<'a> {
@@ -231,7 +231,7 @@ fn a_member_with_unreadable_blocks() {
     assert!(what.contains("btrfs/m1) had ") && what.contains("read and 0 write errors"), "{what}");
     assert!(problem["action"].as_str().expect("words").starts_with("check the device"));
 
-    // This comes to the redundancy too. After it, all is readable.
+    // This rewrites the redundancy, too. After it, everything can be read.
     world.assert_sound();
     let errors = |world: &World| world.status()["members"][1]["read_errors"].as_u64();
     let before = errors(&world);

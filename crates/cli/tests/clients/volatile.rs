@@ -1,7 +1,6 @@
-//! Disks with a volatile cache, which lose power: files of a FUSE file system of its own. What was
-//! not flushed when the power fails is there or not, block by block. As with file systems in user
-//! space that pass on what they are asked for, that a write shall be durable is not heeded; a flush
-//! is.
+//! Disks with a volatile cache that lose power: files of a FUSE file system of the tests. Blocks
+//! that were not flushed when the power fails survive or not, one by one. Like many FUSE file
+//! systems, it ignores that a write shall be durable; it heeds flushes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -34,7 +33,7 @@ struct Disk {
     /// What was not flushed.
     cache: Blocks,
     flushes: u64,
-    /// A request for the file's attributes gets no answer.
+    /// Requests for the file's attributes get no answer.
     silent: bool,
     unanswered: Vec<ReplyAttr>,
 }
@@ -50,7 +49,7 @@ impl Disk {
     }
 }
 
-/// What becomes of blocks that were not flushed when the power fails.
+/// The fate of unflushed blocks at a power failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unflushed {
     Lost,
@@ -86,7 +85,7 @@ impl Disks {
         lock(&self.disks)[disk].flushes
     }
 
-    /// A file is cut off where it is kept. A write behind its end makes it longer again, with a hole
+    /// The file is cut off at its server. A write behind its end makes it longer again, with a hole
     /// that reads as zeros.
     pub(crate) fn cut_off(&self, disk: usize, bytes: u64) {
         let disk = &mut lock(&self.disks)[disk];
@@ -101,14 +100,14 @@ impl Disks {
         lock(&self.disks)[disk].silent = true;
     }
 
-    /// Answers again, and those that wait with an error. Until then no process that asks can end.
+    /// Answers again; waiting requests get an error. Until then their processes can't end.
     pub(crate) fn speak(&self, disk: usize) {
         let disk = &mut lock(&self.disks)[disk];
         disk.silent = false;
         disk.unanswered.clear();
     }
 
-    /// How many have no answer.
+    /// How many requests have no answer.
     pub(crate) fn unanswered(&self, disk: usize) -> usize {
         lock(&self.disks)[disk].unanswered.len()
     }
@@ -118,8 +117,8 @@ impl Disks {
         lock(&self.disks)[disk].bytes
     }
 
-    /// The power fails. What the kernel brings later on behalf of a process that is gone is lost
-    /// as well, or not, the next time.
+    /// The power fails. Writes that the kernel submits later for a process that is gone are lost as
+    /// well, or not, at the next failure.
     pub(crate) fn cut(&self, random: &mut Prng, unflushed: Unflushed) {
         for disk in &mut *lock(&self.disks) {
             for (at, block) in std::mem::take(&mut disk.cache) {

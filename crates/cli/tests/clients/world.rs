@@ -31,7 +31,7 @@ impl World {
         Self::of(&format!("--level {level}"), members, mib)
     }
 
-    /// With whatever these options create.
+    /// With an array that these options create.
     pub(crate) fn of(options: &str, members: u8, mib: u64) -> Self {
         let names: Vec<String> = (0..members).map(|number| format!("m{number}")).collect();
         let world = Self::empty();
@@ -77,7 +77,8 @@ impl World {
         members.clone_into(&mut self.members);
     }
 
-    /// Starts the array, over NBD and FUSE; when this returns, it serves. Tells what it said of it.
+    /// Starts the array, over NBD and FUSE; when this returns, it serves. Returns its first line of
+    /// output.
     pub(crate) fn start(&mut self, options: &str) -> Value {
         self.launch(options);
         let process = self.process.as_mut().expect("it runs");
@@ -125,7 +126,7 @@ impl World {
         assert!(status.success(), "it was not stopped cleanly, {status}:\n{}", self.log());
     }
 
-    /// Lets the process do nothing any more, until it is killed.
+    /// Stops the process (SIGSTOP), until it is killed.
     pub(crate) fn freeze(&self) {
         self.signal(Signal::STOP);
     }
@@ -145,7 +146,7 @@ impl World {
         kill_process(Pid::from_child(process), signal).expect("it is there");
     }
 
-    /// What the kernel tells of the process's memory by this name, in KiB.
+    /// A figure of the process's memory from the kernel, in KiB.
     pub(crate) fn memory(&self, name: &str) -> u64 {
         let process = self.process.as_ref().expect("it runs");
         let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
@@ -196,23 +197,23 @@ impl World {
         self.try_evenkeel(line).done()
     }
 
-    /// What the command says of the array.
+    /// The output of `status`.
     pub(crate) fn status(&self) -> Value {
         json(&self.try_evenkeel("status tank --json").stdout)["result"]["arrays"][0].take()
     }
 
-    /// What it says of the staging log.
+    /// A figure of the staging log from `status`.
     pub(crate) fn staging(&self, what: &str) -> u64 {
         let status = self.status();
         status["staging"][what].as_u64().unwrap_or_else(|| panic!("no {what}: {status:#}"))
     }
 
-    /// What the command says of one of the members.
+    /// The output of `examine` for a member.
     pub(crate) fn examine(&self, member: &str) -> Value {
         json(&self.evenkeel(&format!("examine --json {member}")))["result"]["members"][0].take()
     }
 
-    /// That something of the kind has happened.
+    /// Checks that there was such an event.
     pub(crate) fn assert_event(&self, words: &[&str]) {
         let status = self.status();
         let events = status["events"].as_array().expect("events");

@@ -151,8 +151,8 @@ impl Ftl {
         self.free[plane as usize] * self.geometry.pages_per_block + in_open
     }
 
-    /// Whether the host can write to `plane` now: if it did, there would still be room to move all
-    /// of its victim, or of any block.
+    /// Whether the host can write to `plane` now and leave enough room to move its victim, or any
+    /// other block.
     pub(crate) fn has_room(&self, plane: u32) -> bool {
         let free = self.free[plane as usize];
         if free > 2 {
@@ -171,7 +171,7 @@ impl Ftl {
         left(plane.open[0]) > 0 || (free > 0 && room_to_move(free - 1))
     }
 
-    /// The die for the next write; `waiting` says how many operations wait for one.
+    /// The die for the next write; `waiting` gives the number of operations that wait for a die.
     pub(crate) fn choose_die(&mut self, lpn: Lpn, waiting: impl Fn(u32) -> u32) -> u32 {
         let g = self.geometry;
         let best = match self.die_choice {
@@ -189,7 +189,8 @@ impl Ftl {
         best
     }
 
-    /// The plane of `die` that would take a write of `lpn` now, if one that may has room.
+    /// The plane of `die` that would take a write of `lpn` now; `None` if no plane that may take it
+    /// has room.
     pub(crate) fn peek_plane(&self, die: u32, lpn: Lpn) -> Option<u32> {
         let g = &self.geometry;
         let from = g.planes_of(die).start;
@@ -207,7 +208,7 @@ impl Ftl {
         self.has_room(from + best).then_some(from + best)
     }
 
-    /// As [`Ftl::peek_plane`]; the next write goes elsewhere where planes take turns.
+    /// As [`Ftl::peek_plane`]; where planes take turns, the next write goes to the next plane.
     pub(crate) fn choose_plane(&mut self, die: u32, lpn: Lpn) -> Option<u32> {
         let plane = self.peek_plane(die, lpn)?;
         self.next_plane[die as usize] = (plane + 1) % self.geometry.planes_per_die;
@@ -256,9 +257,9 @@ impl Ftl {
         }
     }
 
-    /// Whether `plane` has a victim, or one could be chosen, of which at least `gain` pages are
-    /// invalid. Without a block's worth of garbage in the plane, however it is chosen, collecting
-    /// would only move data around for ever.
+    /// Whether `plane` has a victim, or could choose one with at least `gain` invalid pages. A
+    /// plane with less than a block of garbage is not collected: that would only move data around
+    /// for ever.
     pub(crate) fn can_collect(&mut self, plane: u32, gain: u32) -> bool {
         if self.planes[plane as usize].victim.is_some() {
             return true;
@@ -355,7 +356,7 @@ impl Ftl {
             .filter(|&id| most - self.blocks[id as usize].erases >= gap)
     }
 
-    /// The next page of the stream's open block, and that block if it is full with it.
+    /// The next page of the stream's open block, and the block if this page fills it.
     fn allocate(&mut self, plane: u32, stream: Stream) -> (Ppa, Option<u32>) {
         let index = usize::from(self.separate && stream == Stream::Moved);
         if self.planes[plane as usize].open[index].next == self.geometry.data_pages {
@@ -421,7 +422,8 @@ impl Ftl {
     }
 }
 
-/// Of `count` in a ring, the one with the greatest key; of several the first from `from` on.
+/// Of `count` items in a ring, the one with the greatest key; of equal ones the first from `from`
+/// on.
 fn first_best<K: Ord>(from: u32, count: u32, key: impl Fn(u32) -> K) -> u32 {
     let mut best = from;
     let mut best_key = key(from);

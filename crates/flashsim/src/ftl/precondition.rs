@@ -1,22 +1,22 @@
-//! Making a drive that has been used, in no simulated time.
+//! Brings a drive into a used state, in no simulated time.
 //!
-//! What aging does to blocks depends on the order of writes only, not on when they are made: each
-//! plane is collected as soon as it has to be, so that the state after some overwrites is the one
-//! that the same writes would lead to one by one.
+//! What aging does to blocks depends only on the order of writes, not on their times. Each plane is
+//! collected as soon as it has to be, so the result is the state that the same writes would lead to
+//! one by one.
 
 use det::Prng;
 
 use super::{Ftl, Lpn, Step, Stream};
 
-/// What a drive has been through before the simulation starts.
+/// How a drive was used before the simulation starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Precondition {
     /// Nothing: it is erased.
     Fresh,
     /// Its whole logical space was written once, in order.
     Filled,
-    /// After that, so many times its logical space was written in random pages: the steady state
-    /// is reached after about five times.
+    /// After that, its logical space was overwritten this many times by random page writes. About
+    /// five times reach the steady state.
     Aged(f64),
 }
 

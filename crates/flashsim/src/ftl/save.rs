@@ -9,7 +9,7 @@ use super::{Ftl, Lpn, Moving, OpenBlock, Place, Ppa};
 use crate::profile::Profile;
 use crate::save::{Reader, RestoreError, Writer};
 
-/// A block is worn out long before.
+/// A block is worn out long before this.
 const ERASES_MAX: u32 = 1 << 31;
 
 impl Ftl {
@@ -39,7 +39,7 @@ impl Ftl {
     /// After a profile that has been checked.
     pub(crate) fn restore(profile: &Profile, input: &mut Reader) -> Result<Self, RestoreError> {
         let g = profile.sizes();
-        // Before memory is taken for them.
+        // Checked before memory is allocated for them.
         if input.left() < 4 * (u64::from(g.blocks()) + u64::from(g.logical_pages)) {
             return Err(RestoreError::Damaged);
         }
@@ -132,7 +132,7 @@ impl Ftl {
             None | Some(State::Free) => false,
             Some(State::Sealed) => page < g.data_pages,
             Some(State::Open) => plane.open.iter().any(|open| open.id == id && page < open.next),
-            // What is before has been moved.
+            // The pages before this one have been moved.
             Some(State::Victim) => {
                 page < g.data_pages && plane.victim.is_some_and(|moving| page >= moving.next)
             }
@@ -160,11 +160,11 @@ impl Ftl {
     }
 }
 
-/// Which blocks have been said to be somewhere.
+/// The blocks that have been placed so far.
 struct Placed(Vec<bool>);
 
 impl Placed {
-    /// Block `id`, or the one that is read now, if it is one of `blocks` and nowhere yet.
+    /// Block `id`, or the next one that is read, if it is one of `blocks` and has no place yet.
     fn place(
         &mut self,
         id: Option<u32>,

@@ -24,7 +24,7 @@ pub enum ProfileError {
         /// Line, column, and what was expected.
         message: String,
     },
-    /// It is a profile, of a drive that can't be.
+    /// The text is a profile, but no drive can be like that.
     #[error("{origin}, line {line}: {error}")]
     InText {
         /// Its path or name.
@@ -40,7 +40,7 @@ pub enum ProfileError {
         /// The name.
         name: String,
     },
-    /// A number is outside of what makes sense.
+    /// A number is out of range.
     #[error("{key} is {value}, but must be {expected}")]
     Range {
         /// The key.
@@ -50,10 +50,10 @@ pub enum ProfileError {
         /// What it could be.
         expected: &'static str,
     },
-    /// One thing is not a multiple of another.
+    /// A size is not a multiple of another.
     #[error("{what} ({value}) must be a multiple of {unit} ({divisor})")]
     NotAMultiple {
-        /// The thing.
+        /// The size that is wrong.
         what: &'static str,
         /// Its value.
         value: u64,
@@ -93,7 +93,7 @@ pub enum ProfileError {
         /// The key that has to be the lower one.
         lower: &'static str,
     },
-    /// Pages that are programmed together can't each go to a place of their own.
+    /// Pages that are programmed together can't be placed one by one.
     #[error(
         "{key} is \"static\", which tells single pages where to go, but the flash programs {pages} \
          at once: choose another way, like \"round-robin\""
@@ -104,7 +104,7 @@ pub enum ProfileError {
         /// Pages of `mapping_bytes` in a program.
         pages: u64,
     },
-    /// Single pages can't be programmed, and there is nowhere to gather them.
+    /// The flash can't program single pages, and there is no buffer to gather them in.
     #[error(
         "the flash programs {pages} pages at once, so there must be a [buffer] of at least \
          {least} KiB to gather them in"
@@ -118,7 +118,7 @@ pub enum ProfileError {
 }
 
 impl ProfileError {
-    /// The key that an impossibility is about, if it is about one.
+    /// The key that the error is about, if it is about one.
     #[must_use]
     pub fn key(&self) -> Option<&'static str> {
         match self {

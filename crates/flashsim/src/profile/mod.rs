@@ -20,7 +20,7 @@ pub use lines::line_of;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// How the flash is arranged.
     pub geometry: Arrangement,
@@ -99,7 +99,7 @@ pub struct Link {
     pub mb_per_s: f64,
     /// Whether both ways can be used at once.
     pub full_duplex: bool,
-    /// What every command costs besides, in the host interface and the firmware.
+    /// The fixed time of every command in the host interface and the firmware.
     #[serde(default)]
     pub overhead_us: f64,
 }
@@ -122,7 +122,7 @@ pub struct Translation {
     /// Which plane of that die takes it.
     #[serde(default)]
     pub plane: PlaneChoice,
-    /// How many reads can go before the oldest program that waits for a die.
+    /// How many reads can overtake the oldest program that waits for a die.
     #[serde(default)]
     pub reads_first: u32,
     /// Even out the wear.
@@ -174,21 +174,22 @@ pub struct Collection {
     /// Which block is collected next.
     #[serde(default)]
     pub victim: Victim,
-    /// What doesn't serve the host meanwhile.
+    /// What stops serving the host during collection.
     #[serde(default)]
     pub scope: Scope,
-    /// What is done before it is considered again whether to go on.
+    /// How much is collected before the next decision whether to go on.
     #[serde(default)]
     pub unit: Unit,
-    /// It must start when no more than this part of a plane's blocks is free …
+    /// A plane has to be collected when no more than this share of its blocks is free …
     pub start: f64,
-    /// … and ends when more than this part is free. As `start` if left out.
+    /// … until more than this share is free. As `start` if left out.
     pub stop: Option<f64>,
-    /// At or below this part it yields to nothing, and nothing outside can hold it back.
+    /// At or below this share, collection yields to nothing, and no order from the host can hold it
+    /// back.
     #[serde(default)]
     pub hard: f64,
-    /// Whether a die that must start does so only when operations wait for it. What idle dies
-    /// collect, and what the host orders, is done all the same.
+    /// Whether a die that must start waits until operations wait for it. Background collection and
+    /// orders of the host don't depend on this.
     #[serde(default)]
     pub only_when_waiting: bool,
     /// How many waiting host operations a die serves between two units.
@@ -200,11 +201,11 @@ pub struct Collection {
     /// How pages are moved.
     #[serde(default)]
     pub copy: CopyPath,
-    /// Whether moved pages and new ones go to different blocks.
+    /// Whether moved pages and host writes go to different blocks.
     #[serde(default)]
     pub separate: bool,
-    /// Whether it takes no time and keeps nothing waiting: no drive is so, but others can be compared
-    /// with it.
+    /// Whether collection takes no time and keeps nothing waiting. No drive is like that; it is for
+    /// comparison.
     #[serde(default)]
     pub instant: bool,
     /// Collecting on idle dies, if it is done.
@@ -226,7 +227,7 @@ pub enum Victim {
     WindowedGreedy(u32),
 }
 
-/// What doesn't serve the host while garbage is collected.
+/// What stops serving the host while garbage is collected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -235,11 +236,11 @@ pub enum Scope {
     /// The chip.
     #[default]
     Chip,
-    /// The whole drive. Where one plane needs it, all that are below `stop` are collected.
+    /// The whole drive. When one plane needs collection, all that are below `stop` are collected.
     Device,
 }
 
-/// What is done before it is considered again whether to go on.
+/// How much is collected before the next decision whether to go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -248,11 +249,11 @@ pub enum Unit {
     /// One block.
     #[default]
     Block,
-    /// This many blocks, counted over everything that the scope names.
+    /// This many blocks, counted over the whole scope.
     Burst(u32),
 }
 
-/// Where waiting host operations interrupt a unit.
+/// Where waiting host operations can interrupt a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preempt {
@@ -280,18 +281,18 @@ pub enum CopyPath {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
-    /// It starts when no more than this part of a plane's blocks is free.
+    /// It starts when no more than this share of a plane's blocks is free.
     pub start: f64,
-    /// It ends when more than this part is free. As `start` if left out.
+    /// It ends when more than this share is free. As `start` if left out.
     pub stop: Option<f64>,
     /// How long a die must have been idle.
     pub idle_us: f64,
-    /// The part of a victim that must be invalid to be worth it.
+    /// The share of a victim that must be invalid.
     #[serde(default)]
     pub gain: f64,
 }
 
-/// A buffer that ends writes before they are in flash.
+/// A buffer: writes end before they are in flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBuffer {
@@ -301,7 +302,7 @@ pub struct WriteBuffer {
     pub power_safe: bool,
 }
 
-/// Suspending what a die does when a read arrives.
+/// Suspends what a die does when a read arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suspend {
@@ -309,7 +310,7 @@ pub struct Suspend {
     pub erase: bool,
     /// Whether programs can be suspended.
     pub program: bool,
-    /// From the order to suspend until the die can read.
+    /// The time from the suspend command until the die can read.
     pub latency_us: f64,
     /// How often one operation can be suspended.
     pub limit: u32,
@@ -329,7 +330,7 @@ impl Profile {
     /// A profile from TOML text; `origin` names it in errors.
     ///
     /// # Errors
-    /// [`ProfileError::Syntax`] if it is not a profile, or whatever is impossible about it.
+    /// [`ProfileError::Syntax`] if it is not a profile, or what is impossible about it.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text).map_err(|error| ProfileError::Syntax {
             origin: origin.into(),
@@ -369,15 +370,15 @@ impl Profile {
         Self::parse(builtin.text, name)
     }
 
-    /// The same drive with `blocks` blocks in a plane: smaller or larger, with shares of space,
-    /// speeds and parallelism as they are.
+    /// The same drive with `blocks` blocks in a plane. Shares of space, speeds and parallelism
+    /// stay.
     #[must_use]
     pub fn with_blocks(mut self, blocks: u32) -> Self {
         self.geometry.blocks = blocks;
         self
     }
 
-    /// The same drive with as few blocks as offer the host `bytes` bytes, and as it takes to work.
+    /// The same drive with the fewest blocks that offer the host `bytes` bytes and that work.
     ///
     /// # Errors
     /// What is impossible about every such drive.
@@ -389,13 +390,13 @@ impl Profile {
                 * u128::from(blocks - drive.spare_blocks())
                 * u128::from(drive.data_bytes())
         };
-        // The smallest number that is enough: more blocks never offer less.
+        // The smallest number that is enough: more blocks never offer less space.
         let (mut least, mut most) = (8, 1_000_000_000);
         while least < most {
             let middle = least + (most - least) / 2;
             if offered(middle) >= u128::from(bytes) { most = middle } else { least = middle + 1 }
         }
-        // Shares of few blocks are rounded to nothing; as it is, the drive can work.
+        // Shares of few blocks are rounded down to nothing. With this number the drive can work.
         loop {
             let drive = self.clone().with_blocks(least);
             match drive.check() {
@@ -413,8 +414,8 @@ impl Profile {
         error::check(self)
     }
 
-    /// The parts of a plane's blocks that are free when collection must start, and when it has
-    /// collected enough, in whole blocks.
+    /// The shares of a plane's blocks that are free when collection must start, and when it ends,
+    /// in whole blocks.
     #[must_use]
     pub fn gc_limits(&self) -> (f64, f64) {
         let blocks = f64::from(self.geometry.blocks);
@@ -423,7 +424,7 @@ impl Profile {
         (f64::from(start) / blocks, f64::from(stop) / blocks)
     }
 
-    /// Bytes that the map maps at a time: a *page* everywhere outside of profiles.
+    /// Bytes that one entry of the map covers: a *page* everywhere outside of profiles.
     #[must_use]
     pub fn mapping_bytes(&self) -> u32 {
         self.ftl.mapping_bytes.unwrap_or(self.geometry.page_bytes)

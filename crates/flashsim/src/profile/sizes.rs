@@ -1,10 +1,10 @@
-//! How many there are of everything in a drive with a profile.
+//! The sizes of a drive, from its profile.
 
 use super::Profile;
 use crate::geometry::Geometry;
 
 impl Profile {
-    /// How many there are of everything in such a drive, if the profile is possible.
+    /// The sizes of the drive. The profile has to be possible.
     #[must_use]
     pub fn sizes(&self) -> Geometry {
         let (g, nand) = (&self.geometry, &self.nand);

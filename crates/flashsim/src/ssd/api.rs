@@ -1,4 +1,4 @@
-//! What a host says to a drive, and what it hears.
+//! The interface between host and drive.
 
 use core::time::Duration;
 
@@ -14,8 +14,8 @@ pub enum Op {
     Write,
     /// Forget pages: they hold nothing worth keeping.
     Trim,
-    /// Bring everything that was written before, and has been acknowledged, to where it survives a
-    /// power failure. It has no pages.
+    /// Bring everything that was acknowledged before to where it survives a power failure. It has
+    /// no pages.
     Flush,
 }
 
@@ -72,11 +72,11 @@ pub enum GcOrder {
     /// The drive, by its thresholds.
     #[default]
     Auto,
-    /// Nothing: what goes on stops after the page that is being moved.
+    /// Nothing: collection stops after the page that is being moved.
     Hold,
     /// The drive until then, nothing afterwards.
     AllowUntil(Instant),
-    /// Collect now, whether anybody waits for it or not, until this part of each plane's blocks is
+    /// Collect now, whether operations wait or not, until this share of each plane's blocks is
     /// free, then hold.
     Reach(f64),
 }
@@ -94,11 +94,11 @@ pub struct Space {
     pub least_free_blocks: u32,
 }
 
-/// Whether a drive is collecting.
+/// Whether a drive collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcState {
-    /// Dies that are.
+    /// Dies that collect.
     pub dies: u32,
-    /// Since when at least one is, without a break.
+    /// Since when at least one die collects, without a break.
     pub since: Option<Instant>,
 }

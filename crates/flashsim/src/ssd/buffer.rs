@@ -1,7 +1,7 @@
 //! The write buffer: pages that have been acknowledged and wait to be programmed.
 //!
-//! Invariants: a slot is free, or gathered with others until a program is complete, or part of a
-//! destage job; pages of an epoch are those that were buffered between two flushes.
+//! Invariants: a slot is free, gathered until a program is complete, or part of a destage job. The
+//! pages of an epoch are those that were buffered between two flushes.
 
 use std::collections::VecDeque;
 
@@ -66,7 +66,7 @@ impl Buffer {
         (self.gathered.pages > 0).then_some(self.gathered.slot)
     }
 
-    /// `slot`, and those that are programmed with it.
+    /// `slot`, and the slots that are programmed with it.
     pub(crate) fn chain(&self, slot: u32) -> impl Iterator<Item = u32> {
         core::iter::successors(Some(slot), |&slot| Some(self.next(slot)).filter(|&at| at != NONE))
     }
@@ -86,7 +86,7 @@ impl Buffer {
         Some(id)
     }
 
-    /// What has been gathered, if there are at least `pages` pages.
+    /// The gathered slots, if there are at least `pages` of them.
     pub(crate) fn batch(&mut self, pages: u32) -> Option<Batch> {
         if self.gathered.pages < pages.max(1) {
             return None;
@@ -117,7 +117,7 @@ impl Buffer {
         }
     }
 
-    /// Everything that is in the buffer belongs to an epoch that `flush` waits for.
+    /// `flush` waits for the epoch of everything that is in the buffer.
     pub(crate) fn flush(&mut self, flush: u32) {
         let epoch = self.first_epoch + self.epochs.len() as u64 - 1;
         self.epochs.push_back(0);
@@ -125,7 +125,7 @@ impl Buffer {
         self.release(NONE);
     }
 
-    /// A flush that has nothing to wait for any more.
+    /// A flush that no longer waits for anything.
     pub(crate) fn flushed(&mut self) -> Option<u32> {
         let &(flush, epoch) = self.flushes.front()?;
         if epoch >= self.first_epoch {

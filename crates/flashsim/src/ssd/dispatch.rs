@@ -61,7 +61,7 @@ impl Ssd {
         true
     }
 
-    /// Takes a job that may begin off the queue: the oldest, or a read that goes before it.
+    /// Takes a job off the queue: the oldest that may begin, or a read that overtakes it.
     fn pick(&mut self, id: u32, eligible: Eligible) -> Option<u32> {
         let die = &self.dies[id as usize];
         let mut found = None;
@@ -161,7 +161,7 @@ impl Ssd {
         while slot != NONE {
             let buffer = self.buffer.as_ref().expect("a write buffer");
             let (lpn, next) = (buffer.lpn(slot), buffer.next(slot));
-            // A page that was trimmed since, or trimmed and written again, is not wanted.
+            // A page that was trimmed or overwritten since is not programmed.
             if self.ftl.place(lpn) == Place::Buffer(slot) {
                 filled |= self.ftl.write(lpn, plane, Stream::Host);
                 self.ftl.stats.programmed += 1;
@@ -175,7 +175,7 @@ impl Ssd {
         filled
     }
 
-    /// Uses the die's channel for `length`, after all that asked before.
+    /// Uses the die's channel for `length`, after all earlier uses.
     pub(super) fn use_channel(&mut self, id: u32, length: u64) -> u64 {
         if !self.timing.shared_channel {
             return self.now + length;
@@ -193,7 +193,7 @@ impl Ssd {
         self.events.at(ends, Event::Die { die: id, begun: die.begun });
     }
 
-    /// A die is done with what it did, or with a part of it.
+    /// A die has ended an operation, or a part of it.
     pub(super) fn die_done(&mut self, id: u32, begun: u32) {
         let die = &mut self.dies[id as usize];
         if die.begun != begun {
@@ -226,7 +226,8 @@ impl Ssd {
         self.run(id, Work::Move, ends, array_from);
     }
 
-    /// A read has been queued: suspends what the die does, if it can be and it is worth it.
+    /// A read has been queued: suspends the die's operation, if it can be suspended and that gains
+    /// time.
     pub(super) fn suspend_for_read(&mut self, id: u32) {
         let Some(suspend) = self.suspend else { return };
         let die = &mut self.dies[id as usize];
@@ -252,7 +253,7 @@ impl Ssd {
         self.run(id, Work::Suspending, ready, u64::MAX);
     }
 
-    /// Goes on with what was suspended.
+    /// Resumes the suspended operation.
     fn resume(&mut self, id: u32) {
         let die = &mut self.dies[id as usize];
         let Some(suspended) = die.suspended.take() else { return };

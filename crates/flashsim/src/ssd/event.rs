@@ -1,4 +1,5 @@
-//! What will happen, in order of time, and of being scheduled where times are equal.
+//! The events to come, ordered by time; those of equal times in the order in which they were
+//! scheduled.
 
 use core::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +8,8 @@ use std::collections::BinaryHeap;
 pub(crate) enum Event {
     /// A die is done, unless it has begun something else since.
     Die { die: u32, begun: u32 },
-    /// A die has been idle for as long as background collection waits, unless it was busy since.
+    /// A die has been idle for as long as background collection waits, unless it was busy in
+    /// between.
     Idle { die: u32, begun: u32 },
     /// A command has arrived, with its data.
     Arrived { command: u32 },

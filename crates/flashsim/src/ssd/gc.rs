@@ -1,12 +1,13 @@
-//! Garbage collection: when a die collects, what it does next, and what it lets go first.
+//! Garbage collection: when a die collects, its next step, and what may go before it.
 //!
-//! A die collects one plane at a time, in *units*. Planes with too few free blocks are *low*, from
-//! their falling to `start` until their rising above `stop`. While a die is *active*, its domain
-//! (itself, its chip, or the drive, as the profile's scope says) doesn't serve the host.
+//! A die collects one plane at a time, in *units*. A plane is *low* from when its free blocks fall
+//! to `start` until they rise above `stop`. While a die is *active*, its domain (itself, its chip,
+//! or the drive, as the profile's scope says) doesn't serve the host.
 //!
 //! Invariants:
-//! - A domain's count is that of its active dies.
-//! - Between two pages of one victim, the victim stays with its plane, whatever goes first.
+//! - A domain's count is the number of its active dies.
+//! - Between two pages of one victim, the victim stays with its plane, whatever is served in
+//!   between.
 
 use det::Instant;
 
@@ -140,8 +141,8 @@ impl Ssd {
         self.gc.low[plane as usize]
     }
 
-    /// Puts back what outlives the power: what was collected so far, by die where the search for
-    /// low planes begins, and which planes are low.
+    /// Restores the collection's state after a power cut: the total time, each die's search
+    /// position, and which planes are low.
     pub(super) fn restore_gc(
         &mut self,
         stats: &Stats,
@@ -168,13 +169,13 @@ impl Ssd {
         *low = free <= if *low { self.gc.stop } else { self.gc.start };
     }
 
-    /// Whether other dies' collection keeps this one from serving the host.
+    /// Whether the collection of other dies keeps this one from serving the host.
     pub(super) fn gc_blocks(&self, id: u32) -> bool {
         self.gc.scope != Scope::Plane && self.gc.active[self.domain(id)] > 0
     }
 
-    /// Whether collection was active, where it would keep this die from serving the host, at any
-    /// time since `since`.
+    /// Whether collection that keeps this die from serving the host was active at any time since
+    /// `since`.
     pub(super) fn gc_since(&self, id: u32, since: u64) -> bool {
         let domain = self.domain(id);
         self.gc.active[domain] > 0 || self.gc.ended[domain] > since
@@ -292,7 +293,7 @@ impl Ssd {
         fewest.is_some()
     }
 
-    /// A unit has ended: is there to be another one?
+    /// A unit has ended: decides whether another one follows.
     fn unit_done(&mut self, id: u32) {
         let background = self.dies[id as usize].gc.background;
         match self.next_plane(id, background) {
@@ -433,7 +434,7 @@ impl Ssd {
         }
     }
 
-    /// The die has nothing to do: in a while it may collect.
+    /// The die is idle: it may collect in the background after a while.
     pub(super) fn await_idleness(&mut self, id: u32) {
         let Some(idle) = self.gc.idle else { return };
         let mut planes = self.geometry().planes_of(id);

@@ -1,5 +1,5 @@
-//! Something that is used by one after the other, first come, first served: a channel, or the
-//! interface to the host.
+//! A resource that serves one at a time, first come, first served: a channel, or the interface to
+//! the host.
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lane {
@@ -7,7 +7,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Uses it for `length` as soon as it is free, and returns when that ends.
+    /// Occupies it for `length` as soon as it is free; returns when that ends.
     pub(crate) fn take(&mut self, now: u64, length: u64) -> u64 {
         self.free_at = self.free_at.max(now) + length;
         self.free_at

@@ -1,13 +1,13 @@
-//! The drive: a machine that is told what time it is.
+//! The drive: a state machine that is given the time.
 //!
-//! [`Ssd::submit`] gives it a command, [`Ssd::next`] says when something will happen, and
-//! [`Ssd::poll`] lets it happen and reports which commands have ended. There is no clock and no
+//! [`Ssd::submit`] takes a command, [`Ssd::next`] says when the next event is due, and
+//! [`Ssd::poll`] processes events and reports which commands have ended. There is no clock and no
 //! thread, and equal calls give equal answers.
 //!
 //! Invariants:
-//! - A die does one thing at a time, from beginning to end or to its suspension.
-//! - What an operation changes in the flash translation layer changes when it begins, except for
-//!   an erase: its block is free when it ends.
+//! - A die does one operation at a time, from its beginning to its end or suspension.
+//! - An operation changes the flash translation layer when it begins. Only an erase changes it at
+//!   its end: the block is free then.
 //! - Memory is allocated only when more commands are under way than ever before.
 
 mod api;
@@ -160,14 +160,14 @@ impl Ssd {
         Ok(())
     }
 
-    /// The time that it was told last.
+    /// The latest time that it was given.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant(self.now)
     }
 
-    /// When [`Ssd::poll`] is to be called next, if it is: at once if commands have ended. It may be
-    /// that there is nothing to be seen from outside then.
+    /// When [`Ssd::poll`] is to be called next; at once if commands have ended. The event may be
+    /// internal: then `poll` reports nothing.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         if self.done.is_empty() { self.events.first().map(Instant) } else { Some(self.now()) }

@@ -1,4 +1,5 @@
-//! Numbered things that come and go: memory is only allocated when there are more than ever.
+//! Objects with ids that are reused: memory is allocated only when there are more objects than
+//! ever.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pool<T> {

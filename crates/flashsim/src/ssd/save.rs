@@ -1,9 +1,9 @@
-//! A drive that outlives its process.
+//! Saves a drive, and restores it in another process.
 //!
-//! What is saved is what the drive would find after a power cut: commands under way are gone, a
-//! victim stays half moved, an erase that has not ended begins again. The write buffer is kept even
-//! if it is volatile: its pages wait to be programmed again. That is a matter of timing only, as a
-//! drive holds no data, and it keeps the amplification true.
+//! The saved state is the one after a power cut: commands under way are gone, a victim stays half
+//! moved, an erase that has not ended begins again. The write buffer is kept even if it is
+//! volatile, and its pages wait to be programmed again. As a drive holds no data, that only affects
+//! timing, and it keeps the write amplification right.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What a die can be doing.
+//! The operations of a die.
 
 /// No job, command, plane or slot.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -1,9 +1,9 @@
 //! The SSD extension of DiskSim, in the four synthetic runs that it was released with.
 //!
-//! Read off its own configuration and generator:
+//! Taken from its configuration and generator:
 //! - The logical pages of an element fill its blocks in order, and neighbouring blocks are on
-//!   different planes: the footprint at the front of the device is the same part of every plane,
-//!   in whole blocks; the rest of each plane is cold and stays as it is.
+//!   different planes: the footprint at the front of the device is the same part of every plane, in
+//!   whole blocks; the rest of each plane is cold and stays as it is.
 //! - Sizes are drawn in sectors and rounded up to pages: as if drawn in pages, since what is left
 //!   of an exponential number is exponential. A sequential run goes on with the size of its first
 //!   request, which was one page.
@@ -24,7 +24,7 @@ const SHORT: u64 = 250_000;
 const LONG: u64 = 5_000_000;
 const GAP_MAX: f64 = 1e6;
 
-/// Different random numbers for the same run: the reference is but one draw.
+/// Random numbers differ between seeds; the reference is a single draw.
 const SEEDS: u64 = 10;
 
 struct Run {
@@ -90,8 +90,8 @@ fn compare(what: &str, op: Op, sequential: bool, depth: Depth, known: [f64; 3]) 
     let mut rows = Vec::new();
     for ((kind, seen), reference) in ["mean", "sd", "max"].into_iter().zip(&seen).zip(known) {
         let mean = seen.iter().sum::<f64>() / seeds as f64;
-        // One seed is enough for a mean only. And the one request of 250,000 that waited longest
-        // depends on the seed: no maximum can be expected to be nearer than they are to another.
+        // One seed is enough only for a mean. The longest wait of 250,000 requests depends on the
+        // seed: the reference's maximum can differ from ours as much as those of two seeds differ.
         let spread = seen.iter().map(|value| (value / mean - 1.0).abs()).fold(0.0, f64::max);
         let tolerance = if kind == "max" { spread.max(0.01) } else { 0.01 };
         if reference > 0.0 && (depth == Depth::Full || kind == "mean") {

@@ -1,4 +1,4 @@
-//! What theory says of cleaning under random page writes, and of queues.
+//! Closed forms for cleaning under random page writes, and for queues.
 //!
 //! `alpha` is the space that data is spread over per page of data: all pages less those of the mean
 //! free pool and the unwritten part of open blocks, over the logical pages.
@@ -9,7 +9,7 @@
 
 /// The principal branch of Lambert's W: the `w` ≥ −1 with `w·e^w = x`, for `x` ≥ −1/e.
 pub fn lambert_w(x: f64) -> f64 {
-    // Near the branch point the series in p is what Newton's method can't do.
+    // Newton's method fails near the branch point; the series in p does not.
     let p = (2.0 * (1.0 + x * core::f64::consts::E)).max(0.0).sqrt();
     let mut w = if x < 0.0 { -1.0 + p - p * p / 3.0 + 11.0 / 72.0 * p * p * p } else { x.ln_1p() };
     for _ in 0..50 {

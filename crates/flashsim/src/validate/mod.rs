@@ -1,5 +1,5 @@
-//! Is the model right? It is compared with what nobody here wrote: closed forms, and the output of
-//! other programs in their own configuration. No constant of the model is fitted to any of it.
+//! Validation of the model against independent references: closed forms, and the output of other
+//! programs in their own configuration. No constant of the model is fitted to any of them.
 
 mod cleaning;
 mod disksim;

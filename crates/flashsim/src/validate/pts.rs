@@ -28,7 +28,7 @@ pub fn saturation(depth: Depth) -> Vec<Row> {
     let total = 10 * STEPS;
     let times = step_times(&mut ssd, step, total);
     let fresh = mean(&times[..STEPS as usize / 2]);
-    // Before the cliff all steps take the same time; what is left of it afterwards sinks slowly.
+    // Before the cliff all steps take the same time; afterwards the rate sinks slowly.
     let cliff = times.iter().position(|&time| time > 1.05 * fresh).unwrap_or(0);
     // Between the beginning of that step and its end.
     let volume = (cliff as f64 + 0.5) * step as f64;

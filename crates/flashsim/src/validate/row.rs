@@ -1,6 +1,6 @@
 use core::fmt;
 
-/// One comparison of the model with what nobody here wrote.
+/// One comparison of the model with an independent reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// What is compared.
@@ -49,7 +49,7 @@ impl Row {
     pub fn verdict(&self) -> Verdict {
         match self.difference() {
             None => Verdict::HeldBack,
-            // A difference that is not a number is not within anything.
+            // NaN is within no tolerance.
             Some(difference) if difference.abs() <= self.tolerance => Verdict::Ok,
             Some(_) => Verdict::Off,
         }

@@ -1,4 +1,4 @@
-//! Random numbers of the shapes that the references were made with.
+//! Random numbers with the distributions of the references.
 
 use det::Prng;
 
@@ -12,14 +12,14 @@ pub(super) fn exponential(prng: &mut Prng, mean: f64) -> f64 {
     -mean * (1.0 - unit(prng)).ln()
 }
 
-/// Numbers that are not equally probable: parts of a range, uniform within each part, and strewn
-/// over the range. Else cold neighbours would go around an old log together for ever, and the log
-/// would not be mixed evenly, as the formulas take it to be.
+/// Numbers that are not equally probable: parts of a range, uniform within each part, and scattered
+/// over the range. Unscattered, cold neighbours would circulate in the log together for ever, and
+/// the log would not be mixed evenly, as the formulas assume.
 #[derive(Clone, Debug)]
 pub(super) struct Classes {
     /// Share of the draws, and share of the range.
     pub(super) shares: Vec<(f64, f64)>,
-    /// Per class: probability of it and those before, first number, count.
+    /// Per class: cumulative probability, first number, count.
     parts: Vec<(f64, u32, u32)>,
     range: u64,
     stride: u64,
@@ -76,8 +76,8 @@ impl Classes {
     }
 }
 
-/// A number near the golden section of `range` that has no factor in common with it, so that
-/// multiplying by it strews all numbers over the range.
+/// A number near the golden section of `range` and coprime to it, so that multiplying by it
+/// scatters all numbers over the range.
 fn stride(range: u32) -> u64 {
     let common = |mut a: u64, mut b: u64| {
         while b > 0 {
@@ -114,7 +114,7 @@ impl Series {
         self.values.iter().copied().fold(f64::MIN, f64::max)
     }
 
-    /// The value that `part` of all values don't exceed.
+    /// The `part`-quantile of the values.
     pub(super) fn quantile(&mut self, part: f64) -> f64 {
         self.values.sort_by(f64::total_cmp);
         let rank = (part * self.values.len() as f64).ceil() as usize;

@@ -26,7 +26,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Restores, and uses what comes of it, if anything does.
+/// Restores, and uses the drive if there is one.
 fn try_out(bytes: &[u8]) -> Result<(), RestoreError> {
     let mut ssd = Ssd::restore(bytes)?;
     ssd.check();
@@ -128,7 +128,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, rng_seed: RngSeed::Fixed(6), ..ProptestConfig::default() })]
 
-    /// Bytes whose checksum matches, but that nobody saved, are refused or make a drive that works.
+    /// Bytes with a matching checksum that were never saved are refused, or make a drive that
+    /// works.
     #[test]
     fn spoilt_bytes_make_no_trouble(
         buffered in proptest::bool::ANY,

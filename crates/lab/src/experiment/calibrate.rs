@@ -5,14 +5,15 @@ use toml::{Spanned, Table, Value};
 
 use super::{Point, set};
 
-/// What the points of a calibrated experiment are swept over besides its sweep.
+/// The key that a calibrated experiment sweeps besides its own sweep.
 pub(crate) const GC_DUTY: &str = "gc_duty";
 
-/// The load is chosen such that the drives of one variant collect garbage for given shares of the
+/// The load is chosen so that the drives of one variant collect garbage for given shares of the
 /// time. All variants get the same load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// The dotted key that the load follows from, like `workload.paper.scale`: the more, the more.
+    /// The dotted key of the load, like `workload.paper.scale`: a larger value has to mean a higher
+    /// load.
     pub key: String,
     /// The variant whose drives are looked at, if there are variants.
     pub variant: Option<String>,
@@ -21,7 +22,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// What a point has for the key.
+    /// The key's value at a point.
     #[must_use]
     pub fn load(&self, point: &Point) -> Option<f64> {
         let table = Table::try_from(point).ok()?;
@@ -59,8 +60,8 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// The calibration that is meant, of a file with these tables and variants. The error says
-    /// where in the text, and in words.
+    /// Interprets the table, in a file with these tables and variants. The error has the place in
+    /// the text and a message.
     pub(super) fn calibration(
         self,
         file: &Table,

@@ -19,7 +19,7 @@ pub enum ExperimentError {
         /// Line, column, and what was expected.
         message: String,
     },
-    /// It is an experiment that can't be made.
+    /// It is an experiment with an impossible point.
     #[error("{}, line {line}: {what}: {message}", path.display())]
     Point {
         /// The file.

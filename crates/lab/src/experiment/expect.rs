@@ -1,8 +1,8 @@
 //! What an experiment is expected to show: `[[expect]]` tables.
 //!
-//! An expectation is a figure of one variant, by itself or against another one, with the number
-//! that a paper has for it and the gate that it must pass here. It changes nothing about what is
-//! measured: results can be judged by it whenever they were made.
+//! An expectation is a figure of one variant, by itself or compared with another one, with the
+//! number in a paper and the gate that it must pass here. It does not affect what is measured, so
+//! it can also judge earlier results.
 
 use std::fmt;
 
@@ -13,50 +13,50 @@ use super::{Labelled, leaves};
 use crate::report::number;
 use crate::results::{COLUMNS, Column, Unit};
 
-/// What is expected of results.
+/// An expectation of results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// The figure that it is about.
     pub column: &'static Column,
     /// The variant whose figure it is, if there are variants.
     pub variant: Option<String>,
-    /// The variant that it is set against.
+    /// The variant that it is compared with.
     pub against: Option<String>,
-    /// How it is set against that one.
+    /// How it is compared.
     pub measure: Measure,
-    /// Swept keys and the values at which it is expected; at all values of other keys.
+    /// Swept keys, and the values at which it is expected; other keys can have any value.
     pub at: Vec<(String, Vec<Value>)>,
-    /// Of each of these points, or of all of them together.
+    /// Whether it is expected of each of these points, or of their mean.
     pub over: Over,
-    /// What depends on it.
+    /// The consequence of missing it.
     pub class: Class,
     /// What it has to be.
     pub gate: Gate,
-    /// What a paper has.
+    /// The number in a paper.
     pub paper: Option<f64>,
-    /// Where the paper has it.
+    /// Where the paper has the number.
     pub source: Option<String>,
-    /// Why it is missed, where that was found out.
+    /// Why it is missed, if that is known.
     pub why: Option<String>,
 }
 
-/// How a figure is set against another variant's.
+/// How a figure is compared with another variant's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
-    /// Not at all: it stands by itself.
+    /// Not at all.
     Value,
-    /// As a multiple of it.
+    /// The ratio of the two.
     Ratio,
-    /// How much more it is, as a part of it: a third less is -0.333.
+    /// The relative change: a third less is -0.333.
     Change,
-    /// How much more it is, in the figure's own unit.
+    /// The difference, in the figure's own unit.
     Difference,
 }
 
-/// What is made of several points.
+/// How several points are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Over {
@@ -67,10 +67,10 @@ pub enum Over {
     Mean,
 }
 
-/// What depends on an expectation.
+/// The consequence of missing an expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Class {
-    /// Nothing: it is reported.
+    /// None: it is reported.
     #[serde(rename = "R")]
     Reported,
     /// Direction and least magnitude have to be right.
@@ -101,13 +101,13 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Whether there is none.
+    /// Whether there is no gate.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.at_least.is_none() && self.at_most.is_none()
     }
 
-    /// How far a number lies within; less than nothing if it does not pass.
+    /// The distance to the nearer end of the gate; negative if the number does not pass.
     #[must_use]
     pub fn margin(&self, value: f64) -> f64 {
         let above = self.at_least.map_or(f64::INFINITY, |least| value - least);
@@ -125,7 +125,7 @@ impl Expectation {
         point.variant == self.variant && self.at.iter().all(at)
     }
 
-    /// A number as it measures: a multiple, a change in percent, or a figure in its unit.
+    /// A number in its unit: a multiple, a change in percent, or a figure.
     #[must_use]
     pub fn text(&self, value: f64) -> String {
         match (self.measure, self.column.unit) {
@@ -168,7 +168,7 @@ impl Expectation {
         }
     }
 
-    /// What is measured, in words: the figure, whose, and against whose.
+    /// What is measured, in words: the figure, the variant, and the one that it is compared with.
     #[must_use]
     pub fn subject(&self) -> String {
         let of = self.variant.as_ref().map(|name| format!(", {name}"));
@@ -201,11 +201,11 @@ pub(super) struct Written {
     why: Option<String>,
 }
 
-/// What is wrong with an expectation: where in the text, and in words.
+/// An error of an expectation: the place in the text, and a message.
 type Wrong = (usize, String);
 
 impl Written {
-    /// The expectation that is meant, of an experiment with these points.
+    /// Interprets the table, in an experiment with these points.
     pub(super) fn expectation(self, points: &[Labelled]) -> Result<Expectation, Wrong> {
         let start = self.name.span().start;
         let gate = self.gate()?;
@@ -284,7 +284,7 @@ impl Written {
     }
 }
 
-/// The swept values that are meant. Each has to be one that there is.
+/// The selected values. Each has to be one that is swept.
 fn values(at: &Spanned<Table>, points: &[Labelled]) -> Result<Vec<(String, Vec<Value>)>, Wrong> {
     let mut keys = Vec::new();
     for (key, value) in leaves(at.get_ref()) {

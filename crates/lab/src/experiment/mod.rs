@@ -1,10 +1,10 @@
-//! An experiment: a TOML file that says what to measure, and in which variants.
+//! An experiment: a TOML file with the points to measure, and their variants.
 //!
-//! The file by itself is one point: an `[array]` or `[log]` (or none, for one SSD alone), an `[ssd]`, a
-//! `[workload]` and a `[run]`. `[[variant]]` tables change some of it under a name, `[sweep]` goes
-//! through lists of values; every combination is a point, and every point is run with every seed.
-//! `[calibrate]` finds the load that makes drives collect garbage for given shares of the time, and
-//! `[[expect]]` says what the results should be.
+//! The file by itself is one point: an `[array]` or `[log]` (or none, for one SSD alone), an
+//! `[ssd]`, a `[workload]` and a `[run]`. `[[variant]]` tables change some of it under a name,
+//! `[sweep]` goes through lists of values; every combination is a point, and every point is run
+//! with every seed. `[calibrate]` finds the load that makes drives collect garbage for given shares
+//! of the time, and `[[expect]]` says what the results should be.
 
 mod calibrate;
 mod error;
@@ -33,13 +33,13 @@ pub use task::{Task, Validation};
 /// What a file asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// What people call it.
+    /// A name for people.
     pub title: String,
-    /// Why anyone would run it.
+    /// The purpose of the experiment.
     pub about: String,
     /// The directory that relative paths in it are relative to.
     pub base: PathBuf,
-    /// What it measures; where loads are calibrated, with the load that the file begins with.
+    /// The points to measure; with the initial load if loads are calibrated.
     pub points: Vec<Labelled>,
     /// How their loads are found, if they are.
     pub calibration: Option<Calibration>,
@@ -47,8 +47,8 @@ pub struct Experiment {
     pub expectations: Vec<Expectation>,
 }
 
-/// What the TOML of an experiment has. Its point is read a second time, with what variants and
-/// sweeps change; here it is read for the lines that its mistakes are on.
+/// The structure of the TOML. Points are read a second time, with the changes of variants and
+/// sweeps; this first pass is for the lines of errors.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -134,8 +134,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Whether a record is a result of one of its points, whatever its load where that is
-    /// calibrated.
+    /// Whether a record is a result of one of its points; with calibration, at any load.
     #[must_use]
     pub fn has(&self, record: &Record) -> bool {
         let same = |l: &&Labelled| l.variant == record.variant && l.swept == record.swept;
@@ -147,7 +146,7 @@ impl Experiment {
         }
     }
 
-    /// Says what is impossible about its points.
+    /// Checks that its points are possible.
     fn check(&self, path: &Path, text: &str) -> Result<(), ExperimentError> {
         for labelled in &self.points {
             let impossible = |key: &str, message: String| ExperimentError::Point {
@@ -288,7 +287,7 @@ pub fn merge(table: &mut Table, changes: &Table) {
     }
 }
 
-/// Sets what a dotted key names.
+/// Sets the value of a dotted key.
 fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
     match key.split_once('.') {
         None => {

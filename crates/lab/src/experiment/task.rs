@@ -1,4 +1,4 @@
-//! What a file asks for: an experiment, or a validation of the model.
+//! The task of a file: an experiment, or a validation of the model.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use toml::Table;
 
 use super::{Experiment, ExperimentError};
 
-/// What a file asks for.
+/// The task of a file.
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Points to measure.
     Experiment(Experiment),
-    /// The model of SSDs to be compared with what others have found.
+    /// A comparison of the SSD model with independent results.
     Validation(Validation),
 }
 
 /// A comparison of the model of SSDs with closed forms and other programs.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// What people call it.
+    /// A name for people.
     pub title: String,
     /// How thorough it is.
     pub depth: Depth,

@@ -13,7 +13,7 @@ use crate::plan::{groups, longest_wait, victim_utilisation};
 use crate::run::RunEnd;
 use crate::system::{Logged, Steered, System};
 
-/// What a run has shown. Shares are parts of one.
+/// The figures of a run. Shares are parts of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// How it ended.
@@ -36,25 +36,25 @@ pub struct Figures {
     pub writes: Latency,
     /// Reads and writes together.
     pub responses: Latency,
-    /// The share of requests that were not of whole blocks of 4 KiB; they were widened.
+    /// The share of requests that were not aligned to blocks of 4 KiB; they were widened.
     pub unaligned: f64,
     /// The share of block reads that went to blocks more than 90% of whose accesses are reads.
     pub read_intensive: f64,
     /// The share of block writes that went to blocks more than 90% of whose accesses are writes.
     pub write_intensive: f64,
-    /// The share of requests for which something had to wait for garbage collection.
+    /// The share of requests that had to wait for garbage collection.
     pub gc_conflicts: f64,
-    /// The share of the drives' I/Os that had to.
+    /// The share of the drives' I/Os that had to wait for it.
     pub gc_io_conflicts: f64,
     /// The share of reads (of stripes) that went around busy drives.
     pub detours: f64,
-    /// Reads that took so long that another way was tried, too.
+    /// Reads that were hedged.
     pub hedged: f64,
     /// The share of reads (of stripes) that were served from copies, as home was busy.
     pub copy_reads: f64,
     /// Blocks of which copies were made, per block that was read.
     pub copied: f64,
-    /// Blocks that both have read beyond what was asked for, per block that was.
+    /// Extra blocks that detours and copies have read, per block that was requested.
     pub extra_reads: f64,
     /// How long the rebuild took, in seconds, if there was one and it has ended.
     pub rebuild_seconds: Option<f64>,
@@ -64,9 +64,9 @@ pub struct Figures {
     pub staging_refused: f64,
     /// Blocks that were brought home from the staging log.
     pub reclaimed_blocks: u64,
-    /// Blocks of the staging log that home did not have in the end.
+    /// Blocks of the staging log that were not at home in the end.
     pub staging_backlog: u64,
-    /// The share of the staging log that was in use in the end, where it was fullest.
+    /// The share of the staging log in use in the end, on the fullest member.
     pub staging_use: f64,
     /// Of the reads and writes that met a collecting drive, the share that went around it.
     pub gc_avoided: f64,
@@ -80,20 +80,20 @@ pub struct Figures {
     pub device_waf: f64,
     /// Bytes that the drives were asked to write per byte that the workload wrote.
     pub array_waf: f64,
-    /// Both together.
+    /// The product of both.
     pub total_waf: f64,
     /// Bytes that the drives were asked to read per byte that the workload read.
     pub read_amplification: f64,
-    /// What its log has shown, if it has one.
+    /// The figures of its log, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogFigures>,
     /// The drives, in order.
     pub drives: Vec<DriveFigures>,
-    /// What happened when.
+    /// The run over time.
     pub timeline: Timeline,
 }
 
-/// What a run has shown of a log array.
+/// The figures of a log array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogFigures {
     /// Blocks written to the groups (data, what was moved, summaries, padding, checkpoints) per
@@ -103,35 +103,35 @@ pub struct LogFigures {
     pub moved: f64,
     /// Segments that were cleaned.
     pub cleaned: u64,
-    /// The live part of segments when they were chosen to be cleaned.
+    /// The share of live blocks of segments when they were chosen to be cleaned.
     pub victim: f64,
-    /// The same by Menon's law for uniform writes, from how much of the log lives.
+    /// The same by Menon's law for uniform writes, from the live share of the log.
     pub victim_by_law: f64,
-    /// The part of the log that lived in the end.
+    /// The live share of the log in the end.
     pub used: f64,
     /// Checkpoints.
     pub checkpoints: u64,
     /// How often users' writes had to wait for a cleaner.
     pub stalls: u64,
-    /// How long they waited for cleaning, be it for room or to keep pace with it, in seconds.
+    /// How long they waited for cleaning, for room or as cleaning is paced, in seconds.
     pub waited_seconds: f64,
     /// The longest of these waits, in microseconds.
     pub longest_wait_us: f64,
-    /// The longest that it should be by the model ([`longest_wait`]), with victims as full as they
-    /// were, in microseconds.
+    /// The longest wait by the model ([`longest_wait`]), with the measured victims, in
+    /// microseconds.
     pub modelled_wait_us: f64,
-    /// As many groups as Eq 1 asks for, with victims as full as they were.
+    /// The number of groups by Eq 1, with the measured victims.
     pub groups_by_model: f64,
     /// How often another group went to the front.
     pub rotations: u64,
-    /// How often the log's room had been written when a cleaner first began, be it before the
+    /// How many times the log's room had been written when a cleaner first began, even before the
     /// measurement; zero if none has.
     pub cleaned_from: f64,
     /// Reads of the group at the front, of groups at the back, and of those that were being cleaned.
     pub sides: [Latency; 3],
 }
 
-/// What a run has shown of a drive.
+/// The figures of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriveFigures {
     /// The share of the time in which it collected garbage.
@@ -166,7 +166,7 @@ pub struct DriveFigures {
     pub write_queue_us: f64,
 }
 
-/// What the drives say in the end.
+/// The state of the drives in the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drives {
     drives: Vec<(Stats, Wear, f64, u32)>,
@@ -192,7 +192,7 @@ impl Drives {
         }
     }
 
-    /// The sum over the drives of something in pages, in bytes.
+    /// The sum over the drives of a number of pages, in bytes.
     fn bytes(&self, pages: impl Fn(&Stats) -> u64) -> f64 {
         self.drives.iter().map(|(stats, .., page)| pages(stats) as f64 * f64::from(*page)).sum()
     }
@@ -321,7 +321,7 @@ fn us(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
 
-/// `a / b`; zero if there is nothing.
+/// `a / b`; zero if `b` is.
 fn part(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! Latencies: a histogram, and what it says.
+//! Latencies: a histogram, and figures from it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// The quantiles that are told, and what they are called.
+/// The quantiles in results, and their names.
 pub const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
@@ -30,7 +30,7 @@ pub struct Latency {
     pub histogram: String,
 }
 
-/// A histogram that is none.
+/// An invalid histogram.
 #[derive(Debug, thiserror::Error)]
 #[error("this is no histogram of latencies (an HdrHistogram, deflated, in base64): {0}")]
 pub struct LatencyError(String);
@@ -39,7 +39,7 @@ impl Latency {
     /// The histogram, in nanoseconds.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is invalid.
     pub fn histogram(&self) -> Result<Histogram<u64>, LatencyError> {
         if self.histogram.is_empty() {
             return Ok(empty());
@@ -52,7 +52,7 @@ impl Latency {
     }
 }
 
-/// Takes latencies in.
+/// Records latencies.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
     histogram: Histogram<u64>,
@@ -78,7 +78,7 @@ impl Recorder {
         self.squares += (nanos as f64).powi(2);
     }
 
-    /// What both have taken in.
+    /// Both recorders as one.
     pub(super) fn and(&self, other: &Self) -> Self {
         let mut histogram = self.histogram.clone();
         histogram.add(&other.histogram).expect("it grows as needed");

@@ -1,4 +1,4 @@
-//! What is measured while a workload runs, and the figures that come of it.
+//! Measures a run, and computes its figures.
 
 mod figures;
 mod latency;
@@ -18,7 +18,7 @@ use crate::workload::Kind;
 use figures::Drives;
 use latency::Recorder;
 
-/// Takes note of what happens. Until [`Meter::begin`] it only keeps up with which drives collect garbage.
+/// Records events. Before [`Meter::begin`] it only tracks which drives collect garbage.
 #[derive(Clone, Debug)]
 pub struct Meter {
     start: Option<Instant>,
@@ -41,7 +41,7 @@ pub struct Meter {
     drives: Drives,
 }
 
-/// Which drives collect garbage, and for how long how many have at a time.
+/// Which drives collect garbage, and the time by how many collect at once.
 #[derive(Clone, Debug)]
 struct Collecting {
     since: Vec<Option<Instant>>,
@@ -111,7 +111,7 @@ impl Meter {
             Kind::Write => self.written_blocks += u64::from(blocks),
             Kind::Discard | Kind::Flush => return,
         }
-        // Where there are too many, those that came first are counted.
+        // If there are too many pages, only the first ones are counted.
         self.pages.touch(0, lba..lba + u64::from(blocks), kind == Kind::Read);
     }
 

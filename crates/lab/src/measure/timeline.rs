@@ -1,16 +1,17 @@
-//! What happened when: requests, the worst of them, and which drives collected garbage, in equal intervals.
+//! A run over time: requests, their worst latency, and which drives collected garbage, in equal
+//! intervals.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The most intervals; twice as many are folded into half as many.
+/// The most intervals; at twice as many, pairs are merged.
 const INTERVALS: usize = 512;
 
 /// The length of an interval to begin with, in nanoseconds.
 const WIDTH: u64 = 1 << 16;
 
-/// What happened when, in intervals of equal length from the beginning of the measurement.
+/// A run over time, in equal intervals from the beginning of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// The length of an interval, in microseconds.
@@ -32,7 +33,7 @@ struct Interval {
     worst: u64,
 }
 
-/// Makes a [`Timeline`] of what happens, however long it takes.
+/// Builds a [`Timeline`] of a run of any length.
 #[derive(Clone, Debug)]
 pub(super) struct Builder {
     width: u64,

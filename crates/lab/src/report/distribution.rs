@@ -1,4 +1,4 @@
-//! The latencies of a point: those of all of its seeds together.
+//! The latencies of a point, over all of its seeds.
 
 use hdrhistogram::Histogram;
 
@@ -34,17 +34,17 @@ impl Requests {
     }
 }
 
-/// How latencies are distributed. There is at least one.
+/// The distribution of latencies. There is at least one.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
     histogram: Histogram<u64>,
 }
 
 impl Distribution {
-    /// Of all seeds of a point; `None` without such requests.
+    /// Over all seeds of a point; `None` without such requests.
     ///
     /// # Errors
-    /// If a histogram is none.
+    /// If a histogram is invalid.
     pub(super) fn of(point: &Point<'_>, requests: Requests) -> Result<Option<Self>, ReportError> {
         let mut all = Histogram::new(3).expect("three digits are possible");
         for record in &point.group.records {

@@ -1,4 +1,4 @@
-//! What was expected, and what became of it.
+//! Expectations and their verdicts.
 
 use maud::{Markup, html};
 

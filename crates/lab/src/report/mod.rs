@@ -1,10 +1,10 @@
 //! A report: results as one page of HTML, to read, print and pass on.
 //!
 //! Invariants:
-//! - The page is complete by itself. It refers to nothing outside and needs no script.
+//! - The page is self-contained. It refers to nothing outside and needs no script.
 //! - It is HTML and well-formed XML at once, whatever the texts in the results are.
-//! - What is drawn is what the results say, within half a unit of a plot's grid; nothing that is
-//!   not a finite number is drawn or written as one.
+//! - Plots show the results within half a unit of their grid. Only finite numbers are drawn or
+//!   written.
 
 mod distribution;
 mod expected;
@@ -22,7 +22,7 @@ use crate::results::Record;
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// Latencies can't be read.
+    /// A histogram is invalid.
     #[error(
         "the {requests} of {label} of \"{experiment}\" (seed {seed}): {error}; run the experiment \
          again"
@@ -41,11 +41,11 @@ pub enum ReportError {
     },
 }
 
-/// The report of one or several experiments, in the order of the results, each shard of which is
-/// there once (as after [`merge`](crate::results::merge)), with what was expected of them.
+/// The report of one or several experiments, in the order of the results, with their expectations.
+/// Each shard has to be there once (as after [`merge`](crate::results::merge)).
 ///
 /// # Errors
-/// If the histogram of a latency is none.
+/// If the histogram of a latency is invalid.
 pub fn html(records: &[Record], judgements: &[Judgement<'_>]) -> Result<String, ReportError> {
     let sections = model::sections(records);
     Ok(page::page(&sections, judgements)?.into_string())

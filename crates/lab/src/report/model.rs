@@ -1,4 +1,4 @@
-//! What a report is about: experiments and their points, with what marks each in all plots.
+//! The content of a report: experiments and their points, with each point's style in plots.
 
 use crate::results::{COLUMNS, Column, Group, Record, groups};
 use crate::run::RunEnd;
@@ -18,7 +18,7 @@ pub(super) struct Point<'a> {
     pub(super) group: Group<'a>,
 }
 
-/// What tells a line from others: a colour, a marker, and a dash pattern.
+/// The style of a line: a colour, a marker, and a dash pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Series(pub(super) usize);
 
@@ -52,14 +52,14 @@ impl<'a> Point<'a> {
 }
 
 impl Section<'_> {
-    /// How many of its shards are there, and how many there are.
+    /// How many of its shards have results, and how many there are.
     pub(super) fn shards(&self) -> (u64, u64) {
         let there = self.points.iter().map(|point| point.group.records.len() as u64).sum();
         (there, self.points.iter().map(|point| point.first().shards).max().unwrap_or(0))
     }
 }
 
-/// The experiments that results are of.
+/// The experiments of these results.
 pub(super) fn sections(records: &[Record]) -> Vec<Section<'_>> {
     let mut sections: Vec<(&str, Section<'_>)> = Vec::new();
     for mut group in groups(records) {
@@ -89,7 +89,7 @@ pub(super) fn spread<'a, 'b>(points: &'b [Point<'a>], most: usize) -> Vec<&'b Po
     (0..most).map(|index| &points[index * (points.len() - 1) / last]).collect()
 }
 
-/// A text without the characters that no document may have.
+/// A text without the characters that XML forbids.
 pub(super) fn plain(text: &str) -> String {
     let plain = |c: char| match c {
         '\t' | '\n' | '\r' => ' ',

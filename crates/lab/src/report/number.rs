@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-/// What stands for a figure that there is none of.
+/// Stands for a missing figure.
 pub(crate) const NONE: &str = "—";
 
 /// Parts of a unit, in what they are a multiple of it.
@@ -9,7 +9,7 @@ const TIMES: [(f64, &str); 4] = [(1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "
 /// The largest unit of time that this many microseconds are at least one of: microseconds in it,
 /// and its symbol.
 pub(crate) fn time_unit(us: f64) -> (f64, &'static str) {
-    // A little less is as good as one: 999.9999 µs come of rounding.
+    // The tolerance is for rounding: 999.9999 µs count as 1 ms.
     let fits = |(unit, _): &&(f64, &str)| us >= unit * (1.0 - 1e-9);
     *TIMES.iter().find(fits).unwrap_or(&TIMES[3])
 }
@@ -51,7 +51,7 @@ pub(crate) fn round_count(value: f64) -> String {
     format!("{}{symbol}", round(value / unit))
 }
 
-/// How many decimals show so many significant digits of a number.
+/// How many decimals a number needs for `significant` significant digits.
 pub(crate) fn digits(value: f64, significant: i32) -> usize {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -60,7 +60,7 @@ pub(crate) fn digits(value: f64, significant: i32) -> usize {
     (significant - 1 - first).clamp(0, 6) as usize
 }
 
-/// A number with so many decimals, its thousands apart.
+/// A number with `decimals` decimals and separated thousands.
 pub(crate) fn grouped(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return NONE.to_owned();

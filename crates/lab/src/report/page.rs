@@ -11,13 +11,13 @@ use super::{ReportError, setup, table};
 use crate::judge::Judgement;
 use crate::run::WAITING_MAX;
 
-/// The most points that a plot has lines or bars of.
+/// The most points with lines or bars in a plot.
 const POINTS: usize = 16;
 
 /// The page.
 ///
 /// # Errors
-/// If the histogram of a latency is none.
+/// If the histogram of a latency is invalid.
 pub(super) fn page(
     sections: &[Section<'_>],
     judgements: &[Judgement<'_>],
@@ -36,7 +36,7 @@ pub(super) fn page(
         (DOCTYPE)
         html lang="en" xmlns="http://www.w3.org/1999/xhtml" {
             head {
-                // Closed as XML wants it.
+                // Self-closing, as in XML.
                 (PreEscaped(r#"<meta charset="utf-8"/>"#))
                 (PreEscaped(
                     r#"<meta name="viewport" content="width=device-width, initial-scale=1"/>"#
@@ -124,7 +124,7 @@ fn lines<'a, 'b>(
     Ok(lines)
 }
 
-/// What should be known before anything else.
+/// Warnings, before anything else.
 fn warnings(section: &Section<'_>) -> Markup {
     let (there, all) = section.shards();
     html! {

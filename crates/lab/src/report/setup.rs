@@ -1,4 +1,4 @@
-//! What was measured: what all points have in common, and in what they differ.
+//! The measured setup: what all points have in common, and how they differ.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use super::model::{Section, plain};
 use super::number::NONE;
 use super::plot::swatch;
 
-/// What a point is: its keys, dotted where tables are nested, and their values.
+/// The keys of a point, dotted where tables are nested, and their values.
 type Keys = BTreeMap<String, String>;
 
 /// The tables of an experiment's file, in order.
 const ORDER: [&str; 5] = ["array", "log", "ssd", "workload", "run"];
 
-/// The most points whose differences are shown without being asked for.
+/// The most points whose differences are shown unfolded.
 const OPEN: usize = 8;
 
-/// A list of what all points have in common, and a table of the rest.
+/// A list of the common keys, and a table of the others.
 pub(super) fn setup(section: &Section<'_>) -> Markup {
     let points: Vec<_> = section.points.iter().map(|point| keys(&point.first().point)).collect();
     let mut all: Vec<&String> = points.iter().flat_map(Keys::keys).collect();
@@ -94,12 +94,12 @@ fn flatten(keys: &mut Keys, prefix: &str, value: &Value) {
     }
 }
 
-/// The table that a key is in.
+/// The table of a key.
 fn table(key: &str) -> &str {
     key.split_once('.').map_or(key, |(table, _)| table)
 }
 
-/// What a key is called in its table.
+/// The name of a key within its table.
 fn rest(key: &str) -> &str {
     key.split_once('.').map_or("", |(_, rest)| rest)
 }

@@ -13,16 +13,16 @@ const DECIMALS: usize = 3;
 /// A column, and what its figures have in common.
 struct Figures {
     column: &'static Column,
-    /// By point; `None` where there is nothing that it could tell of.
+    /// By point; `None` where the figure has no meaning.
     estimates: Vec<Option<Estimate>>,
-    /// By point: better than all that it can be compared with.
+    /// By point: better than all comparable ones.
     best: Vec<bool>,
-    /// What one of the unit is.
+    /// The size and symbol of the unit.
     unit: (f64, &'static str),
     decimals: usize,
 }
 
-/// The figures that matter most: a row for each point.
+/// The most important figures: a row for each point.
 pub(super) fn brief(section: &Section<'_>) -> Markup {
     let columns = COLUMNS.iter().filter(|column| column.brief);
     let columns: Vec<_> = columns.map(|column| Figures::of(column, &section.points)).collect();
@@ -78,7 +78,7 @@ pub(super) fn full(section: &Section<'_>) -> Markup {
     }
 }
 
-/// What the tables mean.
+/// The explanation of the tables.
 pub(super) fn legend(section: &Section<'_>) -> Markup {
     let seeds = section.points.iter().map(|point| point.group.records.len());
     let (least, most) = (seeds.clone().min().unwrap_or(0), seeds.max().unwrap_or(0));
@@ -156,7 +156,7 @@ impl Figures {
             }
             @if several {
                 td class="half" {
-                    // One seed says nothing about the width.
+                    // The width is not known for a single seed.
                     @if estimate.half_width.is_finite() { "± " (number(estimate.half_width)) }
                 }
             }
@@ -164,7 +164,7 @@ impl Figures {
     }
 }
 
-/// Whether a figure tells of anything: there is no latency of reads without reads.
+/// Whether a figure has a meaning: latencies of reads need reads.
 fn is_there(column: &Column, point: &Point<'_>) -> bool {
     let any = |count: fn(&crate::measure::Figures) -> u64| {
         point.group.records.iter().any(|record| count(&record.figures) > 0)
@@ -178,7 +178,7 @@ fn is_there(column: &Column, point: &Point<'_>) -> bool {
     }
 }
 
-/// The unit that suits the largest figure of a column: what one is, and its symbol.
+/// The unit that suits the largest figure of a column: its size and symbol.
 fn unit(unit: Unit, most: f64) -> (f64, &'static str) {
     match unit {
         Unit::Microseconds if most < 1e4 => (1.0, "µs"),
@@ -192,8 +192,8 @@ fn unit(unit: Unit, most: f64) -> (f64, &'static str) {
     }
 }
 
-/// Which points are significantly better than every other one of the same workload. Of another
-/// workload there is no better or worse, nor of what is a means and no end.
+/// Which points are significantly better than every other one with the same workload. Points with
+/// other workloads are not comparable, and neither are figures that are no goals.
 fn best(column: &Column, points: &[Point<'_>], estimates: &[Option<Estimate>]) -> Vec<bool> {
     let better: fn(f64, f64) -> bool = match column.unit {
         _ if ["offered/s", "RI reads", "WI writes", "detours", "staged", "GC avoided"]

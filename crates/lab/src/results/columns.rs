@@ -7,7 +7,7 @@ use crate::measure::{DriveFigures, Figures, Latency, LogFigures, QUANTILES};
 pub enum Unit {
     /// Microseconds.
     Microseconds,
-    /// Microseconds, where less is not better: a length.
+    /// Microseconds of a quantity for which less is not better.
     Seconds,
     /// Bytes per second.
     BytesPerSecond,
@@ -21,16 +21,16 @@ pub enum Unit {
     Count,
 }
 
-/// A figure that is told of every point.
+/// A figure of every point.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: Unit,
-    /// Where it is.
+    /// Gets the value.
     pub value: fn(&Figures) -> f64,
-    /// Whether a table that should not be wide has it.
+    /// Whether narrow tables have it.
     pub brief: bool,
 }
 

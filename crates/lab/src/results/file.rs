@@ -41,7 +41,7 @@ pub enum ResultsError {
         /// The line's version.
         found: u64,
     },
-    /// The experiment was another one when they were made.
+    /// The experiment's file has changed since they were made.
     #[error(
         "shard {shard} of \"{experiment}\" is not of the experiment as it is now: run it again"
     )]
@@ -51,7 +51,7 @@ pub enum ResultsError {
         /// The first such shard.
         shard: u64,
     },
-    /// Two results of the same shard say different things.
+    /// Two results of the same shard differ.
     #[error(
         "shard {shard} of \"{experiment}\" (seed {seed}) is there twice, with different figures: \
          they are of different versions of the program or of a trace"
@@ -66,8 +66,8 @@ pub enum ResultsError {
     },
 }
 
-/// Reads a file of results. A last line without an end was being written when the program was
-/// stopped: it is left out.
+/// Reads a file of results. An incomplete last line was cut off when the program was stopped: it is
+/// left out.
 ///
 /// # Errors
 /// If it can't be read, or holds something else.

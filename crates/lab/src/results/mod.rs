@@ -1,4 +1,4 @@
-//! Results: one line of JSON for each shard, and what several of them say together.
+//! Results: one line of JSON for each shard, and statistics over several of them.
 
 mod columns;
 mod compare;
@@ -16,7 +16,7 @@ pub use compare::{Comparison, compare};
 pub use file::{ResultsError, merge, read, write};
 pub use statistics::Estimate;
 
-/// The version of what a line holds.
+/// The version of the lines' format.
 pub const VERSION: u32 = 5;
 
 /// The result of a shard: a line of JSON.
@@ -37,11 +37,11 @@ pub struct Record {
     /// The swept keys and their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub swept: Vec<(String, Value)>,
-    /// What the random numbers follow from.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// All of what was measured.
+    /// The complete point.
     pub point: Point,
-    /// What was found.
+    /// Its figures.
     pub figures: Figures,
 }
 

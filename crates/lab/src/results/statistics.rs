@@ -1,8 +1,8 @@
-//! What several seeds say about a figure.
+//! Statistics of a figure over several seeds.
 
 use serde::Serialize;
 
-/// A mean over seeds, and how far it can be trusted.
+/// A mean over seeds, and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The mean.
@@ -30,8 +30,8 @@ impl Estimate {
         Self { mean, half_width: t(n - 1.0) * deviation / n.sqrt(), deviation, count }
     }
 
-    /// Whether two means differ with 95% confidence, by Welch's test. With one value on either side
-    /// nothing can be said.
+    /// Whether two means differ with 95% confidence, by Welch's test. With a single value on either
+    /// side nothing can be said.
     #[must_use]
     pub fn differs_from(&self, other: &Self) -> bool {
         if self.count < 2 || other.count < 2 {

@@ -1,8 +1,7 @@
 //! An array: the engine over simulated SSDs.
 //!
 //! The engine is the one that serves real devices. Blocks have no bytes here and arithmetic takes
-//! no time; everything else that the engine asks for, its metadata and journal too, is I/O on the
-//! SSDs.
+//! no time; all other actions of the engine, including metadata and journal, are I/O on the SSDs.
 
 use std::time::Duration;
 
@@ -36,14 +35,14 @@ pub enum StartError {
     NoStaging(&'static str),
 }
 
-/// What happens on the array's behalf before it serves takes this long at most.
+/// The most steps of an array's start.
 const START_STEPS_MAX: u32 = 1_000_000;
 
 /// An array: the engine over simulated SSDs.
 pub struct Array {
     hosted: Hosted,
     config: Config,
-    /// SSDs that are members or for staging at first. One more may be a spare.
+    /// SSDs that are members or staging devices at first. One more may be a spare.
     places: usize,
     rebuild: Option<RebuildSpec>,
     measured: Rebuilt,
@@ -79,7 +78,7 @@ impl Beyond for Rebuilt {
     }
 }
 
-/// The array that is asked for, on drives of so many blocks.
+/// The parameters of the array, on drives of `member_blocks` blocks.
 fn new_array(spec: &ArraySpec, member_blocks: u64) -> Result<NewArray, StartError> {
     let block = BLOCK_BYTES as u64;
     let chunk = u32::try_from(spec.chunk.0 / block)
@@ -116,8 +115,8 @@ fn new_array(spec: &ArraySpec, member_blocks: u64) -> Result<NewArray, StartErro
 }
 
 impl Array {
-    /// A new array, started and serving, on SSDs that hold nothing of it yet. The time at which it
-    /// serves is returned too.
+    /// A new array, started and serving, on SSDs without any of its data. Also returns the time at
+    /// which it serves.
     ///
     /// # Errors
     /// If its shape is impossible or the SSDs are too small.
@@ -175,7 +174,7 @@ impl Array {
         self.hosted.machine.engine(ONLY)
     }
 
-    /// A member fails, and the spare takes its place, be it an SSD or distributed.
+    /// A member fails, and the spare replaces it, be it an SSD or distributed.
     fn fail(
         &mut self,
         now: Instant,
@@ -245,7 +244,7 @@ impl System for Array {
     }
 }
 
-/// Whatever a drive has been through, these blocks of it hold nothing; returns when it knows that.
+/// Discards these blocks of a drive, whatever its preconditioning; returns when that has ended.
 fn leave_unused(drive: &mut Drive, Pba(at): Pba, blocks: u64, told: &mut Told) -> Instant {
     let blocks = u32::try_from(blocks).expect("an SSD in memory has fewer blocks");
     let trim = Io { id: 0, op: Op::Trim, fua: false, at, blocks };

@@ -1,4 +1,4 @@
-//! What an experiment says of an array.
+//! The description of an array in an experiment.
 
 use raidcore::geometry::Level;
 use raidcore::meta::{Consistency, JOURNAL_BLOCKS};
@@ -10,7 +10,7 @@ use steering::scheme::{SCHEMES, Scheme};
 
 use crate::units::Bytes;
 
-/// `[array]`: what the array is like.
+/// `[array]`: the array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArraySpec {
@@ -19,7 +19,7 @@ pub struct ArraySpec {
     pub level: Level,
     /// How many SSDs.
     pub members: u8,
-    /// How much of a member is written before the next one's turn.
+    /// The size of a chunk.
     #[serde(default = "chunk")]
     pub chunk: Bytes,
     /// What survives an unclean stop: `journal`, `bitmap` or `resync`.
@@ -34,33 +34,33 @@ pub struct ArraySpec {
     /// SSDs for the staging log, besides the members (the paper's dedicated staging space).
     #[serde(default)]
     pub staging_ssds: u8,
-    /// The size of the staging log's part of each of them; all that there is, up to 1 GiB, by default.
+    /// The size of the staging log on each of them; by default as much as fits, up to 1 GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging_ssd: Option<Bytes>,
-    /// What is done about garbage collection: a name of [`steering::scheme::SCHEMES`].
+    /// The scheme against garbage collection: a name of [`steering::scheme::SCHEMES`].
     #[serde(default)]
     pub scheme: SchemeName,
-    /// How it is known which members are busy: `told` by the drives, or `detected` from how long they take.
+    /// How busy members are known: `told` by the drives, or `detected` by their latencies.
     #[serde(default, with = "SourceName")]
     pub signals: Source,
-    /// Blocks that may be read beyond what is asked for to go around busy members, per block that
-    /// is asked for. By default what the daemon grants, [`Steering`](steering::Steering)'s.
+    /// The budget of reads around busy members: extra blocks for each block that is requested. The
+    /// default is that of the daemon, [`Steering`](steering::Steering)'s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_reads: Option<f64>,
-    /// A member fails when the measurement begins, and is rebuilt onto a spare; with that the
-    /// measurement ends.
+    /// A member fails when the measurement begins, and is rebuilt onto a spare; the measurement
+    /// ends with the rebuild.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebuild: Option<RebuildSpec>,
-    /// Whether there is a distributed spare; a member that fails is rebuilt there.
+    /// Whether there is a distributed spare, onto which a failed member is rebuilt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub distributed_spare: bool,
 }
 
-/// `[array.rebuild]`: a member that fails, and an SSD like the others in its place.
+/// `[array.rebuild]`: a member fails, and another SSD of the same kind replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RebuildSpec {
-    /// How much of it is rebuilt in a second, no more and no less.
+    /// The rate of the rebuild, which is neither exceeded nor missed.
     pub pace: Bytes,
 }
 

@@ -1,5 +1,5 @@
-//! A simulated SSD as an array's member: blocks of 4 KiB, and what a Linux block device has besides
-//! reads and writes.
+//! A simulated SSD as an array's member: blocks of 4 KiB, and the operations of a Linux block
+//! device.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use steering::collect::{Flash, Limits, Order};
 
 use super::GcChange;
 
-/// `[ssd]`: what the drives are like, each the same but for its seed.
+/// `[ssd]`: the drives, which differ only in their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveSpec {
     /// A profile that comes with `flashsim`, or the path of one (with a `/` or ending in `.toml`).
     pub profile: String,
-    /// Blocks of a plane, if it is to be smaller or larger than its profile has it.
+    /// Blocks of a plane, if they differ from the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
-    /// What it has been through.
+    /// Its preconditioning.
     #[serde(default, rename = "use")]
     pub used: Use,
     /// With `use = "aged"`: how many times its space was overwritten.
     #[serde(default = "three")]
     pub overwrites: f64,
-    /// What is different from the profile: any of its keys.
+    /// Keys of the profile to change.
     #[serde(default, skip_serializing_if = "toml::Table::is_empty")]
     pub set: toml::Table,
 }
@@ -36,7 +36,7 @@ fn three() -> f64 {
     3.0
 }
 
-/// What a drive has been through before the experiment.
+/// The preconditioning of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Use {
@@ -49,22 +49,22 @@ pub enum Use {
     Aged,
 }
 
-/// Why there is no such drive.
+/// Why a drive is impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// The profile is impossible or can't be read.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// What was set makes it no profile.
+    /// The changed profile is invalid.
     #[error("ssd.set: {0}")]
     Set(String),
-    /// It can't have been overwritten so often.
+    /// The number of overwrites is impossible.
     #[error("ssd.overwrites is {0}, but must be from 0 to 1000")]
     Overwrites(f64),
 }
 
 impl DriveError {
-    /// The key of an experiment's file that it is about.
+    /// The key in the experiment's file that the error is about.
     #[must_use]
     pub fn key(&self, spec: &DriveSpec) -> String {
         match self {
@@ -80,10 +80,10 @@ impl DriveError {
 }
 
 impl DriveSpec {
-    /// The profile that is meant. Relative paths are relative to `base`.
+    /// The profile. Relative paths are relative to `base`.
     ///
     /// # Errors
-    /// If there is none, or it is impossible.
+    /// If it does not exist, or is impossible.
     pub fn profile(&self, base: &Path) -> Result<Profile, DriveError> {
         if !(0.0..=1000.0).contains(&self.overwrites) {
             return Err(DriveError::Overwrites(self.overwrites));
@@ -109,7 +109,7 @@ impl DriveSpec {
         Ok(profile)
     }
 
-    /// What it has been through.
+    /// Its preconditioning.
     #[must_use]
     pub fn precondition(&self) -> Precondition {
         match self.used {
@@ -120,7 +120,7 @@ impl DriveSpec {
     }
 }
 
-/// What is done on a drive.
+/// An I/O on a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Io {
     /// Comes back with the end.
@@ -257,7 +257,7 @@ impl Drive {
         self.watch(now, gc);
     }
 
-    /// How it is, to decide whose turn it is.
+    /// Its state, for deciding which one collects next.
     fn flash(&self) -> Flash {
         let space = self.ssd.space();
         let free = f64::from(space.least_free_blocks) / f64::from(space.blocks_per_plane);
@@ -287,7 +287,7 @@ impl Drive {
         (first as u32, (end - first) as u32)
     }
 
-    /// Notes whether it collects now, and when something will happen next.
+    /// Notes whether it collects now, and when its next event is due.
     fn watch(&mut self, now: Instant, gc: &mut Vec<GcChange>) {
         let collecting = self.ssd.gc_state().dies > 0;
         if collecting != self.collecting {

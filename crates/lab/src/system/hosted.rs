@@ -1,5 +1,5 @@
-//! What an array and a log array have in common here: a machine over simulated SSDs, those of each
-//! group after those of the one before. Arithmetic takes no time.
+//! The common host of arrays and log arrays: a machine over simulated SSDs, group after group.
+//! Arithmetic takes no time.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,8 @@ pub(super) struct Hosted {
     pub(super) drives: Vec<Drive>,
     /// Drives of each group.
     members: usize,
-    /// Requests of which something had to wait for garbage collection, and where reads go, by tag.
+    /// By tag: whether the request has waited for garbage collection, and the side that a read goes
+    /// to.
     delayed: Vec<(bool, Option<Side>)>,
     actions: Actions,
     computing: VecDeque<(GroupId, JobId)>,
@@ -33,17 +34,17 @@ pub(super) struct Hosted {
     before: Vec<Counters>,
 }
 
-/// What else a machine wants.
+/// Handles the other actions of a machine.
 pub(super) trait Beyond {
-    /// Does what is not I/O, arithmetic or the end of a request.
+    /// Carries out an action that is no I/O, arithmetic or end of a request.
     fn act(&mut self, machine: &Machine, now: Instant, action: array::Action);
 
-    /// Tells the machine what it has asked for, if it has.
+    /// Gives the machine an answer that it waits for, if there is one.
     fn answer(&mut self, machine: &mut Machine, now: Instant, out: &mut Actions) -> bool;
 }
 
 impl Hosted {
-    /// So many drives are each group's.
+    /// With `members` drives in each group.
     pub(super) fn new(
         machine: Machine,
         steering: impl Fn() -> Steering,
@@ -66,7 +67,7 @@ impl Hosted {
         }
     }
 
-    /// Tells the machine something, and does what it wants until it wants no more at once.
+    /// Passes an input to the machine, and carries out its actions until there are none.
     pub(super) fn tell(
         &mut self,
         now: Instant,
@@ -122,7 +123,7 @@ impl Hosted {
         }
     }
 
-    /// Takes a request, a read to this side of a log array.
+    /// Takes a request; a read goes to this side of a log array.
     pub(super) fn submit(
         &mut self,
         now: Instant,
@@ -194,7 +195,7 @@ impl Hosted {
         self.tell(now, Input::Array { group, input }, beyond, told);
     }
 
-    /// Tells a group's engine which drives are busy, and the drives whose turn it is.
+    /// Tells a group's engine which drives are busy, and gives the drives orders when to collect.
     fn steer(&mut self, now: Instant, group: GroupId, beyond: &mut dyn Beyond, told: &mut Told) {
         let steering = &mut self.steering[group.index()];
         let drives = &mut self.drives[group.index() * self.members..][..self.members];
@@ -226,7 +227,7 @@ impl Hosted {
         self.ios
     }
 
-    /// What was done about busy drives since then.
+    /// What was done about busy drives since the beginning of the measurement.
     pub(super) fn steered(&self) -> Steered {
         let groups = self.machine.groups().zip(&self.before);
         let steered = groups.map(|(group, before)| steered(self.machine.engine(group), before));
@@ -234,7 +235,7 @@ impl Hosted {
     }
 }
 
-/// What an array's engine has done about busy drives since its counters were these.
+/// What an array's engine has done about busy drives since its counters were `before`.
 fn steered(engine: &Engine, before: &Counters) -> Steered {
     let (now, staging) = (engine.counters(), engine.staging_status());
     Steered {
@@ -252,7 +253,7 @@ fn steered(engine: &Engine, before: &Counters) -> Steered {
     }
 }
 
-/// What the engine wants, as a drive takes it.
+/// An engine's I/O as one of a drive.
 fn translated(io: &engine::Io) -> Io {
     let (op, fua) = match io.op {
         IoOp::Read(_) => (Op::Read, false),

@@ -1,8 +1,8 @@
 //! A log array: a log volume over engines, over simulated SSDs.
 //!
-//! The machine is the one that serves real devices. Blocks have no bytes here but for summaries,
-//! which the volume reads again when it cleans; everything else that it and its arrays ask for,
-//! metadata too, is I/O on the SSDs.
+//! The machine is the one that serves real devices. Blocks have no bytes here, except summaries,
+//! which the volume reads again when it cleans. All other actions of the volume and its arrays,
+//! including metadata, are I/O on the SSDs.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct Log {
     before: Counters,
 }
 
-/// What becomes of a volume's own.
+/// Handles the volume's own blocks.
 #[derive(Default)]
 struct Volumes {
     /// Summaries, by group and block.
@@ -50,7 +50,7 @@ struct Volumes {
     /// How long users have waited for cleaning, and the longest of these waits since then.
     waited: Duration,
     longest_wait: Duration,
-    /// What users had written when a cleaner began for the first time.
+    /// How much users had written when a cleaner first began.
     cleaned_from: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl Volumes {
         if self.cleaned_from.is_none() && counters.victims > 0 {
             self.cleaned_from = Some(counters.written);
         }
-        // One wait at most has ended since that took any time.
+        // At most one wait has ended since the last check of any length.
         self.longest_wait = self.longest_wait.max(counters.waited - self.waited);
         self.waited = counters.waited;
     }
@@ -101,9 +101,8 @@ fn volume_of(machine: &Machine) -> &Volume {
 }
 
 impl Log {
-    /// A new log array, started and serving. The SSDs are fresh; what they are to have been through
-    /// happens to the volume, before the time that is returned. `depth` is how many requests it
-    /// takes at a time.
+    /// A new log array, started and serving. The SSDs are fresh; their preconditioning is applied
+    /// to the volume, before the time that is returned. `depth` is its queue depth.
     ///
     /// # Errors
     /// If its shape is impossible or the SSDs are too small.
@@ -146,7 +145,7 @@ impl Log {
         Ok((log, now))
     }
 
-    /// Lets the volume be written as often as its SSDs are to have been.
+    /// Writes the volume as often as its SSDs' preconditioning says.
     fn wear(&mut self, used: Precondition, seed: u64, told: &mut Told) -> Instant {
         let blocks = self.blocks();
         let fill = blocks.div_ceil(u64::from(FILLING));
@@ -166,7 +165,7 @@ impl Log {
         self.run(fill + overwrites, ask, told)
     }
 
-    /// Writes so often, and returns when all that is done.
+    /// Writes this often, and returns when all writes have ended.
     fn run(
         &mut self,
         count: u64,
@@ -200,7 +199,7 @@ impl Log {
         volume_of(&self.hosted.machine)
     }
 
-    /// Which side of the array a read goes to.
+    /// The side of the array that a read goes to.
     fn side(&self, lba: u64) -> Option<Side> {
         let volume = self.volume();
         let group = volume.group_of(Lba(lba))?;
@@ -213,7 +212,7 @@ impl Log {
         })
     }
 
-    /// What an SSD takes for its part of a segment.
+    /// An SSD's times for its part of a segment.
     fn times(&self) -> SegmentTimes {
         let data = self.hosted.machine.engine(GroupId(0)).geometry().data();
         let bytes = u64::from(self.volume().shape().segment_blocks()) * BLOCK_BYTES as u64;

@@ -12,13 +12,13 @@ pub enum LogError {
     /// The volume's is.
     #[error("[log]: {0}")]
     Shape(#[from] ShapeError),
-    /// A part is no whole number of blocks, or too large.
+    /// A size is no whole number of blocks, or too large.
     #[error("log.{0} must be a multiple of 4 KiB, and is at most 1 MiB for a chunk, 64 MiB else")]
     Size(&'static str),
     /// The scheme stages writes, and there is nowhere to.
     #[error("log.scheme = \"{0}\" stages writes, and the arrays under a log have no staging log")]
     NoStaging(&'static str),
-    /// It is not said how many SSDs there are.
+    /// The number of SSDs is missing.
     #[error("log.members is missing: how many SSDs does {0} have?")]
     Members(raidlog::Layout),
 }

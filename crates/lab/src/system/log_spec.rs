@@ -1,4 +1,4 @@
-//! `[log]`: what a log array is like.
+//! `[log]`: a log array.
 
 use raidcore::meta::Consistency;
 use raidcore::units::BLOCK_BYTES;
@@ -11,7 +11,7 @@ use super::array_spec::{ConsistencyName, SchemeName, SourceName, chunk, journal,
 use super::log_error::LogError;
 use crate::units::Bytes;
 
-/// `[log]`: what the log array is like.
+/// `[log]`: the log array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogSpec {
@@ -22,7 +22,7 @@ pub struct LogSpec {
     /// How many SSDs a `log-raid` has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<u8>,
-    /// How much of an SSD is written before the next one's turn.
+    /// The size of a chunk.
     #[serde(default = "chunk")]
     pub chunk: Bytes,
     /// What survives an unclean stop, below the log: `journal`, `bitmap` or `resync`.
@@ -34,7 +34,7 @@ pub struct LogSpec {
     /// The size of a segment, rounded up to whole stripes.
     #[serde(default = "segment")]
     pub segment: Bytes,
-    /// The part of the log that users do not have.
+    /// The share of the log that users do not have.
     #[serde(default = "spare")]
     pub spare: f64,
     /// When a `log-raid` cleans: `blocking` or `paced`.
@@ -43,20 +43,20 @@ pub struct LogSpec {
     /// Which segment is cleaned: `greedy` or `cost-benefit`.
     #[serde(default)]
     pub cleaner: Cleaner,
-    /// Segments in memory for what users write.
+    /// Segments in memory for users' writes.
     #[serde(default = "buffers")]
     pub buffers: u16,
-    /// What is done about garbage collection, in each group: a name of
+    /// The scheme against garbage collection, in each group: a name of
     /// [`steering::scheme::SCHEMES`] that stages no writes.
     #[serde(default)]
     pub scheme: SchemeName,
-    /// How it is known which SSDs are busy: `told` by them, or `detected` from how long they take.
+    /// How busy SSDs are known: `told` by them, or `detected` by their latencies.
     #[serde(default, with = "SourceName")]
     pub signals: Source,
-    /// The budget of reads that go around busy SSDs, as [`ArraySpec`](super::ArraySpec) has it.
+    /// The budget of reads around busy SSDs, as in [`ArraySpec`](super::ArraySpec).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_reads: Option<f64>,
-    /// A checkpoint is written at least once for so much that users write.
+    /// A checkpoint is written at least once in this many bytes that users write.
     #[serde(default = "checkpoint")]
     pub checkpoint: Bytes,
 }
@@ -65,9 +65,9 @@ pub struct LogSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gc {
-    /// Not before it must; users wait.
+    /// Only when it has to; users wait.
     Blocking,
-    /// With what users write.
+    /// In pace with users' writes.
     #[default]
     Paced,
 }
@@ -79,7 +79,7 @@ pub enum Cleaner {
     /// The one with the fewest live blocks.
     #[default]
     Greedy,
-    /// The one that has most to gain for longest.
+    /// The one with the best ratio of benefit to cost.
     CostBenefit,
 }
 
@@ -112,10 +112,10 @@ mod layout {
 }
 
 impl LogSpec {
-    /// A chunk, if nothing is said.
+    /// The default chunk.
     pub const CHUNK: Bytes = chunk();
 
-    /// A layout, and all else as it is if nothing is said.
+    /// A layout, with the defaults for everything else.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         Self {
@@ -139,27 +139,27 @@ impl LogSpec {
     /// SSDs of each group.
     ///
     /// # Errors
-    /// If nobody tells.
+    /// If the number is not given.
     pub fn members(&self) -> Result<u8, LogError> {
         self.layout.members.or(self.members).ok_or(LogError::Members(self.layout))
     }
 
-    /// How many SSDs it takes.
+    /// The total number of SSDs.
     ///
     /// # Errors
-    /// If nobody tells.
+    /// If the number is not given.
     pub fn ssds(&self) -> Result<usize, LogError> {
         Ok(usize::from(self.members()?) * usize::from(self.layout.groups))
     }
 
-    /// Some part of it in blocks.
+    /// A size in blocks.
     pub(super) fn blocks(size: Bytes, most: u64, name: &'static str) -> Result<u32, LogError> {
         let block = BLOCK_BYTES as u64;
         let whole = size.0.is_multiple_of(block) && size.0 > 0 && size.0 <= most;
         whole.then_some((size.0 / block) as u32).ok_or(LogError::Size(name))
     }
 
-    /// How the volume behaves, with so many requests at a time.
+    /// The volume's configuration, for this queue depth.
     pub(super) fn config(&self, depth: u16) -> Config {
         Config {
             tags: depth,

@@ -1,4 +1,4 @@
-//! What is measured: an array or a single SSD, as something that takes requests in virtual time.
+//! The systems that can be measured: arrays and single SSDs in virtual time.
 
 mod alone;
 mod array;
@@ -43,16 +43,16 @@ pub struct Request {
 pub struct Ended {
     /// The request's tag, which is free again.
     pub tag: u16,
-    /// Whether something that was done for it had to wait for garbage collection.
+    /// Whether it had to wait for garbage collection.
     pub delayed_by_gc: bool,
     /// Which side of a log array a read went to.
     pub side: Option<Side>,
 }
 
-/// The sides of a log array, as a read finds them when it comes.
+/// The sides of a log array, as of a read's arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The group that takes what users write.
+    /// The group that takes users' writes.
     Front,
     /// A group at the back that is not being cleaned.
     Idle,
@@ -60,7 +60,7 @@ pub enum Side {
     Busy,
 }
 
-/// What a log array has done, in blocks if nothing else is said.
+/// What a log array has done, in blocks unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Logged {
     /// Written by users.
@@ -73,28 +73,28 @@ pub struct Logged {
     pub cleaned: u64,
     /// Segments that were chosen to be cleaned.
     pub victims: u64,
-    /// Blocks that lived in them then.
+    /// Their live blocks then.
     pub victims_live: u64,
-    /// Blocks that a segment has room for.
+    /// Blocks in a segment.
     pub segment: u32,
     /// Checkpoints.
     pub checkpoints: u64,
     /// How often users' writes had to wait for a cleaner.
     pub stalls: u64,
-    /// How long they waited for cleaning, be it for room or to keep pace with it.
+    /// How long they waited for cleaning, for room or as cleaning is paced.
     pub waited: Duration,
     /// The longest of these waits.
     pub longest_wait: Duration,
-    /// What they may have to wait for at a time: so many segments that are won by cleaning, and so
-    /// many blocks that are written.
+    /// The most that they may have to wait for at a time: segments that are freed by cleaning, and
+    /// blocks that are written.
     pub turn: (u32, u64),
-    /// What its SSDs take for a segment at best.
+    /// Its SSDs' best times for a segment.
     pub times: SegmentTimes,
     /// How often another group went to the front.
     pub rotations: u64,
-    /// The part of the log that lives, now.
+    /// The live share of the log now.
     pub used: f64,
-    /// How often the log's room had been written since the start when a cleaner first began.
+    /// How many times the log's room had been written since the start when a cleaner first began.
     pub cleaned_from: Option<f64>,
 }
 
@@ -109,7 +109,7 @@ pub struct GcChange {
     pub collecting: bool,
 }
 
-/// What a system tells besides the requests that have ended.
+/// Events of a system.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     /// Requests, in the order in which they ended.
@@ -123,23 +123,23 @@ pub struct Told {
 pub struct Steered {
     /// Reads that went around them.
     pub detours: u64,
-    /// Blocks that these have read beyond what was asked for.
+    /// Blocks that these have read beyond what was requested.
     pub detour_blocks: u64,
-    /// Reads that took so long that another way was tried, too.
+    /// Reads that were hedged.
     pub hedged_reads: u64,
-    /// Reads that were served from copies on others.
+    /// Reads that were served from copies on other members.
     pub copy_reads: u64,
     /// Blocks of which such copies were made.
     pub copied_blocks: u64,
-    /// Writes that were staged on others.
+    /// Writes that were staged on other members.
     pub staged_writes: u64,
-    /// Writes that would have been, had there been room.
+    /// Writes that would have been staged if there had been room.
     pub refused_writes: u64,
     /// Blocks that were brought home from the staging log.
     pub reclaimed_blocks: u64,
-    /// Blocks in the staging log that home does not have, now.
+    /// Blocks in the staging log that are not at home now.
     pub backlog: u64,
-    /// The part of the staging log that is in use now, where it is fullest.
+    /// The share of the staging log in use now, on the fullest member.
     pub staging_use: f64,
 }
 
@@ -181,10 +181,10 @@ pub trait System {
     /// Its SSDs.
     fn ssds(&self) -> impl Iterator<Item = &Ssd>;
 
-    /// The measurement begins: its SSDs count from zero, and what is to go wrong goes wrong.
+    /// The measurement begins: its SSDs count from zero, and planned failures happen.
     fn begin(&mut self, now: Instant, told: &mut Told);
 
-    /// How long the rebuild took that is part of the measurement, once it has ended.
+    /// The length of the rebuild in the measurement, once it has ended.
     fn rebuilt(&self) -> Option<Duration>;
 
     /// I/Os of drives that have ended, and how many of them had to wait for garbage collection,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which events of a blkparse trace are requests.
+/// Which events of a blkparse trace are taken as requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub enum Action {
     /// What was queued: the requests as programs and file systems make them.

@@ -1,9 +1,9 @@
-//! The text that blkparse prints by default:
-//! `major,minor cpu sequence seconds pid action RWBS sector + sectors [process]`.
+//! The text that blkparse prints by default: `major,minor cpu sequence seconds pid action RWBS
+//! sector + sectors [process]`.
 //!
-//! Lines of other events are passed over, and so is the summary at the end. `RWBS` is a flush if
-//! it begins with `F`; a write may follow it in the same word (`FWS`, `FWFS`), which makes two
-//! records of the line: a flush and a write. Writes with FUA (an `F` after the `W`) are writes.
+//! Lines of other events and the summary at the end are skipped. `RWBS` is a flush if it begins
+//! with `F`. A write may follow it in the same word (`FWS`, `FWFS`): the line then gives two
+//! records, a flush and a write. Writes with FUA (an `F` after the `W`) are writes.
 
 use super::action::Action;
 use super::input::Input;
@@ -21,8 +21,8 @@ pub(super) struct Blkparse {
 }
 
 impl Blkparse {
-    /// If `action` is absent: dispatches if the first bytes of the file have one, otherwise
-    /// requests as they were queued.
+    /// Without `action`: dispatches if the first bytes of the file have one, otherwise queued
+    /// requests.
     pub(super) fn new(head: &[u8], action: Option<Action>) -> Self {
         let dispatches = || {
             let mut lines = head.split(|&byte| byte == b'\n');
@@ -95,7 +95,7 @@ impl Blkparse {
     }
 }
 
-/// Whether there is a flush before it, and what it does then.
+/// Whether there is a flush, and what the request does besides.
 fn operation(rwbs: &[u8]) -> (bool, Option<Kind>) {
     let (flushes, rest) = match rwbs {
         [b'F', rest @ ..] => (true, rest),

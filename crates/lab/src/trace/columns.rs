@@ -55,8 +55,8 @@ pub(super) fn is_ssdsim(lines: &[&[u8]]) -> bool {
     lines.iter().all(|line| !line.contains(&b'.') && ssdsim(line, &mut Devices::default()).is_ok())
 }
 
-/// Whether lines could be of [`heimdall`]. What tells it from [`disksim`] is that all addresses
-/// and sizes are multiples of 512: requests of that many sectors would be of 256 KiB each.
+/// Whether lines could be of [`heimdall`] and not of [`disksim`]: all addresses and sizes are
+/// multiples of 512, and requests of that many sectors would be 256 KiB each.
 pub(super) fn is_heimdall(lines: &[&[u8]]) -> bool {
     lines.iter().all(|line| {
         heimdall(line, &mut Devices::default()).is_ok_and(|record| {

@@ -36,7 +36,7 @@ pub enum TraceError {
         /// Which file.
         path: PathBuf,
     },
-    /// A record is not what it should be.
+    /// A record is malformed.
     #[error("{}, {position}: expected {expected}, found {found}", path.display())]
     Malformed {
         /// Which file.
@@ -48,7 +48,7 @@ pub enum TraceError {
         /// What is there, shortened.
         found: String,
     },
-    /// There is nothing in it, or nothing of what was selected.
+    /// There is nothing in it, or nothing that was selected.
     #[error("{}: no request in it is left{}", path.display(), left(devices))]
     Nothing {
         /// Which file.
@@ -56,7 +56,7 @@ pub enum TraceError {
         /// The devices in it.
         devices: Vec<String>,
     },
-    /// It can't be brought to a rate, since all its requests come at once.
+    /// It can't be scaled to a rate, since all its requests come at once.
     #[error("{}: all requests come at the same time, so `rate` can't scale them", path.display())]
     NoDuration {
         /// Which file.
@@ -87,7 +87,7 @@ pub enum TraceError {
         /// How many bytes there are.
         capacity: u64,
     },
-    /// It touches too much to count it page by page.
+    /// It touches too many pages to count them.
     #[error(
         "{}: the trace touches more than can be counted in memory: use `limit` or `devices`",
         path.display()

@@ -1,4 +1,4 @@
-//! Addresses of a trace, brought into a system that may be smaller than what was traced.
+//! Maps a trace's addresses to a system that may be smaller than the traced one.
 
 use std::collections::HashMap;
 
@@ -8,25 +8,25 @@ use serde::Deserialize;
 use super::Record;
 use crate::arrival::{Arrival, Kind};
 
-/// What happens with a trace that is larger than the system.
+/// How a trace is mapped that is larger than the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
     /// It is an error.
     #[default]
     Refuse,
-    /// Addresses are taken modulo the capacity. Places that were apart may become one.
+    /// Addresses are taken modulo the capacity. Distinct places may coincide.
     Wrap,
-    /// Extents of 64 KiB lie densely, in the order in which they are first read or written.
-    /// Places that were apart stay so, but not how far. A request over extents that come to lie
-    /// apart becomes several, at the same time.
+    /// Extents of 64 KiB are packed in the order in which they are first read or written. Distinct
+    /// places stay distinct, but not their distances. A request over extents that are no longer
+    /// adjacent becomes several, at the same time.
     Compact,
 }
 
-/// What lies together stays together in these.
+/// Addresses within an extent stay together.
 pub(super) const EXTENT: u64 = 64 << 10;
 
-/// Why a request has no place.
+/// Why a request can't be mapped.
 pub(super) enum Misfit {
     /// It ends here.
     Beyond(u64),
@@ -43,7 +43,7 @@ pub(super) struct Fitter {
 }
 
 enum Places {
-    /// Each device begins at a place of its own; those beyond the list at 0.
+    /// The start of each device; devices beyond the list start at 0.
     Refuse(Vec<u64>),
     Wrap(Vec<u64>),
     /// From device and extent to the extent of the system.
@@ -54,7 +54,7 @@ enum Places {
 }
 
 impl Fitter {
-    /// `bases` says where each device begins; all begin at 0 if `merge`.
+    /// `bases` has the start of each device; all start at 0 with `merge`.
     pub(super) fn new(fit: Fit, bases: Vec<u64>, merge: bool, capacity: u64) -> Self {
         let places = match fit {
             Fit::Refuse => Places::Refuse(bases),
@@ -64,7 +64,7 @@ impl Fitter {
         Self { places, capacity, rest: None }
     }
 
-    /// Takes a record, all of the last one having been handed out.
+    /// Takes the next record, after all requests of the last one have been taken.
     pub(super) fn put(&mut self, at: Instant, record: Record) {
         self.rest = Some((at, record));
     }
@@ -88,7 +88,7 @@ impl Fitter {
                     (place, bytes)
                 }
                 Places::Wrap(bases) => {
-                    // Whole pages, so that what was aligned stays so.
+                    // Whole pages, to keep alignment.
                     let modulus = self.capacity / 4096 * 4096;
                     if modulus == 0 {
                         return Err(Misfit::Beyond(4096));
@@ -101,7 +101,7 @@ impl Fitter {
                     let device = if *merge { 0 } else { device };
                     let (place, length) = compact(extents, self.capacity, device, record)?;
                     let Some(place) = place else {
-                        // Discards of what was never touched change nothing.
+                        // Discards of untouched extents have no effect.
                         self.rest = behind(record, length).map(|record| (at, record));
                         continue;
                     };
@@ -115,8 +115,8 @@ impl Fitter {
     }
 }
 
-/// Where the beginning of a record lies and how much of it lies there in one piece; no place if
-/// it is a discard of what was never touched.
+/// Where the first part of a record is, and its length; no place for a discard of an untouched
+/// extent.
 fn compact(
     extents: &mut HashMap<(u32, u64), u64>,
     capacity: u64,
@@ -151,7 +151,7 @@ fn compact(
     Ok((start.map(|start| start * EXTENT + inside), length))
 }
 
-/// What of a record comes after its first `length` bytes.
+/// The rest of a record after its first `length` bytes.
 fn behind(record: Record, length: u32) -> Option<Record> {
     let bytes = record.bytes - length;
     let offset = record.offset + u64::from(length);

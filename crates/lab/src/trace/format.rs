@@ -10,7 +10,8 @@ use super::text::Lines;
 use super::vscsi::{Vscsi, is_vscsi};
 use super::{Reader, columns, csv};
 
-/// How a trace is written down. The table above [`Trace`](super::Trace)'s module has them.
+/// The format of a trace. The table in the documentation of [`Trace`](super::Trace)'s module
+/// describes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
@@ -55,7 +56,7 @@ impl Format {
         }
     }
 
-    /// By a part of the file's name that is a format's, otherwise by its first bytes.
+    /// By a format's name in the file's name, otherwise by its first bytes.
     pub(super) fn detect(path: &Path, head: &[u8]) -> Option<Self> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
         let parts = name.split('.').skip(1).map(str::to_ascii_lowercase);

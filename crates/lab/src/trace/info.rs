@@ -1,4 +1,4 @@
-//! What a trace is like.
+//! Statistics of a trace.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,9 @@ use super::{Format, Record, Selection, Trace, TraceError};
 use crate::arrival::Kind;
 use crate::pages::{PAGE, Pages};
 
-/// What a trace, or the selected part of it, is like. Shares are of the requests that it is about,
-/// from 0 to 1.
+/// Statistics of a trace, or of the selected part of it. Shares are from 0 to 1.
 ///
-/// It takes memory for what is touched: 546 bytes per 256 KiB that have a touched page.
+/// Memory grows with the footprint: 546 bytes per 256 KiB that have a touched page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Info {
     /// Which file.
@@ -35,8 +34,8 @@ pub struct Info {
     pub seconds: f64,
     /// Requests a second.
     pub rate: f64,
-    /// Burstiness: the standard deviation of the times between requests over their mean. 1 is
-    /// Poisson's, 0 a metronome's.
+    /// Burstiness: the standard deviation of the times between requests over their mean. 1 is a
+    /// Poisson process, 0 constant.
     pub gap_cv: f64,
     /// Sizes of reads and writes.
     pub sizes: Sizes,
@@ -50,7 +49,7 @@ pub struct Info {
     pub read_footprint_bytes: u64,
     /// Those that are written.
     pub write_footprint_bytes: u64,
-    /// The share of page accesses that go to the fifth of the touched pages that has most.
+    /// The share of page accesses to the most accessed fifth of the touched pages.
     pub top_fifth_share: f64,
     /// The share of page reads that go to read-intensive pages, more than 90% of whose accesses are
     /// reads (GC-Steering's definition, section II-C).
@@ -86,11 +85,11 @@ pub struct DeviceInfo {
 pub struct Sizes {
     /// In the mean.
     pub mean: f64,
-    /// Half of them are not larger.
+    /// The median.
     pub p50: u32,
-    /// 90% of them are not larger.
+    /// The 90th percentile.
     pub p90: u32,
-    /// 99% of them are not larger.
+    /// The 99th percentile.
     pub p99: u32,
     /// The largest.
     pub max: u32,
@@ -113,7 +112,7 @@ impl Info {
     }
 }
 
-/// What is counted on the way.
+/// Counters while reading.
 #[derive(Default)]
 struct Count {
     reads: u64,
@@ -131,7 +130,7 @@ struct Count {
 }
 
 impl Count {
-    /// False if it is too much.
+    /// False if there are too many pages.
     fn add(&mut self, record: Record) -> bool {
         let Record { at, device, kind, offset, bytes } = record;
         self.gaps.add(at.0);

@@ -1,4 +1,4 @@
-//! Bytes of a file, decompressed, in lines or records of which each knows its place.
+//! Reads a file, decompressed, as lines or records with their positions.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -14,7 +14,7 @@ use super::{Position, TraceError};
 const HEAD: u64 = 64 << 10;
 /// No format has longer ones.
 const LINE_MAX: u64 = 16 << 10;
-/// What decompressing may take; `xz -9` needs 65 MiB.
+/// The memory limit for decompression; `xz -9` needs 65 MiB.
 const XZ_MEMORY_KIB: u32 = 256 << 10;
 const ZSTD_WINDOW: u64 = 256 << 20;
 

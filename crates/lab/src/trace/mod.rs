@@ -1,8 +1,8 @@
 //! Recorded block traces: one reader per format, behind one iterator.
 //!
-//! A file, possibly compressed (gzip, xz, zstd), is read as a stream of [`Record`]s: never more of
-//! it is in memory than a buffer. [`Trace`] reads the selected ones as they are, [`Replay`] makes
-//! them requests for a system, [`Info`] says what a trace is like.
+//! A file, possibly compressed (gzip, xz, zstd), is read as a stream of [`Record`]s: only a buffer
+//! of it is in memory. [`Trace`] reads the selected records unchanged, [`Replay`] turns them into
+//! requests for a system, [`Info`] computes statistics.
 //!
 //! | format | a record |
 //! |---|---|
@@ -49,19 +49,19 @@ use text::Devices;
 
 use crate::arrival::Kind;
 
-/// What of a trace is wanted.
+/// The selected part of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Its format; found out if absent.
     pub format: Option<Format>,
-    /// Which events of a blkparse trace are requests; dispatches if there are any, otherwise
-    /// queued requests.
+    /// Which events of a blkparse trace are taken as requests; by default dispatches if there are
+    /// any, otherwise queued requests.
     pub action: Option<Action>,
     /// The names of the wanted devices; all if absent.
     pub devices: Option<Vec<String>>,
-    /// So many requests are left out first.
+    /// How many requests to skip.
     pub skip: u64,
-    /// The most that are read then.
+    /// The most requests after that.
     pub limit: Option<u64>,
 }
 
@@ -98,7 +98,7 @@ pub struct Trace {
     failed: bool,
 }
 
-/// What a format has to know: how to get the next record from a file.
+/// Reads the records of a format.
 trait Reader {
     /// The next one, or `None` at the end. Its time counts from any origin.
     fn next(

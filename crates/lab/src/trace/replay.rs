@@ -11,7 +11,7 @@ use super::fit::{EXTENT, Fit, Fitter, Misfit};
 use super::{Action, Format, Selection, Trace, TraceError};
 use crate::workload::{Arrival, Closed, Pace, WorkloadError};
 
-/// A trace as a workload: which of its requests, when, and where.
+/// A trace as a workload: the selected requests, their times and addresses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
@@ -19,26 +19,26 @@ pub struct Replay {
     pub file: PathBuf,
     /// Its format; found out by name and content if absent.
     pub format: Option<Format>,
-    /// Which events of a blkparse trace are requests.
+    /// Which events of a blkparse trace are taken as requests.
     pub action: Option<Action>,
     /// Only these devices, by their names in the trace.
     pub devices: Option<Vec<Device>>,
-    /// All devices begin at the start of the system. Otherwise each begins behind the one that
-    /// was seen before it.
+    /// Whether all devices start at the start of the system. Otherwise each starts behind the one
+    /// that was seen before it.
     #[serde(default)]
     pub merge: bool,
-    /// So many requests are left out first.
+    /// How many requests to skip.
     #[serde(default)]
     pub skip: u64,
     /// The most requests of each pass.
     pub limit: Option<u64>,
-    /// How many times as fast as it was.
+    /// How many times faster than recorded.
     pub speed: Option<f64>,
     /// Requests a second in the mean, instead of `speed`.
     pub rate: Option<f64>,
-    /// If given, requests come when earlier ones have ended, not at their times.
+    /// If given, requests come in a closed loop, not at their times.
     pub closed: Option<Closed>,
-    /// What happens with a trace that is larger than the system.
+    /// How a trace is mapped that is larger than the system.
     #[serde(default)]
     pub fit: Fit,
     /// How many passes.
@@ -87,7 +87,7 @@ impl Replay {
         self.closed.as_ref().map_or(Pace::Open, Closed::pace)
     }
 
-    /// What of the trace is wanted.
+    /// The selected part of the trace.
     #[must_use]
     pub fn selection(&self) -> Selection {
         let names =
@@ -103,8 +103,7 @@ impl Replay {
 
     /// Opens it for a system of `capacity` bytes.
     ///
-    /// The trace is read once beforehand if what it says at the end is needed at the start: its
-    /// rate, or how large its devices are.
+    /// The trace is first read once if its rate or the sizes of its devices are needed.
     pub(crate) fn open(&self, capacity: u64, base: &Path) -> Result<Player, TraceError> {
         let path = base.join(&self.file);
         let selection = self.selection();
@@ -143,7 +142,7 @@ impl Replay {
     }
 }
 
-/// What can only be known at the end of a trace.
+/// Facts that are known only at the end of a trace.
 #[derive(Default)]
 struct Survey {
     /// Where each device ends.

@@ -1,4 +1,4 @@
-//! What the text formats have in common: numbers, times and names of devices.
+//! Common parts of the text formats: numbers, times and names of devices.
 
 use super::input::Input;
 use super::{Record, TraceError};
@@ -6,10 +6,10 @@ use crate::arrival::Kind;
 
 use det::Instant;
 
-/// Linux counts in these, and so do most traces.
+/// The unit of Linux and of most traces.
 pub(super) const SECTOR: u64 = 512;
 
-/// What should be there instead.
+/// What was expected instead.
 pub(super) type Expected = &'static str;
 
 /// A format with a record a line.
@@ -43,16 +43,16 @@ where
 /// Devices by the order in which they appear, under the names that the trace has for them.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
-    /// As they stand in the file, and as people write them.
+    /// The names as in the file, and for people.
     known: Vec<(Box<[u8]>, String)>,
     last: usize,
 }
 
 impl Devices {
-    /// More would not be devices, but a file of another format.
+    /// A file with more is of another format.
     const MAX: usize = 4096;
 
-    /// The index of what the file calls `raw`.
+    /// The index of the device with the name `raw` in the file.
     pub(super) fn index(&mut self, raw: &[u8]) -> Result<u32, Expected> {
         if self.known.get(self.last).is_none_or(|(known, _)| **known != *raw) {
             let found = self.known.iter().position(|(known, _)| **known == *raw);
@@ -78,7 +78,7 @@ impl Devices {
     }
 }
 
-/// MSR's `hm,1` is known as `hm_1`; Linux's `8,16` stays.
+/// MSR's `hm,1` becomes `hm_1`; Linux's `8,16` stays.
 fn name(raw: &[u8]) -> String {
     let name = String::from_utf8_lossy(raw);
     if raw.first().is_some_and(u8::is_ascii_digit) { name.into() } else { name.replace(',', "_") }
@@ -130,7 +130,7 @@ pub(super) fn sectors(field: &[u8], expected: Expected) -> Result<u64, Expected>
     number(field, expected)?.checked_mul(SECTOR).ok_or(expected)
 }
 
-/// A number of bytes that one request can have.
+/// A valid number of bytes for one request.
 pub(super) fn length(bytes: u64, expected: Expected) -> Result<u32, Expected> {
     u32::try_from(bytes).map_err(|_| expected)
 }

@@ -33,7 +33,7 @@ impl Vscsi {
     }
 }
 
-/// Whether a file that begins like this is of this format: the first two records have to agree.
+/// Whether a file that begins with `head` is of this format: the first two records have to agree.
 pub(super) fn is_vscsi(head: &[u8]) -> bool {
     let agree = |bytes: usize, at: usize, expected: u8| {
         let second = head.len() < 2 * bytes || version(head, bytes + at) == expected;
@@ -86,7 +86,7 @@ impl Reader for Vscsi {
     }
 }
 
-/// What a SCSI command does to the data, if anything.
+/// The effect of a SCSI command on the data, if it has one.
 fn kind(command: u16) -> Option<Kind> {
     match command {
         // READ and WRITE, of 6, 10, 12 and 16 bytes, and WRITE AND VERIFY.

@@ -1,4 +1,4 @@
-//! Where requests go.
+//! The addresses of requests.
 //!
 //! Invariant: a request drawn for a [`Room`] lies in it and, unless it continues another one,
 //! begins at a multiple of the alignment from the room's start.
@@ -9,35 +9,35 @@ use super::random::{Random, Scramble, Zipf};
 use super::{WorkloadError, range};
 use crate::units::{Bytes, Portion};
 
-/// Where requests go, as a law.
+/// The distribution of addresses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Address {
     /// Anywhere.
     #[default]
     Uniform,
-    /// Each where the one before it ended; at the end from the start again.
+    /// Each begins where the one before it ended; the last is followed by the first.
     Sequential,
-    /// Some extents far more often than others.
+    /// Extents of different popularity.
     Zipf(ZipfExtents),
-    /// A small part takes most.
+    /// A small part gets most requests.
     HotCold(HotCold),
-    /// Reads and writes have places of their own.
+    /// Reads and writes have different regions.
     Regions(Regions),
 }
 
-/// Extents whose popularity follows Zipf's law. The popular ones lie scattered.
+/// Extents whose popularity follows Zipf's law. Popular ones are scattered.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZipfExtents {
     /// The exponent: 0 is uniform, 0.99 what YCSB calls zipfian.
     pub theta: f64,
-    /// How much is popular together. Within an extent requests are uniform.
+    /// The size of an extent. Requests are uniform within it.
     #[serde(default = "extent")]
     pub extent: Bytes,
 }
 
-/// The start of the footprint is hot. Within the hot and the cold part requests are uniform.
+/// The start of the footprint is hot. Requests are uniform within the hot and the cold part.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HotCold {
@@ -48,15 +48,15 @@ pub struct HotCold {
 }
 
 /// Three regions, one after the other: most reads go to the first, most writes to the second, and
-/// some of both to the third. A footprint that is too small for them gives each its share.
+/// some of both to the third. If the footprint is too small, the regions shrink in proportion.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regions {
-    /// What is mostly read.
+    /// The region of reads.
     pub read: Bytes,
-    /// What is mostly written.
+    /// The region of writes.
     pub write: Bytes,
-    /// What is both read and written.
+    /// The region of both.
     pub mixed: Bytes,
     /// The share of requests that go to the mixed region.
     #[serde(default = "mixed_share")]
@@ -106,7 +106,7 @@ impl Address {
     }
 }
 
-/// A part of a system that requests stay in.
+/// A range of a system that requests stay in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) start: u64,
@@ -115,8 +115,8 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The part of a system of `capacity` bytes that begins at `start`, `footprint` long or, if
-    /// absent, up to the end. At least `need` bytes.
+    /// The range from `start` on with the length `footprint`, or up to the end. It has at least
+    /// `need` bytes.
     pub(crate) fn new(
         start: Portion,
         footprint: Option<Portion>,
@@ -148,7 +148,7 @@ impl Room {
         self.start + self.bytes
     }
 
-    /// Somewhere, the same for all places.
+    /// A uniform address.
     pub(crate) fn anywhere(self, bytes: u64, random: &mut Random) -> u64 {
         match self.bytes.saturating_sub(bytes) / self.align {
             0 => self.start,
@@ -156,7 +156,7 @@ impl Room {
         }
     }
 
-    /// `offset`, or as near before it that `bytes` find room.
+    /// `offset`, or the nearest address before it with room for `bytes`.
     pub(crate) fn fit(self, offset: u64, bytes: u64) -> u64 {
         let last = self.bytes.saturating_sub(bytes) / self.align * self.align;
         offset.clamp(self.start, self.start + last)
@@ -185,7 +185,7 @@ enum Law {
 }
 
 impl AddressLaw {
-    /// `address` is checked.
+    /// `address` has been checked.
     pub(crate) fn new(address: &Address, room: Room, random: &mut Random) -> Self {
         let law = match address {
             Address::Uniform => Law::Uniform,
@@ -204,7 +204,7 @@ impl AddressLaw {
         Self { room, law }
     }
 
-    /// Where a request of `bytes` goes.
+    /// The address of a request of `bytes`.
     pub(crate) fn draw(&mut self, read: bool, bytes: u32, random: &mut Random) -> u64 {
         let (room, bytes) = (self.room, u64::from(bytes));
         let offset = match &mut self.law {

@@ -6,7 +6,7 @@ use crate::units::Bytes;
 /// Why a workload can't be used.
 #[derive(Debug, Error)]
 pub enum WorkloadError {
-    /// A number is outside of what makes sense.
+    /// A number is out of range.
     #[error("{key} is {value}, but must be {expected}")]
     Range {
         /// The key.
@@ -16,7 +16,7 @@ pub enum WorkloadError {
         /// What it could be.
         expected: &'static str,
     },
-    /// Something has to be said.
+    /// A key is missing.
     #[error("{key} is missing: {hint}")]
     Missing {
         /// The key.

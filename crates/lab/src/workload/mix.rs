@@ -8,14 +8,13 @@ use super::synthetic::{self, Synthetic};
 use super::ycsb::{self, Ycsb};
 use super::{Ask, WorkloadError, range};
 
-/// Requests of several workloads, drawn by weight. When they come is the mix's matter: its parts
-/// have no `pace`.
+/// Requests of several workloads, drawn by weight. The mix has the `pace`; its parts have none.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
     /// When they come; one at a time if absent.
     pub pace: Option<Pacing>,
-    /// What they are of: one or more.
+    /// Its parts: one or more.
     pub part: Vec<Part>,
 }
 
@@ -23,9 +22,9 @@ pub struct Mix {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Its share of requests is this over the sum of all.
+    /// Its share of requests is this weight over the sum of all.
     pub weight: f64,
-    /// Requests by law.
+    /// A synthetic workload.
     pub synthetic: Option<Synthetic>,
     /// One of YCSB's workloads.
     pub ycsb: Option<Ycsb>,

@@ -1,10 +1,10 @@
-//! What is asked of an array or an SSD, and when.
+//! The requests to an array or an SSD, and their times.
 //!
-//! A [`Workload`] is a description, from a table of an experiment's file; a [`Stream`] are its
+//! A [`Workload`] is a description, from a table of an experiment's file. A [`Stream`] has its
 //! requests for a system of a certain size. `docs/workloads.md` lists every key.
 //!
-//! Invariants: equal workloads, capacities and seeds give equal streams. A request of a stream
-//! lies within the system, and the times of an open one never go back.
+//! Invariants: equal workloads, capacities and seeds give equal streams. All requests of a stream
+//! lie within the system, and times in an open loop never go back.
 
 mod address;
 mod error;
@@ -36,7 +36,7 @@ pub use ycsb::{Letter, Ycsb};
 pub use crate::arrival::{Arrival, Kind};
 use crate::trace::{Player, Replay};
 
-/// What says when the next request comes.
+/// What decides when the next request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The requests themselves, by [`Arrival::at`].
@@ -50,11 +50,11 @@ pub enum Pace {
     },
 }
 
-/// What is asked: the table `[workload]` of an experiment, with one table in it that says how.
+/// The workload: the table `[workload]` of an experiment, which contains one of these tables.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
-    /// Requests by law.
+    /// A synthetic workload.
     Synthetic(Box<Synthetic>),
     /// A stand-in for a paper's workload.
     Paper(Paper),
@@ -67,10 +67,10 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Whether it makes sense, for any system.
+    /// Checks it, for any system.
     ///
     /// # Errors
-    /// The first key that does not, and what it could be.
+    /// The first invalid key, and what it could be.
     pub fn check(&self) -> Result<(), WorkloadError> {
         match self {
             Self::Synthetic(synthetic) => synthetic.check(),
@@ -151,7 +151,7 @@ enum Generator {
 }
 
 impl Stream {
-    /// What says when the next request comes.
+    /// What decides when the next request comes.
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.pace

@@ -1,4 +1,4 @@
-//! When requests come: one for each that has ended, or by the clock.
+//! The times of requests: in a closed or an open loop.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::units::Span;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pacing {
-    /// When one has ended: a number of users that wait for their answers.
+    /// When one has ended: a fixed number of users wait for their answers.
     Closed(Closed),
-    /// By the clock, whether or not the last one has ended.
+    /// By the clock, independent of completions.
     Open(Open),
 }
 
@@ -48,7 +48,7 @@ impl Pacing {
 pub struct Closed {
     /// How many requests are under way at any time.
     pub depth: u32,
-    /// How long it takes from the end of a request to the next one in its place.
+    /// The think time: from the end of a request to the next one in its place.
     #[serde(default)]
     pub think: Span,
 }
@@ -82,7 +82,7 @@ impl Open {
         range("bursts.share", *share, (1e-6..1.0).contains(share), "from a millionth to below 1")?;
         let fits = *peak >= 1.0 && peak * share <= 1.0 + 1e-9;
         range("bursts.peak", *peak, fits, "at least 1 and at most 1 / share")?;
-        // Shorter states could not be told from a constant rate, and would take long to draw.
+        // Shorter states could not be told from a constant rate, and would take long to simulate.
         let Some(Span(dwell)) = dwell else { return Ok(()) };
         let seconds = dwell.as_secs_f64();
         range("bursts.dwell", seconds, seconds * self.rate >= 1.0, "at least 1 / rate seconds")
@@ -93,38 +93,38 @@ impl Open {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gaps {
-    /// Exponential: requests know nothing of one another.
+    /// Exponential: requests are independent.
     #[default]
     Poisson,
     /// All the same.
     Constant,
-    /// Between nothing and twice the mean.
+    /// Between zero and twice the mean.
     Uniform,
     /// Poisson, at a rate that is high for a while, then low.
     Bursts(Bursts),
 }
 
-/// A Poisson process with two rates. Which one holds is drawn again after exponentially
-/// distributed times.
+/// A Poisson process with two rates. The current one is drawn again after exponentially distributed
+/// times.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bursts {
     /// The rate in a burst over the mean rate. The rate outside follows from it; it is 0 if
     /// `peak` × `share` is 1.
     pub peak: f64,
-    /// The share of time that is bursts.
+    /// The share of time in bursts.
     pub share: f64,
     /// The mean time after which it is drawn again whether there is a burst; if absent, as long
     /// as 200 requests take at the mean rate.
     pub dwell: Option<Span>,
 }
 
-/// Says when requests come.
+/// Computes the times of requests.
 #[derive(Debug)]
 pub(crate) struct Clock {
     law: Law,
     now: u64,
-    /// What of a nanosecond the whole numbers leave, so that the mean stays exact.
+    /// The fraction of a nanosecond that was rounded off, to keep the mean exact.
     rest: f64,
 }
 
@@ -141,17 +141,17 @@ enum Law {
 #[derive(Debug)]
 struct Bursting {
     share: f64,
-    /// Mean gaps in a burst and outside; infinite if nothing comes then.
+    /// Mean gaps in a burst and outside; infinite if the rate is 0.
     busy: f64,
     quiet: f64,
     dwell: f64,
     burst: bool,
-    /// How long this state lasts from the last request on.
+    /// The remaining time of this state after the last request.
     left: f64,
 }
 
 impl Clock {
-    /// `pacing` is checked.
+    /// `pacing` has been checked.
     pub(crate) fn new(pacing: &Pacing) -> Self {
         let law = match pacing {
             Pacing::Closed(_) => Law::Closed,
@@ -200,8 +200,8 @@ impl Bursting {
     fn gap(&mut self, random: &mut Random) -> f64 {
         let mut waited = 0.0;
         loop {
-            // What is left of an exponential time is distributed like all of it: after a change
-            // of state the time to the next request may be drawn anew.
+            // An exponential distribution has no memory: after a change of state the time to the
+            // next request may be drawn again.
             let gap = match if self.burst { self.busy } else { self.quiet } {
                 mean if mean.is_finite() => random.exponential(mean),
                 never => never,

@@ -1,6 +1,6 @@
-//! Synthetic stand-ins for the workloads of papers, whose traces are not at hand: fitted to what
-//! the papers say of them (number of requests, share of reads, mean sizes, rate). What the papers
-//! do not say (bursts, regions, popularity) is chosen to be plausible.
+//! Synthetic stand-ins for the workloads of papers whose traces are not available. They are fitted
+//! to the papers' figures (number of requests, share of reads, mean sizes, rate). Figures that the
+//! papers lack (bursts, regions, popularity) are plausible choices.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::units::Bytes;
 pub struct Paper {
     /// Which one.
     pub name: Model,
-    /// How many times its own rate.
+    /// A factor for its rate.
     #[serde(default = "once")]
     pub scale: f64,
 }
@@ -148,7 +148,7 @@ const HPC: &[(u64, f64)] = &[(4 * KIB, 0.5034), (MIB, 0.4966)];
 const SIW_HPC: &[(u64, f64)] = &[(4 * KIB, 0.50), (512 * KIB, 0.17), (MIB, 0.33)];
 const WEB: &[(u64, f64)] = &[(8 * KIB, 0.70), (32 * KIB, 0.30)];
 
-/// What most rows have in common.
+/// The defaults of the rows.
 const PLAIN: Row = Row {
     name: "",
     requests: 0,

@@ -1,9 +1,10 @@
-//! Random numbers by law. Equal seeds give equal numbers on every platform and in every version:
-//! the logarithms are not the platform's, and tests hold samples of every law.
+//! Random numbers of several distributions. Equal seeds give equal numbers on every platform and in
+//! every version: the logarithms are not the platform's, and tests hold samples of every
+//! distribution.
 
 use det::Prng;
 
-/// Uniform bits made into what generators need.
+/// Uniform random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(Prng);
 
@@ -22,12 +23,12 @@ impl Random {
         self.0.below(bound)
     }
 
-    /// True in so many of all cases. Takes a number only if both answers are possible.
+    /// True with the probability `share`. Draws a number only if both answers are possible.
     pub(crate) fn chance(&mut self, share: f64) -> bool {
         share > 0.0 && (share >= 1.0 || self.unit() < share)
     }
 
-    /// The gap before the next event of a Poisson process, by its mean.
+    /// An exponential random number with this mean.
     pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log1p(-self.unit())
     }
@@ -36,7 +37,7 @@ impl Random {
 /// Picks from a list by weight.
 #[derive(Clone, Debug)]
 pub(crate) struct Weighted {
-    /// Sums of the weights up to each, in parts of the whole; the last is 1.
+    /// Cumulative weights, as shares; the last is 1.
     sums: Box<[f64]>,
 }
 
@@ -59,7 +60,7 @@ impl Weighted {
             return 0;
         }
         let unit = random.unit();
-        // Short lists: a branch per weight is cheaper than a search.
+        // For short lists, a linear search is cheaper than a binary one.
         self.sums.iter().position(|&sum| unit < sum).unwrap_or(self.sums.len() - 1)
     }
 }
@@ -77,7 +78,7 @@ pub(crate) struct Zipf {
     /// The integral at the ends of the area to draw from.
     first: f64,
     last: f64,
-    /// Closer than this to its rank, a point is under the histogram for certain.
+    /// A point closer than this to its rank is certainly under the histogram.
     sure: f64,
 }
 
@@ -119,7 +120,7 @@ impl Zipf {
     }
 
     fn inverse(&self, area: f64) -> f64 {
-        // Rounding may take it below the pole.
+        // Rounding may make it less than -1.
         let power = (area * (1.0 - self.theta)).max(-1.0);
         let log = if power.abs() < 1e-8 {
             area * (1.0 - power / 2.0)
@@ -130,12 +131,11 @@ impl Zipf {
     }
 }
 
-/// A permutation of `0..count` in which neighbours come to lie anywhere, so that popular things
-/// are not beside one another.
+/// A permutation of `0..count` that scatters neighbours, so that popular items are not adjacent.
 #[derive(Clone, Debug)]
 pub(crate) struct Scramble {
     count: u64,
-    /// The numbers below the next power of two.
+    /// A mask for the next power of two.
     mask: u64,
     shift: u32,
     keys: [u64; 3],
@@ -149,10 +149,10 @@ impl Scramble {
         Self { count, mask, shift, keys }
     }
 
-    /// Where `x`, below the count, is.
+    /// The image of `x`, which is below the count.
     pub(crate) fn of(&self, x: u64) -> u64 {
         let mut x = x;
-        // A permutation of a larger range, followed until it comes back into the smaller one.
+        // A permutation of a larger range, repeated until the image is in range.
         loop {
             for key in self.keys {
                 x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(key) & self.mask;

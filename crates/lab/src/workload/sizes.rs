@@ -1,4 +1,4 @@
-//! How large requests are.
+//! The sizes of requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,7 +95,7 @@ pub(crate) struct SizeLaw {
 }
 
 impl SizeLaw {
-    /// `sizes` are checked.
+    /// `sizes` have been checked.
     pub(crate) fn new(sizes: &Sizes) -> Self {
         let bytes = sizes.0.keys().map(|bytes| bytes.0 as u32).collect();
         Self { bytes, weights: Weighted::new(sizes.0.values().copied()) }

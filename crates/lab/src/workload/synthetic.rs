@@ -1,4 +1,4 @@
-//! Requests by law: how often, what, how large and where, each from a distribution of its own.
+//! Synthetic workloads: times, operations, sizes and addresses, each with its own distribution.
 
 use serde::Deserialize;
 
@@ -9,38 +9,38 @@ use super::sizes::{SizeLaw, Sizes};
 use super::{Ask, Kind, WorkloadError, range, share};
 use crate::units::{Bytes, Portion};
 
-/// Requests by law.
+/// A synthetic workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Synthetic {
     /// When they come; one at a time if absent.
     pub pace: Option<Pacing>,
-    /// The share of requests that read. What neither reads nor discards, writes.
+    /// The share of requests that read. Requests that neither read nor discard write.
     pub read: f64,
     /// The share of requests that discard. They have the sizes and places of writes.
     #[serde(default)]
     pub discard: f64,
-    /// A flush follows so many writes and discards; never if absent.
+    /// The number of writes and discards before each flush; no flushes if absent.
     pub flush_every: Option<u64>,
-    /// How large all requests are.
+    /// The sizes of all requests.
     pub size: Option<Sizes>,
-    /// How large reads are, instead of `size`.
+    /// The sizes of reads, instead of `size`.
     pub read_size: Option<Sizes>,
-    /// How large writes are, instead of `size`.
+    /// The sizes of writes, instead of `size`.
     pub write_size: Option<Sizes>,
-    /// Where they go.
+    /// Their addresses.
     #[serde(default)]
     pub address: Address,
-    /// The share of requests that begin where the last one ended instead, whatever it did.
+    /// The share of requests that begin where the last request ended.
     #[serde(default)]
     pub runs: f64,
     /// Other requests begin at a multiple of this from `start`.
     #[serde(default = "block")]
     pub align: Bytes,
-    /// Where the part of the system begins that is used.
+    /// The start of the used part of the system.
     #[serde(default = "nothing")]
     pub start: Portion,
-    /// How large that part is; up to the end if absent.
+    /// The size of that part; up to the end if absent.
     pub footprint: Option<Portion>,
 }
 
@@ -71,7 +71,7 @@ impl Synthetic {
         self.address.check()
     }
 
-    /// The sizes of reads or writes. If one of them never happens, the other's will do.
+    /// The sizes of reads or writes. If one of them never happens, the other's are used.
     fn sizes(&self, read: bool) -> Result<&Sizes, WorkloadError> {
         let (own, other, key) = match read {
             true => (&self.read_size, &self.write_size, "read_size"),

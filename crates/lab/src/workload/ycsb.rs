@@ -1,11 +1,11 @@
-//! YCSB's core workloads, as the block requests of a store that keeps records in pages.
+//! YCSB's core workloads, as block requests of a store that keeps records in pages.
 //!
-//! These are *block patterns*, not a database: records lie in the order of their keys in pages
-//! that are read and written in place, as in the leaves of a B-tree without a cache in front of
-//! it. From YCSB (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010) come
-//! the ratios of operations, the popularity of records and the lengths of scans. What is absent:
-//! caching, logs, inner nodes, splits. A log-structured store is better described by a mix of
-//! random reads and large sequential reads and writes.
+//! These are *block patterns*, not a database: records lie in the order of their keys in pages that
+//! are read and written in place, as in the leaves of a B-tree without a cache in front of it. The
+//! ratios of operations, the popularity of records and the lengths of scans are those of YCSB
+//! (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010). Caching, logs, inner
+//! nodes and splits are not modelled. A log-structured store is better described by a mix of random
+//! reads and large sequential reads and writes.
 //!
 //! | workload | operations | popularity |
 //! |---|---|---|
@@ -38,10 +38,10 @@ pub struct Ycsb {
     pub workload: Letter,
     /// When requests come; one at a time if absent.
     pub pace: Option<Pacing>,
-    /// What a record takes. YCSB's have ten fields of 100 bytes.
+    /// The size of a record. YCSB's have ten fields of 100 bytes.
     #[serde(default = "record")]
     pub record: Bytes,
-    /// What is read and written at once: a multiple of the record.
+    /// The size of a page, which is read and written at once: a multiple of the record.
     #[serde(default = "block")]
     pub page: Bytes,
     /// The exponent of the popularity.
@@ -108,7 +108,7 @@ impl Ycsb {
     }
 }
 
-/// What one of the operations does beside reading.
+/// The effect of an operation besides reading.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     Read,
@@ -205,7 +205,8 @@ impl Generator {
         if !self.latest {
             return self.scramble.of(rank);
         }
-        // The newest is the most popular; before the first record comes the last.
+        // The newest record is the most popular; the ring continues from the first record to the
+        // last.
         if rank <= self.newest { self.newest - rank } else { self.newest + (self.records - rank) }
     }
 

@@ -48,7 +48,7 @@ fn loads_are_found_for_a_share_of_collection() {
         assert!(full.iter().chain(&roomy).all(|r| load(r) == load(full[0])));
         assert!(load(full[0]).is_some_and(|load| load != 400.0));
     }
-    // What was found is not looked for again, and results are known again.
+    // Loads that were found are not searched again, and results are recognised.
     assert!(requests > 8 * 5000);
     assert_eq!(run(&experiment, &out), (records.clone(), 0));
     assert!(records.iter().all(|record| experiment.has(record)));

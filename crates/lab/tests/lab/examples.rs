@@ -1,4 +1,4 @@
-//! The experiments that come with the project.
+//! The experiments in the repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -24,7 +24,7 @@ fn each_can_be_run() {
             Task::Experiment(experiment) => {
                 for labelled in &experiment.points {
                     let mut point = labelled.point.clone();
-                    // Only that it works: drives as small as can be, and few requests.
+                    // A smoke test: the smallest drives, and few requests.
                     point.ssd.blocks = Some(if point.log.is_some() { 256 } else { 128 });
                     point.ssd.overwrites = 0.1;
                     let small = toml::from_str("geometry = { channels = 1, chips = 2 }");
@@ -35,7 +35,7 @@ fn each_can_be_run() {
                     let figures = run_shard(&point, 1, &experiment.base, &AtomicU64::new(0))
                         .unwrap_or_else(|error| panic!("{what}: {error}"));
                     assert_eq!(figures.end, RunEnd::Done, "{what}");
-                    // So small a member may be rebuilt before.
+                    // A member this small may be rebuilt before.
                     let rebuilt = figures.rebuild_seconds.is_some();
                     assert!(figures.requests == 300 || rebuilt, "{what}: {}", figures.requests);
                 }

@@ -1,4 +1,4 @@
-//! Files of experiments: what they mean, and what is said of those that mean nothing.
+//! Files of experiments: their meaning, and the errors of invalid ones.
 
 use crate::world::{RAID5, SSD, closed, parse, refused};
 

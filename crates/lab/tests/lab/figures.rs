@@ -1,4 +1,4 @@
-//! Figures that theory knows.
+//! Figures that are known from theory.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;

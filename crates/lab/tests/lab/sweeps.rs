@@ -1,4 +1,4 @@
-//! Sweeps: resumed, divided, put together again, and always the same.
+//! Sweeps: resumed, divided, merged, and always equal.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 /// The program, and the Debian package that has it.
 const BROWSER: &str = "chromium-headless-shell";
 
-/// Looks at the page as it is laid out, and tells what is wrong with it, a line for each complaint.
+/// Checks the layout of the page, and returns a line for each problem.
 const JUDGE: &str = include_str!("judge.js");
 
-/// What is told of a page: how much was looked at, and what is wrong.
+/// The result of a check: what was checked, and the problems.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     /// Plots, rows of the tables of figures, and texts in plots.

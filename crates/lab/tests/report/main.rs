@@ -14,7 +14,7 @@ use roxmltree::Node;
 use experiments::{HOSTILE, all, alone, arrays, expecting, swept};
 use picture::{commands, corners, has_class, parse, with_class};
 
-/// A page that stands by itself, and in which nothing is out of its place.
+/// Checks that a page is self-contained, and its layout.
 fn check(page: &str) {
     let page = parse(page);
     for node in page.descendants().filter(Node::is_element) {
@@ -195,7 +195,7 @@ fn only_what_is_significantly_better_is_marked() {
     // Within what chance explains.
     assert_eq!(better([7.70, 7.75, 7.73, 7.79]), Vec::<String>::new());
     assert_eq!(better([7.0, 8.4, 9.0, 12.0]), Vec::<String>::new());
-    // Nor is a queue depth better than another: it is another question.
+    // Nor is a queue depth better than another: their workloads differ.
     let page = html(&swept(), &[]).expect("a report");
     assert!(with_class(parse(&page).root_element(), "best").is_empty());
 }

@@ -1,4 +1,4 @@
-//! What the plots show is what the results say.
+//! The plots agree with the results.
 
 use lab::measure::Latency;
 use lab::report::html;

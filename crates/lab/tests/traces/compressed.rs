@@ -42,7 +42,7 @@ fn they_read_like_plain_ones() {
     let expected = read(&shelf.put("plain", &plain)).unwrap();
     assert_eq!(expected.len(), 30_000);
     for (suffix, pack) in PACKERS {
-        // The name is no matter, only the content.
+        // The content counts, not the name.
         for name in [format!("trace.ssdsim.{suffix}"), "trace".to_owned()] {
             let path = shelf.put(&name, pack(plain.as_bytes()));
             assert!(read(&path).unwrap() == expected, "{name} ({suffix})");
@@ -50,7 +50,7 @@ fn they_read_like_plain_ones() {
     }
 }
 
-/// Compressed files may be written one behind the other.
+/// Compressed files may be concatenated.
 #[test]
 fn several_parts_are_one_trace() {
     let shelf = Shelf::new();

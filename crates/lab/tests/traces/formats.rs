@@ -1,4 +1,4 @@
-//! Each format: what is in it, that it is recognised, and what is said of what is wrong.
+//! Each format: its records, its detection, and errors.
 
 use det::Instant;
 use lab::trace::{Action, Format, Record, Selection, Trace, TraceError};
@@ -177,7 +177,7 @@ fn blkparse_queued_or_completed() {
     ];
     assert_eq!(of(Action::Q).unwrap(), queued);
     assert_eq!(of(Action::C).unwrap(), [record(0, 0, Read, 512_000, 4096)]);
-    // Without a dispatch in it, what was queued is meant.
+    // Without a dispatch in it, queued requests are taken.
     let lines = BLKPARSE.lines().filter(|line| !line.contains(" D ")).collect::<Vec<_>>();
     assert_eq!(read(&shelf.put("queued", lines.join("\n"))).unwrap(), queued);
 }
@@ -231,7 +231,7 @@ fn a_selection_counts_after_devices() {
     );
 }
 
-/// A name, what is in the file, and what must be said.
+/// A name, the content, and words of the error.
 const WRONG: [(&str, &str, &str); 23] = [
     (
         "a.spc",

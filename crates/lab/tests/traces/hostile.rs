@@ -1,4 +1,4 @@
-//! Bytes that are no trace, or were one: an error, never a panic, and always an end.
+//! Invalid or damaged traces: reading them gives an error, never a panic, and always ends.
 
 use std::io::Write;
 
@@ -45,7 +45,7 @@ fn sample(format: Format) -> Vec<u8> {
     lines.as_bytes().to_vec()
 }
 
-/// Reads in every way there is. What matters is that it comes back.
+/// Reads in every way. It only has to return.
 fn read_all(bytes: &[u8]) {
     let shelf = Shelf::new();
     let path = shelf.put("trace", bytes);
@@ -173,7 +173,7 @@ fn samples_are_valid() {
     }
 }
 
-/// Far more data than memory would be a fault of its own.
+/// It must not take more memory than the limit of a line.
 #[test]
 fn a_line_without_end_is_an_error() {
     let shelf = Shelf::new();

@@ -1,4 +1,4 @@
-//! What is said of a trace, against what was counted by hand.
+//! Statistics of a trace, compared with counts by hand.
 
 use lab::trace::{DeviceInfo, Info, Selection};
 

@@ -1,4 +1,4 @@
-//! Readers of traces, on small ones written for the purpose.
+//! Readers of traces, on small handwritten ones.
 
 mod compressed;
 mod formats;

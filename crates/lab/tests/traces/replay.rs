@@ -1,4 +1,4 @@
-//! A trace as a workload: when and where its requests come.
+//! A trace as a workload: the times and addresses of its requests.
 
 use std::time::Duration;
 

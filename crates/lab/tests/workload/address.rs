@@ -1,4 +1,4 @@
-//! Where.
+//! Addresses.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Equal seeds give equal streams: now, and in every later version.
+//! Equal seeds give equal streams, in every later version, too.
 
 use lab::workload::Arrival;
 

@@ -1,4 +1,4 @@
-//! What, how large and when.
+//! Operations, sizes and times.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Generators against the laws that they claim to follow, with fixed seeds.
+//! Generators, compared with their distributions, with fixed seeds.
 
 mod address;
 mod documented;
@@ -28,7 +28,7 @@ fn take(text: &str, count: usize) -> Vec<Arrival> {
     open(text, GIB, 1).take(count).map(|arrival| arrival.unwrap()).collect()
 }
 
-/// The share of `arrivals` that are so.
+/// The share of `arrivals` for which `so` holds.
 fn share(arrivals: &[Arrival], so: impl Fn(&Arrival) -> bool) -> f64 {
     arrivals.iter().filter(|arrival| so(arrival)).count() as f64 / arrivals.len() as f64
 }

@@ -6,8 +6,8 @@ use crate::{GIB, assert_near, assert_share, open, share, take};
 
 const N: usize = 400_000;
 
-/// Share of reads in percent, mean size in KB, number of requests: what the tables of the papers
-/// say, and for the last seven, of whose sizes they say less, what was fitted.
+/// Share of reads in percent, mean size in KB, number of requests: from the tables of the papers.
+/// For the last seven, the papers say less on sizes; these are the fitted values.
 const TABLES: [(&str, f64, f64, u64); 15] = [
     ("hpc_w", 20.1, 510.5, 500_000),
     ("hpc_r", 79.9, 510.5, 500_000),

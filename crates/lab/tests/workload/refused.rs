@@ -1,4 +1,4 @@
-//! What is wrong is said, where the file has it.
+//! Errors name the key and its place in the file.
 
 use std::path::Path;
 
@@ -101,7 +101,7 @@ fn named_workloads_are_checked_too() {
     }
 }
 
-/// One request of a workload needs not much, and nothing else is asked for.
+/// A workload with one request needs little, and nothing more is required.
 #[test]
 fn a_size_that_is_never_drawn_is_not_asked_for() {
     for text in [

@@ -1,5 +1,5 @@
-//! A host without disks, memory or arithmetic: whatever the engine asks for is done at once. What
-//! is left is the engine's own work.
+//! A host without disks, memory or arithmetic, which completes every action of the engine at once.
+//! Only the engine's own work is left.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use raidcore::units::{DeviceId, Lba, MemberId, Set, Tag};
 
 /// Members: four data chunks a stripe with RAID5.
 pub(crate) const MEMBERS: u32 = 5;
-/// 64 KiB, what an array has unless asked for otherwise.
+/// 64 KiB, the default.
 pub(crate) const CHUNK: u32 = 16;
 /// 64 GiB.
 const MEMBER_BLOCKS: u64 = 1 << 24;
@@ -36,7 +36,7 @@ impl SteeringPolicy for Stages {
     }
 }
 
-/// What a request does, as the tests and benchmarks have it in common.
+/// The kinds of requests that tests and benchmarks share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// 4 KiB, anywhere.
@@ -102,8 +102,8 @@ impl NullHost {
         host
     }
 
-    /// Member 0 is busy for good, and what would go there is staged until the log is nearly half
-    /// full. No more, as it would come home then.
+    /// Makes member 0 busy for good, and stages writes to it until the log is nearly half full. If
+    /// it were fuller, blocks would come home.
     pub(crate) fn fill_log(&mut self) {
         self.engine.set_steering(Some(Box::new(Stages)));
         self.tell(Input::Busy(Set::one(MemberId(0))));

@@ -61,7 +61,7 @@ impl Element for Role {
     }
 }
 
-/// An array's shape.
+/// An array's geometry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     level: Level,
@@ -73,7 +73,7 @@ pub struct Geometry {
     stripes: u64,
 }
 
-/// Why a shape is impossible.
+/// Why a geometry is impossible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GeometryError {
     /// Too few or too many members.
@@ -144,7 +144,7 @@ impl Geometry {
         Ok(Self { level, placement, members: count, width: placement.width(count), chunk, stripes })
     }
 
-    /// The same, placed otherwise.
+    /// The same with another placement.
     ///
     /// # Errors
     /// If the level can't have the placement.
@@ -255,7 +255,7 @@ impl Geometry {
         Lba(stripe.0 * width + u64::from(u32::from(role.0) * self.chunk + row))
     }
 
-    /// The blocks of the array that are so many rows of a data chunk, from `row` on.
+    /// The blocks of the array that are `rows` rows of a data chunk, from `row` on.
     pub fn lbas(
         &self,
         stripe: Stripe,
@@ -325,13 +325,13 @@ impl Geometry {
         Set::first(self.data())
     }
 
-    /// The roles of what data chunks can be had from: of P and Q, or of a mirror's other copies.
+    /// The roles that data chunks can be recovered from: P and Q, or a mirror's other copies.
     #[must_use]
     pub fn spare_roles(&self) -> Set<Role> {
         self.roles().minus(self.data_roles())
     }
 
-    /// The members of stripes: staging devices are none.
+    /// The members that hold stripes, without staging devices.
     #[must_use]
     pub fn member_set(&self) -> Set<MemberId> {
         Set::first(self.members())

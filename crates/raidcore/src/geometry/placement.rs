@@ -1,11 +1,13 @@
-//! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`), one [`Row`] each.
+//! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`), one [`Row`]
+//! each.
 //!
-//! What all others have to know of a placement is what its functions here tell: how many members have
-//! a role in a stripe, which of them has which, how many chunks a member has before a stripe, and after
-//! how many stripes all of that repeats itself. In md's, every member has a role in every stripe.
+//! The functions here are all that the rest knows of a placement: how many members have a role in a
+//! stripe, which member has which role, how many chunks a member has before a stripe, and after how
+//! many stripes the pattern repeats. In md's placements, every member has a role in every stripe.
 //!
-//! Q is on the member after P. For RAID6 these are the placements in which md numbers chunks in Q as it does
-//! in the array; md's asymmetric ones, and those whose names end in `-6`, are others.
+//! Q is on the member after P. For RAID6 these are the placements in which md numbers chunks for Q
+//! in the order of the array. That excludes md's asymmetric ones, and those whose names end in
+//! `-6`.
 
 use super::{Level, Role};
 use crate::units::{MemberId, Stripe};
@@ -27,12 +29,12 @@ pub enum Placement {
     ParityLast,
 }
 
-/// What there is to know of a placement.
+/// The properties of a placement.
 struct Row {
     placement: Placement,
     /// md's name for it.
     name: &'static str,
-    /// md's number for it, and that in superblocks.
+    /// md's number for it, which is also the one in superblocks.
     number: u8,
     /// The levels that may have it.
     levels: &'static [Level],
@@ -51,7 +53,7 @@ const ROWS: [Row; 6] = [
 ];
 
 impl Placement {
-    /// What a level has unless asked for another: as md does.
+    /// A level's default, which is that of md.
     #[must_use]
     pub const fn of(level: Level) -> Self {
         match level {
@@ -148,7 +150,7 @@ impl Placement {
         let member = if self.goes_around() && role < data {
             role + u64::from(role >= p)
         } else {
-            // From P on parity comes first, then data.
+            // Starting at P, parity comes first, then data.
             at.around(p + at.around(role + at.parities))
         };
         MemberId(member as u8)
@@ -168,7 +170,7 @@ impl Placement {
     }
 }
 
-/// What a placement turns with.
+/// How far a placement has rotated in a stripe.
 pub(super) struct Rotation {
     pub(super) members: u64,
     pub(super) parities: u64,

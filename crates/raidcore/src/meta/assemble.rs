@@ -1,13 +1,13 @@
-//! From what is on the devices to an array that can be started, or the reason why not. Pure, so
-//! that every image that a crash can leave behind can be a test.
+//! Assembly: turns the metadata on devices into an array that can be started, or into the reason
+//! why not. It is pure, so every image that a crash can leave behind can be tested.
 //!
 //! Invariants:
-//! - Nothing but superblocks is believed of a device until the newest record lists it as in
-//!   service and its own record lags by at most one change. A change is durable on all members
-//!   before the next one begins, so a lag of one is a crash amid a change; more is a member that
-//!   missed something.
-//! - A device that was out of service once never comes back under the same identity. If it may return
-//!   under another, that is told.
+//! - Of a device only its superblocks count until the newest record lists it as in service and its
+//!   own record lags by at most one change. A change is durable on all members before the next one
+//!   begins. So a lag of one is a crash during a change; a larger lag means that the member missed
+//!   something.
+//! - A device that was out of service never comes back under the same identity. If it may return
+//!   under another one, a warning says so.
 //! - `slots` and `spares` of [`Assembled`] are as long as the record's.
 
 use alloc::string::String;
@@ -27,7 +27,7 @@ use super::staged;
 use super::superblock::{SuperblockError, choose};
 use crate::units::{MemberId, Pba};
 
-/// What an operator accepts.
+/// Risks that an operator accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AssembleOptions {
     /// Start without members that were in service when the array stopped.
@@ -39,7 +39,8 @@ pub struct AssembleOptions {
 /// An array that can be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assembled {
-    /// The newest record, as it is on disk: members that are missing since are as they were.
+    /// The newest record, as it is on disk: it does not yet mark members that have gone missing
+    /// since.
     pub record: ArrayRecord,
     /// The image of each member, and of each staging device.
     pub slots: Vec<Option<usize>>,
@@ -57,18 +58,18 @@ pub struct Assembled {
     pub zero_map: BitMap,
     /// The latest version of each page of the zero map.
     pub zero_versions: Vec<u64>,
-    /// The map of what is missed: regions of which devices that are away, or have returned and are being
-    /// filled, may lack something.
+    /// The map of missed regions: those in which devices that are away, or have returned and are
+    /// being filled, may lack writes.
     pub missed: BitMap,
-    /// The latest version of each page of the map of what is missed.
+    /// The latest version of each page of that map.
     pub missed_versions: Vec<u64>,
-    /// Journal entries to be carried out, in this order, before anything else.
+    /// Journal entries to be replayed, in this order, before anything else.
     pub replay: Vec<Replay>,
     /// The number for the next journal entry.
     pub next_entry: u64,
-    /// What was staged and is to be brought home, before users are served.
+    /// Staged blocks that are to be brought home before users are served.
     pub staged: Vec<Replay>,
-    /// What an operator should know.
+    /// Warnings for the operator.
     pub warnings: Vec<Warning>,
     /// Whether the array was stopped cleanly.
     pub was_clean: bool,
@@ -77,8 +78,8 @@ pub struct Assembled {
 /// Assembles an array from its devices.
 ///
 /// # Errors
-/// If the images are not those of one array, or too few, or something in them can't be had that
-/// the array can't be started without; see [`AssembleError`].
+/// If the images belong to different arrays, are too few, or lack something without which the array
+/// can't be started; see [`AssembleError`].
 pub fn assemble<I: Image>(
     images: &[I],
     options: AssembleOptions,
@@ -92,7 +93,7 @@ pub fn assemble<I: Image>(
         roster.slots.iter().map(|slot| slot.map(|image| &images[image])).collect();
     let degraded = roster.lost(newest) > 0;
 
-    // A member that is being filled may hold maps of another time.
+    // The maps of a member that is being filled may be older.
     let up: Vec<Option<&I>> = devices
         .iter()
         .zip(&newest.slots)
@@ -117,9 +118,9 @@ pub fn assemble<I: Image>(
     } else {
         lost.into_iter().for_each(|page| missed.set_page(page));
     }
-    // Without a mark in the bitmap no write was under way, so there is no hole. A clean stop leaves
-    // marks where a resync was not finished, and there the parity is as little to be relied on. A log
-    // volume relies on no stripe that was not written whole, and finds out which are torn.
+    // Without a mark in the bitmap no write was under way, so there is no write hole. A clean stop
+    // leaves marks where a resync was not finished, and the parity there can't be relied on either.
+    // A log volume relies on no stripe that was not written whole, and detects torn ones.
     let hole = newest.geometry.parities() > 0
         && newest.volume.is_none()
         && newest.consistency != Consistency::Journal
@@ -154,7 +155,7 @@ pub fn assemble<I: Image>(
     })
 }
 
-/// Which image is what.
+/// Which image belongs to which slot.
 struct Roster {
     slots: Vec<Option<usize>>,
     spares: Vec<Option<usize>>,
@@ -191,7 +192,8 @@ impl Roster {
                 None => newest.least_blocks(),
             };
             let warning = match (slot, spare) {
-                // What a successor has missed, the member that it is filled from has not.
+                // The member from which a successor is filled has not missed what the successor
+                // has.
                 _ if (slot.is_some() || succeeds) && events < newest.events.saturating_sub(1) => {
                     Warning::Behind { label, events, newest: newest.events }
                 }
@@ -220,14 +222,14 @@ impl Roster {
         roster
     }
 
-    /// Whether entries of the staging log may be on none of the devices that are there: each is on one
-    /// more than may be lost, and on at least one of those that are in service. A device that was being
-    /// filled was not, so it is not missed.
+    /// Whether entries of the staging log may be on none of the present devices. Each entry is on
+    /// one more device than may be lost, and on at least one of those in service. A device that was
+    /// being filled was not in service, so it does not count.
     fn may_lack_staged(&self, record: &ArrayRecord) -> bool {
         let devices = record.places().skip(record.geometry.members());
         let lost = devices.filter(|place| match record.slots[place.index()].state {
             SlotState::Up => self.slots[place.index()].is_none(),
-            // What a new device took was not acknowledged before it was up on record.
+            // Entries on a new device were not acknowledged before the record listed it as up.
             SlotState::Failed | SlotState::Rebuilding { .. } => record.staging_thin.has(*place),
         });
         let lost = lost.count();
@@ -238,7 +240,7 @@ impl Roster {
             && self.lost(record) + lost > record.geometry.redundancy()
     }
 
-    /// How many members are not (fully) there, and not made up for by the distributed spare.
+    /// How many members are missing or incomplete and not replaced by the distributed spare.
     fn lost(&self, record: &ArrayRecord) -> usize {
         let stood_in_for = record.stood_in_for().map(MemberId::index);
         let slots = self.slots.iter().zip(&record.slots).enumerate();
@@ -307,7 +309,7 @@ fn read_superblocks<I: Image>(
     let mut superblocks = Vec::with_capacity(images.len());
     for image in images {
         let label = String::from(image.label());
-        // What is too short to hold a copy has none, which is not the same as an unreadable one.
+        // A device that is too short for a copy has none; that differs from an unreadable copy.
         let copy = |at| image.block(at).ok();
         superblocks.push(match choose(&SUPERBLOCKS.map(copy)) {
             Ok(superblock) => Some(superblock),
@@ -367,7 +369,7 @@ fn newest<'a, I: Image>(
     Ok(&newest.record)
 }
 
-/// What was staged and is to be brought home.
+/// The staged blocks that are to be brought home.
 fn read_staged<I: Image>(
     record: &ArrayRecord,
     roster: &Roster,
@@ -390,8 +392,9 @@ fn read_staged<I: Image>(
     Ok(staged)
 }
 
-/// The entries that are to be carried out, in this order, and the number of the next one. Marks in the
-/// write-intent bitmap where they write. `accepted`: that a journal can't be read is no reason not to start.
+/// The entries to be replayed, in this order, and the number of the next one. Marks in the
+/// write-intent bitmap the regions that they write. `accepted`: start even if a journal can't be
+/// read.
 fn read_journals<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
@@ -403,8 +406,8 @@ fn read_journals<I: Image>(
         return Ok((Vec::new(), 1));
     }
     if !check_journals(record, members, accepted, warnings)? {
-        // What such a ring holds is not carried out, and a replay of it that a crash has cut
-        // short may have left anything behind.
+        // The entries of such a ring are not replayed, and an earlier replay of them may have been
+        // cut short by a crash.
         bitmap.set_all();
     }
     for region in rings::unknown(record, members, missed.len()) {
@@ -412,15 +415,15 @@ fn read_journals<I: Image>(
     }
     let rings = Rings::read(record, members, missed);
     let replays = rings.replay(warnings);
-    // A crash may cut the replay short, and the member that has the entry be lost: what the others
-    // have of it is to be found by the marks.
+    // A crash may cut the replay short, and the member with the entry may then be lost. The marks
+    // tell where the other members may hold a part of it.
     for Replay { stripe, .. } in &replays {
         bitmap.set(record.areas.region(*stripe));
     }
     Ok((replays, rings.next_entry()))
 }
 
-/// Whether the journals can be read. `accepted`: if not, that is no reason not to start.
+/// Whether the journals can be read. With `accepted`, an unreadable one is no error.
 fn check_journals<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],
@@ -441,7 +444,7 @@ fn check_journals<I: Image>(
     Ok(whole)
 }
 
-/// An error, or if it is accepted, a warning.
+/// An error; a warning if it is accepted.
 fn accept(
     accepted: bool,
     error: AssembleError,

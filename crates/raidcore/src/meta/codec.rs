@@ -1,9 +1,10 @@
-//! What all metadata blocks have in common.
+//! The common parts of all metadata blocks.
 //!
 //! Invariants:
 //! - A block begins with the prefix: magic, format, checksum, array. Every later format keeps the
-//!   prefix and the checksum's rule, so that this one can tell "newer" from "damaged".
-//! - The checksum is CRC-32C over everything that the block protects, its own four bytes as zeros.
+//!   prefix and the checksum's rule, so that this release can tell "newer" from "damaged".
+//! - The checksum is CRC-32C over everything that the block protects, with its own four bytes as
+//!   zeros.
 //! - Numbers are little-endian. A field begins where the one before it ends.
 
 use super::checksum::{checksum, checksum_of};
@@ -20,8 +21,8 @@ const VERSION: Field<4> = MAGIC.then();
 const CHECKSUM: Field<4> = VERSION.then();
 const ARRAY: Field<16> = CHECKSUM.then();
 
-/// The greatest count of changes, starts, versions or entries that is taken for real: nothing counts
-/// so far, and counting on from here does not overflow.
+/// The greatest plausible count of changes, starts, versions or entries. Counting on from here does
+/// not overflow.
 pub(super) const COUNT_MAX: u64 = 1 << 62;
 
 /// The bytes that every metadata block begins with.
@@ -29,7 +30,7 @@ pub(super) const PREFIX_BYTES: usize = ARRAY.end();
 
 const _: () = assert!(CHECKSUM.at == 12 && PREFIX_BYTES == 32);
 
-/// Why bytes are not a block of metadata, or not one that may be used.
+/// Why bytes are no valid block of metadata, or one that must not be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CodecError {
     /// The bytes are not of a block's length.
@@ -38,7 +39,7 @@ pub enum CodecError {
         /// How many there are.
         have: usize,
     },
-    /// There is no magic number: something else, or nothing, was written here.
+    /// There is no magic number: something else was written here, or nothing.
     #[error("there is no metadata here")]
     NoMagic,
     /// The checksum does not match: torn or damaged.
@@ -164,7 +165,7 @@ pub(super) fn has_magic(blocks: &[u8], magic: [u8; 8]) -> bool {
     blocks.starts_with(&magic)
 }
 
-/// Checks the prefix of `blocks` and tells whose they are.
+/// Checks the prefix of `blocks` and returns the array that they belong to.
 pub(super) fn open(blocks: &[u8], magic: [u8; 8]) -> Result<ArrayId, CodecError> {
     if blocks.is_empty() || !blocks.len().is_multiple_of(BLOCK_BYTES) {
         return Err(CodecError::Length { have: blocks.len() });

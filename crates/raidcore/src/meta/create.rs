@@ -16,7 +16,7 @@ use super::record::{ArrayId, ArrayRecord, Consistency, DeviceUuid, Features, Slo
 use crate::geometry::{Geometry, Level, Placement};
 use crate::units::{BLOCK_BYTES, MEMBERS_MAX, Pba, Set};
 
-/// What a new array is to be.
+/// The parameters of a new array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewArray {
     /// Its identity.
@@ -33,8 +33,8 @@ pub struct NewArray {
     pub consistency: Consistency,
     /// The identities of its members, in order.
     pub devices: Vec<DeviceUuid>,
-    /// Blocks of the journal, where there is one; [`JOURNAL_BLOCKS`](super::JOURNAL_BLOCKS) by
-    /// default, and never less than the largest entries want.
+    /// Blocks of the journal, if there is one. The default is
+    /// [`JOURNAL_BLOCKS`](super::JOURNAL_BLOCKS), or more if the largest entries need it.
     pub journal_blocks: u64,
     /// Blocks of each member's staging log; 0 for none.
     pub staging_blocks: u64,
@@ -112,7 +112,7 @@ impl NewArray {
 
 impl ArrayRecord {
     /// The pages of a new array's maps and their places, the same on every member. `resync` says
-    /// that redundancy does not match the data yet, which it does where all members hold zeros.
+    /// that redundancy does not match the data yet. It matches if all members hold zeros.
     pub fn new_maps(&self, resync: bool) -> impl Iterator<Item = (Pba, [u8; BLOCK_BYTES])> {
         maps(self, resync).into_iter().flat_map(move |map| {
             (0..map.pages()).map(move |index| {
@@ -123,8 +123,8 @@ impl ArrayRecord {
         })
     }
 
-    /// All copies of a device's superblock and their places. At most half of them may be written
-    /// at a time, or a crash could leave no quorum of any version.
+    /// All copies of a device's superblock and their places. At most half of them may be written at
+    /// a time: otherwise a crash could leave no quorum of any version.
     pub fn superblocks(
         &self,
         device: DeviceUuid,
@@ -136,9 +136,10 @@ impl ArrayRecord {
 }
 
 impl Assembled {
-    /// A new array whose members hold no metadata yet: starting the engine writes all of it. For
-    /// hosts whose disks do not outlive them; others write it first, or a crash amid the first
-    /// start could leave half an array. `resync` is as in [`ArrayRecord::new_maps`].
+    /// A new array whose members hold no metadata yet: starting the engine writes all of it. This
+    /// is for hosts whose disks are not persistent. Others write the metadata first, since a crash
+    /// during the first start could leave half an array. `resync` is as in
+    /// [`ArrayRecord::new_maps`].
     #[must_use]
     pub fn of_new(record: ArrayRecord, resync: bool) -> Self {
         let [bitmap, zero_map] = maps(&record, resync);

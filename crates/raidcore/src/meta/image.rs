@@ -1,4 +1,4 @@
-//! What assembly sees of devices.
+//! Devices, as assembly sees them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,28 +7,28 @@ use super::checksum::checksum;
 use super::journal::Ring;
 use crate::units::{BLOCK_BYTES, Pba};
 
-/// What assembly sees of a device.
+/// A device, as assembly sees it.
 pub trait Image {
-    /// What to call it in messages: its path.
+    /// Its name in messages: its path.
     fn label(&self) -> &str;
 
     /// The device's size in blocks.
     fn blocks(&self) -> u64;
 
-    /// One block of its metadata; without bytes if it lies beyond what there is.
+    /// One block of its metadata; an empty slice if it lies beyond the end.
     ///
     /// # Errors
     /// If it can't be read.
     fn block(&self, at: Pba) -> Result<&[u8], Unreadable>;
 
-    /// The [`checksum`] of a block of the staging log, of which [`Image::block`] need give headers
-    /// only; nothing if it can't be read.
+    /// The [`checksum`] of a block of the staging log; `None` if it can't be read. Of this log,
+    /// [`Image::block`] need only return headers.
     fn sum(&self, at: Pba) -> Option<u32> {
         there(self, at).map(checksum)
     }
 }
 
-/// A block that is there and can be read.
+/// A block that exists and can be read.
 pub(super) fn there<I: Image + ?Sized>(image: &I, at: Pba) -> Option<&[u8]> {
     image.block(at).ok().filter(|block| !block.is_empty())
 }
@@ -57,12 +57,12 @@ pub struct Unreadable;
 /// What was read from a device, in one piece.
 #[derive(Clone, Debug)]
 pub struct MemberImage {
-    /// What to call it in messages: its path.
+    /// Its name in messages: its path.
     pub label: String,
     /// The device's size in blocks.
     pub blocks: u64,
     /// Its first blocks, up to [`Areas::meta_blocks`](super::Areas::meta_blocks) if the superblock
-    /// could be read; what can't be read is zeros.
+    /// could be read. Unreadable blocks are zeros.
     pub meta: Vec<u8>,
     /// Which blocks of `meta` could not be read.
     pub unreadable: Vec<Pba>,

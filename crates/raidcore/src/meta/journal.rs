@@ -1,21 +1,20 @@
-//! The entries of the two rings that members have: the stripe journal, which holds what a write is
-//! about to change, whole, before it does; and the staging log, which holds what was written there
-//! instead of at home.
+//! The entries of a member's two rings. The stripe journal holds all blocks of a write before they
+//! are written to their stripe. The staging log holds blocks that were written there instead of at
+//! home.
 //!
 //! Invariants:
 //! - An entry is contiguous: header blocks, then payload. One that does not fit before the ring's
 //!   end begins at the ring's start.
 //! - A header names its own place (member and block of the ring) and run (array and epoch).
-//! - An entry's blocks are overwritten, and its stripe written past the journal, only after a
-//!   durable header in the same ring has told a greater tail.
+//! - An entry's blocks are overwritten, and its stripe is written without the journal, only after a
+//!   durable header in the same ring has a greater tail.
 //!
-//! Payload can't pass for an entry. Payload is what users wrote, which may be a copy of a header of
-//! this very array (an image of a member, say). The payload of an intact entry is stepped over, so
-//! only an entry whose header is gone or damaged, or whose write was torn, shows its payload to the
-//! scan. A copied header is taken only if it lies at the same place in the same member's ring, in
-//! the same epoch, as its original; and the original, being overwritten, was below a durable tail,
-//! so its copy is not live. A forger who knows all that could at most write blocks of the array,
-//! which one who writes payload can do anyway.
+//! Payload can't pass for an entry. Users may write a copy of a header of this very array (an image
+//! of a member, say). The scan skips the payload of an intact entry. So it sees payload only if the
+//! entry's header is gone or damaged, or its write was torn. A copied header is accepted only at
+//! the same place in the same member's ring and in the same epoch as its original. The original has
+//! been overwritten, so it was below a durable tail, and its copy is not live. A user who forges a
+//! header could at most write blocks of the array, which users can do anyway.
 
 use alloc::vec::Vec;
 
@@ -66,25 +65,25 @@ impl Log {
     }
 }
 
-/// What an entry's header says, apart from its runs and checksums.
+/// The fields of an entry's header, apart from its runs and checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalHeader {
     /// In which ring.
     pub log: Log,
     /// Which array.
     pub array: ArrayId,
-    /// In which run of the array it was written; for the staging log, since it was emptied so many
-    /// times.
+    /// In the journal, the run of the array in which it was written; in the staging log, how often
+    /// the log had been emptied.
     pub epoch: u64,
     /// Its number; entries of an epoch count up, over all members.
     pub entry: u64,
-    /// The oldest entry of this ring (of the staging log, of all rings) that a replay had to carry
-    /// out when this was written; its own number if none older.
+    /// The oldest entry that a replay had to carry out when this one was written, in this ring (of
+    /// the staging log: in all rings); its own number if there was none older.
     pub tail: u64,
-    /// Of the entries before this one, those that may not be on all their holders are among so many
-    /// that come last. This is not asked of the journal.
+    /// How many of the last entries before this one may be missing on some of their holders. The
+    /// journal does not use it.
     pub open: u32,
-    /// In whose ring it is.
+    /// The member whose ring holds it.
     pub member: MemberId,
     /// At which block of the ring.
     pub at: u64,
@@ -94,10 +93,10 @@ pub struct JournalHeader {
     pub stripe: Stripe,
 }
 
-/// Consecutive blocks that an entry holds for a member.
+/// Consecutive blocks of one member in an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalRun {
-    /// Whose blocks.
+    /// The member that they belong to.
     pub member: MemberId,
     /// The first, counted from the start of the member's chunk.
     pub row: u32,
@@ -105,21 +104,22 @@ pub struct JournalRun {
     pub blocks: u32,
 }
 
-/// An entry that was found intact, as far as it can be read.
+/// An intact entry, as far as it can be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalEntry {
     /// What its header says.
     pub header: JournalHeader,
-    /// What its payload is, in order. None: the entry only records the tail. Without payload, in the
-    /// staging log: these are at home.
+    /// The blocks in its payload, in order. An entry without runs only records the tail. In the
+    /// staging log, runs without payload are of blocks that are at home.
     pub runs: Vec<JournalRun>,
     /// The [`checksum`] of each payload block.
     pub crcs: Vec<u32>,
-    /// Which payload blocks can't be read; none in the journal, where an entry has to be whole.
+    /// The payload blocks that can't be read. There are none in the journal, where an entry has to
+    /// be whole.
     pub unreadable: Vec<u32>,
 }
 
-/// An entry to be carried out before the array may be used.
+/// An entry to be replayed before the array may be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replay {
     /// Its number.
@@ -128,7 +128,7 @@ pub struct Replay {
     pub stripe: Stripe,
     /// The members that have it, and where its payload begins on each.
     pub copies: Vec<(MemberId, Pba)>,
-    /// What is to be written of it: all that no later entry overwrites.
+    /// The blocks to write: all that no later entry overwrites.
     pub runs: Vec<ReplayRun>,
 }
 
@@ -156,7 +156,7 @@ pub fn header_blocks(payload_blocks: u32, runs: u32) -> u32 {
 }
 
 /// Writes an entry's header blocks. `crcs` gives the [`checksum`] of each payload block, in order;
-/// none for runs of the staging log that are at home. Does not allocate.
+/// it is empty for runs of the staging log that are at home. Does not allocate.
 ///
 /// # Panics
 /// If `into` is not [`header_blocks`] blocks long, or a run reaches beyond block 65535 of a chunk.
@@ -197,7 +197,8 @@ pub fn encode_header(
 
 /// A member's ring, block by block.
 pub trait Ring {
-    /// A block, or nothing if it can't be read. One that can't belong to a header may be missing, too.
+    /// A block; `None` if it can't be read. A block that can't belong to a header may be left out,
+    /// too.
     fn block(&self, at: u64) -> Option<&[u8]>;
 
     /// The [`checksum`] of any block; nothing if it can't be read.
@@ -213,8 +214,8 @@ impl Ring for [u8] {
     }
 }
 
-/// The entries of an epoch in a member's ring whose header and payload are intact, by their number.
-/// The ring has so many blocks.
+/// The entries of an epoch in a member's ring of `blocks` blocks whose header and payload are
+/// intact, by their number.
 #[must_use]
 pub fn scan<R: Ring + ?Sized>(
     log: Log,
@@ -242,18 +243,18 @@ pub fn scan<R: Ring + ?Sized>(
 }
 
 impl JournalEntry {
-    /// Blocks of its header.
+    /// Blocks of the header.
     pub(super) fn header_blocks(&self) -> u32 {
         header_blocks(self.crcs.len() as u32, self.runs.len() as u32)
     }
 
-    /// Blocks of it all.
+    /// Blocks of header and payload.
     fn blocks(&self) -> u32 {
         self.header_blocks() + self.crcs.len() as u32
     }
 }
 
-/// How many blocks the header has that begins with a block, if one may.
+/// How many header blocks an entry has that begins with `first`; `None` if no entry begins with it.
 pub(super) fn header_blocks_at(log: Log, first: &[u8]) -> Option<u32> {
     if !has_magic(first, log.magic()) {
         return None;
@@ -263,7 +264,7 @@ pub(super) fn header_blocks_at(log: Log, first: &[u8]) -> Option<u32> {
     (payload <= PAYLOAD_MAX && runs <= runs_max).then(|| header_blocks(payload, runs))
 }
 
-/// Whether an entry with so much payload has runs of which it has none.
+/// Whether an entry with this much payload has runs without payload.
 fn is_bare(log: Log, payload: u32) -> bool {
     log == Log::Staging && payload == 0
 }

@@ -1,7 +1,7 @@
-//! What people call a device: where it was found last, and what is printed on it. It answers which
-//! drive is to be pulled when the device itself is gone.
+//! A device's label for people: its last path, and the serial number that is printed on it. It
+//! tells which drive to pull when the device can't be accessed.
 //!
-//! Invariant: a [`DeviceLabel`] is printable ASCII, whatever bytes it was made from, and none of them
+//! Invariant: a [`DeviceLabel`] is printable ASCII, whatever bytes it was made from, and no label
 //! keeps an array from starting.
 
 use core::fmt;
@@ -21,7 +21,7 @@ const LENGTHS: usize = 2;
 /// The longest entry.
 const ENTRY_MAX: usize = 128;
 
-/// What a path begins with that was too long.
+/// The prefix of a path that was cut.
 const CUT: &[u8] = b"...";
 
 /// The table of the labels: as many entries as the array has slots.
@@ -40,15 +40,15 @@ impl DeviceLabel {
     /// Nothing is known.
     pub const NONE: Self = Self { serial: 0, path: 0, text: [0; LABEL_MAX] };
 
-    /// A device's label. Of a serial number that is too long the beginning is kept, of a path the
-    /// end, and what is not printable becomes `?`.
+    /// A device's label. A serial number that is too long loses its end, a path its beginning.
+    /// Characters that are not printable become `?`.
     #[must_use]
     pub fn new(path: &str, serial: &str) -> Self {
         Self::fit(path.as_bytes(), serial.as_bytes(), LABEL_MAX)
     }
 
-    /// Where the device was, by its lasting name if it had one; empty if that is not known. A path
-    /// that was too long begins with `...`.
+    /// The device's last path, a lasting name if it had one; empty if it is not known. A path that
+    /// was cut begins with `...`.
     #[must_use]
     pub fn path(&self) -> &str {
         let start = usize::from(self.serial);
@@ -61,7 +61,7 @@ impl DeviceLabel {
         text(&self.text[..usize::from(self.serial)])
     }
 
-    /// As much of it as one of so many slots has room for.
+    /// As much of it as there is room for with `slots` slots.
     pub(super) fn of_slots(&self, slots: usize) -> Self {
         Self::fit(self.path().as_bytes(), self.serial().as_bytes(), entry_bytes(slots) - LENGTHS)
     }
@@ -102,7 +102,7 @@ impl DeviceLabel {
 /// Writes the labels of all slots.
 ///
 /// # Panics
-/// If one is longer than [`DeviceLabel::of_slots`] has it.
+/// If one is longer than [`DeviceLabel::of_slots`] allows.
 pub(super) fn encode_labels<'a>(
     labels: impl ExactSizeIterator<Item = &'a DeviceLabel>,
     into: &mut [u8],
@@ -118,7 +118,7 @@ pub(super) fn decode_labels(block: &[u8], slots: usize) -> impl Iterator<Item = 
     entries.take(slots).map(DeviceLabel::decode)
 }
 
-/// How many bytes of the table each of so many slots has.
+/// Bytes of the table for each of `slots` slots.
 fn entry_bytes(slots: usize) -> usize {
     (56 * MEMBERS_MAX / slots).min(ENTRY_MAX)
 }

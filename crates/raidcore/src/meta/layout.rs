@@ -1,9 +1,9 @@
-//! Where things are on a member, in blocks of 4096 bytes.
+//! Where the areas of a member are, in blocks of 4096 bytes.
 //!
 //! Invariants:
-//! - The map of what is missed is between the first two superblocks.
-//! - The other areas follow one another: superblocks, write-intent bitmap, zero map, journal, staging log,
-//!   data, distributed spare. None overlaps the next, and all are within the member.
+//! - The map of missed regions is between the first two superblocks.
+//! - The other areas follow one another: superblocks, write-intent bitmap, zero map, journal,
+//!   staging log, data, distributed spare. None overlaps the next, and all are within the member.
 //! - The data begins at a multiple of 256 blocks (1 MiB).
 //! - A map has exactly the pages that its bits need, each with two slots. Version `v` of a page
 //!   goes to slot `v % 2`, so a torn write never destroys the version before it.
@@ -20,16 +20,16 @@ use crate::units::{MemberId, Pba, Stripe};
 /// How many copies of the superblock a member holds.
 pub const SUPERBLOCK_COPIES: usize = 4;
 
-/// Where the copies of the superblock are on every member, whatever its layout: apart, so that a
-/// localised corruption leaves a quorum.
+/// Where the copies of the superblock are on every member, whatever its layout. They are far apart,
+/// so that local corruption leaves a quorum.
 pub const SUPERBLOCKS: [Pba; SUPERBLOCK_COPIES] = [Pba(0), Pba(64), Pba(128), Pba(192)];
 
 /// Where the maps begin.
 const MAPS_START: u64 = 256;
 const _: () = assert!(MAPS_START > SUPERBLOCKS[SUPERBLOCK_COPIES - 1].0);
 
-/// Where the map of what is missed begins, on every member: between the first two superblocks, where
-/// arrays of any release have nothing.
+/// Where the map of missed regions begins on every member: between the first two superblocks, which
+/// arrays of all releases leave free.
 const MISSED_START: u64 = 1;
 const _: () = assert!(MISSED_START + 2 * BITMAP_PAGES_MAX as u64 <= SUPERBLOCKS[1].0);
 
@@ -39,7 +39,7 @@ const ALIGNMENT: u64 = 256;
 /// The journal's size by default (8 MiB).
 pub const JOURNAL_BLOCKS: u64 = 2048;
 
-/// The most blocks of a journal that is taken for real (1 GiB).
+/// The most blocks of a journal that are plausible (1 GiB).
 const JOURNAL_MAX: u64 = 1 << 18;
 
 /// The most blocks of a staging log (1 GiB).
@@ -71,11 +71,11 @@ pub struct Areas {
     pub(super) journal_blocks: u64,
     pub(super) staging_start: u64,
     pub(super) staging_blocks: u64,
-    /// Blocks of the staging log on a staging device, where there are such; it begins where it does
-    /// on members.
+    /// Blocks of the staging log on a staging device, if there are any; it begins at the same block
+    /// as on members.
     pub(super) device_ring: u64,
     pub(super) data_start: u64,
-    /// Blocks of the distributed spare on each member, where there is one; it follows the data.
+    /// Blocks of the distributed spare on each member, if there is one; it follows the data.
     pub(super) spare_blocks: u64,
     pub(super) member_blocks: u64,
 }
@@ -136,7 +136,7 @@ impl Areas {
         }
     }
 
-    /// The same, with so many blocks of the staging log on each staging device.
+    /// The same, with this many blocks of the staging log on each staging device.
     ///
     /// # Errors
     /// If these are too few or too many, or the members have no staging log.
@@ -148,9 +148,9 @@ impl Areas {
         }
     }
 
-    /// The same for an array of that geometry, with maps of another shape than they have by default:
-    /// a bit of the write-intent bitmap for every `region_stripes` stripes, and `page_bits` bits in a
-    /// page. What a member must have can be more then.
+    /// The same for an array of that geometry, with maps that differ from the default: a bit of the
+    /// write-intent bitmap for every `region_stripes` stripes, and `page_bits` bits in a page.
+    /// Members may then need more blocks.
     ///
     /// # Errors
     /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor
@@ -244,7 +244,7 @@ impl Areas {
         let staging_end = end(self.staging_start, self.staging_blocks);
         ensure(fits(staging_end, self.data_start), "data area")?;
         ensure(self.data_start.is_multiple_of(ALIGNMENT), "data area")?;
-        // Reading the metadata takes memory for all that is before the data.
+        // Reading the metadata takes memory for everything before the data.
         let maps = 2 * (u64::from(self.bitmap_pages) + u64::from(self.zero_map_pages));
         let used = MAPS_START + maps + self.journal_blocks + self.staging_blocks;
         ensure(self.data_start - used <= SLACK_MAX, "data area")?;
@@ -329,9 +329,9 @@ impl Areas {
         self.spare_blocks
     }
 
-    /// Where one of the copies, below [`spare_copies`], of a failed member's chunk of a stripe is on
-    /// the distributed spare: the copies of all stripes go to the other members in turn, so no two
-    /// of a stripe meet on one.
+    /// Where a copy (below [`spare_copies`]) of a failed member's chunk of a stripe is on the
+    /// distributed spare. The copies go to the other members in turn, so no two copies of a chunk
+    /// are on the same member.
     #[must_use]
     pub fn on_distributed_spare(
         &self,
@@ -348,10 +348,11 @@ impl Areas {
         (member, Pba(start + slot * u64::from(geometry.chunk())))
     }
 
-    /// What has to be zeroed, durably, of a device that returns, before it is given back: all metadata but
-    /// three copies of the superblock, which tell what it was until three of the new one are there. Its
-    /// pages and entries of old would be taken for those of now. `place_blocks` is what
-    /// [`ArrayRecord::meta_blocks_of`](super::ArrayRecord::meta_blocks_of) says of its place.
+    /// What has to be zeroed durably on a device that returns before it is used: all metadata but
+    /// three copies of the superblock. These tell what the device was until three of the new
+    /// superblock are written. Old pages and entries would be taken for current ones.
+    /// `place_blocks` is the result of
+    /// [`ArrayRecord::meta_blocks_of`](super::ArrayRecord::meta_blocks_of) for its place.
     #[must_use]
     pub fn stale_on_return(place_blocks: u64) -> [core::ops::Range<u64>; 3] {
         let [first, second, third, _] = SUPERBLOCKS.map(|at| at.0);
@@ -401,23 +402,22 @@ impl Areas {
     }
 }
 
-/// Whether an array of that shape can have a staging log: RAID4, 5 and 6. A mirror has nothing to
-/// gain from one; without redundancy, a write that failed could be found again after a crash. And
-/// a reclaim needs two scratch buffers for every data chunk, of which a set can name 64.
+/// Whether an array of that shape can have a staging log: RAID4, 5 and 6. A mirror gains nothing
+/// from one. Without redundancy, a failed write could reappear after a crash. And a reclaim needs
+/// two scratch buffers for every data chunk, of which a set can name 64.
 #[must_use]
 pub fn can_stage(geometry: &Geometry) -> bool {
     geometry.parities() > 0 && geometry.width() + 2 + geometry.data() <= 64
 }
 
-/// Whether an array of that shape can have a distributed spare: RAID4, 5 and 6. A mirror's members
-/// all hold the same already.
+/// Whether an array of that shape can have a distributed spare: RAID4, 5 and 6. In a mirror, all
+/// members hold the same.
 #[must_use]
 pub fn can_distribute(geometry: &Geometry) -> bool {
     geometry.parities() > 0
 }
 
-/// On how many members a distributed spare has each chunk: one more than may be lost, as each of them
-/// holds a chunk of the same stripe.
+/// How many members hold a copy of each chunk on the distributed spare: one more than may be lost.
 #[must_use]
 pub fn spare_copies(geometry: &Geometry) -> usize {
     geometry.redundancy() + 1

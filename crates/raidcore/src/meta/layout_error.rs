@@ -1,4 +1,4 @@
-//! Why an array can't be laid out. Apart from the layout, as decoding tells of it, too.
+//! Why an array can't be laid out. Its own module, since decoding reports it, too.
 
 use crate::geometry::GeometryError;
 

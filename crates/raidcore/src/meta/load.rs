@@ -1,4 +1,4 @@
-//! The maps, as the devices have them.
+//! Reads the maps from the devices.
 
 use alloc::vec::Vec;
 
@@ -37,7 +37,7 @@ pub(super) fn load_map<I: Image>(
     (map, versions, lost)
 }
 
-/// The write-intent bitmap; where it is not known, regions count as marked.
+/// The write-intent bitmap. Where no copy is intact, regions count as marked.
 pub(super) fn load_bitmap<I: Image>(
     record: &ArrayRecord,
     members: &[Option<&I>],

@@ -1,6 +1,6 @@
 //! Every byte on disk that is not user data or parity: layout, superblock, write-intent bitmap,
-//! zero map, stripe journal, staging log, and their assembly. Pure: bytes in, values out. The format is
-//! described in `docs/on-disk-format.md`.
+//! zero map, stripe journal, staging log, and their assembly. Pure: bytes in, values out.
+//! `docs/on-disk-format.md` describes the format.
 
 mod assemble;
 mod checksum;

@@ -1,4 +1,4 @@
-//! The numbers by which superblocks tell what there are few kinds of.
+//! The numbers of levels, states and other enumerations in superblocks.
 
 use super::codec::CodecError;
 use super::record::Consistency;

@@ -21,13 +21,13 @@ const LENGTH: Field<8> = VERSION.then();
 const RESERVED: Field<8> = LENGTH.then();
 const HEADER_BYTES: usize = RESERVED.end();
 
-/// The most bits of a map's page; as many as it has where an array's record says nothing else.
+/// The most bits of a map's page, which is also the default.
 pub const BITS_PER_PAGE: u64 = (BLOCK_BYTES - HEADER_BYTES) as u64 * 8;
 
 const _: () = assert!(HEADER_BYTES == 64 && BITS_PER_PAGE == 32256);
 const _: () = assert!(is_page_size(BITS_PER_PAGE));
 
-/// Whether pages can have so many bits: whole words of 64, or a part of one that divides it.
+/// Whether pages can have this many bits: a multiple of 64, or a divisor of it.
 pub(super) const fn is_page_size(bits: u64) -> bool {
     bits <= BITS_PER_PAGE && (bits > 0 && bits.is_multiple_of(64) || bits.is_power_of_two())
 }
@@ -39,8 +39,7 @@ pub enum MapKind {
     Bitmap,
     /// The zero map: a bit for a stripe that was discarded and reads as zeros.
     ZeroMap,
-    /// The map of what is missed: a bit for a region that has changed, or may have, since a member is
-    /// away.
+    /// The map of missed regions: a bit for a region that may have changed since a member is away.
     Missed,
 }
 
@@ -163,7 +162,7 @@ impl BitMap {
         }
     }
 
-    /// Sets every bit that is set in another map of as many bits.
+    /// Sets every bit that is set in another map of the same length.
     pub(crate) fn set_those_of(&mut self, other: &Self) {
         for (word, bits) in self.words.iter_mut().zip(&other.words) {
             self.count += u64::from((bits & !*word).count_ones());
@@ -273,14 +272,14 @@ impl BitMap {
     }
 }
 
-/// Where a page's bits are: those of `mask` in each of the words, shifted up.
+/// Where a page's bits are in a word: a mask, and by how much it is shifted.
 struct Span {
     words: Range<usize>,
     shift: u64,
     mask: u64,
 }
 
-/// A word with so many bits set, if it has as many.
+/// A word with the lowest `count` bits set.
 fn low_bits(count: u64) -> u64 {
     if count < 64 { (1 << count) - 1 } else { u64::MAX }
 }
@@ -311,7 +310,7 @@ mod tests {
         assert_eq!(zero.decode_page(array, 1, &block).err(), Some(CodecError::Misplaced));
     }
 
-    /// Pages that share a word come back alone, whatever the others of the word have.
+    /// Pages that share a word are loaded alone, whatever the others hold.
     #[test]
     fn small_pages_come_back_alone() {
         let array = ArrayId([3; 16]);

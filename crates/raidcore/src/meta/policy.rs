@@ -1,15 +1,15 @@
-//! The policy that an array is to follow, on record by its name. What the name means only hosts
-//! know, and one may not know what another put on record: so any bytes are a name, and none of them
-//! keeps an array from starting.
+//! The name of the policy that an array is to follow, on record. Only hosts know its meaning, and
+//! one host may not know the name that another has recorded. So any bytes are a valid name, and no
+//! name keeps an array from starting.
 //!
-//! Invariant: a [`PolicyName`] is printable, and two of the same text are equal.
+//! Invariant: a [`PolicyName`] is printable, and two with the same text are equal.
 
 use core::fmt;
 
 /// The longest name of a policy, in bytes.
 pub const POLICY_NAME_MAX: usize = 31;
 
-/// A policy's name: 1 to [`POLICY_NAME_MAX`] printable ASCII characters, no blank among them.
+/// A policy's name: 1 to [`POLICY_NAME_MAX`] printable ASCII characters without blanks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PolicyName {
     length: u8,
@@ -27,7 +27,7 @@ pub struct Policy {
 }
 
 impl PolicyName {
-    /// A name, if it can be one.
+    /// The name, if `name` is a valid one.
     #[must_use]
     pub fn new(name: &str) -> Option<Self> {
         let mut bytes = [0; POLICY_NAME_MAX];
@@ -42,7 +42,7 @@ impl PolicyName {
         core::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
     }
 
-    /// What a superblock has: a length, none if it is 0, and as many bytes.
+    /// Decodes a superblock's field: a length, and as many bytes. `None` if the length is 0.
     pub(super) fn decode(length: u8, mut bytes: [u8; POLICY_NAME_MAX]) -> Option<Self> {
         let length = usize::from(length).min(POLICY_NAME_MAX);
         for byte in bytes[..length].iter_mut().filter(|byte| !byte.is_ascii_graphic()) {

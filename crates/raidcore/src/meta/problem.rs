@@ -1,4 +1,4 @@
-//! What can be wrong with a set of members, in words that tell what to do.
+//! What can be wrong with a set of members, with messages that say what to do.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,13 +17,13 @@ pub struct MissingMember {
     pub device: DeviceUuid,
     /// It is a staging device.
     pub stages: bool,
-    /// Since when it is out of service, in seconds since 1970; none if it was there when the array
-    /// ran last.
+    /// Since when it is out of service, in seconds since 1970; `None` if it was there when the
+    /// array last ran.
     pub since: Option<u64>,
 }
 
 impl MissingMember {
-    /// What is to be in its place.
+    /// What is missing: a member or a staging device.
     #[must_use]
     pub fn what(&self) -> &'static str {
         if self.stages { "staging device" } else { "member" }
@@ -111,7 +111,7 @@ pub enum AssembleError {
         /// Images that were given but can't be used.
         left_out: Vec<Warning>,
     },
-    /// More members are missing than the redundancy makes up for.
+    /// More members are missing than redundancy can make up for.
     #[error(
         "{lost} members are missing, failed or being rebuilt, the array can do without \
          {redundancy}; missing: {}; out of service before: {}{}",
@@ -120,19 +120,19 @@ pub enum AssembleError {
         Also(.left_out)
     )]
     TooManyMissing {
-        /// Members that are not (fully) there.
+        /// Members that are missing or incomplete.
         lost: usize,
         /// How many may be.
         redundancy: usize,
         /// Those that the array expects.
         missing: Vec<MissingMember>,
-        /// Those that are out of service for longer.
+        /// Those that have been out of service for longer.
         failed: Vec<MissingMember>,
         /// Images that were given but can't be used.
         left_out: Vec<Warning>,
     },
-    /// The write hole: after an unclean stop, not (wholly) resynced, degraded, and without a
-    /// journal.
+    /// The write hole: the array is degraded, has no journal, and was not fully resynced after an
+    /// unclean stop.
     #[error(
         "the array is degraded and was not resynced since an unclean stop, so blocks that were \
          being written then, and their neighbours on the missing member, may be wrong; connect the \
@@ -157,7 +157,7 @@ pub enum AssembleError {
         /// Which page.
         page: u32,
     },
-    /// Too few are there to tell what was staged.
+    /// Too few devices are there to tell what was staged.
     #[error(
         "so many members and staging devices are missing since an unclean stop that blocks which were \
          written before it may be on none of the others, and would read as what they were before; \

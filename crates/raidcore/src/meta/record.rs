@@ -1,4 +1,4 @@
-//! What the superblock records, as values.
+//! The superblock's record, as values.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -124,37 +124,37 @@ impl Features {
     /// The incompatible bit of an array with a distributed spare: a failed member's data may be there.
     pub const DISTRIBUTED_SPARE: u64 = 8;
 
-    /// The incompatible bit of an array whose maps have pages of fewer bits than
-    /// [`BITS_PER_PAGE`], which the record tells.
+    /// The incompatible bit of an array whose maps have pages of fewer bits than [`BITS_PER_PAGE`];
+    /// the record tells how many.
     pub const PAGE_BITS: u64 = 16;
 
-    /// The incompatible bit of an array whose chunks are not placed as its level's are by default, which
-    /// the record tells.
+    /// The incompatible bit of an array whose placement is not the default of its level; the record
+    /// tells it.
     pub const PLACEMENT: u64 = 32;
 }
 
-/// What is on the distributed spare.
+/// The content of the distributed spare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spared {
     /// The failed member whose chunks it holds.
     pub member: MemberId,
-    /// Those of all stripes before this one, durably.
+    /// The spare holds the chunks of all stripes before this one, durably.
     pub watermark: u64,
 }
 
-/// The spare that is to take the place of a member that still serves, and is filled from it.
+/// A spare that is being filled from a member that still serves, to take its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Successor {
-    /// Whose place it is to take.
+    /// The member whose place it takes.
     pub member: MemberId,
     /// Its identity: it is one of the spares.
     pub device: DeviceUuid,
-    /// It holds what the member does in all stripes before this one, durably, but for those in regions
-    /// that are marked in the bitmap.
+    /// It holds the member's chunks of all stripes before this one, durably, except in regions that
+    /// are marked in the bitmap.
     pub watermark: u64,
 }
 
-/// That an array is a group of a log volume (an R-group of SWAN), and which.
+/// That an array is a group of a log volume (an R-group of SWAN), and which one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VolumePart {
     /// The volume's identity.
@@ -177,7 +177,7 @@ impl VolumePart {
     pub const SEGMENT_MAX: u32 = 1 << 14;
 }
 
-/// What a member is to the array.
+/// A member's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotState {
     /// In service: everything it holds is current.
@@ -191,7 +191,7 @@ pub enum SlotState {
     Failed,
 }
 
-/// What the superblock says of a member.
+/// A member's entry in the superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotRecord {
     /// The device in this place; for a failed member, the device that was.
@@ -200,22 +200,23 @@ pub struct SlotRecord {
     pub state: SlotState,
     /// Since when, in seconds since 1970.
     pub since: u64,
-    /// Of a failed member, if all that its device lacks is in the map of what is missed: the `events` of
-    /// the latest record that the device may have. It has that or the one before.
+    /// For a failed member whose device lacks only what the map of missed regions names: the
+    /// `events` of the latest record that the device can have. It has that one or the one before.
     pub left: Option<u64>,
-    /// Of a member being filled: in regions that are not in the map of what is missed, it is current from
-    /// the start.
+    /// For a member that is being filled: it is current from the start in regions that the map of
+    /// missed regions does not name.
     pub catches_up: bool,
 }
 
 impl SlotRecord {
-    /// What is said of a device in service.
+    /// The entry of a device in service.
     #[must_use]
     pub fn up(device: DeviceUuid, since: u64) -> Self {
         Self { device, state: SlotState::Up, since, left: None, catches_up: false }
     }
 
-    /// Whether it is known what its device has: all, or all but what is in the map of what is missed.
+    /// Whether the device's content is known: it has everything, except perhaps in regions that the
+    /// map of missed regions names.
     pub(crate) fn is_known(&self) -> bool {
         self.state == SlotState::Up || self.catches_up
     }
@@ -235,7 +236,7 @@ impl SlotRecord {
     }
 }
 
-/// What all superblocks of an array agree on.
+/// The part of the superblock that is the same on all members.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ArrayRecord {
     /// Which array.
@@ -259,8 +260,8 @@ pub struct ArrayRecord {
     pub epoch: u64,
     /// Counts how often the staging log was emptied; its entries of earlier epochs are void.
     pub staging_epoch: u64,
-    /// The staging devices that have failed without which entries are on fewer devices than they were
-    /// meant to be, by their places.
+    /// The failed staging devices without which some entries are on fewer devices than they should
+    /// be, by place.
     pub staging_thin: Set<MemberId>,
     /// Whether the array was stopped cleanly.
     pub clean: bool,
@@ -268,23 +269,23 @@ pub struct ArrayRecord {
     pub policy: Option<Policy>,
     /// The log volume that it is a group of, if it is.
     pub volume: Option<VolumePart>,
-    /// The members, `geometry.members` of them, and after them the staging devices: devices that
-    /// hold the staging log, and nothing of any stripe (GC-Steering's dedicated staging space).
+    /// The members (`geometry.members` of them), then the staging devices, which hold the staging
+    /// log and no stripes (GC-Steering's dedicated staging space).
     pub slots: Vec<SlotRecord>,
-    /// What people call the devices in the slots, one for each.
+    /// The labels of the devices in the slots, one for each.
     pub labels: Vec<DeviceLabel>,
     /// The spares, at most [`SPARES_MAX`].
     pub spares: Vec<DeviceUuid>,
     /// What is on the distributed spare, if anything.
     pub spared: Option<Spared>,
-    /// The spare that is being filled with what a member holds, if one is.
+    /// The spare that is being filled to take a member's place, if there is one.
     pub successor: Option<Successor>,
     /// How the last scrub ended, if there was one.
     pub scrub: Option<ScrubRecord>,
 }
 
 impl ArrayRecord {
-    /// Notes what people call the device in a place, as far as there is room for it.
+    /// Records the label of the device in a place, as far as there is room for it.
     ///
     /// # Panics
     /// If there is no such place.
@@ -292,13 +293,13 @@ impl ArrayRecord {
         self.labels[place.index()] = label.of_slots(self.slots.len());
     }
 
-    /// The same with maps of another shape than they have by default: a bit of the write-intent bitmap
-    /// for every `region_stripes` stripes, and `page_bits` bits in a page. What a member must have can
-    /// be more then.
+    /// The same with maps that differ from the default: a bit of the write-intent bitmap for every
+    /// `region_stripes` stripes, and `page_bits` bits in a page. Members may then need more blocks.
     ///
     /// # Errors
-    /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor
-    /// a power of two or more than [`BITS_PER_PAGE`], or there would be too many regions or pages.
+    /// If `region_stripes` is no power of two, if `page_bits` is neither a multiple of 64 nor a
+    /// power of two, or more than [`BITS_PER_PAGE`], or if there would be too many regions or
+    /// pages.
     pub fn with_maps_of(self, region_stripes: u64, page_bits: u64) -> Result<Self, LayoutError> {
         let areas = self.areas.with_maps_of(&self.geometry, region_stripes, page_bits)?;
         let mut features = self.features;
@@ -333,14 +334,14 @@ impl ArrayRecord {
         member.index() >= self.geometry.members()
     }
 
-    /// The failed member that the distributed spare stands in for, with all of its chunks.
+    /// The failed member that the distributed spare replaces completely.
     #[must_use]
     pub fn stood_in_for(&self) -> Option<MemberId> {
         let whole = |spared: &Spared| spared.watermark >= self.geometry.stripes();
         self.spared.filter(whole).map(|spared| spared.member)
     }
 
-    /// Whether the map of what is missed says something: of a device that may return, or of one that has
+    /// Whether the map of missed regions is in use: for a device that may return, or one that has
     /// returned and is being filled.
     #[must_use]
     pub fn keeps_missed(&self) -> bool {
@@ -376,8 +377,8 @@ impl ArrayRecord {
         if device { self.areas.staging_on_device() } else { self.areas.staging() }
     }
 
-    /// Which part of that is for copies of what is read often, its last eighth. Nothing there counts
-    /// after a stop, clean or not.
+    /// The last eighth of that ring, for copies of popular blocks. It is void after a stop, clean
+    /// or not.
     #[must_use]
     pub fn copies_of(&self, member: MemberId) -> (Pba, u64) {
         let (start, ring) = self.staging_of(member);
@@ -385,8 +386,7 @@ impl ArrayRecord {
         (Pba(start.0 + ring - blocks), blocks)
     }
 
-    /// How many blocks at its beginning hold metadata, the staging log among it, on the device in this
-    /// place.
+    /// How many blocks of metadata, with the staging log, the device in this place begins with.
     #[must_use]
     pub fn meta_blocks_of(&self, member: MemberId) -> u64 {
         if self.is_staging_device(member) {
@@ -397,10 +397,10 @@ impl ArrayRecord {
     }
 }
 
-/// One member's superblock: the record, and which device this is.
+/// One device's superblock: the record, and which device this is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Superblock {
-    /// What all agree on.
+    /// The part that all devices share.
     pub record: ArrayRecord,
     /// Whose superblock this is.
     pub device: DeviceUuid,

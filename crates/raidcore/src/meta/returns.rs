@@ -1,5 +1,5 @@
-//! Members that were away and come back with what they have: whether a device may, and the superblock's
-//! field of those that have.
+//! Devices that were away: whether one may return with its content, and the superblock's field of
+//! those that have.
 
 use super::codec::Field;
 use super::record::{ArrayRecord, DeviceUuid, SlotRecord, SlotState, Superblock};
@@ -9,14 +9,14 @@ use crate::units::MemberId;
 /// A bit for each member that catches up.
 const CATCHING_UP: Field<8> = Field { at: substitutes::END };
 
-/// Writes what a record says of them.
+/// Writes the field of a record.
 pub(super) fn encode(record: &ArrayRecord, into: &mut [u8]) {
     let catches_up = record.slots.iter().enumerate().filter(|(_, slot)| slot.catches_up);
     let bits = catches_up.fold(0u64, |bits, (index, _)| bits | 1 << index);
     CATCHING_UP.put(into, bits.to_le_bytes());
 }
 
-/// Takes over what a block says of members. Bits of those that are not being filled mean nothing.
+/// Reads the field. Bits of members that are not being filled mean nothing.
 pub(super) fn decode(block: &[u8], members: &mut [SlotRecord]) {
     let bits = CATCHING_UP.u64(block);
     for (index, slot) in members.iter_mut().enumerate() {
@@ -30,10 +30,10 @@ pub(super) fn decode(block: &[u8], members: &mut [SlotRecord]) {
 pub struct Returning {
     /// To which place.
     pub member: MemberId,
-    /// The identity that it had. It is given another when it returns.
+    /// The identity that it had. It gets a new one when it returns.
     pub was: DeviceUuid,
-    /// Whether it is known what it lacks, so that nothing else has to be written to it. If not, all of
-    /// it is.
+    /// Whether it is known what it lacks, so that only that is written to it. If not, it is filled
+    /// completely.
     pub catches_up: bool,
 }
 
@@ -49,13 +49,14 @@ pub enum NoReturn {
     /// Its place was given to another device, or it never had one.
     #[error("the array has another device in its place")]
     PlaceTaken,
-    /// It was used without the others, and may have what they don't.
+    /// It was used without the others, and may hold writes that they lack.
     #[error("it was used without the other members since, so it may hold what they do not")]
     WentOn,
-    /// A change of the record is under way, so the next start may still take it for a member in service.
+    /// A change of the record is under way: the next start may still take the device for a member
+    /// in service.
     #[error("that it has left is being recorded; try again")]
     NotRecorded,
-    /// Things are elsewhere on it.
+    /// Its layout differs.
     #[error("its layout is not the array's")]
     OtherLayout,
     /// It has become smaller.
@@ -68,8 +69,8 @@ pub enum NoReturn {
     },
 }
 
-/// Whether a device of so many blocks, with this superblock, may return to the array of a record, as the
-/// member that it was.
+/// Decides whether a device with this superblock and this many blocks may return to its place in
+/// the array of a record.
 ///
 /// # Errors
 /// Why it can't.
@@ -91,7 +92,7 @@ pub fn may_return(
     let index = in_slot.ok_or(NoReturn::PlaceTaken)?;
     let member = MemberId::at(index);
     let left = record.slots[index].left;
-    // What is newer than anything that it was told is its own.
+    // It has newer changes than the array ever wrote to it: it was used elsewhere.
     if diverged(known, record) || left.is_some_and(|left| known.events > left) {
         return Err(NoReturn::WentOn);
     }
@@ -102,15 +103,15 @@ pub fn may_return(
     if blocks < need {
         return Err(NoReturn::TooSmall { have: blocks, need });
     }
-    // What is older is a copy of what it was once.
+    // An older record means that the device is a copy from an earlier time.
     let catches_up = !record.is_staging_device(member)
         && left.is_some_and(|left| known.events.saturating_add(1) >= left);
     Ok(Returning { member, was: *device, catches_up })
 }
 
-/// Whether two records can't be of one history: they differ at the same count, or the older one
-/// has taken a device out of service that the newer one still uses, or has as a spare: an out-of-service
-/// device comes back under another identity only.
+/// Whether two records can't share one history. Either they differ at the same count, or the older
+/// one has failed a device that the newer one still uses, or has as a spare. A failed device comes
+/// back only under another identity.
 pub(super) fn diverged(a: &ArrayRecord, b: &ArrayRecord) -> bool {
     let (old, new) = if a.events <= b.events { (a, b) } else { (b, a) };
     let uses = |device| {

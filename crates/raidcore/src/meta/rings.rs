@@ -1,15 +1,21 @@
-//! What an unclean stop has left in the journal and has to be carried out.
+//! Which journal entries have to be replayed after an unclean stop.
 //!
-//! An entry is carried out if all its holders that are there and current in its stripe have it,
-//! live, and there is such a holder: later writes of the stripe pass the rings of the others by. A write goes home only when all its holders have its entry, or their failure is on record:
-//! so if one lacks it, the write never went home, was not acknowledged, and may be forgotten. If
-//! it were carried out all the same, a crash amid that, with the loss of those that have it, would
-//! leave it half at home. A ring that can't be read in full is left alone, and so is every entry that
-//! its member should have: it can't be told whether it does, and the next start may be able to, and
-//! find that it does not. Such an array is whole, and resynced. Holders that are missing now are
-//! recorded as failed before anything is carried out, so none of them comes back without it. And a
-//! holder may have retired it, by a tail beyond it: what a ring that stood still since holds is not to
-//! be brought back.
+//! An entry is replayed if it is live on all its holders that are present and current in its
+//! stripe, and there is at least one such holder. The rings of other holders don't count: later
+//! writes of the stripe are not journaled there.
+//!
+//! A write goes home only when all its holders have its entry, or their failure is on record. So if
+//! a holder lacks the entry, the write never went home, was not acknowledged, and may be forgotten.
+//! Replaying it all the same would be wrong: a crash during the replay, with the loss of those that
+//! have the entry, would leave the write half at home.
+//!
+//! A ring that can't be read in full is left alone, and so is every entry that its member should
+//! have. It can't be told whether the member has it, and the next start may find that it does not.
+//! Such an array is complete, and is resynced.
+//!
+//! Holders that are missing now are recorded as failed before the replay, so none of them comes
+//! back without the replayed blocks. A holder may have retired an entry by a greater tail: older
+//! rings must not bring it back.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -28,7 +34,7 @@ pub(super) struct Rings<'a> {
     record: &'a ArrayRecord,
     missed: &'a BitMap,
     present: Set<MemberId>,
-    /// Members that are there, but whose ring can't be read.
+    /// Members that are present but whose ring can't be read.
     unreadable: Set<MemberId>,
     live: Vec<BTreeMap<u64, JournalEntry>>,
     tails: Vec<u64>,
@@ -83,9 +89,9 @@ impl<'a> Rings<'a> {
         self.next_entry
     }
 
-    /// What has to be carried out, in this order. No block is written more than once: if what is
-    /// there was overwritten with something older first, a crash amid that, with the loss of those
-    /// that have the newer, would leave the older.
+    /// The entries to be replayed, in this order. No block is written more than once: if an older
+    /// version were written first, a crash in between and the loss of those that have the newer one
+    /// would leave the older version.
     pub(super) fn replay(&self, warnings: &mut Vec<Warning>) -> Vec<Replay> {
         let numbers: BTreeSet<u64> = self.live.iter().flat_map(BTreeMap::keys).copied().collect();
         let mut replays = Vec::new();
@@ -115,7 +121,7 @@ impl<'a> Rings<'a> {
         replays
     }
 
-    /// Whether what a member holds of a stripe is current.
+    /// Whether a member's chunk of a stripe is current.
     fn is_current(&self, member: MemberId, stripe: Stripe) -> bool {
         let slot = &self.record.slots[member.index()];
         match slot.state {
@@ -129,7 +135,7 @@ impl<'a> Rings<'a> {
         }
     }
 
-    /// The entry, if it has payload, all copies agree, and all members that have to have it do.
+    /// The entry, if it has payload, all copies agree, and all members that must have it do.
     fn due(&self, number: u64) -> Option<&JournalEntry> {
         let mut copies = self
             .live
@@ -160,9 +166,9 @@ impl<'a> Rings<'a> {
     }
 }
 
-/// The regions with stripes whose parity members are all lost, one of them only now: a write may have
-/// been under way there whose entry none of the members that are there has. So what the others hold of
-/// such a stripe, and those that are gone when they return, can't be known to agree.
+/// The regions with stripes whose parity members are all lost, one of them only now. A write may
+/// have been under way there whose entry is on none of the present members. So it is not known
+/// whether the other members' chunks of such a stripe agree with those that return later.
 pub(super) fn unknown<'a, I: Image>(
     record: &'a ArrayRecord,
     images: &'a [Option<&I>],
@@ -171,7 +177,7 @@ pub(super) fn unknown<'a, I: Image>(
     let (layout, per_region) = (record.layout(), record.areas.region_stripes());
     let is_up = |member: MemberId| record.slots[member.index()].state == SlotState::Up;
     let is_there = move |member: MemberId| is_up(member) && images[member.index()].is_some();
-    // One that catches up holds entries, too, where it is current.
+    // A member that catches up holds entries, too, where it is current.
     let has_gone = move |member: MemberId| {
         record.slots[member.index()].is_known() && images[member.index()].is_none()
     };
@@ -187,7 +193,7 @@ pub(super) fn unknown<'a, I: Image>(
     })
 }
 
-/// Whether an array has the blocks that an entry would write, and each is written once.
+/// Whether the array has all blocks that an entry would write, and the entry has each only once.
 pub(super) fn is_possible(layout: &Layout, entry: &JournalEntry) -> bool {
     let mut places: Vec<_> =
         entry.runs.iter().map(|run| (run.member, run.row, run.row + run.blocks)).collect();

@@ -1,4 +1,4 @@
-//! What the last scrub found, on record until another one says something else.
+//! The result of the last scrub, on record until the next one.
 
 use super::codec::Field;
 
@@ -9,7 +9,7 @@ const LOCATED: Field<8> = ROWS.then();
 
 const _: () = assert!(LOCATED.end() == 3872);
 
-/// How the last scrub ended, and what it found: a row is one block of each member.
+/// How the last scrub ended and what it found. A row is one block of each member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScrubRecord {
     /// How it ended.
@@ -18,23 +18,23 @@ pub struct ScrubRecord {
     pub at: u64,
     /// Rows whose blocks did not agree.
     pub rows: u64,
-    /// Of these, rows in which redundancy tells which blocks are wrong; at most `rows`.
+    /// Rows among these in which redundancy tells which blocks are wrong.
     pub located: u64,
 }
 
 /// How a scrub ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScrubEnd {
-    /// It has compared everything, and left it as it was.
+    /// It compared everything and changed nothing.
     Compared,
-    /// It has compared everything, and corrected what it found.
+    /// It compared everything and corrected what it found.
     Repaired,
-    /// It is under way, or did not reach the end: what it found is not all.
+    /// It is under way or was stopped: the findings are incomplete.
     CutShort,
 }
 
 impl ScrubRecord {
-    /// How many rows are known not to agree and were not corrected since.
+    /// How many inconsistent rows have not been corrected.
     #[must_use]
     pub fn unrepaired(&self) -> u64 {
         match self.end {
@@ -56,7 +56,7 @@ pub(super) fn encode(scrub: &ScrubRecord, into: &mut [u8]) {
     LOCATED.put(into, scrub.located.to_le_bytes());
 }
 
-/// What is on record; an end that is not known here is taken for one that leaves things open.
+/// Decodes the record. An unknown end counts as one that leaves rows unrepaired.
 pub(super) fn decode(block: &[u8]) -> Option<ScrubRecord> {
     let end = match END.u64(block) {
         0 => return None,

@@ -1,5 +1,5 @@
-//! A member's part of the staging log, as far as assembly needs it: a log is large, and of what users
-//! wrote into it only the checksums matter. A member's gigabyte takes 2 MiB, and 4 KiB for each entry.
+//! A member's part of the staging log, reduced to what assembly needs: the headers, and the
+//! checksums of the payload. A log of one gigabyte takes 2 MiB, and 4 KiB for each entry.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -10,15 +10,15 @@ use super::image::{Image, MemberImage, Unreadable};
 use super::journal::{Log, header_blocks_at};
 use crate::units::{BLOCK_BYTES, Pba};
 
-/// A member's part of the staging log: all of it but what users wrote, of which it has checksums.
+/// A member's part of the staging log: possible headers, and checksums of all blocks.
 #[derive(Clone, Debug)]
 pub struct StagedRing {
     start: Pba,
-    /// Of each block; none of those that can't be read.
+    /// By block; `None` for those that can't be read.
     sums: Vec<Option<u32>>,
-    /// What may be headers, by their place in the ring.
+    /// Possible headers, by their block in the ring.
     headers: BTreeMap<usize, Box<[u8; BLOCK_BYTES]>>,
-    /// So many blocks from here on belong to a header.
+    /// How many of the next blocks belong to a header.
     open: u32,
 }
 
@@ -29,7 +29,7 @@ impl StagedRing {
         Self { start, sums: Vec::new(), headers: BTreeMap::new(), open: 0 }
     }
 
-    /// Takes the next block of the ring; none if it can't be read.
+    /// Takes the next block of the ring; `None` if it can't be read.
     pub fn push(&mut self, block: Option<&[u8; BLOCK_BYTES]>) {
         let begins = block.and_then(|block| header_blocks_at(Log::Staging, block)).unwrap_or(0);
         self.open = self.open.max(begins);
@@ -62,7 +62,7 @@ impl StagedRing {
         self.sums.get(self.index(at)?).copied().flatten()
     }
 
-    /// Whether a block of the member lies in what it has taken.
+    /// Whether the ring has taken this block of the member yet.
     fn has(&self, at: Pba) -> bool {
         self.index(at).is_some_and(|index| index < self.sums.len())
     }
@@ -72,10 +72,10 @@ impl StagedRing {
     }
 }
 
-/// What was read from a device, with its part of the staging log apart.
+/// A device's metadata, with its part of the staging log apart.
 #[derive(Clone, Debug)]
 pub struct SievedImage {
-    /// All before the staging log.
+    /// Everything before the staging log.
     pub image: MemberImage,
     /// The staging log.
     pub ring: StagedRing,

@@ -1,11 +1,11 @@
-//! What an unclean stop has left in the staging log and has to be brought home.
+//! Which staged blocks have to be brought home after an unclean stop.
 //!
-//! Entries are numbered over all members without a gap. All below the greatest tail that any ring
-//! tells are void; of the others the latest counts, block by block. An entry that is not on all its
-//! holders was never acknowledged; it counts all the same, as users are served only when all is at
-//! home and the log is void as a whole, so it is not seen to come and go. But one that is on none of
-//! them, although a later one says that it was on all, is lost; and so is one of which a block can be
-//! read from none of them.
+//! Entries are numbered over all members without a gap. All below the greatest tail in any ring are
+//! void. Of the others, the latest counts for each block. An entry that is not on all its holders
+//! was never acknowledged. It counts all the same: users are served only after all staged blocks
+//! are at home and the log is void, so they never see it disappear. An entry is lost if none of its
+//! holders has it although a later entry says that all did, or if one of its blocks can be read
+//! from none of them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -20,8 +20,8 @@ use crate::units::{MemberId, Pba};
 /// An entry, and the members that have it with where its payload begins on each.
 type Found = (JournalEntry, Vec<(MemberId, Pba)>);
 
-/// What is to be brought home, in the order in which it was staged, and the first entry that is lost.
-/// `images` are those of the members that are up.
+/// The blocks to bring home, in the order in which they were staged, and the first entry that is
+/// lost. `images` are those of the members that are up.
 pub(super) fn read<I: Image>(
     record: &ArrayRecord,
     images: &[Option<&I>],
@@ -62,7 +62,7 @@ pub(super) fn read<I: Image>(
         let wanted = |index: &u32| runs.iter().any(|run| run.reads(*index));
         let is_lost = entry.unreadable.iter().any(wanted);
         if is_lost && number >= complete {
-            // It was not acknowledged: what it would have replaced counts.
+            // It was not acknowledged, so the version before it counts.
             continue;
         }
         written.extend(blocks_of(entry));

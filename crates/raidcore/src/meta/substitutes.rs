@@ -1,5 +1,5 @@
-//! The superblock's fields of what stands in for a member, or is to take its place: the distributed
-//! spare, and a successor that is being filled.
+//! The superblock's fields of a member's substitutes: the distributed spare, and a successor that
+//! is being filled.
 
 use super::codec::{CodecError, Field};
 use super::record::{ArrayRecord, DeviceUuid, Features, SlotState, Spared, Successor};
@@ -21,7 +21,7 @@ pub(super) const END: usize = SUCCEEDED.end();
 
 const _: () = assert!(SPARED_WATERMARK.end() == 1920 && SUCCEEDED.end() == 1946);
 
-/// Writes what a record says of them.
+/// Writes the fields of a record.
 pub(super) fn encode(record: &ArrayRecord, into: &mut [u8]) {
     if let Some(spared) = &record.spared {
         SPARED.put(into, [1]);
@@ -36,7 +36,7 @@ pub(super) fn encode(record: &ArrayRecord, into: &mut [u8]) {
     }
 }
 
-/// What is on the distributed spare, if there is one and it holds anything.
+/// The content of the distributed spare, if it has any.
 pub(super) fn decode_spared(
     block: &[u8],
     features: &Features,
@@ -53,7 +53,7 @@ pub(super) fn decode_spared(
     }
 }
 
-/// The spare that is being filled with what a member holds, if one is.
+/// The spare that is being filled to take a member's place, if there is one.
 pub(super) fn decode_successor(block: &[u8]) -> Result<Option<Successor>, CodecError> {
     match SUCCEEDS.u8(block) {
         0 => Ok(None),
@@ -66,8 +66,8 @@ pub(super) fn decode_successor(block: &[u8]) -> Result<Option<Successor>, CodecE
     }
 }
 
-/// The distributed spare stands in for a member that does not serve, and a successor is a spare that is
-/// filled from one that does; not both.
+/// Checks that the distributed spare replaces a member that does not serve, that a successor is a
+/// spare for one that does, and that there are not both.
 pub(super) fn check(record: &ArrayRecord) -> Result<(), CodecError> {
     let (geometry, slots) = (&record.geometry, &record.slots);
     let is_up = |member: MemberId| slots.get(member.index()).map(|s| s.state == SlotState::Up);

@@ -103,10 +103,10 @@ const KNOWN: Features = Features {
         | Features::PLACEMENT,
 };
 
-/// Why a device's superblock can't be had.
+/// Why a device has no usable superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SuperblockError {
-    /// No copy bears the mark of one.
+    /// No copy has the magic number.
     #[error("it is not a member of an Evenkeel array: there is no superblock")]
     NotAMember,
     /// It was a member, but no quorum of copies is intact.
@@ -198,11 +198,11 @@ impl ArrayRecord {
 }
 
 impl Superblock {
-    /// The superblock in a block.
+    /// Decodes the superblock in a block.
     ///
     /// # Errors
-    /// If the block is none, is damaged, is of a later format, uses features that this build does
-    /// not know, or says anything that can't be.
+    /// If the block is no superblock, is damaged, is of a later format, uses features that this
+    /// build does not know, or has impossible values.
     pub fn decode(block: &[u8]) -> Result<Self, CodecError> {
         if block.len() != BLOCK_BYTES {
             return Err(CodecError::Length { have: block.len() });
@@ -272,11 +272,11 @@ impl Superblock {
     }
 }
 
-/// The superblock of a device, from its copies; `None` is a copy that can't be read.
+/// Chooses a device's superblock from its copies; `None` is a copy that can't be read.
 ///
 /// # Errors
-/// If no copy bears the mark of one, if fewer than two copies that agree on the array and the
-/// device are intact, or if an intact one is of a later release.
+/// If no copy has the magic number, if fewer than two copies that agree on the array and the device
+/// are intact, or if an intact one is of a later release.
 pub fn choose(copies: &[Option<&[u8]>; SUPERBLOCK_COPIES]) -> Result<Superblock, SuperblockError> {
     let mut valid: Vec<Superblock> = Vec::new();
     for copy in copies.iter().flatten() {
@@ -345,7 +345,7 @@ fn decode_areas(block: &[u8], features: &Features, geometry: &Geometry) -> Areas
     }
 }
 
-/// How often the staging log was emptied; once where there is none.
+/// How often the staging log was emptied; 1 if there is none.
 fn decode_staging_epoch(
     block: &[u8],
     features: &Features,
@@ -377,7 +377,7 @@ fn decode_staging_devices(
     Ok(devices)
 }
 
-/// Which log volume's group it is, if it is one.
+/// The log volume that it is a group of, if it is one.
 fn decode_volume(block: &[u8], features: &Features) -> Result<Option<VolumePart>, CodecError> {
     if features.incompatible & Features::VOLUME == 0 {
         return Ok(None);
@@ -448,7 +448,7 @@ fn decode_features(block: &[u8]) -> Result<Features, CodecError> {
 fn decode_name(block: &[u8]) -> Result<String, CodecError> {
     let name = NAME.get(block);
     let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"_.-".contains(b);
-    // Hosts make paths of it, which `..` must not become.
+    // Hosts make paths of the name, which must not become `..`.
     let good = |name: &&[u8]| {
         name.first().is_some_and(u8::is_ascii_alphanumeric) && name.iter().all(allowed)
     };
@@ -459,7 +459,7 @@ fn decode_name(block: &[u8]) -> Result<String, CodecError> {
         .ok_or(CodecError::Invalid("name"))
 }
 
-/// The devices in use are different ones.
+/// Checks that the devices in use differ.
 fn distinct(record: &ArrayRecord) -> Result<(), CodecError> {
     let slots = record.slots.iter().filter(|slot| slot.state != SlotState::Failed);
     let mut used: Vec<_> = slots.map(|s| s.device).chain(record.spares.iter().copied()).collect();

@@ -6,7 +6,7 @@
 /// The polynomial without its leading term: what is added when a doubling overflows.
 pub(super) const POLYNOMIAL: u8 = 0x1d;
 
-/// How many powers of the generator differ: all elements but zero.
+/// The order of the generator: the number of non-zero elements.
 const ORDER: usize = 255;
 
 const TABLES: ([u8; ORDER], [u8; 256]) = {

@@ -1,15 +1,15 @@
-//! What the kernels need from an instruction set, and the portable one.
+//! The operations that kernels need from an instruction set, and the portable implementation.
 //!
-//! A value that implements [`Isa`] is proof that the CPU has the instructions: those that not every
-//! CPU has can only be made where the compiler knows them to be there. So the methods are safe, and
-//! all that is built from them is.
+//! A value that implements [`Isa`] is proof that the CPU has the instructions: it can only be made
+//! where the compiler knows that they exist. So its methods are safe, and everything built from
+//! them.
 
 use super::gf::POLYNOMIAL;
 
 /// Vectors of bytes, taken as elements of the field.
 ///
-/// Every method must be `inline(always)`, and so must be what calls it: it has to end up in a
-/// function with the target features of the set. A closure would be a function without them.
+/// Every method must be `inline(always)`, and so must its callers, so that all of it ends up in a
+/// function with the set's target features. A closure would be a function without them.
 pub(super) trait Isa: Copy {
     /// A vector.
     type V: Copy;
@@ -36,14 +36,15 @@ pub(super) trait Isa: Copy {
 
     fn or(self, a: Self::V, b: Self::V) -> Self::V;
 
-    /// Adds what the running sums of Horner's rule are off by, or takes it away again. An
-    /// instruction set is free to choose it, so that a step takes fewer instructions.
+    /// Adds or removes the offset of the running sums of Horner's rule. An instruction set chooses
+    /// the offset that makes a step take the fewest instructions.
     #[inline(always)]
     fn offset(self, a: Self::V) -> Self::V {
         a
     }
 
-    /// 2·sum + a: a step of Horner's rule. The sum is off as [`Isa::offset`] says, before and after.
+    /// 2·sum + a: a step of Horner's rule. The sum has the offset of [`Isa::offset`] before and
+    /// after.
     fn horner(self, sum: Self::V, a: Self::V) -> Self::V;
 
     /// 4·sum + 2·a + b: two steps of Horner's rule.
@@ -64,8 +65,7 @@ const fn splat(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Eight bytes in an ordinary register. Loops over several are in the reach of the compiler's own
-/// vectorization.
+/// Eight bytes in an ordinary register. The compiler can vectorize loops over several.
 #[derive(Clone, Copy)]
 pub(super) struct Word;
 

@@ -1,33 +1,33 @@
-//! Which block is wrong when redundancy does not agree: what two parities tell together, and what most of
-//! several copies have in common.
+//! Finds the wrong block when redundancy does not agree: by two parities together, or by the
+//! majority of several copies.
 //!
-//! One wrong chunk leaves a trace of its own in the *syndromes*, which are the sums of a stored
-//! parity and the one that the data gives: a wrong D_z by `e` makes them Ps = e and Qs = 2ᶻ·e (H.
-//! Peter Anvin, "The mathematics of RAID-6", 2011, section 4). Two wrong chunks can leave the same
-//! trace, but hardly ever in more than a byte or two.
+//! One wrong chunk shows in the *syndromes*. A syndrome is the sum of a stored parity and the one
+//! computed from the data. An error `e` in D_z makes them Ps = e and Qs = 2ᶻ·e (H. Peter Anvin,
+//! "The mathematics of RAID-6", 2011, section 4). Two wrong chunks can have the same syndromes, but
+//! hardly ever in more than a byte or two.
 //!
 //! Invariant: a block counts as wrong only if all bytes agree on it.
 
 use super::gf;
 
-/// The one chunk that accounts for two parities that don't match the data.
+/// The one chunk that explains why two parities don't match the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Culprit {
     /// The stored P.
     P,
     /// The stored Q.
     Q,
-    /// A data chunk, by its index. It lacks what P's syndrome is.
+    /// A data chunk, by its index. Its error is P's syndrome.
     Data(usize),
-    /// None alone.
+    /// No single chunk.
     Unknown,
 }
 
-/// Which is wrong among `data` data chunks, P and Q, by the syndromes `p` and `q` of as many bytes;
-/// `None` if none is, as all bytes of both are zero.
+/// Which of `data` data chunks, P and Q is wrong, by the syndromes `p` and `q`. `None` if none is
+/// wrong: both are all zero.
 ///
 /// # Panics
-/// If `p` and `q` are not of one length.
+/// If `p` and `q` differ in length.
 #[must_use]
 pub fn culprit(p: &[u8], q: &[u8], data: usize) -> Option<Culprit> {
     assert!(p.len() == q.len(), "syndromes of {} and {} bytes", p.len(), q.len());
@@ -49,12 +49,12 @@ pub fn culprit(p: &[u8], q: &[u8], data: usize) -> Option<Culprit> {
     Some(if guilty { suspect } else { Culprit::Unknown })
 }
 
-/// The first of the copies that are there that more than half of them are equal to.
+/// The first copy that equals more than half of the copies that are there.
 #[must_use]
 pub fn majority(copies: &[Option<&[u8]>]) -> Option<usize> {
     let there = || copies.iter().enumerate().filter_map(|(index, copy)| Some((index, (*copy)?)));
-    // The vote of Boyer and Moore: what outnumbers all others is left when equals are paired off
-    // against others.
+    // Boyer and Moore's majority vote: pairs of different copies cancel out, and a majority is
+    // left.
     let (mut left, mut lead) = (None, 0_usize);
     for (_, copy) in there() {
         match left {

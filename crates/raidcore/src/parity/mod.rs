@@ -1,5 +1,5 @@
-//! Parity arithmetic over bytes: P, Q, changes to them, what they bring back, and what they tell
-//! about which block is wrong.
+//! Parity arithmetic over bytes: computing P and Q, updating them, recovering data, and locating
+//! the wrong block.
 //!
 //! P is the sum (xor) of a stripe's data chunks and Q is Σ 2ⁱ·Dᵢ, in the field of [`gf`]. All of it
 //! works on bytes independently, so any range of a chunk can be computed on its own.
@@ -21,17 +21,17 @@ pub use locate::{Culprit, culprit, majority};
 
 use ops::{Add, Delta, Equal, Pq, Scale, Solve, Xor, sweep};
 
-/// Lengths are multiples of this many bytes. Multiples of 64 are what the kernels are made for.
+/// Lengths are multiples of this many bytes. Kernels are fastest for multiples of 64.
 pub const GRAIN: usize = 8;
 
-/// How many data chunks can have a weight of their own in Q.
+/// How many data chunks can have different weights in Q.
 const WEIGHTS: usize = 255;
 
 /// The kernels for one instruction set.
 pub struct Kernels {
     /// What it is called: `scalar`, `avx2`, `avx512` or `avx512-gfni`.
     pub name: &'static str,
-    /// Whether this CPU has the instructions. A caller of one of those below must know that.
+    /// Whether this CPU has the instructions. It must be checked before a call of a kernel.
     runs_here: fn() -> bool,
     xor: unsafe fn(&mut Xor),
     pq: unsafe fn(&mut Pq<true>),
@@ -146,8 +146,8 @@ impl Kernels {
         unsafe { (self.add)(&mut Add { dst, src }) }
     }
 
-    /// Makes the parities that are given follow a change of data chunk `index` from `old` to `new`,
-    /// where `None` stands for zeros.
+    /// Updates the given parities for a change of data chunk `index` from `old` to `new`; `None`
+    /// stands for zeros.
     pub fn delta(
         &self,
         p: Option<&mut [u8]>,
@@ -172,15 +172,15 @@ impl Kernels {
         unsafe { (self.scale)(&mut Scale { buf, by: c }) }
     }
 
-    /// Brings back the data chunks `x` and `y` from what P and Q lack without them: `a` = D_x + D_y
-    /// becomes D_x, and `b` = 2ˣ·D_x + 2ʸ·D_y becomes D_y.
+    /// Recovers the data chunks `x` and `y` from P and Q less the other data chunks: `a` = D_x +
+    /// D_y becomes D_x, and `b` = 2ˣ·D_x + 2ʸ·D_y becomes D_y.
     ///
     /// # Panics
     /// If `x` and `y` are equal.
     pub fn solve(&self, a: &mut [u8], b: &mut [u8], x: usize, y: usize) {
         check(a, [&*b]);
         assert!(x != y && x.max(y) < WEIGHTS, "chunks {x} and {y} are not two data chunks");
-        // D_x = (b + 2^y * a) / (2^x + 2^y), and what a lacks of D_x is D_y.
+        // D_x = (b + 2^y * a) / (2^x + 2^y), and D_y = a + D_x.
         let of_b = gf::inv(gf::pow2(x) ^ gf::pow2(y));
         let of_a = gf::mul(gf::pow2(y), of_b);
         // SAFETY: see above.

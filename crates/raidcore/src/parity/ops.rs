@@ -1,13 +1,12 @@
-//! The kernels themselves, once for all instruction sets.
+//! The kernels, once for all instruction sets.
 //!
-//! An operation says what to do with `U` vectors from an offset on; [`sweep`] leads it over the
-//! whole length, in wide steps as far as they go, then in narrower ones down to eight bytes. Within
-//! a step all sources are gone through with the results in registers, so that results are written
-//! once and never read back.
+//! An operation processes `U` vectors from an offset on. [`sweep`] applies it to the whole length:
+//! in wide steps first, then in narrower ones down to eight bytes. A step goes through all sources
+//! with the results in registers, so results are written once and never read back.
 
 use super::isa::{Isa, Word};
 
-/// A piece of work that can be done at every offset on its own.
+/// Work that can be done at every offset separately.
 pub(super) trait Op {
     /// Does it for `U` vectors from byte `at` on.
     fn at<I: Isa, const U: usize>(&mut self, isa: I, at: usize);
@@ -72,8 +71,9 @@ fn mul<I: Isa, const U: usize>(isa: I, mut vs: [I::V; U], by: u8) -> [I::V; U] {
     vs
 }
 
-/// `p` = the sum of `last` and `rest`. It goes from the last source to the first: where sources follow one
-/// another in memory, a CPU that expects the next one beyond the last is wrong in each step, and slow.
+/// `p` = the sum of `last` and `rest`. It goes from the last source to the first. If the sources
+/// follow one another in memory, going up would make the CPU prefetch beyond the last one in each
+/// step, which is slow.
 pub(super) struct Xor<'a> {
     pub(super) p: &'a mut [u8],
     pub(super) last: &'a [u8],
@@ -214,7 +214,7 @@ impl Op for Scale<'_> {
     }
 }
 
-/// `a` = `of_a`·`a` + `of_b`·`b`, and `b` = what `a` was and has become, added.
+/// `a` = `of_a`·`a` + `of_b`·`b`, and `b` = the old `a` plus the new one.
 pub(super) struct Solve<'a> {
     pub(super) a: &'a mut [u8],
     pub(super) b: &'a mut [u8],
@@ -233,7 +233,7 @@ impl Op for Solve<'_> {
     }
 }
 
-/// Whether `a` and `b` are the `same`, as far as was looked.
+/// Whether `a` and `b` are the `same`, as far as they were compared.
 pub(super) struct Equal<'a> {
     pub(super) a: &'a [u8],
     pub(super) b: &'a [u8],

@@ -4,11 +4,10 @@
 //! (`pshufb`), or with GFNI is the product of a bit matrix and the byte: `gf2p8affineqb` does that
 //! for any field, while `gf2p8mulb` knows only 0x11b.
 //!
-//! Doubling without GFNI is a shift, and where that overflows the addition of the polynomial.
-//! `pshufb` gives zero for bytes with the top bit set, so one of it with the polynomial everywhere
-//! in its table gives the polynomial where *nothing* overflows: a doubling that is off by the
-//! polynomial. A sum that is off by [`OFFSET`] stays so under it, since that is what it solves:
-//! 2·x + polynomial = x.
+//! Doubling without GFNI is a shift, plus the polynomial where it overflows. `pshufb` gives zero
+//! for bytes with the top bit set. So one `pshufb` with the polynomial everywhere in its table
+//! gives the polynomial where *nothing* overflows, and the doubling is off by the polynomial.
+//! [`OFFSET`] solves 2·x + polynomial = x, so a sum that is off by it stays off by it.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::*;
@@ -258,7 +257,7 @@ impl<const GFNI: bool> Isa for Avx512<GFNI> {
         if !GFNI {
             return self.horner(self.horner(sum, a), b);
         }
-        // Multiplying both at once halves the length of the chain.
+        // One multiplication of both halves the length of the dependency chain.
         let four = self.mul(sum, self.factor(gf::pow2(2)));
         let two = self.mul(a, self.factor(gf::pow2(1)));
         self.xor(self.xor(four, two), b)

@@ -1,4 +1,4 @@
-//! Bands: runs of rows in which every role is wholly concerned or not at all.
+//! Bands: runs of rows in which the request covers every role wholly or not at all.
 
 use alloc::vec::Vec;
 
@@ -6,21 +6,21 @@ use super::{Health, Piece, Plan};
 use crate::geometry::Role;
 use crate::units::{Mem, Set};
 
-/// A band, and what its rows have in common.
+/// A band, with the properties that its rows share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Band {
     /// The first row.
     pub(super) row: u32,
     /// How many rows.
     pub(super) blocks: u32,
-    /// The data chunks that the request concerns.
+    /// The data chunks that the request covers.
     pub(super) covered: Set<Role>,
     /// The roles that can be read.
     pub(super) readable: Set<Role>,
 }
 
-/// The bands that `pieces` and bad rows cut the rows `from..to` into, in order. The list of cuts
-/// is taken from `plan` and has to be given back by the caller through [`restore`].
+/// The bands into which `pieces` and bad rows cut the rows `from..to`, in order. The list of cuts
+/// is taken from `plan`, and the caller has to give it back through [`restore`].
 pub(super) fn cut(
     plan: &mut Plan,
     pieces: &[Piece],
@@ -66,7 +66,7 @@ pub(super) fn bands<'a>(
     })
 }
 
-/// The user's memory for a covered role's rows of a band.
+/// The user's memory for the rows of a covered role.
 pub(super) fn payload(pieces: &[Piece], band: &Band, role: Role) -> Option<Mem> {
     pieces
         .iter()

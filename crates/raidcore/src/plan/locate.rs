@@ -1,11 +1,11 @@
-//! Finding out which block is wrong in a stripe that does not agree, and correcting it.
+//! Finds the wrong block in a stripe that is inconsistent, and corrects it.
 //!
-//! Both follow [`sync`](super::sync), over the memory that its plan has filled: [`locate`] turns
-//! its comparisons into questions, one a row; what the answers are is a [`Finding`]; [`mend`] plans
-//! what corrects them. Nothing is read again.
+//! Both steps follow [`sync`](super::sync) and use the memory that its plan has filled; nothing is
+//! read again. [`locate`] turns its comparisons into one question for each row, whose answer is a
+//! [`Finding`]. [`mend`] plans the corrections.
 //!
-//! Invariant: what nothing tells to be wrong is believed if it is data or the first copy; a row and
-//! a role that agree are not written (but for copies that nothing tells of whether they do).
+//! Invariant: where redundancy does not tell what is wrong, the data or the first copy is believed.
+//! A consistent row or role is not written, except for copies that were not compared.
 
 use alloc::vec::Vec;
 
@@ -15,28 +15,29 @@ use crate::geometry::{Geometry, Level, Role};
 use crate::parity::{Culprit, culprit, majority};
 use crate::units::{Mem, Set};
 
-/// How many writes at most are planned at once, for each member: the engine's table of I/O in
-/// flight has room for as many from every job.
+/// The most writes planned at once for each member: the engine's table of I/O in flight has room
+/// for as many from every job.
 const WRITES_PER_MEMBER: usize = 4;
 
-/// A row whose blocks don't agree.
+/// A row whose blocks are inconsistent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// Which row.
     pub row: u32,
-    /// The roles whose blocks have to change for the row to agree.
+    /// The roles whose blocks have to change to make the row consistent.
     pub wrong: Set<Role>,
-    /// Whether redundancy tells that these are wrong. If not, the data (of a mirror, the first
+    /// Whether redundancy tells that these are wrong. If not, the data (in a mirror, the first
     /// copy) is believed.
     pub located: bool,
-    /// Whose memory holds what is right: of a mirror, the copy that is taken to be; of copies on the
-    /// distributed spare, their role if the one that was read last is. Otherwise it is computed.
+    /// The role whose memory holds the right content: in a mirror, the copy that is believed; with
+    /// copies on the distributed spare, the role itself if the last copy read is right. Otherwise
+    /// it is computed.
     right: Option<Role>,
-    /// A role with such copies that is believed, of which nothing has told that they are alike.
+    /// A role with such copies that is believed although the copies were not found equal.
     alike: Option<Role>,
 }
 
-/// What a step can find; the host tells the engine.
+/// The findings of a step; the host tells the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// A [`Step::Compare`] found a difference.
@@ -46,7 +47,7 @@ pub enum Found {
 }
 
 impl Finding {
-    /// The answer to a [`Step::Locate`], from the bytes of what P and Q lack.
+    /// The answer to a [`Step::Locate`], from the bytes of P's and Q's syndromes.
     #[must_use]
     pub fn of_parity(row: u32, data: u8, p: Option<&[u8]>, q: Option<&[u8]>) -> Option<Self> {
         let (p_alone, q_alone) = (Set::one(Role(data)), Set::one(Role(data + 1)));
@@ -86,8 +87,8 @@ impl Finding {
     }
 }
 
-/// Turns a plan of [`sync`](super::sync) that has found a difference into one that asks, row by
-/// row, which block is wrong.
+/// Turns a plan of [`sync`](super::sync) that has found a difference into one that locates the
+/// wrong block of each row.
 pub fn locate(plan: &mut Plan, geo: &Geometry) {
     let compared: Vec<Compared> = plan.steps.iter().filter_map(Compared::of).collect();
     plan.steps.clear();
@@ -123,7 +124,7 @@ impl Compared {
     }
 }
 
-/// What each parity lacks takes the place of what it was compared with.
+/// Replaces what each parity was compared with by its syndrome.
 fn syndromes(plan: &mut Plan, geo: &Geometry, band: &[Compared]) {
     for &Compared { row, blocks, roles: [parity, computed] } in band {
         let (src, dst) = (plan.scratch(parity, row), plan.scratch(computed, row));
@@ -154,12 +155,13 @@ fn vote(plan: &mut Plan, geo: &Geometry, band: &[Compared]) {
     }
 }
 
-/// Judges a stripe of which a role has copies, that were read in a round each, the one in memory last.
-/// `findings` are of that round, `before` are the rows that did not agree in the `others`, once for
-/// each of these.
+/// Judges a stripe in which a role has several copies. Each round has read one of them; the last is
+/// in memory. `findings` are those of the last round. `before` lists the rows that were
+/// inconsistent in the `others`, once for each of these rounds.
 ///
-/// If a row agrees in a round, so does the copy that was read in it: the rest of the copies are wrong.
-/// If it agrees in none, the copy in memory is what is judged, and believed if nothing tells.
+/// If a row is consistent in a round, the copy read in it is right, and the other copies are wrong.
+/// If it is consistent in none, the copy in memory is judged, and believed if nothing tells
+/// otherwise.
 pub fn judge_copies(findings: &mut Vec<Finding>, before: &[u32], others: usize, role: Role) {
     let copy =
         Finding { row: 0, wrong: Set::one(role), located: true, right: Some(role), alike: None };
@@ -178,11 +180,11 @@ pub fn judge_copies(findings: &mut Vec<Finding>, before: &[u32], others: usize, 
     }
 }
 
-/// Turns a plan of [`locate`] into one that corrects what was found. Returns how many of the
-/// findings, in order: all, unless their writes would be too many at once.
+/// Turns a plan of [`locate`] into one that corrects the findings. Returns how many of them it
+/// corrects, in order: all, unless that takes too many writes at once.
 ///
 /// # Errors
-/// If what is wrong is not in `writable`.
+/// If a wrong role is not in `writable`.
 pub fn mend(
     plan: &mut Plan,
     geo: &Geometry,

@@ -1,13 +1,11 @@
-//! Plans: what to read, compute and write so that a stripe does what was asked.
+//! Plans: what to read, compute and write for a request in a stripe.
 //!
-//! Planning is pure: pieces of a request, geometry and health go in, a [`Plan`] comes out, and
-//! nothing else is looked at. A stripe is cut by rows into *bands* in which every role is either
-//! wholly concerned or not at all; each band is planned on its own, and neighbouring I/Os of one
-//! role are joined.
+//! Planning is pure: pieces of a request, geometry and health go in, a [`Plan`] comes out. A stripe
+//! is cut by rows into *bands*, in which the request covers every role wholly or not at all. Each
+//! band is planned on its own, and neighbouring I/Os of one role are joined.
 //!
 //! Invariants of a plan: a read or a write names a role once per row; the scratch buffer of a role
-//! holds that role's rows and nothing else; steps use only what was read, given or computed
-//! before.
+//! holds that role's rows and nothing else; steps use only what was read, given or computed before.
 
 mod band;
 mod locate;
@@ -46,7 +44,7 @@ impl Piece {
     }
 }
 
-/// Rows of a role that turned out to be unreadable.
+/// Rows of a role that can't be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bad {
     /// Whose.
@@ -57,14 +55,14 @@ pub struct Bad {
     pub blocks: u32,
 }
 
-/// How far a stripe's parity can be built upon.
+/// How far a stripe's parity can be relied on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parity {
     /// It agrees with the data.
     InStep,
-    /// It agrees wherever something was written and acknowledged; elsewhere it may not.
-    /// Good enough to recover from, but a delta would carry on what it has wrong (and keep P and Q
-    /// from agreeing with each other).
+    /// It agrees wherever something was written and acknowledged, and may disagree elsewhere. It is
+    /// good enough for recovery. But a delta would keep its errors (and keep P and Q from agreeing
+    /// with each other).
     Unproven,
     /// It may disagree anywhere.
     OutOfStep,
@@ -92,7 +90,7 @@ pub struct SubIo {
     pub row: u32,
     /// How many rows.
     pub blocks: u32,
-    /// The memory. A scratch buffer's number is the role whose it is.
+    /// The memory. A scratch buffer's number is the role that it is for.
     pub mem: Mem,
 }
 
@@ -103,8 +101,8 @@ pub struct Operands {
     count: u16,
 }
 
-/// One piece of arithmetic. In a plan, memory is as in [`SubIo`] and operands are a run of the
-/// plan's; in [`BoundStep`] memory is the host's.
+/// One arithmetic operation. In a plan, memory is as in [`SubIo`] and operands are a run of the
+/// plan's. In [`BoundStep`] memory is the host's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step<S = Operands> {
     /// `dst` becomes the sum of the operands.
@@ -150,7 +148,7 @@ pub enum Step<S = Operands> {
         /// Its new content.
         new: Mem,
     },
-    /// What `dst` holds of `g^index · D` becomes D.
+    /// `dst` holds `g^index · D` and becomes D.
     Unscale {
         /// The weighted chunk.
         dst: Mem,
@@ -180,25 +178,25 @@ pub enum Step<S = Operands> {
         /// What is copied.
         src: Mem,
     },
-    /// The two are compared. Finds a [`Found::Difference`].
+    /// The two are compared. May find a [`Found::Difference`].
     Compare {
         /// One.
         a: Mem,
         /// The other.
         b: Mem,
     },
-    /// Finds out which block of a row is wrong, as [`Finding::of_parity`] says. Of one block.
+    /// Locates the wrong block of a row, as [`Finding::of_parity`] says.
     Locate {
         /// The row.
         row: u32,
-        /// What P lacks, if that is known.
+        /// P's syndrome, if it is known.
         p: Option<Mem>,
-        /// What Q lacks, if that is known.
+        /// Q's syndrome, if it is known.
         q: Option<Mem>,
         /// How many data chunks there are.
         data: u8,
     },
-    /// Which copy is wrong in a row? Finds what [`Finding::of_copies`] says. Of one block.
+    /// Finds the wrong copies of a row, as [`Finding::of_copies`] says.
     Vote {
         /// The row.
         row: u32,
@@ -252,7 +250,7 @@ impl Step {
     }
 }
 
-/// How a stripe is written; the greater, the more was read.
+/// How a stripe is written, in order of the amount that is read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum WriteKind {
     /// Nothing is read.
@@ -261,11 +259,11 @@ pub enum WriteKind {
     Rest,
     /// Old data and old parity are read (read-modify-write).
     Delta,
-    /// Whatever survives is read, to recover what can't be.
+    /// All surviving blocks are read, to recover those that can't be.
     Survivors,
 }
 
-/// What is lost can't be recovered from what is left.
+/// There is not enough redundancy to recover what is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("more is lost than the redundancy makes up for")]
 pub struct Lost;
@@ -287,7 +285,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// An empty plan with room for any that `geometry` needs in ordinary service.
+    /// An empty plan with room for any that `geometry` needs in normal operation.
     #[must_use]
     pub fn with_room_for(geometry: &Geometry) -> Self {
         let roles = geometry.width() + 2;
@@ -345,12 +343,13 @@ pub(crate) fn scratch(role: Role, row: u32) -> Mem {
     Mem::Scratch { buffer: u16::from(role.0), at: row }
 }
 
-/// Whose scratch buffer takes what is read from a log for a role: it stands after those of a plan.
+/// The role whose scratch buffer takes what is read from a log for `role`; it follows those of a
+/// plan.
 pub(crate) fn beside(geo: &Geometry, role: Role) -> Role {
     Role::at(geo.width() + 2 + role.index())
 }
 
-/// Adds an I/O, joined to an earlier one that it continues on the device and in memory.
+/// Adds an I/O, joined to an earlier one if it continues that one on the device and in memory.
 fn push_joined(list: &mut Vec<SubIo>, io: SubIo) {
     let earlier = list.iter_mut().rev().find(|e| e.role == io.role);
     match earlier {

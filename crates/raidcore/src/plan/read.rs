@@ -4,8 +4,8 @@ use super::{Base, Health, Lost, Piece, Plan, Step, SubIo};
 use crate::geometry::{Geometry, Level, Role};
 use crate::units::{Mem, Set};
 
-/// Plans a read of `pieces` into their memory. A mirror is read from the first readable of its
-/// copies in the order that begins with `prefer`.
+/// Plans a read of `pieces` into their memory. A mirror is read from its first readable copy,
+/// counted from `prefer`.
 ///
 /// # Errors
 /// If a piece can't be read or recovered.
@@ -27,8 +27,8 @@ pub fn read(
     read_bands(plan, geo, health, pieces, |band, role| band::payload(pieces, band, role), prefer)
 }
 
-/// As [`read`], but only the last step, when all is there, touches the pieces' memory: a job that gives
-/// up waiting for a read may give that memory back.
+/// As [`read`], but only the last step, when all blocks are there, touches the pieces' memory. So a
+/// job that stops waiting for a read may give that memory back.
 ///
 /// # Errors
 /// As [`read`].
@@ -48,7 +48,7 @@ pub fn read_aside(
     Ok(())
 }
 
-/// Plans a read of what `pieces` cover, to where `into` says, or else to scratch memory.
+/// Plans a read of the blocks of `pieces`, to where `into` says, or else to scratch memory.
 fn read_bands(
     plan: &mut Plan,
     geo: &Geometry,

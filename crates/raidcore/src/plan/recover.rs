@@ -5,7 +5,7 @@ use super::{Lost, Parity, Plan, Step, SubIo};
 use crate::geometry::{Geometry, Role};
 use crate::units::{Mem, Set};
 
-/// Which parities stand in for the lost data chunks `lost`: P first, then Q.
+/// The parities that replace the lost data chunks `lost`: P first, then Q.
 ///
 /// # Errors
 /// If there are fewer readable parities than lost chunks.
@@ -22,8 +22,8 @@ pub(super) fn stand_ins(
     Ok(chosen)
 }
 
-/// Plans the reads of the data chunks of a band that can be read, and of the parities that stand
-/// in for those that can't, into `at`. Returns the lost data chunks and the stand-ins.
+/// Plans the reads of a band's readable data chunks, and of the parities that replace the others,
+/// into `at`. Returns the lost data chunks and the parities.
 ///
 /// # Errors
 /// If parity does not suffice.
@@ -47,8 +47,8 @@ pub(super) fn read_survivors(
     Ok((lost, helpers))
 }
 
-/// Plans the arithmetic that recovers the data chunks `lost` from the others and `helpers`, each
-/// being `at` some memory.
+/// Plans the arithmetic that recovers the data chunks `lost` from the others and from `helpers`;
+/// `at` gives the memory of each.
 pub(super) fn recover(
     plan: &mut Plan,
     geo: &Geometry,
@@ -93,8 +93,8 @@ pub(super) fn recover(
     }
 }
 
-/// Plans the arithmetic that computes the parities `which` into `into` from the data chunks, each
-/// being `at` some memory.
+/// Plans the arithmetic that computes the parities `which` into `into` from the data chunks; `at`
+/// gives the memory of each.
 pub(super) fn generate(
     plan: &mut Plan,
     geo: &Geometry,
@@ -118,7 +118,7 @@ pub(super) fn generate(
     plan.step(step, blocks);
 }
 
-/// All data chunks in order, those `without` as zeros.
+/// All data chunks in order; those in `without` are zeros.
 fn data_operands(
     plan: &mut Plan,
     geo: &Geometry,

@@ -4,22 +4,22 @@ use super::{Bad, Health, Lost, Plan, Step, SubIo};
 use crate::geometry::{Geometry, Level, Role};
 use crate::units::Set;
 
-/// What rebuild, resync, scrub and repair want of a stripe.
+/// The goal of a rebuild, resync, scrub or repair in a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Goal {
-    /// Roles to write anew from what the others tell.
+    /// Roles to be recomputed from the others and written.
     pub write: Set<Role>,
-    /// Roles to compare with what the others tell.
+    /// Roles to be compared with what the others give.
     pub compare: Set<Role>,
 }
 
-/// Plans the making anew or the comparison of roles, for `blocks` rows from `row` on.
+/// Plans the recomputation or comparison of roles, for `blocks` rows from `row` on.
 ///
-/// A role that is to be written is taken for unreadable, whatever `health` says. What a parity is
-/// compared with stands in the scratch buffers numbered after the last role.
+/// A role that is to be written counts as unreadable, whatever `health` says. What a parity is
+/// compared with is in the scratch buffers numbered after the last role.
 ///
 /// # Errors
-/// If what is wanted can't be recovered from what can be read.
+/// If the roles can't be recovered from what can be read.
 pub fn sync(
     plan: &mut Plan,
     geo: &Geometry,
@@ -43,11 +43,10 @@ pub fn sync(
     result
 }
 
-/// Plans the copying of a role, all its rows: they are read where they are, and made anew only where they
-/// can't be.
+/// Plans the copy of all rows of a role. They are read where possible, and recomputed elsewhere.
 ///
 /// # Errors
-/// If what can't be read can't be recovered either.
+/// If unreadable rows can't be recovered either.
 pub fn copy(plan: &mut Plan, geo: &Geometry, health: &Health<'_>, role: Role) -> Result<(), Lost> {
     plan.clear();
     let goal = Goal { write: Set::one(role), compare: Set::EMPTY };
@@ -69,8 +68,8 @@ pub fn copy(plan: &mut Plan, geo: &Geometry, health: &Health<'_>, role: Role) ->
     result
 }
 
-/// Also writes the first `blocks` rows of a role as they are, but for bad ones: what the plan does not
-/// read anyway, it reads.
+/// Also writes the first `blocks` rows of a role as they are, except bad ones. Rows that the plan
+/// does not read are read for it.
 pub fn also(plan: &mut Plan, role: Role, blocks: u32, bad: &[Bad]) {
     for row in 0..blocks {
         let has = |first: u32, count: u32| first <= row && row < first + count;
@@ -137,7 +136,7 @@ fn parity(
     Ok(())
 }
 
-/// Whose scratch buffer takes what a parity is compared with: it stands after the last role.
+/// The role whose scratch buffer holds what a parity is compared with; it follows the last role.
 pub(super) fn shadow(geo: &Geometry, parity: Role) -> Role {
     Role::at(parity.index() + geo.parities())
 }

@@ -4,17 +4,17 @@ use super::{Health, Lost, Parity, Piece, Plan, Step, SubIo, WriteKind};
 use crate::geometry::{Geometry, Level, Role};
 use crate::units::{Mem, Set};
 
-/// What a stripe holds before a request.
+/// The content of a stripe before a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Base {
     /// What is stored.
     Stored,
-    /// Zeros, whatever is stored: the stripe was discarded. A write makes all of it real.
+    /// Zeros, whatever is stored: the stripe was discarded. A write then writes all of it.
     Zeros,
 }
 
-/// Plans a write of `pieces`, which don't overlap. Of the feasible ways, each band takes the one
-/// that reads least. Returns the way of the band that reads most.
+/// Plans a write of `pieces`, which don't overlap. Each band takes the feasible way that reads
+/// least. Returns the way of the band that reads most.
 ///
 /// # Errors
 /// If a piece could neither be written to its member nor be kept in parity, or if what is needed
@@ -105,8 +105,8 @@ impl BandWrite<'_> {
                 self.write(plan, role, mem);
             }
         }
-        // What could not be read is now part of the parity as it was recovered; should it become
-        // readable again, with whatever it held, parity would disagree.
+        // Parity now includes the recovered content of blocks that could not be read. If such a
+        // block became readable again with other content, parity would disagree.
         let recovered = match kind {
             WriteKind::Survivors => data.and(self.health.writable).minus(self.band.readable),
             WriteKind::Full | WriteKind::Rest | WriteKind::Delta => Set::EMPTY,
@@ -118,7 +118,7 @@ impl BandWrite<'_> {
         Ok(kind)
     }
 
-    /// The feasible way with the fewest reads; `None` if only what survives can help.
+    /// The feasible way with the fewest reads; `None` if only reading all survivors is left.
     fn cheapest(&self, covered: Set<Role>, parities: Set<Role>) -> Option<WriteKind> {
         let data = self.geo.data_roles();
         let rest = data.minus(covered);
@@ -159,7 +159,7 @@ impl BandWrite<'_> {
         }
     }
 
-    /// Reads what survives and recovers what does not, into scratch.
+    /// Reads all surviving blocks and recovers the others, into scratch.
     fn survivors(&self, plan: &mut Plan) -> Result<(), Lost> {
         let row = self.band.row;
         let mut at = |plan: &mut Plan, role: Role| plan.scratch(role, row);

@@ -22,8 +22,8 @@ fn missing(error: &AssembleError) -> Vec<usize> {
     missing.iter().map(|m: &MissingMember| m.member.index()).collect()
 }
 
-/// Each subset of the members of each level: as few as the redundancy allows, and no fewer,
-/// however much is accepted; and not one fewer without being told.
+/// Each subset of the members of each level: an array starts with as few as the redundancy allows
+/// and no fewer, whatever is accepted, and never starts with fewer than all unless accepted.
 #[test]
 fn an_array_starts_from_what_its_redundancy_allows() {
     for (level, members) in SHAPES {
@@ -179,7 +179,7 @@ fn members_of_different_sizes() {
             if missing[0].member == MemberId(1) && left_out[..] == [shrunk.clone()]),
         "{refused:?}"
     );
-    // It may be an unfinished copy: what is there without it can be started.
+    // The image may be an unfinished copy: the array can be started without it.
     let array = world.assemble(DEGRADED).expect("the other copy is whole");
     assert_eq!((array.slots[1], &array.stale[..]), (None, &[1][..]));
     assert_eq!(array.warnings, [shrunk]);
@@ -216,7 +216,7 @@ fn more_devices_than_members() {
     assert!(array.warnings.len() == 10 && array.warnings.iter().all(strangers));
 }
 
-/// Strangers don't stand in for members.
+/// Foreign devices don't replace members.
 #[test]
 fn strangers_alone_are_no_array() {
     let mut world = World::new(Level::Raid5, 3, Consistency::Bitmap);
@@ -241,7 +241,7 @@ fn a_misdirected_superblock_does_no_harm_alone() {
     assert_eq!(missing(&error), [0]);
 }
 
-/// What is missing at the image's end is as if it were unreadable.
+/// Blocks beyond a truncated image's end count as unreadable.
 #[test]
 fn truncated_images_lose_what_is_beyond() {
     let mut world = mirror();

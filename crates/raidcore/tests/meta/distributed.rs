@@ -1,4 +1,4 @@
-//! The distributed spare: where it is, and which members are missed when it stands in for one.
+//! The distributed spare: where it is, and which members are missed when it replaces one.
 
 use std::collections::BTreeSet;
 
@@ -31,8 +31,8 @@ fn new(level: Level, members: usize, chunk: u32, member_blocks: u64) -> NewArray
 }
 
 proptest! {
-    /// Whichever fails: the copies of a chunk are on different members and not on the one that failed,
-    /// no two places overlap, all are within the spare, and hardly anything of it is left over.
+    /// Whichever member fails: the copies of a chunk are on different members and not on the one
+    /// that failed, no two overlap, all are within the spare, and hardly any of it is unused.
     #[test]
     fn every_copy_has_a_place_of_its_own(
         level in prop_oneof![Just(Level::Raid4), Just(Level::Raid5), Just(Level::Raid6)],

@@ -1,5 +1,5 @@
-//! `docs/on-disk-format.md` tells the truth: blocks that are built by hand from its tables are what
-//! the code writes.
+//! `docs/on-disk-format.md` is right: blocks that are built by hand from its tables equal those
+//! that the code writes.
 
 use raidcore::geometry::{Level, Placement};
 use raidcore::meta::{
@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-/// CRC-32C bit by bit, as a newcomer would write it.
+/// CRC-32C bit by bit, straight from the definition.
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {
@@ -103,7 +103,7 @@ fn a_distributed_spare_by_the_book() {
     assert_eq!(place, (MemberId(1), Pba(start + 26 / 5 * 4)));
 }
 
-/// A record that has all that there can be, but the distributed spare.
+/// A record with everything but the distributed spare.
 fn full_record() -> ArrayRecord {
     let record = staged_record(Level::Raid6, 5, Consistency::Journal, 128);
     let mut record = with_staging_devices(record, 1, 300);

@@ -1,4 +1,4 @@
-//! Members that missed something: stale ones, crashes amid a change, and split brains.
+//! Members that missed something: stale ones, crashes during a change, and split brains.
 
 use raidcore::geometry::Level;
 use raidcore::meta::{AssembleError, Consistency, SlotState, Superblock, Warning, may_return};
@@ -6,7 +6,7 @@ use raidcore::units::{MemberId, Set};
 
 use crate::world::{DEGRADED, EVENTS, FORCE, SHAPES, STRICT, World, device, of_slot};
 
-/// A lag of one is a crash amid a change; of two, a member that missed a change.
+/// A lag of one is a crash during a change; a lag of two is a member that missed a change.
 #[test]
 fn who_lags_by_more_than_one_change_is_stale() {
     for (level, members) in SHAPES {
@@ -145,7 +145,7 @@ fn records_that_differ_at_one_count_are_a_split_brain() {
     assert!(matches!(world.assemble(FORCE), Err(AssembleError::SplitBrain { .. })));
 }
 
-/// A device that has failed counts for nothing even if its record would be the newest but one.
+/// A failed device counts for nothing even if its record is the second newest.
 #[test]
 fn stale_and_missing_members_add_up() {
     let mut world = World::new(Level::Raid6, 6, Consistency::Bitmap);

@@ -1,4 +1,4 @@
-//! The stripe journal: what a ring holds, and what of it is carried out.
+//! The stripe journal: the content of a ring, and which of it is replayed.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +87,8 @@ proptest! {
         prop_assert!(scan(&ring, ARRAY, epoch, MemberId(member)).is_empty());
     }
 
-    /// Entries of many sizes go round a ring, the last one torn: exactly those are found of which
-    /// nothing was overwritten.
+    /// Entries of many sizes fill a ring several times, the last one torn: exactly those are found
+    /// of which nothing was overwritten.
     #[test]
     fn a_ring_holds_what_was_not_overwritten(
         sizes in prop::collection::vec(1u32..9, 1..200),
@@ -158,7 +158,7 @@ fn an_entry_counts_only_where_and_when_it_was_written() {
     assert_eq!(found(&ring, ARRAY, EPOCH, 2), 0);
 }
 
-/// What users write may be an entry, to the last bit, even for the place where it lands.
+/// Payload may equal an entry, to the last bit, even for the place where it lands.
 #[test]
 fn payload_does_not_pass_for_an_entry() {
     let payload = Entry::new(66, HOLDERS).encode(2, 1);
@@ -248,7 +248,8 @@ fn all_holders_that_are_there_have_to_have_an_entry() {
             world.store_records();
             assert_eq!(carried_out(&world), [10], "{having:?}");
         }
-        // A bystander's tail says nothing about it, that of a holder does.
+        // The tail of a member that is no holder says nothing about the entry, that of a holder
+        // does.
         world.store_entry(1, 50, &Entry::tail_record(20, 20, 1));
         assert_eq!(carried_out(&world), [10], "{having:?}");
         world.store_entry(3, 50, &Entry::tail_record(21, 10, 3));
@@ -258,7 +259,7 @@ fn all_holders_that_are_there_have_to_have_an_entry() {
     }
 }
 
-/// A tail counts from the latest intact header, wherever in the ring that is.
+/// A tail counts from the latest intact header, wherever it is in the ring.
 #[test]
 fn entries_below_the_tail_are_history() {
     let mut world = unclean();
@@ -321,7 +322,7 @@ fn a_holder_that_is_missing_is_done_without() {
     assert!(none.replay.is_empty());
 }
 
-/// A spare that has taken a holder's place has an empty ring, which says nothing.
+/// A spare in a holder's place has an empty ring, which says nothing.
 #[test]
 fn a_spare_in_a_holders_place_does_not_hide_the_entry() {
     let mut world = unclean();
@@ -358,7 +359,7 @@ fn what_a_ring_holds_is_left_alone_if_some_of_it_can_not_be_read() {
     let mut world = unclean();
     world.store_entry(2, 0, &Entry::new(10, Set::one(MemberId(2))));
     let next = world.store_entry(3, 0, &Entry::new(11, Set::one(MemberId(3))));
-    // Whether member 2 has this one can't be told.
+    // It can't be told whether member 2 has this one.
     let next = world.store_entry(3, next, &Entry::new(12, Set::one(MemberId(2)).with(MemberId(3))));
     world.store_entry(3, next, &Entry::new(13, Set::one(MemberId(3))));
     let ring = world.record.areas.journal().0;

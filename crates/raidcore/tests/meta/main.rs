@@ -1,5 +1,5 @@
-//! What is on disk, seen through the public interface of `raidcore::meta`: codecs, assembly, the
-//! journal, and whether the documentation tells the truth.
+//! The on-disk format through the public interface of `raidcore::meta`: codecs, assembly, the
+//! journal, and whether the documentation is right.
 
 mod assembly;
 mod distributed;

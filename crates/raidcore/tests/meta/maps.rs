@@ -17,7 +17,7 @@ fn raid5() -> World {
     World::new(Level::Raid5, 3, Consistency::Bitmap)
 }
 
-/// The latest version on any member counts: all that are current waited for it.
+/// The latest version on any member counts: a store waits for all current members.
 #[test]
 fn the_latest_version_counts() {
     for kind in [MapKind::Bitmap, MapKind::ZeroMap] {
@@ -33,7 +33,7 @@ fn the_latest_version_counts() {
             MapKind::Missed => (&array.missed, &array.missed_versions),
         };
         assert_eq!((bits(map), &versions[..]), (vec![40], &[4][..]));
-        // Torn, it leaves the version before it.
+        // A torn latest page leaves the version before it.
         let at = world.record.areas.map_page(kind, 0, 4).0 as usize * BLOCK_BYTES;
         world.images[1].meta[at + 2048..at + BLOCK_BYTES].fill(0x77);
         let array = world.assemble(STRICT).expect("it is whole");
@@ -42,7 +42,7 @@ fn the_latest_version_counts() {
     }
 }
 
-/// Every bit flip of the page that counts: another member's copy or the version before stands in.
+/// Every bit flip of the latest page: another member's copy, or the version before, is used.
 #[test]
 fn no_bit_flip_of_a_page_gets_through() {
     for kind in [MapKind::Bitmap, MapKind::ZeroMap] {
@@ -62,7 +62,7 @@ fn no_bit_flip_of_a_page_gets_through() {
     }
 }
 
-/// A bit may stand for more stripes than it has to; what is impossible is refused.
+/// A bit may stand for more stripes than the default; impossible values are refused.
 #[test]
 fn regions_have_the_size_that_the_record_tells() {
     let mut record = record(Level::Raid5, 3, Consistency::Bitmap);
@@ -106,7 +106,7 @@ fn pages_have_the_size_that_the_record_tells() {
             assert_eq!(bits(&map), [0, page_bits + 2, stripes - 1]);
             assert_eq!(versions[..3], [3, 4, 3]);
         }
-        // A page that is lost says nothing of the others' bits.
+        // A lost page does not affect the bits of others.
         for version in [3, 4] {
             let at = world.record.areas.map_page(MapKind::Bitmap, 1, version).0 as usize;
             for image in &mut world.images {
@@ -119,7 +119,7 @@ fn pages_have_the_size_that_the_record_tells() {
     }
 }
 
-/// Sizes of pages that can't be are refused, when an array is made and when one is read.
+/// Impossible sizes of pages are refused, when an array is created and when one is read.
 #[test]
 fn impossible_pages_are_refused() {
     let wide = record(Level::Raid5, 3, Consistency::Bitmap);
@@ -139,7 +139,7 @@ fn impossible_pages_are_refused() {
     }
 }
 
-/// Intact pages that don't belong where they are: of another place, slot, map, array or size.
+/// Intact pages at the wrong place: of another index, slot, map, array or size.
 #[test]
 fn misplaced_pages_are_ignored() {
     let world = raid5();
@@ -205,7 +205,7 @@ fn maps_of_a_member_being_filled_do_not_count() {
     assert_eq!(array.bitmap_versions, [2]);
 }
 
-/// The write hole, for all that decides on it.
+/// The write hole, for all conditions that decide on it.
 #[test]
 fn degraded_and_out_of_step_needs_force() {
     let consistencies = [Consistency::Resync, Consistency::Bitmap, Consistency::Journal];

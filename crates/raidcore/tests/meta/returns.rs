@@ -1,4 +1,4 @@
-//! Devices that were away: which may return, and what counts of the map of what is missed.
+//! Devices that were away: which may return, and when the map of missed regions counts.
 
 use raidcore::geometry::Level;
 use raidcore::meta::{
@@ -65,7 +65,7 @@ fn a_place_that_is_taken_stays_so() {
     assert_eq!(may_return(&other, &world.record, blocks), Err(NoReturn::InService));
 }
 
-/// Pages of the map count only while they are needed; a page that is lost says that all is missed.
+/// Pages of the map count only while they are needed. A lost page means that all of it was missed.
 #[test]
 fn the_map_counts_while_somebody_is_away() {
     let mut world = away();

@@ -1,4 +1,4 @@
-//! The staging log: what of it counts at a start.
+//! The staging log: which entries count at a start.
 
 use raidcore::geometry::Level;
 use raidcore::meta::{AssembleError, Assembled, Consistency, ReplayRun, SlotState, Warning};
@@ -52,11 +52,11 @@ fn what_is_before_any_tail_is_void() {
     let mut world = unclean();
     Staged::new(1, &[(0, 0, 1)]).store(&mut world, &[1, 2], 0);
     Staged::new(2, &[(0, 1, 1)]).store(&mut world, &[1, 2], 2);
-    // The tail is told in other rings.
+    // The tail is in other rings.
     Staged { tail: 2, ..Staged::new(3, &[(0, 2, 1)]) }.store(&mut world, &[0, 3], 0);
     let found = world.assemble(STRICT).expect("all are there");
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
-    // One of those that know it may be lost.
+    // One of the members with this tail may be lost.
     let found = world.assemble_without(Set::one(MemberId(0)), DEGRADED).expect("one may be lost");
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
 }
@@ -93,7 +93,7 @@ fn a_copy_is_enough_and_none_is_not() {
     assert!(found.warnings.contains(&Warning::StagedLost { entry: 1 }));
     assert_eq!(staged(&found), [(2, 0, 1, 1, 0), (3, 0, 2, 1, 0)]);
 
-    // No member says that it was on all its holders: then it was not acknowledged.
+    // No later entry says that it was on all its holders: it was not acknowledged.
     Staged { open: 1, ..Staged::new(2, &[(0, 1, 1)]) }.store(&mut world, &[1, 2], 2);
     Staged { open: 2, ..Staged::new(3, &[(0, 2, 1)]) }.store(&mut world, &[0, 3], 0);
     assert_eq!(staged(&world.assemble(STRICT).expect("nothing is lost")).len(), 2);
@@ -110,7 +110,7 @@ fn copies_that_lack_different_blocks_are_enough_together() {
     assert_eq!(staged(&found), [(1, 0, 0, 3, 0)]);
     assert_eq!(found.staged[0].copies.len(), 2);
 
-    // What neither can read is lost, unless it was written since.
+    // A block that neither holder can read is lost, unless it was overwritten since.
     world.images[2].unreadable.push(Pba(payload));
     Staged::new(2, &[(0, 3, 1)]).store(&mut world, &[0, 3], 0);
     let error = world.assemble(STRICT).err();
@@ -118,7 +118,7 @@ fn copies_that_lack_different_blocks_are_enough_together() {
     Staged::new(2, &[(0, 0, 1)]).store(&mut world, &[0, 3], 0);
     let found = world.assemble(STRICT).expect("nothing is lost");
     assert_eq!(staged(&found), [(1, 0, 1, 2, 1), (2, 0, 0, 1, 0)]);
-    // A copy that is not what was written is none.
+    // A copy with a wrong checksum does not count.
     world.images[2].unreadable.clear();
     world.images[2].meta[payload as usize * BLOCK_BYTES] ^= 1;
     world.images[1].unreadable.push(Pba(payload + 1));
@@ -153,7 +153,7 @@ fn what_the_array_does_not_have_is_left_out() {
     let mut world = unclean();
     Staged { stripe: 1 << 40, ..Staged::new(1, &[(0, 0, 1)]) }.store(&mut world, &[1, 2], 0);
     Staged::new(2, &[(9, 0, 1)]).store(&mut world, &[1, 2], 2);
-    // Numbers without bound are looked at no further than there are entries.
+    // A forged number does not make the search longer than there are entries.
     Staged::new(1 << 61, &[(0, 0, 1)]).store(&mut world, &[1, 2], 4);
     let found = world.assemble(FORCE).expect("it is accepted");
     assert_eq!(staged(&found), [(1 << 61, 0, 0, 1, 0)]);
@@ -190,7 +190,7 @@ fn of_members_and_staging_devices_not_more_may_be_missing_than_an_entry_has_copi
     assert_eq!(world.assemble_without(both, DEGRADED).err(), missing);
     let forced = world.assemble_without(both, FORCE).expect("it is accepted");
     assert!(forced.warnings.contains(&Warning::StagedMissing));
-    // One that failed long ago has taken nothing with it.
+    // A device that failed long ago held no entries that matter.
     world.record.slots[4].state = SlotState::Failed;
     world.store_records();
     assert!(world.assemble_without(Set::one(MemberId(1)), DEGRADED).is_ok());

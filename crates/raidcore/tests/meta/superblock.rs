@@ -1,4 +1,4 @@
-//! The superblock: what comes back, what is refused, which copy counts.
+//! The superblock: what is decoded, what is refused, which copy counts.
 
 use proptest::prelude::*;
 use raidcore::geometry::{Level, Placement};
@@ -126,7 +126,7 @@ proptest! {
         prop_assert_eq!(back, Ok(Superblock { record, device }));
     }
 
-    /// Whatever is accepted is within bounds, and means what would be written for it.
+    /// An accepted block is within bounds, and encodes to the same bytes.
     #[test]
     fn a_forged_block_is_refused_or_bounded(
         record in any_record(),
@@ -155,7 +155,7 @@ proptest! {
         block[..8].copy_from_slice(b"Evenkeel");
         block[8..12].copy_from_slice(&1u32.to_le_bytes());
         reseal(&mut block);
-        // Intact noise may be anything but an array with noise for a shape.
+        // Intact noise is never an array with a random shape.
         prop_assert!(Superblock::decode(&block).is_err());
     }
 }
@@ -172,7 +172,7 @@ fn every_bit_flip_is_refused() {
     assert!(Superblock::decode(&block).is_ok());
 }
 
-/// Intact blocks that say what can't be: offset, bytes, and what is wrong.
+/// Intact blocks with impossible values: offset, bytes, and the error.
 #[test]
 fn impossible_values_are_refused() {
     let record = record(Level::Raid5, 3, Consistency::Journal);
@@ -249,8 +249,8 @@ fn impossible_values_are_refused() {
     }
 }
 
-/// Nobody is kept from their data by a policy's name: what can't be one is told by its characters
-/// that can.
+/// No policy's name keeps an array from starting: of an invalid one, the valid characters are
+/// shown.
 #[test]
 fn any_policy_is_taken() {
     let record = record(Level::Raid5, 3, Consistency::Journal);
@@ -303,7 +303,7 @@ fn unknown_features_and_formats_say_what_to_do() {
     reseal(&mut later);
     let refused = CodecError::Format { found: 2 };
     assert_eq!(Superblock::decode(&later), Err(refused));
-    // A single copy by a later release is enough: half an upgrade is an upgrade.
+    // A single copy of a later release is enough: an upgrade may have been half done.
     let mut old = superblock(&record, device(1));
     record.features = raidcore::meta::Features::default();
     old.copy_from_slice(&superblock(&record, device(1)));
@@ -341,7 +341,7 @@ fn two_intact_copies_are_a_quorum() {
     }
 }
 
-/// The two rounds of a change, cut off anywhere, the block under way torn.
+/// The two rounds of a change, cut off anywhere, with the block under way torn.
 #[test]
 fn a_change_that_is_cut_off_leaves_the_old_or_the_new_record() {
     let old = record(Level::Raid5, 3, Consistency::Bitmap);

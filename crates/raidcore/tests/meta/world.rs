@@ -1,4 +1,4 @@
-//! Images of members as an array leaves them, to be damaged by tests.
+//! Images of members as an array leaves them, for tests to damage.
 
 use raidcore::geometry::{Geometry, Level, Placement};
 use raidcore::meta::{
@@ -242,7 +242,7 @@ impl World {
         found
     }
 
-    /// The same of an image in less memory.
+    /// The same image, sieved.
     fn sieved(&self, mut image: MemberImage) -> SievedImage {
         let (start, blocks) = self.record.areas.staging();
         let mut ring = StagedRing::new(start);
@@ -278,7 +278,7 @@ impl Entry {
             tail: 1,
             epoch: EPOCH,
             holders,
-            // One of its own, so that none overwrites another.
+            // A stripe of its own, so that no entry overwrites another.
             stripe: entry % 64,
             runs: vec![(0, 1, 2), (2, 1, 2)],
             fill: entry as u8,
@@ -335,7 +335,7 @@ pub(crate) struct Staged {
     pub(crate) stripe: u64,
     /// Member, row, blocks.
     pub(crate) runs: Vec<(u8, u32, u32)>,
-    /// It has no payload: home counts.
+    /// It has no payload: home holds the blocks.
     pub(crate) marker: bool,
 }
 

@@ -1,4 +1,4 @@
-//! An array on disks in memory, whose bytes can be changed behind its back.
+//! An array on disks in memory whose bytes the tests can change.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Mem, Pba, Stripe};
 
 pub(crate) const CHUNK: u32 = 4;
-/// What is looked at; the array has a few more, of zeros.
+/// Stripes that are checked; the array has a few more, of zeros.
 pub(crate) const STRIPES: u64 = 7;
 
 pub(crate) type Block = [u8; BLOCK_BYTES];
@@ -38,7 +38,7 @@ pub(crate) struct Array {
     pub(crate) notes: Vec<Note>,
     /// All writes to the members since the last look: member and block.
     pub(crate) written: Vec<(usize, usize)>,
-    /// Which of the blocks that are written outlive the power.
+    /// Which of the blocks that are written survive a power failure.
     pub(crate) kept: Range<usize>,
     /// Metadata that was stored, and journal entries.
     meta_stores: usize,
@@ -50,8 +50,8 @@ impl Array {
         Self::found(level, members, chunk, u64::MAX, |_| {})
     }
 
-    /// Of which the record has been changed before the start, and passes go at this pace, in bytes of
-    /// each member per second.
+    /// An array whose record is changed before the start. Passes go at this pace, in bytes of each
+    /// member per second.
     pub(crate) fn found(
         level: Level,
         members: usize,
@@ -116,7 +116,7 @@ impl Array {
         self.tell(Input::Tick);
     }
 
-    /// Tells the engine, and does all that it asks for.
+    /// Passes an input to the engine, and carries out all its actions.
     pub(crate) fn tell(&mut self, input: Input) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
@@ -144,7 +144,7 @@ impl Array {
     fn carry_out(&mut self, io: Io) -> Result<(), IoError> {
         let disk = io.device.0 as usize;
         self.meta_stores += usize::from(match io.op {
-            // What a correction may need besides: a note for a member that is away.
+            // A correction may also have to record the region as missed by a member that is away.
             IoOp::Store(MetaPage::Superblock { .. } | MetaPage::Missed { .. }) => false,
             IoOp::Store(_) | IoOp::Journal => true,
             IoOp::Read(_) | IoOp::Write { .. } | IoOp::Flush | IoOp::Discard => false,
@@ -194,7 +194,7 @@ impl Array {
         Mismatches { rows: last.rows, located: last.located }
     }
 
-    /// Changes bytes of a role's row behind the array's back.
+    /// Changes bytes of a role's row without the array's knowledge.
     pub(crate) fn spoil(
         &mut self,
         stripe: u64,
@@ -290,7 +290,7 @@ fn weight(index: usize) -> u8 {
     (0..index).fold(1, |power, _| product(power, 2))
 }
 
-/// What P and Q have to be for these data.
+/// P and Q of these data.
 pub(crate) fn parities(data: &[Block]) -> [Block; 2] {
     let (mut p, mut q) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
     for (index, block) in data.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Passes end when there is nothing left to do, and not when a timer comes round.
+//! Passes end when there is nothing left to do, and not with a timer.
 
 use raidcore::engine::{Command, Input, Note, PassEnd, PassKind};
 use raidcore::geometry::Level;

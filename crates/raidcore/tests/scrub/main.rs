@@ -1,5 +1,5 @@
-//! Silent corruption, scrubs and other passes, through the whole engine. What is right is computed
-//! here, by the definition.
+//! Silent corruption, scrubs and other passes, through the whole engine. The tests compute the
+//! right content by the definition.
 
 mod array;
 mod ends;
@@ -61,13 +61,13 @@ fn one_wrong_chunk_is_found_and_put_right_with_raid6() {
     }
 }
 
-/// Whether the row matches, and whose single error could account for it if not, by the definition.
+/// Which single roles, if wrong, would explain the row, by the definition; none if the row matches.
 fn suspects(blocks: &[Block]) -> Set<Role> {
     let data = blocks.len() - 2;
     let computed = parities(&blocks[..data]);
     let mut suspects = Set::EMPTY;
     for role in 0..data {
-        // What it would have to be for P to be right; is Q right then?
+        // The content that makes P right: is Q right then, too?
         let mut tried = blocks[..data].to_vec();
         for (at, byte) in tried[role].iter_mut().enumerate() {
             *byte ^= computed[0][at] ^ blocks[data][at];
@@ -173,7 +173,7 @@ fn a_majority_of_copies_is_believed() {
         for spoilt in 1..1 << members {
             let spoilt = Set::<Role>::from_bits(spoilt);
             array.disks.clone_from(&right);
-            // All wrong copies are wrong in their own way.
+            // All wrong copies differ from each other.
             for role in spoilt {
                 array.spoil(3, role.index(), 1, &|block| block[100] ^= 1 + role.0);
             }
@@ -244,7 +244,7 @@ fn a_row_with_an_unreadable_block_detects_only_and_the_others_locate() {
             array.spoil(1, wrong, row, &CHANGES[2].1);
         }
         let found = array.scrub(true);
-        // What can't be read is not looked at, and repaired from what the others say.
+        // An unreadable row is not compared, and is repaired from the others.
         let rows = if unreadable == wrong { 2 } else { 3 };
         assert_eq!(found, Mismatches { rows, located: 2 }, "{unreadable} and {wrong}");
         for row in [1, 3] {
@@ -263,7 +263,7 @@ fn the_power_may_fail_amid_a_correction() {
     let spoilt = |array: &mut Array| {
         for stripe in 0..STRIPES {
             for row in 0..CHUNK {
-                // One in most rows, two where nothing will tell.
+                // One wrong role in most rows, two in some, which can't be located.
                 let role = (stripe + u64::from(row)) as usize % 5;
                 array.spoil(stripe, role, row, &CHANGES[1].1);
                 if row == 2 {
@@ -284,7 +284,7 @@ fn the_power_may_fail_amid_a_correction() {
         spoilt(&mut array);
         array.kept = kept.clone();
         array.scrub(true);
-        // The next start finds the bytes as they are, and no region marked.
+        // After the next start the bytes are the same, and no region is marked.
         assert_eq!(array.engine.status().dirty_regions.0, 0);
         let left = array.disks;
         let mut array = Array::new(Level::Raid6, 5, CHUNK);
@@ -292,7 +292,7 @@ fn the_power_may_fail_amid_a_correction() {
         array.scrub(true);
         assert!(array.disks == wanted, "{kept:?} of {writes} blocks were kept");
     }
-    // What was wrong alone is as it was written.
+    // Blocks that were the only wrong ones are as they were written.
     for stripe in 0..STRIPES {
         for row in [0, 1, 3] {
             for role in 0..5 {
@@ -307,7 +307,7 @@ fn the_power_may_fail_amid_a_correction() {
 fn a_chunk_full_of_wrong_rows_is_put_right() {
     let mut array = Array::new(Level::Raid6, 4, 128);
     let right = array.disks.clone();
-    // Every other row, so that no two writes are one; by turns of every role.
+    // Every other row, so that no two writes are joined; of every role in turn.
     for row in (0..128).step_by(2) {
         array.spoil(5, row as usize / 2 % 4, row, &CHANGES[3].1);
     }

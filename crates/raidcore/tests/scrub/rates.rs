@@ -1,4 +1,4 @@
-//! What a pass tells of how far it is, of which a host makes its rate and the time that is left.
+//! The progress of a pass, from which a host computes its rate and the remaining time.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MEMBER: MemberId = MemberId(1);
 /// A stripe in a second.
 const SLOW: u64 = CHUNK as u64 * BLOCK_BYTES as u64;
 
-/// How far the rebuild is after so many seconds more: stripes done, and stripes worked on.
+/// The progress of the rebuild after some more seconds: stripes done, and stripes worked on.
 fn after(array: &mut Array, seconds: u64) -> (u64, u64) {
     for _ in 0..seconds {
         array.wait(Duration::from_secs(1));

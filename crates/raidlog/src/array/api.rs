@@ -1,4 +1,4 @@
-//! What the host tells a log array, and what it answers.
+//! The interface between the host and a log array.
 
 use raidcore::engine::{self, CommandError, Request, RequestError};
 use raidcore::units::Tag;
@@ -7,48 +7,48 @@ use crate::recovery::{Answer, RecoveryError};
 use crate::units::GroupId;
 use crate::volume::{BatchId, IoId, Note, Pages};
 
-/// What the host tells a log array.
+/// An event or request for a log array.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
     /// A user's request. The tag must be free.
     Request(Request),
-    /// Something for the array of a group: an I/O that has ended, arithmetic that is done, a device
+    /// An input for the array of a group: an I/O that has ended, arithmetic that is done, a device
     /// that has gone, a command. Not a request and not [`Stop`](engine::Command::Stop), which are
-    /// for all of it.
+    /// for the log array.
     Array {
         /// Whose array.
         group: GroupId,
         /// What.
         input: engine::Input,
     },
-    /// What [`Action::Look`] asked for.
+    /// The answer to an [`Action::Look`].
     Seen {
         /// Which look.
         look: Look,
         /// What is there.
         answer: Answer<'a>,
     },
-    /// Finish what was begun, and record it, in the volume and then in its arrays. Requests that
-    /// come after it fail.
+    /// Finish what was begun, and record the stop, in the volume and then in its arrays. Later
+    /// requests fail.
     Stop,
-    /// The time of [`LogArray::deadline`](super::LogArray::deadline) has come. Once at first, to set
-    /// everything going.
+    /// The time of [`LogArray::deadline`](super::LogArray::deadline) has come. Send it once at
+    /// first to start.
     Tick,
 }
 
-/// What a log array wants done, in this order.
+/// Actions for the host, to be begun in this order.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
-    /// What a group's array wants. Its memory is what [`LogArray::place`](super::LogArray::place)
-    /// says. There are no completions among these.
+    /// An action of a group's array. [`LogArray::place`](super::LogArray::place) translates its
+    /// memory. There are no completions among these.
     Array {
         /// Whose array.
         group: GroupId,
         /// What it wants.
         action: engine::Action,
     },
-    /// Put the summary of a batch where it belongs: that is
-    /// [`Volume::encode_summary`](crate::Volume::encode_summary)'s.
+    /// Encode the summary of a batch with
+    /// [`Volume::encode_summary`](crate::Volume::encode_summary).
     Summary {
         /// Whose.
         batch: BatchId,
@@ -61,8 +61,8 @@ pub enum Action {
         /// To which block of it.
         at: u64,
     },
-    /// Put pages into a slot, one after the other: they are
-    /// [`Volume::encode_page`](crate::Volume::encode_page)'s.
+    /// Encode pages into a slot, one after the other, with
+    /// [`Volume::encode_page`](crate::Volume::encode_page).
     Pages {
         /// For which group.
         group: GroupId,
@@ -73,7 +73,7 @@ pub enum Action {
         /// Into which slot, from its first block on.
         slot: u16,
     },
-    /// Look at what was read into a slot, from its first block on, and tell [`Input::Seen`].
+    /// Pass the content of a slot, from its first block on, to [`Input::Seen`].
     Look {
         /// Comes back with the answer.
         look: Look,
@@ -104,11 +104,11 @@ pub enum Action {
         /// How.
         result: Result<(), RequestError>,
     },
-    /// Something that an operator may want to know of the volume.
+    /// A note on the volume for an operator.
     Note(Note),
-    /// The groups hold no volume that can be started. No user is served.
+    /// The groups hold no volume that can be started. No request is served.
     Lost(RecoveryError),
-    /// Everything has stopped; whether that is on record in every group's array.
+    /// Everything has stopped. Tells whether the stop is on record in every group's array.
     Stopped(Result<(), CommandError>),
 }
 

@@ -1,5 +1,4 @@
-//! What a host asks and tells the arrays of the groups besides steps, and where memory is that they
-//! name.
+//! The host's access to the arrays of the groups besides steps, and to their memory.
 
 use alloc::boxed::Box;
 
@@ -13,7 +12,7 @@ use crate::units::GroupId;
 use crate::volume::{self, Io, IoOp};
 
 impl LogArray {
-    /// The array of a group, to look at and to encode what it wants written.
+    /// The array of a group, to look at and to encode its writes.
     ///
     /// # Panics
     /// If there is no such group.
@@ -22,7 +21,7 @@ impl LogArray {
         &self.arrays[group.index()].engine
     }
 
-    /// Tells a group's array what people call a device, as [`Engine::label`].
+    /// Sets a device's label in a group's array, as [`Engine::label`].
     ///
     /// # Panics
     /// If there is no such group.
@@ -38,7 +37,7 @@ impl LogArray {
         self.arrays[group.index()].engine.set_steering(policy);
     }
 
-    /// Tells a group's array what a step of its arithmetic has found, as [`Engine::found`].
+    /// Passes the finding of an arithmetic step to a group's array, as [`Engine::found`].
     ///
     /// # Panics
     /// If there is no such group.
@@ -58,7 +57,7 @@ impl LogArray {
         self.slots
     }
 
-    /// The slots that are in no use: what they hold means nothing until the next step.
+    /// The unused slots. Their content is void until the next step.
     #[must_use]
     pub fn free_slots(&self) -> &[u16] {
         &self.free_slots
@@ -67,7 +66,7 @@ impl LogArray {
     /// Where the memory of an array's action is.
     ///
     /// # Panics
-    /// If it is none of an action that is under way.
+    /// If no action under way uses it.
     #[must_use]
     pub fn place(&self, group: GroupId, mem: Mem) -> LogMem {
         let (tag, at) = match mem {

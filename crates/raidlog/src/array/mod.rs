@@ -1,26 +1,26 @@
-//! A log volume and the arrays that it lies on, as one machine: what every host of log arrays runs.
+//! A log volume and the arrays below it, as one state machine. Every host of log arrays runs it.
 //!
-//! Each group is an [`Engine`], which serves the volume's I/O as requests of its user. Full stripes
-//! go down without being journaled; the few writes that are less (pages and headers) go the way of
-//! all small writes.
+//! Each group is an [`Engine`], which serves the volume's I/O as user requests. Full stripes are
+//! written without the journal. The few smaller writes (pages and headers) are handled like all
+//! small writes.
 //!
-//! What a crash tears, and how it does no harm, with a member missing or not:
-//! - A batch is whole stripes, and no stripe has blocks of two batches. A stripe that was being
+//! How a crash is kept from doing harm, with all members or one missing:
+//! - A batch is whole stripes, and no stripe has blocks of two batches. So a stripe that was being
 //!   written holds nothing that was durable before.
-//! - A torn stripe reads as what its members hold, and what a missing member held is made from a
-//!   parity that does not match. A [recovery](crate::Recovery) takes no batch whose checksums do not
-//!   match, unless it is known to have been flushed.
-//! - A stripe can be torn so that all its data is there and only its parity is old. Data is then
-//!   believed that a member lost afterwards would take away. So what a recovery reads of a stripe
-//!   whose parity is in doubt is written back before the recovery is told: what the volume is built
-//!   on has its redundancy.
+//! - A torn stripe reads as its members hold it, and the chunk of a missing member is computed from
+//!   a parity that does not match. A [recovery](crate::Recovery) takes no batch whose checksums do
+//!   not match, unless it is known to have been flushed.
+//! - A stripe can be torn so that all its data is there and only its parity is old. The loss of
+//!   another member would then take away data that was accepted. So if a recovery reads a stripe
+//!   whose parity is in doubt, the stripe is written back before the recovery gets its content. The
+//!   volume is built only on redundant data.
 //! - Each header has stripes of its own, and so has each area of pages. Only the area that the
-//!   durable header does not tell of is being written.
+//!   durable header does not refer to is being written.
 //!
 //! Invariants:
-//! - In a step, an engine is told of one event at most, and of requests after it. Neither changes
-//!   what the [metadata](engine::IoOp::Store) is that it wants written since the step began, so the
-//!   host may encode it when the step has returned.
+//! - In a step, an engine gets at most one event, and then requests. Neither changes the
+//!   [metadata](engine::IoOp::Store) that it has asked to write since the step began, so the host
+//!   may encode the metadata after the step.
 //! - An I/O of the volume is one request of its group's engine.
 
 mod api;
@@ -50,10 +50,10 @@ pub const SLOT_BLOCKS: u32 = 64;
 /// The number of the command that stops an engine.
 pub const STOP: u64 = u64::MAX;
 
-/// What a request of an engine is for.
+/// The purpose of an engine's request.
 #[derive(Clone, Copy, Debug)]
 enum Carried {
-    /// An I/O of the volume, and the slot that it has.
+    /// An I/O of the volume, and its slot.
     Io(Io, Option<u16>),
     /// A recovery reads, or writes back.
     Start,
@@ -66,11 +66,11 @@ struct Lower {
     free: Vec<Tag>,
     /// I/Os of the volume for which there is no tag.
     waiting: VecDeque<Io>,
-    /// What came of recording that it is stopped.
+    /// The result of recording the stop.
     stopped: Option<Result<(), CommandError>>,
 }
 
-/// The volume, or what is to become of it.
+/// The volume, or the recovery that finds it.
 enum Upper {
     Starting(Start),
     Running(Box<Volume>),
@@ -84,7 +84,7 @@ pub struct LogArray {
     arrays: Vec<Lower>,
     slots: u16,
     free_slots: Vec<u16>,
-    /// Requests that have come before there was a volume.
+    /// Requests that came before the volume was found.
     held: Vec<Request>,
     /// Requests of engines that have ended.
     ended: VecDeque<(GroupId, Tag, Result<(), RequestError>)>,
@@ -105,13 +105,14 @@ enum Stops {
 }
 
 impl LogArray {
-    /// What the engines below a volume have to be made with: otherwise as `wanted`.
+    /// The configuration of the engines below a volume; apart from what the volume needs, as
+    /// `wanted`.
     #[must_use]
     pub fn engine_config(config: &Config, wanted: engine::Config) -> engine::Config {
         engine::Config { tags: tags(config), undefined_discards: true, ..wanted }
     }
 
-    /// A new volume on arrays of whose contents nothing matters.
+    /// A new volume on arrays whose content does not matter.
     ///
     /// # Panics
     /// If there are not as many arrays as the shape has groups.
@@ -122,7 +123,7 @@ impl LogArray {
         Self::new(Upper::Running(volume), &config, engines)
     }
 
-    /// The volume that arrays hold, given in order.
+    /// The volume that these arrays hold, which are given in order.
     #[must_use]
     pub fn open(config: Config, id: VolumeId, engines: Vec<Engine>) -> Self {
         let start = Start::new(config, id, &engines);
@@ -155,11 +156,11 @@ impl LogArray {
         }
     }
 
-    /// Tells it what happened at `now`; appends to `out` what is to be done, in this order. All of
-    /// it has to be begun before the next call.
+    /// Processes an input at `now`; appends to `out` the actions to be begun, in this order, before
+    /// the next call.
     ///
     /// # Panics
-    /// If a group's array is given what is not for it.
+    /// If a group's array is given an input that is not for it.
     pub fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Action>) {
         match input {
             Input::Request(request) => self.request(now, request, out),
@@ -214,7 +215,7 @@ impl LogArray {
         }
     }
 
-    /// The volume is told something, and has it done.
+    /// Passes an input to the volume, and carries out its actions.
     fn upper(&mut self, now: Instant, input: volume::Input<'_>, out: &mut Vec<Action>) {
         let Upper::Running(volume) = &mut self.upper else { return };
         let mut actions = core::mem::take(&mut self.above);
@@ -235,7 +236,7 @@ impl LogArray {
         self.above = actions;
     }
 
-    /// An I/O of the volume becomes a request of an array.
+    /// Turns an I/O of the volume into a request of an array.
     fn carry(&mut self, now: Instant, io: Io, out: &mut Vec<Action>) {
         let Io { group, at, blocks, .. } = io;
         let lower = &mut self.arrays[group.index()];
@@ -279,7 +280,7 @@ impl LogArray {
         self.tell(now, group, engine::Input::Request(request), out);
     }
 
-    /// An engine is told something.
+    /// Passes an input to an engine.
     fn tell(&mut self, now: Instant, group: GroupId, input: engine::Input, out: &mut Vec<Action>) {
         let lower = &mut self.arrays[group.index()];
         lower.engine.step(now, input, &mut self.below);
@@ -298,7 +299,7 @@ impl LogArray {
         }
     }
 
-    /// Goes on with all that has ended, until nothing has.
+    /// Processes everything that has ended, until nothing is left.
     fn settle(&mut self, now: Instant, out: &mut Vec<Action>) {
         self.start(now, out);
         while let Some((group, tag, result)) = self.ended.pop_front() {
@@ -385,7 +386,7 @@ impl LogArray {
         }
     }
 
-    /// Requests that have waited for a volume in vain.
+    /// Refuses the requests that waited for a volume.
     fn refuse_held(&mut self, out: &mut Vec<Action>) {
         let error = if self.stopping { RequestError::Stopping } else { RequestError::Io };
         let refused = |request: Request| Action::Complete { tag: request.tag, result: Err(error) };
@@ -397,12 +398,12 @@ impl LogArray {
     }
 }
 
-/// How many requests an engine serves at a time: users' reads, and what is written meanwhile.
+/// The requests that an engine serves at a time: users' reads, and the volume's writes.
 fn tags(config: &Config) -> u16 {
     config.tags.saturating_mul(2).saturating_add(256)
 }
 
-/// Where the volume's memory is, so many blocks on.
+/// The volume's memory, `blocks` further on.
 fn plus(mem: volume::Mem, blocks: u32) -> LogMem {
     match mem {
         volume::Mem::Payload { tag, at } => LogMem::Payload { tag, at: at + blocks },

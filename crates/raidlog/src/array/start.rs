@@ -1,7 +1,7 @@
 //! The start of a log array: a recovery that reads through the arrays.
 //!
-//! Invariants: there is one read or write-back under way at most; a recovery is not told of blocks
-//! whose redundancy is in doubt before they have been written back.
+//! Invariants: at most one read or write-back is under way. Blocks whose redundancy is in doubt are
+//! written back before the recovery gets them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -21,14 +21,14 @@ pub(super) const SLOT: u16 = 0;
 pub(super) struct Start {
     recovery: Box<Recovery>,
     stage: Stage,
-    /// What is wanted, and how many blocks of it were looked at.
+    /// The blocks that the recovery wants, and how many of them it has got.
     wanted: Option<(Wanted, u32)>,
     checksums: Vec<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Something else can be read.
+    /// The next read can begin.
     Ready,
     Reading,
     Mending,
@@ -51,7 +51,7 @@ impl Start {
         self.stage == Stage::Ready
     }
 
-    /// The part of what is wanted that is read next, or is being read.
+    /// The next part to be read, or the part that is being read.
     fn part(&self) -> Option<(Wanted, u64, u32)> {
         let (wanted, done) = self.wanted?;
         let at = wanted.at + u64::from(done);
@@ -101,7 +101,7 @@ impl LogArray {
         out.push(Action::Look { look, slot: SLOT, group, at, blocks, checksums });
     }
 
-    /// What was read has been looked at.
+    /// The recovery's answer to a part is there.
     pub(super) fn start_seen(&mut self, now: Instant, answer: Answer<'_>, out: &mut Vec<Action>) {
         let Upper::Starting(start) = &mut self.upper else { return };
         let (Some((wanted, _, blocks)), Answer::Checksums(part)) = (start.part(), answer) else {
@@ -119,7 +119,7 @@ impl LogArray {
         self.recover(now, Some(Answer::Checksums(&all)), out);
     }
 
-    /// Tells the recovery what it wanted to know.
+    /// Gives the recovery an answer.
     fn recover(&mut self, now: Instant, answer: Option<Answer<'_>>, out: &mut Vec<Action>) {
         let Upper::Starting(start) = &mut self.upper else { return };
         (start.stage, start.wanted) = (Stage::Ready, None);
@@ -141,7 +141,7 @@ impl LogArray {
             }
             Err(error) => {
                 self.upper = Upper::Lost;
-                // A request that is refused can learn why.
+                // Before the refusals, so that they can give the reason.
                 out.push(Action::Lost(error));
                 self.refuse_held(out);
             }

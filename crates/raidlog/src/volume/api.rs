@@ -1,4 +1,4 @@
-//! What the host tells the volume, and what the volume answers.
+//! The interface between the host and the volume.
 
 use core::time::Duration;
 
@@ -22,21 +22,21 @@ pub struct Config {
     pub choice: Choice,
     /// When a volume with one group cleans.
     pub cleaning: Cleaning,
-    /// After so many blocks of users' log (data, summaries, padding) a checkpoint is written, so that a
-    /// start has no more to follow; but not before it is as many times what the checkpoint takes as
-    /// [`Self::checkpoint_share`] tells.
+    /// A checkpoint is written after this many blocks of users' log (data, summaries, padding),
+    /// which bounds what a start has to replay. It is delayed until that is
+    /// [`Self::checkpoint_share`] times the checkpoint's own size.
     pub checkpoint: u64,
-    /// Checkpoints that are written for that take at most one block for so many of users' log.
+    /// The least ratio of users' log to the size of such checkpoints.
     pub checkpoint_share: u32,
-    /// How long a block waits in memory at most until it is written, if nothing else writes it.
+    /// The longest time that a block waits in memory until it is written.
     pub patience: Duration,
-    /// How many blocks of discards a step goes over at most: others are served between two steps.
+    /// The most blocks of discards in a step: other requests are served between two steps.
     pub forget: u32,
 }
 
 impl Config {
-    /// How many buffers of one segment each a volume with so many groups has in all: the host provides
-    /// them.
+    /// The total number of buffers, of one segment each, that the host provides for a volume with
+    /// this many groups.
     #[must_use]
     pub fn buffers_in_all(&self, groups: usize) -> u16 {
         self.buffers.max(2) + super::COLD_BUFFERS * groups as u16
@@ -44,8 +44,8 @@ impl Config {
 }
 
 impl Default for Config {
-    /// A checkpoint for each 4 GiB of users' log, or 16 times what it takes; a second in memory; 64 MiB of
-    /// a discard at a time.
+    /// A checkpoint for each 4 GiB of users' log, or 16 times its own size; a second in memory; 64
+    /// MiB of a discard at a time.
     fn default() -> Self {
         Self {
             tags: 128,
@@ -60,13 +60,13 @@ impl Default for Config {
     }
 }
 
-/// When a volume with one group cleans. One with several cleans at the back, whenever there is
-/// something to gain.
+/// When a volume with one group is cleaned. With several groups, those at the back are cleaned
+/// whenever that gains something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cleaning {
-    /// Not before it must, then users wait until enough is free.
+    /// Only when it has to be: then users wait until enough is free.
     Blocking,
-    /// As much for each block that users write as is needed to go on like this.
+    /// In proportion to users' writes, as much as keeps free space constant.
     Paced,
 }
 
@@ -83,35 +83,35 @@ pub struct Io {
     pub group: GroupId,
     /// What.
     pub op: IoOp,
-    /// The group's first block that is concerned (not for a flush).
+    /// The first block of the group (not for a flush).
     pub at: u64,
     /// How many blocks (not for a flush).
     pub blocks: u32,
 }
 
-/// What an I/O does. Before its next call of [`Volume::step`](super::Volume::step) the host asks
-/// for the bytes of what it is to write besides users' data, into memory of its own choice for
-/// pages, and into the buffer itself for summaries.
+/// The operation of an I/O. For writes other than users' data, the host gets the bytes from the
+/// volume before its next call of [`Volume::step`](super::Volume::step): pages into memory of its
+/// own choice, summaries into the buffer itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoOp {
     /// Group to memory.
     Read(Mem),
-    /// Summaries, which the volume wants to see: the answer is an [`Input::Loaded`].
+    /// Read summaries for the volume: the answer is an [`Input::Loaded`].
     Load,
-    /// A batch, whole stripes from memory to the group. Its summary is
-    /// [`Volume::encode_summary`](super::Volume::encode_summary)'s and goes where `from` begins.
+    /// Write a batch of whole stripes from memory to the group. Its summary is that of
+    /// [`Volume::encode_summary`](super::Volume::encode_summary) and goes to the start of `from`.
     Write {
         /// The bytes.
         from: Mem,
-        /// Whose summary.
+        /// The batch of the summary.
         batch: BatchId,
     },
-    /// Pages of a checkpoint: [`Volume::encode_page`](super::Volume::encode_page)'s, one after the
-    /// other from this one on.
+    /// Write consecutive pages of a checkpoint, those of
+    /// [`Volume::encode_page`](super::Volume::encode_page), from this one on.
     Store(Pages),
     /// Everything written to the group so far becomes durable.
     Flush,
-    /// The range is not needed; what it reads as afterwards does not matter.
+    /// The range is not needed; its content afterwards does not matter.
     Discard,
 }
 
@@ -124,7 +124,7 @@ pub enum Pages {
     From(u32),
 }
 
-/// Where bytes are: the host owns the memory, the volume names it. Offsets are in blocks.
+/// Where bytes are: the host owns the memory, the volume refers to it. Offsets are in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mem {
     /// In the buffer of a user's request.
@@ -145,7 +145,7 @@ pub enum Mem {
     Zero,
 }
 
-/// What the host tells the volume.
+/// An event or request for the volume.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
     /// A user's request. The tag must be free.
@@ -164,19 +164,19 @@ pub enum Input<'a> {
         /// All its bytes.
         result: Result<&'a [u8], IoError>,
     },
-    /// Finish what was begun, and record it. Requests that come after it fail.
+    /// Finish what was begun, and record the stop. Later requests fail.
     Stop,
-    /// The time of [`Volume::deadline`](super::Volume::deadline) has come. Once at first, to set
-    /// the volume going.
+    /// The time of [`Volume::deadline`](super::Volume::deadline) has come. Send it once at first to
+    /// start the volume.
     Tick,
 }
 
-/// What the volume wants done.
+/// An action for the host.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
     /// Carry out an I/O.
     Io(Io),
-    /// Copy blocks, before anything that comes after it.
+    /// Copy blocks, before any later action.
     Copy {
         /// The bytes.
         from: Mem,
@@ -192,21 +192,21 @@ pub enum Action {
         /// How.
         result: Result<(), RequestError>,
     },
-    /// Something that an operator may want to know.
+    /// A note for an operator.
     Note(Note),
     /// The volume has stopped; nothing is under way.
     Stopped,
 }
 
-/// What an operator may want to know.
+/// A note for an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
-    /// Another group takes what users write.
+    /// Another group takes users' writes now.
     Front(GroupId),
     /// A group could not be written or flushed; the volume takes no more writes.
     Failed(GroupId, IoError),
-    /// A segment can't be cleaned: its blocks or its summaries can't be read. What can be read of
-    /// it stays there.
+    /// A segment can't be cleaned: its blocks or summaries can't be read. The readable ones stay
+    /// there.
     Stuck(Segment),
     /// A checkpoint is durable.
     Checkpoint(u64),
@@ -215,9 +215,9 @@ pub enum Note {
 /// The volume's state, for people.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Status {
-    /// The group that takes what users write.
+    /// The group that takes users' writes.
     pub front: GroupId,
-    /// For each group: free segments, segments that a checkpoint is to free, and blocks that live.
+    /// For each group: free segments, segments that a checkpoint will free, and live blocks.
     pub groups: alloc::vec::Vec<(u32, u32, u64)>,
     /// Groups that are being cleaned.
     pub cleaning: alloc::vec::Vec<GroupId>,
@@ -231,7 +231,7 @@ pub struct Status {
     pub counters: Counters,
 }
 
-/// What the volume has done since it started. Numbers are of blocks if nothing else is said.
+/// What the volume has done since it started. Counts are of blocks unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Written by users.
@@ -252,11 +252,11 @@ pub struct Counters {
     pub cleaned: u64,
     /// Segments that were chosen to be cleaned.
     pub victims: u64,
-    /// Blocks that lived in them then.
+    /// Blocks that were live in them then.
     pub victims_live: u64,
     /// How often users' writes had to wait until segments were free.
     pub stalls: u64,
-    /// How long they have waited for cleaning, be it for that or to keep pace with it.
+    /// How long they have waited for cleaning: for free segments, or as cleaning is paced.
     pub waited: Duration,
     /// The longest of these waits.
     pub longest_wait: Duration,

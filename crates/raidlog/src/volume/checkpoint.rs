@@ -1,21 +1,22 @@
-//! Checkpoints: the map and the segments' ages, durable, so that a start replays little and
+//! Checkpoints: the map and the segments' ages, made durable, so that a start replays little and
 //! segments can be reused.
 //!
-//! Checkpoints with even and odd numbers have an area each, and write into it what has changed since
-//! the last one there, while users go on. So a page may tell what was appended after the checkpoint
-//! began: that does no harm, since all such batches are written and flushed before the header is,
-//! and replaying users' batches once more ends in the same map.
+//! Checkpoints with even and odd numbers have an area each. They write into it the pages that have
+//! changed since the last checkpoint there, while users continue. So a page may include blocks that
+//! were appended after the checkpoint began. That does no harm: all such batches are written and
+//! flushed before the header is, and replaying users' batches once more ends in the same map.
 //!
 //! Invariants:
-//! - After a start, nothing is written before what it was read from is durable: if only the host had
-//!   died, that may have been in caches still, and one area is about to be overwritten.
-//! - The header is written when all pages, and all batches that they may point into, are durable.
-//! - Replay begins with the batch that was open when the checkpoint began. The cleaners' streams go
-//!   on after all that pages may point into.
-//! - Segments that were empty when it began are free when it is durable, and no others.
-//! - One that is due by what a start would have to follow takes a small part of that.
-//! - One that is written only to free segments gives back more than it costs, unless users wait for
-//!   it: so a volume at rest comes to rest.
+//! - After a start, nothing is written before everything that it has read is durable. If only the
+//!   host died, that data may still be in caches, and one area is about to be overwritten.
+//! - The header is written when all pages, and all batches that they may refer to, are durable.
+//! - Replay begins with the batch that was open when the checkpoint began. The cleaners' streams
+//!   continue after everything that pages may refer to.
+//! - When the checkpoint is durable, exactly those segments are freed that were empty when it
+//!   began.
+//! - A checkpoint that limits replay takes a small part of the log that it covers.
+//! - A checkpoint that is written only to free segments gives back more than it costs, unless users
+//!   wait for it. So a volume at rest stops writing.
 
 use alloc::vec::Vec;
 
@@ -31,8 +32,7 @@ use crate::units::{GroupId, Segment};
 /// The most pages of an I/O.
 const RUN: u32 = 64;
 
-/// The most I/O under way, with so many groups: some for each, so that one that is slow does not hold up
-/// what goes to the others.
+/// The most I/O under way: some for each group, so that a slow group does not delay the others.
 pub(crate) fn ios(groups: usize) -> u32 {
     (8 * groups as u32).clamp(16, 64)
 }
@@ -40,11 +40,11 @@ pub(crate) fn ios(groups: usize) -> u32 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Idle,
-    /// What the start was read from is being made durable.
+    /// The blocks that the start has read are being made durable.
     Settling,
-    /// Pages from this one on are to be looked at.
+    /// The next page to be looked at.
     Pages(u32),
-    /// What pages may point into is being written.
+    /// The batches that pages may refer to are being written.
     Draining,
     /// All groups are being flushed.
     Syncing,
@@ -60,7 +60,7 @@ pub(super) struct Checkpointer {
     number: u64,
     /// The header of the one that is being written.
     header: Option<Header>,
-    /// For each stream, where it goes on, and the last batch that pages may point into.
+    /// For each stream, where it continues, and the last batch that pages may refer to.
     drained: Vec<Option<(Position, u64)>>,
     /// I/O under way.
     ios: u32,
@@ -70,7 +70,7 @@ pub(super) struct Checkpointer {
     moved: u64,
     /// The volume has had a checkpoint since it started.
     serving: bool,
-    /// The last one was begun when everything had come to rest.
+    /// The last one was begun when the volume was at rest.
     final_one: bool,
     at_rest: bool,
 }
@@ -95,12 +95,12 @@ impl Checkpointer {
         self.number
     }
 
-    /// Whether users are served: what a crash would leave is on record.
+    /// Whether users are served: the state after a crash is on record.
     pub(super) fn is_serving(&self) -> bool {
         self.serving
     }
 
-    /// Whether a checkpoint tells all that there was when the volume stopped.
+    /// Whether a checkpoint has recorded the state at the stop.
     pub(super) fn has_recorded_stop(&self) -> bool {
         self.at_rest
     }
@@ -152,7 +152,7 @@ impl Volume {
             cost: self.checkpoint_cost(self.map.dirty(self.area())),
             stalled: self.stalled,
         };
-        // At rest no user waits.
+        // At rest no request waits.
         let busy = state.written > 0 || !self.writing.is_empty();
         let wish = |group: GroupId| {
             let room = self.room_of(group);
@@ -167,8 +167,8 @@ impl Volume {
         gain.is_wanted(self.groups().map(wish))
     }
 
-    /// Blocks of users' log after which a checkpoint is written, so that a start has no more to follow:
-    /// as many as it is worth, if it takes much.
+    /// Blocks of users' log after which a checkpoint is written to limit replay; more if the
+    /// checkpoint is large.
     fn interval(&self) -> u64 {
         let cost = self.checkpoint_cost(self.map.dirty(self.area()));
         self.config.checkpoint.max(cost * u64::from(self.config.checkpoint_share))
@@ -236,7 +236,7 @@ impl Volume {
         self.issue(Op::Store(group), group, IoOp::Store(pages), place, out);
     }
 
-    /// Has the streams write what pages may point into, then flushes all groups.
+    /// Has the streams write everything that pages may refer to, then flushes all groups.
     fn drain(&mut self, out: &mut Vec<Action>) {
         for index in 0..self.streams.len() {
             if self.checkpointer.drained[index].is_none() {

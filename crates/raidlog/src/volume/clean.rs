@@ -1,14 +1,14 @@
-//! Cleaning: what lives in a segment moves to the stream of its group's cleaner, so that the segment
-//! becomes empty. What has lived for long comes together there, apart from what users write.
+//! Cleaning: the live blocks of a segment move to the stream of its group's cleaner, so that the
+//! segment becomes empty. Long-lived blocks come together there, apart from users' writes.
 //!
 //! With one group, cleaning either blocks users when it must begin, or keeps pace with them. With
-//! several, the one that comes to the front next is cleaned as far as it is worth it, and those after
-//! it only if that falls behind the front: what is cleaned late has less in it that lives. Users'
-//! reads of a group go before.
+//! several, the group that comes to the front next is cleaned as long as that gains enough. The
+//! groups after it are cleaned only if they would otherwise not be ready in time: the later a
+//! segment is cleaned, the fewer live blocks it has. Users' reads of a group have priority.
 //!
 //! Invariants:
 //! - A block moves only if it is still where it was when its move began.
-//! - A segment is read until all that lives in it has moved, and is not emptied before its reads
+//! - A segment is read until all its live blocks have moved, and is not emptied before its reads
 //!   have ended.
 
 use alloc::collections::VecDeque;
@@ -27,11 +27,11 @@ use crate::units::{GroupId, Segment};
 /// The most blocks of a read.
 const RUN: u32 = 64;
 
-/// Reads of a group's cleaner under way at most: what lives in a segment lies scattered, and all of
-/// a group's members are to have something to do.
+/// The most reads of a group's cleaner under way: live blocks are scattered over a segment, and all
+/// of a group's members are to be used.
 pub(super) const READS: u32 = 16;
 
-/// What a cleaner is about.
+/// The state of a cleaner.
 #[derive(Debug, Default)]
 pub(super) struct Cleaner {
     victim: Option<Victim>,
@@ -46,18 +46,18 @@ impl Cleaner {
 #[derive(Debug)]
 struct Victim {
     segment: Segment,
-    /// Blocks that lived in it when it was chosen, and when that was.
+    /// Live blocks when it was chosen, and when that was.
     found: u32,
     since: Instant,
     /// Where its next summary is.
     at: u32,
     /// A summary is being read.
     loading: bool,
-    /// Blocks that live in it, by the summaries so far: where, and which.
+    /// Its live blocks by the summaries so far: their places and addresses.
     live: VecDeque<(u32, Lba)>,
     /// Reads under way.
     reads: u32,
-    /// Something of it can't be read.
+    /// A block or summary of it can't be read.
     stuck: bool,
 }
 
@@ -91,7 +91,7 @@ impl Volume {
         }
     }
 
-    /// A group's segments, for the rules by which room is made.
+    /// A group's segments, for the rules in [`policy`](super::policy).
     pub(super) fn room_of(&self, group: GroupId) -> Room {
         Room {
             groups: self.shape.groups(),
@@ -109,7 +109,7 @@ impl Volume {
     /// Whether a cleaner may begin with another segment.
     fn may_clean(&mut self, group: GroupId) -> bool {
         let room = self.room_of(group);
-        // Cleaning on could use up what a checkpoint is to give back to users.
+        // If cleaning went on, it could use up what a checkpoint is to give back to users.
         let is_given_back = self.stalled && room.is_short() && room.is_enough() && room.coming > 0;
         if self.is_winding_up() || self.failed || is_given_back {
             return false;
@@ -138,15 +138,15 @@ impl Volume {
         group != self.front() && group != self.shape.group_of(self.streams[HOT].position.segment)
     }
 
-    /// Whether a group is to be cleaned as users wait: any at the back, or, if there is nothing to gain
-    /// at the back, the front itself.
+    /// Whether a group has to be cleaned as users wait: any at the back, or the front itself if
+    /// nothing can be gained at the back.
     fn is_last_resort(&mut self, group: GroupId) -> bool {
         self.is_back(group)
             || !self.groups().any(|other| self.is_back(other) && self.will_free(other))
     }
 
-    /// Whether a group is to be cleaned since it soon comes to the front: the next one always, those
-    /// after it when else they would not be ready in time.
+    /// Whether a group is to be cleaned as it soon comes to the front: always for the next one, for
+    /// later ones only if they would not be ready in time otherwise.
     fn is_in_line(&mut self, group: GroupId) -> bool {
         let room = self.room_of(group);
         if !self.is_back(group) || room.has_plenty() {
@@ -187,12 +187,12 @@ impl Volume {
         }
     }
 
-    /// Whether cleaning a group is worth it.
+    /// Whether cleaning a group gains enough.
     fn gains(&mut self, group: GroupId) -> bool {
         self.segments.victim(group, self.config.choice, self.clock).is_some()
     }
 
-    /// Users have written so many blocks: what has to move so that cleaning keeps pace.
+    /// Users have written `blocks` blocks: notes how many blocks have to move to keep pace.
     pub(super) fn owe(&mut self, blocks: u32) {
         let group = GroupId(0);
         if self.shape.groups() > 1 || self.config.cleaning != Cleaning::Paced {
@@ -214,8 +214,8 @@ impl Volume {
         self.allowance += policy::owed(blocks, live, slots);
     }
 
-    /// Blocks that a checkpoint of so many pages takes: these, its headers, and the rest of the batches
-    /// that it closes.
+    /// The size of a checkpoint of this many pages: the pages, its headers, and the rest of the
+    /// batches that it closes.
     pub(super) fn checkpoint_cost(&self, pages: u32) -> u64 {
         let (groups, copies) = (self.shape.groups() as u64, self.shape.page_copies() as u64);
         let rest = u64::from(self.shape.unit() + self.shape.summary());
@@ -228,7 +228,7 @@ impl Volume {
             return false;
         }
         let best = self.segments.victim(group, self.config.choice, self.clock);
-        // What could not be read once is tried again when there is nothing else.
+        // A segment that could not be read is tried again when there are no others.
         let again = || self.segments.stuck(group).filter(|_| self.stalled);
         let Some(segment) = best.or_else(again) else { return false };
         self.segments.take(segment);
@@ -248,7 +248,7 @@ impl Volume {
         true
     }
 
-    /// Moves on with a group's victim.
+    /// Continues with a group's victim.
     fn move_on(&mut self, group: GroupId, out: &mut Vec<Action>) {
         let held = self.group_reads[group.index()] > 0
             && !self.stalled
@@ -273,7 +273,7 @@ impl Volume {
         }
     }
 
-    /// Has done with a victim: it is empty, or can't be emptied.
+    /// Finishes a victim: it is empty, or can't be emptied.
     fn let_go(&mut self, group: GroupId, out: &mut Vec<Action>) {
         let Some(victim) = self.cleaners[group.index()].victim.take() else { return };
         self.turns += 1;

@@ -1,8 +1,8 @@
-//! Flushes. All that wait share a round: the open batch is closed, it and those before it are
-//! written, the groups that hold them are flushed.
+//! Flushes. All that wait share a round: the open batch is closed, it and earlier batches are
+//! written, and the groups that hold them are flushed.
 //!
-//! Invariant: a flush that comes while a round is under way waits for the next one, as the round may not
-//! have all that was acknowledged to it.
+//! Invariant: a flush that comes during a round waits for the next one, since the round may not
+//! include everything that was acknowledged before the flush.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -15,8 +15,8 @@ use super::stream::HOT;
 use super::{Action, IoOp, Op, Volume};
 use crate::units::GroupId;
 
-/// Segments of users' blocks after which the volume flushes by itself: what a recovery has to read
-/// to tell whether it is whole.
+/// Segments of users' blocks after which the volume flushes by itself. This bounds what a recovery
+/// has to read to check that batches are complete.
 const UNFLUSHED: u64 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +24,7 @@ enum Stage {
     Idle,
     /// Batches up to this one are being written.
     Writing(u64),
-    /// So many groups are being flushed.
+    /// This many groups are being flushed.
     Flushing(u64, u32),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Flusher {
     waiting: Vec<Tag>,
     /// Of this round.
     served: Vec<Tag>,
-    /// Batches of users' blocks written to each group, and how many of them are flushed.
+    /// For each group: batches of users' blocks written to it, and how many of them are flushed.
     groups: Vec<(u64, u64)>,
     /// Batches written since the last round.
     written: u64,
@@ -62,7 +62,7 @@ impl Flusher {
         self.written += 1;
     }
 
-    /// All waiting flushes.
+    /// Takes all waiting flushes.
     pub(super) fn give_up(&mut self) -> Vec<Tag> {
         self.stage = Stage::Idle;
         let mut all = mem::take(&mut self.served);
@@ -101,7 +101,7 @@ impl Volume {
         }
     }
 
-    /// Flushes the groups to which batches were written since they were flushed last.
+    /// Flushes the groups to which batches were written since their last flush.
     fn flush_groups(&mut self, out: &mut Vec<Action>) -> u32 {
         let mut flushing = 0;
         for group in self.groups() {
@@ -150,8 +150,8 @@ impl Volume {
         }
     }
 
-    /// When the volume wants an [`Input::Tick`](super::Input::Tick): a block waits in memory, or the
-    /// rest of a discard for the next step.
+    /// When the volume needs an [`Input::Tick`](super::Input::Tick): a block waits in memory, or
+    /// the rest of a discard for the next step.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         if self.forgets_on && !self.failed {

@@ -1,21 +1,23 @@
-//! The volume: a sans-IO machine that turns requests into appends to a log, and keeps room in it.
+//! The volume: a sans-IO state machine that turns requests into appends to a log, and keeps room in
+//! it.
 //!
-//! Blocks that users write go to the users' *stream*: a chain of segments, each with a segment that
-//! comes next, filled in memory and written in *batches*. A batch is a summary, data, and padding
-//! up to a whole stripe. Each group's cleaner has a stream of its own, which stays within the group.
+//! Blocks that users write go to the users' *stream*: a chain of segments, which are filled in
+//! memory and written in *batches*. A batch is a summary, data, and padding up to a whole stripe.
+//! Each group's cleaner has a stream of its own, which stays within the group.
 //!
-//! What is durable is the last [checkpoint](checkpoint), and the chain of users' batches since,
-//! which a [recovery](crate::recovery) replays. What cleaners did since then is forgotten by a
-//! crash: where they took it from is still there.
+//! The durable state is the last [checkpoint](checkpoint) and the chain of users' batches since,
+//! which a [recovery](crate::recovery) replays. A crash undoes what cleaners did since then: the
+//! blocks are still at their old places.
 //!
 //! Invariants:
-//! - [`Volume::step`] returns with everything said.
+//! - [`Volume::step`] does everything that can be done before it returns.
 //! - The map tells where a block is: in a segment, whose bytes are in memory from a certain block
-//!   on, or are written.
-//! - Nothing is ever written in place: a segment is written again only after a durable checkpoint
-//!   that does not point into it, when it is not read any more, and after it was trimmed.
-//! - Batches of a stream are numbered, and a number is durable only with all before it.
-//! - A flush ends when all that was acknowledged before it began is durable.
+//!   on, and written before it.
+//! - Nothing is ever written in place. A segment is reused only after a checkpoint that does not
+//!   refer to it is durable, its reads have ended, and it was trimmed.
+//! - Batches of a stream are numbered, and a number counts as durable only when all before it are
+//!   durable.
+//! - A flush ends when everything that was acknowledged before it began is durable.
 
 mod api;
 mod checkpoint;
@@ -56,7 +58,7 @@ const COLD_BUFFERS: u16 = 2;
 /// Trims under way at most.
 const TRIMS: u32 = 8;
 
-/// What an I/O under way is for.
+/// The purpose of an I/O under way.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Vacant,
@@ -66,7 +68,7 @@ enum Op {
         segment: Segment,
     },
     Write(BatchId),
-    /// For a round of the flusher; so many batches of users' had been written to the group then.
+    /// For a round of the flusher, with the number of users' batches written to the group by then.
     Flush {
         group: GroupId,
         writes: u64,
@@ -79,13 +81,13 @@ enum Op {
     Trim(Segment),
 }
 
-/// Where a volume begins: what a recovery has found, or a new one.
+/// The state in which a volume begins: that of a recovery, or of a new volume.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) id: VolumeId,
     pub(crate) shape: Shape,
     pub(crate) run: u64,
-    /// The last checkpoint that there is.
+    /// The last existing checkpoint.
     pub(crate) number: u64,
     /// The last batch of users' blocks.
     pub(crate) sequence: u64,
@@ -93,7 +95,7 @@ pub(crate) struct Origin {
     pub(crate) map: Map,
     /// For each segment.
     pub(crate) ages: Vec<u64>,
-    /// Where the streams go on. The users' next segment may have to be chosen.
+    /// Where the streams continue. The users' next segment may have to be chosen.
     pub(crate) streams: Vec<(Position, bool)>,
 }
 
@@ -106,7 +108,7 @@ pub struct Volume {
     now: Instant,
     map: Map,
     segments: Segments,
-    /// Blocks that users have written since there is the volume: the clock of ages.
+    /// Blocks that users have written since the volume was created: the clock of ages.
     clock: u64,
     streams: Vec<Stream>,
     /// For each buffer, batches under way in it.
@@ -116,7 +118,7 @@ pub struct Volume {
     requests: Vec<UserRequest>,
     /// Writes and discards that wait, the oldest first.
     writing: VecDeque<Tag>,
-    /// Blocks of discards that this step may still go over.
+    /// Blocks of discards that this step may still process.
     may_forget: u32,
     /// The rest of a discard waits for the next step.
     forgets_on: bool,
@@ -129,16 +131,16 @@ pub struct Volume {
     flusher: Flusher,
     checkpointer: Checkpointer,
     cleaners: Vec<Cleaner>,
-    /// Blocks that cleaners should move before users go on, if cleaning is paced.
+    /// With paced cleaning: blocks that cleaners should move before users continue.
     allowance: i64,
-    /// Cleaning has begun and goes on until enough is free, if cleaning blocks.
+    /// With blocking cleaning: it has begun, and goes on until enough is free.
     blocking: bool,
     /// Users' writes wait for a segment.
     stalled: bool,
     /// Since when users' writes have waited for cleaning: for a segment, or to keep pace.
     waits_since: Option<Instant>,
     paces: Paces,
-    /// Victims that cleaners have done with.
+    /// Victims that cleaners have finished.
     turns: u64,
     failed: bool,
     stopping: bool,
@@ -147,8 +149,8 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// A new volume. Nothing of what the groups hold matters. The host must call [`Volume::step`]
-    /// with [`Input::Tick`] once to set it going.
+    /// A new volume. The content of the groups does not matter. The host must call [`Volume::step`]
+    /// with [`Input::Tick`] once to start it.
     #[must_use]
     pub fn create(config: Config, id: VolumeId, shape: Shape) -> Self {
         let first = |group: usize| shape.segments_of(GroupId::at(group));
@@ -173,7 +175,7 @@ impl Volume {
         Self::begin(config, origin)
     }
 
-    /// A volume that goes on from somewhere.
+    /// A volume in a given state.
     pub(crate) fn begin(config: Config, origin: Origin) -> Self {
         let Origin { id, shape, run, number, sequence, clock, map, ages, streams } = origin;
         let segments = survey(shape, &map, &ages, &streams);
@@ -238,8 +240,8 @@ impl Volume {
         volume
     }
 
-    /// Tells the volume what happened at `now`; appends to `out` what is to be done. All of it has
-    /// to be begun before the next call.
+    /// Processes an input at `now`; appends to `out` the actions, all of which have to be begun
+    /// before the next call.
     pub fn step(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Action>) {
         self.now = self.now.max(now);
         (self.may_forget, self.forgets_on) = (self.config.forget.max(1), false);
@@ -260,7 +262,7 @@ impl Volume {
         }
         self.read_waiting(out);
         self.write_what_waited(out);
-        // What one of them does lets another go on.
+        // Progress of one of them may unblock another.
         while !self.failed {
             let before = (out.len(), self.turns, self.blocking, self.stalled);
             self.write_waiting(out);
@@ -287,7 +289,7 @@ impl Volume {
             Op::Sync(group) | Op::Store(group) => self.checkpoint_io_done(group, result, out),
             Op::Fill(fill) => self.filled(fill, result, out),
             Op::Trim(segment) => {
-                // A group that can't trim does not matter.
+                // A failed trim does not matter.
                 self.trims -= 1;
                 self.segments.trimmed(segment);
                 self.counters.trimmed += 1;
@@ -339,7 +341,7 @@ impl Volume {
         }
     }
 
-    /// A group failed to do what the volume can't do without.
+    /// A group failed an I/O that the volume depends on.
     fn fail(&mut self, group: GroupId, error: IoError, out: &mut Vec<Action>) {
         if !self.failed {
             self.failed = true;
@@ -359,12 +361,12 @@ impl Volume {
         }
     }
 
-    /// Whether the volume is stopping and no user waits for it any more.
+    /// Whether the volume is stopping and no request is left.
     fn is_winding_up(&self) -> bool {
         self.stopping && !self.requests.iter().any(UserRequest::is_active)
     }
 
-    /// Where a block is told to be from now on; the segment that it was in loses it.
+    /// Sets where a block is; the segment that it was in loses it.
     fn remap(&mut self, lba: Lba, to: Option<crate::units::Pba>) {
         if let Some(old) = self.map.set(lba, to) {
             self.segments.remove(self.shape.locate(old).0);
@@ -385,7 +387,7 @@ impl Volume {
     }
 }
 
-/// What is known of all segments when a volume begins.
+/// The state of all segments when a volume begins.
 fn survey(shape: Shape, map: &Map, ages: &[u64], streams: &[(Position, bool)]) -> Segments {
     let mut live = alloc::vec![0; shape.segment_count() as usize];
     for pba in (0..map.blocks()).filter_map(|lba| map.get(Lba(lba))) {

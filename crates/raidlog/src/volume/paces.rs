@@ -1,5 +1,5 @@
-//! How fast users fill segments, and cleaners empty them: what tells when cleaning has to begin so that
-//! a group is ready when it comes to the front.
+//! How fast users fill segments, and cleaners empty them. It tells when the cleaning of a group has
+//! to begin so that it is ready when it comes to the front.
 
 use core::time::Duration;
 
@@ -8,20 +8,20 @@ use det::Instant;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Paces {
-    /// What it takes users to fill a segment, but for waits; the shortest of late counts most.
+    /// How long users take to fill a segment, without waits; short times count most.
     pub(super) fill: Duration,
-    /// What it takes a cleaner to empty one.
+    /// How long a cleaner takes to empty one.
     pub(super) clean: Duration,
-    /// When users went on to the segment that they fill, and how long they had waited by then.
+    /// When users began to fill the current segment, and how long they had waited by then.
     began: (Instant, Duration),
 }
 
 impl Paces {
-    /// Users go on to another segment, and have waited so long since there is the volume.
+    /// Users continue with another segment. `waited` is their total wait so far.
     pub(super) fn goes_on(&mut self, now: Instant, waited: Duration) {
         let (began, before) = core::mem::replace(&mut self.began, (now, waited));
         let took = (now - began).saturating_sub(waited - before);
-        // A user that begins to write faster is to find room.
+        // Faster writes count at once, so that they find room.
         let part = if took < self.fill { 2 } else { 16 };
         follow(&mut self.fill, took, part);
     }
@@ -32,7 +32,7 @@ impl Paces {
     }
 }
 
-/// Moves a mean on by a part of what the next value differs from it.
+/// Moves a mean towards the next value by a part of the difference.
 fn follow(mean: &mut Duration, next: Duration, part: u32) {
     *mean = *mean - *mean / part + next / part;
 }

@@ -1,21 +1,21 @@
-//! When room is made: which groups are cleaned, when users wait for that, and when a checkpoint is due.
-//! Rules over plain views, which know nothing of streams, I/O and victims.
+//! When room is made: which groups are cleaned, when users wait for that, and when a checkpoint is
+//! due. The rules are over plain numbers, without streams, I/O and victims.
 
 use core::time::Duration;
 
-/// Free segments besides the reserve, so few that cleaning can't wait.
+/// With this many free segments besides the reserve or fewer, cleaning can't wait.
 const PRESSING: u32 = 2;
 
-/// How many times what it costs a checkpoint gives back that is not urgent.
+/// A checkpoint that is not urgent gives back this many times its cost.
 const WELL: u64 = 4;
 
 /// A group's segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
-    /// How many groups the volume has, of so many segments each.
+    /// The number of groups of the volume.
     pub(super) groups: usize,
     pub(super) segments: u32,
-    /// Free segments that are left to the cleaner in any case.
+    /// Free segments that only the cleaner may take.
     pub(super) reserve: u32,
     /// Blocks of data that a segment holds.
     pub(super) slots: u32,
@@ -23,10 +23,10 @@ pub(super) struct Room {
     pub(super) checkpoint: u64,
     /// Segments that are free.
     pub(super) free: u32,
-    /// Those that checkpoints will free, and how many of them one that begins now would.
+    /// Those that checkpoints will free, and how many of them one that begins now would free.
     pub(super) coming: u32,
     pub(super) emptied: u32,
-    /// Blocks that live in the group.
+    /// Live blocks of the group.
     pub(super) live: u64,
 }
 
@@ -36,13 +36,13 @@ impl Room {
         self.free + self.coming
     }
 
-    /// What is free, or will be without another checkpoint.
+    /// Segments that are free, or will be without another checkpoint.
     pub(super) fn there(&self) -> u32 {
         self.freeable() - self.emptied
     }
 
-    /// So many free segments that it is enough: a part of what can be gained. The less of the log is
-    /// free, the longer blocks have to be overwritten before they would have to be moved.
+    /// The number of free segments that is enough: a part of what can be gained. The fewer segments
+    /// are kept free, the longer blocks have time to be overwritten before they are moved.
     fn plenty(&self) -> u32 {
         let full = self.live.div_ceil(u64::from(self.slots)) as u32;
         let most = self.segments.saturating_sub(full + self.reserve);
@@ -51,7 +51,7 @@ impl Room {
         self.reserve + (most / part).max(PRESSING + 1)
     }
 
-    /// Whether so many segments are free, or will be, that nothing more has to be gained.
+    /// Whether enough segments are free, or will be.
     pub(super) fn has_plenty(&self) -> bool {
         self.freeable() >= self.plenty()
     }
@@ -61,18 +61,19 @@ impl Room {
         self.freeable() <= self.reserve + PRESSING
     }
 
-    /// So many free segments besides the reserve that the group comes to the front: a quarter of what its
-    /// cleaner gets free. With fewer, it would soon have to go again, and all groups would be written and
-    /// cleaned at a time; with more, users would wait although there is room. Where a checkpoint takes
-    /// more than that, up to half: there is one at each turn.
+    /// The free segments besides the reserve with which the group comes to the front: a quarter of
+    /// what its cleaner can free. With fewer, it would soon have to leave the front again, and all
+    /// groups would be written and cleaned at the same time. With more, users would wait although
+    /// there is room. If a checkpoint takes more than that, it is up to half: there is a checkpoint
+    /// at each turn.
     pub(super) fn turn(&self) -> u32 {
         let span = self.plenty().saturating_sub(self.reserve);
         (span / 4).max(self.checkpoint_segments().min(span / 2)).max(1)
     }
 
-    /// Free segments that users leave to the cleaner: its reserve, or, where a checkpoint takes more
-    /// than that, what it is to begin with when users have gone on to another group. It can fill no more
-    /// than these until a checkpoint gives back what that has emptied.
+    /// Free segments that users leave to the cleaner: its reserve, or more if a checkpoint takes
+    /// more than that. The cleaner begins with these after users have gone on to another group, and
+    /// can fill no more until a checkpoint frees what it has emptied.
     fn stock(&self) -> u32 {
         if self.groups == 1 {
             return self.reserve;
@@ -86,17 +87,18 @@ impl Room {
         self.free.saturating_sub(self.stock())
     }
 
-    /// Those that they may have, or will without another checkpoint.
+    /// Free segments that users may have now, or without another checkpoint.
     pub(super) fn spare_there(&self) -> u32 {
         self.there().saturating_sub(self.stock())
     }
 
-    /// Those that they may have in the end.
+    /// Free segments that users may have in the end.
     fn usable(&self) -> u32 {
         self.freeable().saturating_sub(self.stock())
     }
 
-    /// Free segments besides what is left to the cleaner with which users go on with the group.
+    /// Free segments, besides those left to the cleaner, that users need to continue with the
+    /// group.
     fn needed(&self) -> u32 {
         if self.groups > 1 { self.turn() } else { 1 }
     }
@@ -117,8 +119,8 @@ impl Room {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// How long it takes until the group has gained what it is to, and as long again for half of that, for
-    /// a checkpoint; if a segment with so many live blocks comes next, and one takes as long as `clean`.
+    /// How long the group takes to gain enough segments, plus half of that time for a checkpoint.
+    /// `live` is the number of live blocks of the next victim, `clean` the time to clean it.
     pub(super) fn takes(&self, live: Option<u32>, clean: Duration) -> Duration {
         let missing = self.plenty().saturating_sub(self.freeable());
         let live = live.unwrap_or(self.slots / 2);
@@ -128,24 +130,24 @@ impl Room {
     }
 }
 
-/// A group as it waits to come to the front.
+/// A group in line for the front.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InLine {
     pub(super) room: Room,
-    /// How many groups come before it if they come in turn.
+    /// How many groups come before it in turn.
     pub(super) turn: usize,
 }
 
 impl InLine {
-    /// The one that has the most comes next; else they come in turn.
+    /// The group with the most room comes next; groups with equal room come in turn.
     fn is_before(&self, other: &Self) -> bool {
         let place = |group: &Self| (core::cmp::Reverse(group.room.freeable()), group.turn);
         place(self) < place(other)
     }
 }
 
-/// How many segments users can fill before a group at the back comes to the front: what is left at the
-/// front and in those of the others that come before it. None if it is the next one.
+/// How many segments users can fill before a group at the back comes to the front: those left at
+/// the front and in the groups before it. `None` if it is the next one.
 pub(super) fn left_before(
     group: &InLine,
     front: &Room,
@@ -159,13 +161,14 @@ pub(super) fn left_before(
     (!is_next).then_some(left)
 }
 
-/// How many blocks have to move for each `blocks` that users write, so that cleaning keeps pace, where
-/// `live` of a segment's `slots` blocks move to win the others. One more makes up for rounding and padding.
+/// How many blocks have to move for each `blocks` blocks that users write to keep pace, if `live`
+/// of a segment's `slots` blocks move to free the others. One more makes up for rounding and
+/// padding.
 pub(super) fn owed(blocks: u32, live: i64, slots: i64) -> i64 {
     i64::from(blocks) * (live + 1) / (slots - live).max(1) + 1
 }
 
-/// What a checkpoint that is written only to free segments is about.
+/// Gain and cost of a checkpoint that is written only to free segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gain {
     /// Segments that it frees.
@@ -174,13 +177,13 @@ pub(super) struct Gain {
     pub(super) slots: u32,
     /// Blocks that cleaners have moved for it.
     pub(super) moved: u64,
-    /// Blocks that it takes itself.
+    /// Blocks of the checkpoint itself.
     pub(super) cost: u64,
     /// Users wait for a segment.
     pub(super) stalled: bool,
 }
 
-/// A group, as a checkpoint is asked for.
+/// A group's need for a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     pub(super) room: Room,
@@ -193,17 +196,17 @@ pub(super) struct Wish {
 }
 
 impl Gain {
-    /// Whether it gives back more than so many times what it costs: the blocks of the segments that it
-    /// frees, less those that cleaners have moved for it, against what it takes itself. If it is not even
-    /// once that, it would be what the next one is written for.
+    /// Whether it gives back more than `times` times its cost. It gives back the blocks of the
+    /// segments that it frees, less those that cleaners have moved for it. One that gives back less
+    /// than its cost would only cause the next one.
     fn is_won(&self, times: u64) -> bool {
         let freed = u64::from(self.emptied) * u64::from(self.slots);
         freed > self.moved + times * self.cost
     }
 
-    /// Whether it is to be written. It costs pages, and closes the cleaners' batches. So it waits until much
-    /// more is won, or just more where users may soon need it; unless a cleaner can't go on, or users
-    /// can't.
+    /// Whether to write it. It costs pages, and closes the cleaners' batches. So it waits until it
+    /// gives back much more than it costs, or just more if users may soon need it. It does not wait
+    /// if a cleaner or users can't continue.
     pub(super) fn is_wanted(&self, groups: impl Iterator<Item = Wish> + Clone) -> bool {
         let stuck = |group: &Wish| group.is_stuck && group.room.emptied > 0;
         let (won, well) = (self.is_won(1), self.is_won(WELL));
@@ -234,7 +237,7 @@ impl Gain {
 mod tests {
     use super::*;
 
-    /// A volume of so many groups of 64 segments of 100 blocks, a quarter of which live.
+    /// A volume of this many groups of 64 segments of 100 blocks, a quarter of which are live.
     fn room(groups: usize, free: u32) -> Room {
         Room { groups, segments: 64, reserve: 4, slots: 100, free, live: 1600, ..Room::default() }
     }
@@ -245,7 +248,7 @@ mod tests {
             (1, 1600, 4 + 44 / 4),
             (2, 1600, 4 + 44 / 2),
             (1, 0, 4 + 60 / 4),
-            // There is hardly anything to be gained: three more than the reserve are plenty.
+            // Hardly anything can be gained: three more than the reserve are enough.
             (1, 5600, 4 + 3),
             (2, 6400, 4 + 3),
         ] {
@@ -265,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_group_comes_to_the_front_with_a_quarter_of_what_is_plenty_or_a_checkpoint() {
-        // What is plenty are 22 more than the reserve.
+        // 22 more than the reserve are enough.
         for (checkpoint, turn, stock) in
             [(0, 5, 4), (300, 5, 5), (800, 8, 5), (5000, 11, 5), (u64::MAX, 11, 5)]
         {

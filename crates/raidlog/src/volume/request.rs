@@ -1,7 +1,7 @@
-//! Users' requests. A write is acknowledged when its blocks are in memory, where reads find them; a
-//! discard (or write-zeroes) when the map has forgotten the blocks, and the open batch has a record
-//! of that. A large one is gone over in parts, each with its record, in as many steps; writes that came
-//! after it wait until it has ended.
+//! Users' requests. A write is acknowledged when its blocks are in memory, where reads find them. A
+//! discard (or write-zeroes) is acknowledged when the map has dropped the blocks, and the open
+//! batch has a record of that. A large discard is processed in parts, one a step, each with its
+//! record; writes that came after it wait until it has ended.
 
 use alloc::vec::Vec;
 
@@ -12,14 +12,14 @@ use super::stream::HOT;
 use super::{Action, IoOp, Mem, Op, Volume};
 use crate::units::{Pba, Segment};
 
-/// Reads under way at most, for each request that there can be.
+/// The most reads under way, for each possible request.
 pub(super) const READS: usize = 4;
 
-/// A request in its place.
+/// A request in its slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UserRequest {
     request: Option<Request>,
-    /// Blocks that are done with, or whose I/O is under way.
+    /// Blocks that are processed, or whose I/O is under way.
     done: u32,
     /// I/O under way.
     ios: u32,
@@ -99,7 +99,7 @@ impl Volume {
         }
     }
 
-    /// Reads blocks that lie side by side; returns how many.
+    /// Reads blocks that are contiguous on the group; returns how many.
     fn read_run(&mut self, tag: Tag, lba: Lba, most: u32, at: u32, out: &mut Vec<Action>) -> u32 {
         let to = Mem::Payload { tag, at };
         let first = self.map.get(lba);
@@ -162,7 +162,7 @@ impl Volume {
                 break;
             }
             if self.users_wait() {
-                // For cleaning, not for a segment.
+                // They wait for cleaning, not for a segment.
                 self.stalled = false;
                 self.wait(true);
                 break;
@@ -207,7 +207,7 @@ impl Volume {
         self.note_front(before, out);
     }
 
-    /// Users wait: for a segment, if it is not just memory that they wait for.
+    /// Users wait for a segment, unless they only wait for memory.
     fn find_stalled(&mut self) {
         let stalled = self.lacks_segment(HOT);
         self.counters.stalls += u64::from(stalled && !self.stalled);
@@ -245,7 +245,8 @@ impl Volume {
         blocks
     }
 
-    /// Forgets blocks. If none was anywhere, nothing is recorded: what made that so is on record.
+    /// Drops blocks from the map. If it has none of them, nothing is recorded: their absence is on
+    /// record already.
     fn forget(&mut self, lba: Lba, blocks: u32) -> u32 {
         let mut forgotten = 0;
         for lba in (lba.0..lba.0 + u64::from(blocks)).map(Lba) {
@@ -260,7 +261,7 @@ impl Volume {
         blocks
     }
 
-    /// Writes of a volume that takes no more.
+    /// Refuses the writes of a volume that takes no more.
     pub(super) fn refuse_writes(&mut self, out: &mut Vec<Action>) {
         while let Some(tag) = self.writing.pop_front() {
             self.complete(tag, Err(RequestError::Io), out);

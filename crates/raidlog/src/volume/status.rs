@@ -30,24 +30,25 @@ impl Volume {
         self.buffers.len() as u16
     }
 
-    /// Those of them that are in no use: what they hold means nothing until the next step.
+    /// The unused ones. Their content is void until the next step.
     pub fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
         self.streams.iter().flat_map(Stream::free_buffers)
     }
 
-    /// Whether requests are served: not before the start is on record.
+    /// Whether requests are served: only after the start is on record.
     #[must_use]
     pub fn is_serving(&self) -> bool {
         self.checkpointer.is_serving() && !self.stopping
     }
 
-    /// Where a segment is on its way round.
+    /// The state of a segment.
     #[must_use]
     pub fn segment(&self, segment: Segment) -> SegmentState {
         self.segments.get(segment).state
     }
 
-    /// In which group a block is, or will be when memory is written; none if it is nowhere.
+    /// The group of a block, or the one to which it will be written from memory; `None` if it has
+    /// no place.
     ///
     /// # Panics
     /// If there is no such block.
@@ -57,7 +58,7 @@ impl Volume {
         Some(self.shape.group_of(segment))
     }
 
-    /// The group that takes what users write.
+    /// The group that takes users' writes.
     #[must_use]
     pub fn front_group(&self) -> GroupId {
         self.front()
@@ -72,16 +73,16 @@ impl Volume {
         self.cleaners[group.index()].is_busy()
     }
 
-    /// Blocks that live, of all that could.
+    /// Live blocks, and the most that there can be.
     #[must_use]
     pub fn used(&self) -> (u64, u64) {
         let live = self.groups().map(|group| self.segments.live(group)).sum();
         (live, u64::from(self.shape.segment_count()) * u64::from(self.shape.slots()))
     }
 
-    /// The most that users may have to wait for at a time: so many segments that have to be won by
-    /// cleaning a group, and so many blocks that have to be written first, which are what is in memory
-    /// and a checkpoint that gives the segments back.
+    /// The most that users may have to wait for at a time: this many segments that have to be freed
+    /// by cleaning a group, and this many blocks that have to be written first, which are those in
+    /// memory and a checkpoint that frees the segments.
     #[must_use]
     pub fn longest_turn(&self) -> (u32, u64) {
         let memory = u64::from(self.config.buffers_in_all(1)) * u64::from(self.shape.slots());

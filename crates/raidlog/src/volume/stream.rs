@@ -1,11 +1,11 @@
 //! Streams: chains of segments that are filled in memory and written batch by batch.
 //!
 //! Invariants:
-//! - The open batch begins where the stream's position says; what comes before it in the segment is
-//!   written or on its way, what comes after it is untouched.
-//! - A stream always has its next segment, so every summary can name it.
+//! - The open batch begins at the stream's position. Blocks before it in the segment are written or
+//!   being written, those after it are untouched.
+//! - A stream always has its next segment, which every summary names.
 //! - A buffer belongs to a segment from its first append until its last batch is written.
-//! - A batch is written when nothing of it is still being filled.
+//! - A batch is written only when all its blocks are there.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -35,11 +35,11 @@ pub(super) struct Stream {
     /// Of the open segment.
     buffer: Option<u16>,
     free_buffers: Vec<u16>,
-    /// What the open batch holds. Checksums are not known before it is written.
+    /// The content of the open batch. Checksums are computed when it is written.
     entries: Vec<Entry>,
     /// Blocks of data in the open batch.
     data: u32,
-    /// Of these, those that are not there yet.
+    /// Data blocks that are not there yet.
     filling: u32,
     /// The open batch takes no more; it is written as soon as it is filled.
     sealed: bool,
@@ -49,13 +49,13 @@ pub(super) struct Stream {
     opened: Instant,
     /// The last batch that was closed.
     pub(super) sequence: u64,
-    /// Those after the last one up to which all are written; whether they are.
+    /// Whether each batch is written, from the first after `written` on.
     in_flight: VecDeque<bool>,
     /// All up to this one are durable.
     pub(super) durable: u64,
 }
 
-/// A batch on its way.
+/// A batch that is being written.
 #[derive(Debug)]
 pub struct Batch {
     summary: Option<Summary>,
@@ -118,7 +118,7 @@ impl Stream {
 }
 
 impl Volume {
-    /// How many blocks of data the stream takes now, if it takes entries at all.
+    /// How many blocks of data the stream takes now; `None` if it takes no entries.
     pub(super) fn room(&mut self, index: usize) -> Option<u32> {
         if self.streams[index].sealed {
             return None;
@@ -162,9 +162,9 @@ impl Volume {
         true
     }
 
-    /// A segment for a stream: the cleaner's within its group; the users' in the group at the
-    /// front, or in another one, which goes to the front then, and for more than a moment if that is
-    /// possible. A reserve is left to the cleaner.
+    /// A segment for a stream: for a cleaner, one of its group; for users, one of the group at the
+    /// front, or of another one, which then becomes the front, if possible one that can stay there.
+    /// A reserve is left to the cleaner.
     fn allocate(&mut self, index: usize) -> Option<Segment> {
         if let Some(group) = index.checked_sub(1) {
             return self.segments.hold(GroupId::at(group));
@@ -184,16 +184,16 @@ impl Volume {
         if self.is_freeing() {
             return None;
         }
-        // Nothing more will be free: of what is left to cleaners only the reserve is theirs.
+        // Nothing more will become free: cleaners keep only their reserve.
         let free = |&group: &GroupId| (self.segments.free(group), u8::MAX - group.0);
         let any = self.groups().max_by_key(free)?;
         (self.segments.free(any) > self.shape.reserve()).then(|| self.segments.hold(any))?
     }
 
-    /// Chooses what comes after the segment in which users' blocks were found at the start.
+    /// Chooses the segment after the one in which the start found users' blocks.
     pub(super) fn choose_next(&mut self) {
         let spare = self.allocate(HOT);
-        // After a crash there is nothing to clean with yet, so the reserve may have to serve.
+        // After a crash there is nothing to clean with yet, so the reserve may have to do.
         let next = spare.or_else(|| {
             let any = self.groups().max_by_key(|&group| self.segments.free(group))?;
             self.segments.hold(any)
@@ -201,7 +201,7 @@ impl Volume {
         self.streams[HOT].position.next = next.expect("a group keeps a reserve of free segments");
     }
 
-    /// The group that takes what users write from now on.
+    /// The group that takes users' writes from now on.
     pub(super) fn front(&self) -> GroupId {
         self.shape.group_of(self.streams[HOT].position.next)
     }
@@ -231,8 +231,8 @@ impl Volume {
         (Mem::Segment { buffer, at }, stream.position.segment, at)
     }
 
-    /// Appends the record of a discard to the users' stream, which has room for an entry. It becomes a
-    /// part of the last one, if it goes on where that ends.
+    /// Appends the record of a discard to the users' stream, which has room for an entry. A record
+    /// that continues the last one is merged with it.
     pub(super) fn append_trim(&mut self, lba: Lba, blocks: u32) {
         let stream = &mut self.streams[HOT];
         if let Some(Entry::Trim { lba: first, blocks: before }) = stream.entries.last_mut()
@@ -248,14 +248,14 @@ impl Volume {
         stream.entries.push(Entry::Trim { lba, blocks });
     }
 
-    /// So many blocks of the open batch are not there yet; returns the first one's entry.
+    /// Blocks of the open batch are not there yet; returns the first one's entry.
     pub(super) fn filling(&mut self, index: usize, blocks: u32) -> usize {
         let stream = &mut self.streams[index];
         stream.filling += blocks;
         stream.entries.len() - blocks as usize
     }
 
-    /// They are there, or never will be.
+    /// These blocks are there, or never will be.
     pub(super) fn filled_in(&mut self, index: usize, blocks: u32) {
         self.streams[index].filling -= blocks;
     }
@@ -330,7 +330,7 @@ impl Volume {
         self.batches.vacate(id);
         let group = self.shape.group_of(summary.segment);
         if let Err(error) = result {
-            // What it held stays readable in memory.
+            // Its blocks stay readable in memory.
             self.fail(group, error, out);
             return;
         }
@@ -357,8 +357,8 @@ impl Volume {
         }
     }
 
-    /// The summary of a batch, into the first blocks of its part of the buffer. `checksum` tells
-    /// [checksums](crate::codec::checksum) of the buffer's blocks.
+    /// Encodes the summary of a batch into the first blocks of its part of the buffer. `checksum`
+    /// gives the [checksums](crate::codec::checksum) of the buffer's blocks.
     ///
     /// # Panics
     /// If there is no such batch, or `into` is not [a summary's](crate::Shape::summary) blocks.
@@ -382,7 +382,7 @@ impl Volume {
         summary.encode(&entries, into);
     }
 
-    /// Tells when another group is at the front than before.
+    /// Notes if the front has changed.
     pub(super) fn note_front(&mut self, before: GroupId, out: &mut Vec<Action>) {
         if before != self.front() {
             self.counters.rotations += 1;

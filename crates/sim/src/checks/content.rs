@@ -1,5 +1,5 @@
-//! Content: what is read is what was written last, or may have been; errors are answers only when
-//! more has failed than redundancy makes up for.
+//! Content: a read returns the last write, or one that may have been the last. Errors are allowed
+//! only when more has failed than redundancy can make up for.
 
 use raidcore::engine::{Request, RequestError};
 
@@ -7,7 +7,7 @@ use crate::model::version_of;
 use crate::user::lbas;
 use crate::world::World;
 
-/// Requests succeed while redundancy makes up for what has failed.
+/// Requests succeed while redundancy makes up for the failures.
 pub(crate) fn no_error(world: &World, request: &Request, result: Result<(), RequestError>) {
     let disks = || world.disks.iter().map(|d| (d.gone, &d.bad)).collect::<Vec<_>>();
     assert!(
@@ -20,8 +20,8 @@ pub(crate) fn no_error(world: &World, request: &Request, result: Result<(), Requ
     );
 }
 
-/// A read that began at `begun` returns what was there at some moment since, and what it has shown does
-/// not become older.
+/// A read that began at `begun` returns content from some moment since, and content that was seen
+/// does not become older.
 pub(crate) fn read(world: &mut World, request: &Request, begun: u64) {
     let payload = &world.memory.payload[usize::from(request.tag.0)];
     let found: Vec<_> =
@@ -49,9 +49,9 @@ impl World {
         }
     }
 
-    /// After a crash, every block is what was flushed last, or something written since. Sometimes users
-    /// find that out by and by; sometimes they have read all of it, and flushed, and then it stays so
-    /// whatever is lost.
+    /// After a crash, every block holds its last flushed write, or a later one. Sometimes users
+    /// read blocks only one by one. Sometimes they have read and flushed all of them, and then the
+    /// content stays, whatever is lost.
     pub(crate) fn verify_after_crash(&mut self) {
         if self.suspects.is_empty() && !self.beyond && self.source.chance(1, 4) {
             return;

@@ -1,4 +1,4 @@
-//! Leaks: at rest the engine holds nothing, and owes no answer.
+//! Leaks: at rest the engine holds nothing, and has answered everything.
 
 use raidcore::engine::IoOp;
 use raidcore::plan::Step;

@@ -1,4 +1,4 @@
-//! Metadata: at rest all superblocks of all members and spares say the same.
+//! Metadata: at rest the superblocks of all members and spares agree.
 
 use raidcore::meta::{SUPERBLOCKS, Superblock};
 

@@ -1,4 +1,4 @@
-//! What must be so, one property a file. A check that fails panics.
+//! Properties that must hold, one a file. A check that fails panics.
 
 pub(crate) mod content;
 pub(crate) mod leaks;

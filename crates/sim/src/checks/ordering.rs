@@ -1,4 +1,5 @@
-//! Ordering: what was acknowledged as durable is durable on the member where it is read.
+//! Ordering: a write that was acknowledged as durable is durable on the member from which it is
+//! read.
 
 use raidcore::engine::{Request, SpareUse};
 use raidcore::geometry::{Level, Role};
@@ -19,23 +20,23 @@ pub(crate) fn flushed(world: &World) {
 
 /// A write with FUA that began at `begun` was acknowledged.
 pub(crate) fn written_through(world: &World, request: &Request, begun: u64) {
-    // A part of the request may have ended long ago, and the block been written since.
+    // A part of the request may have ended long ago, and its block been overwritten since.
     let quiet = lbas(request).filter(|&lba| !world.model.is_rewritten(lba, begun));
     quiet.for_each(|lba| is_durable(world, lba));
 }
 
-/// Asserts that a block would be found by a start after a crash now: on the members where it is at
-/// home and that such a start would take for current.
+/// Asserts that a start after a crash now would find a block: on its home members that such a start
+/// would take for current.
 fn is_durable(world: &World, lba: u64) {
     if world.engine.is_staged(Lba(lba)) {
-        // What is in the log is durable; whether it is found there, crashes tell.
+        // Staged blocks are durable in the log; crashes show whether they are found there.
         return;
     }
     let geometry = world.engine.geometry();
     let (stripe, offset) = geometry.locate(Lba(lba));
     let (first, row) = geometry.chunk_at(offset);
     let copies = match geometry.level() {
-        // A resync may be levelling the other copies.
+        // A resync may be copying over the other copies.
         Level::Raid1 if world.unsynced || !world.exposed.is_empty() => 1,
         Level::Raid1 => geometry.width(),
         Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => 1,

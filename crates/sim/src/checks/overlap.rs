@@ -1,4 +1,4 @@
-//! Overlap: of I/O under way on a disk, nothing touches what is being written.
+//! Overlap: no I/O under way on a disk touches blocks that another one is writing.
 
 use raidcore::engine::{Io, IoOp};
 

@@ -1,5 +1,5 @@
-//! Parity: at rest redundancy agrees with data on the disks themselves. Computed here from its
-//! definition, byte by byte, not by the kernels that have made it.
+//! Parity: at rest redundancy agrees with data on the disks. It is computed here byte by byte from
+//! its definition, independently of the kernels.
 
 use raidcore::geometry::{Level, Role};
 use raidcore::parity::gf;

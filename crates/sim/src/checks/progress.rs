@@ -1,15 +1,15 @@
-//! Progress: everything comes to an end, within bounds that nothing honest reaches.
+//! Progress: everything ends within bounds that a correct run never reaches.
 
 use crate::world::World;
 
-/// What is left of a number of events.
+/// The rest of a number of events.
 pub(crate) struct Bound {
     left: u32,
     what: &'static str,
 }
 
 impl Bound {
-    /// No more than so many events until `what`.
+    /// At most `events` events until `what`.
     pub(crate) fn new(what: &'static str, events: u32) -> Self {
         Self { left: events, what }
     }
@@ -27,7 +27,7 @@ impl Bound {
 }
 
 impl World {
-    /// Lets one thing end, or time go by.
+    /// Ends one operation, or lets time pass.
     pub(crate) fn proceed(&mut self) {
         if self.is_busy() {
             self.complete_any();

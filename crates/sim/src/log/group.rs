@@ -28,7 +28,7 @@ impl Group {
         self.media.write(at as usize, block, self.writes, fua);
     }
 
-    /// What a flush that begins now will make durable.
+    /// The last write that a flush that begins now will make durable.
     pub(super) fn mark(&self) -> u64 {
         self.writes
     }
@@ -37,14 +37,14 @@ impl Group {
         self.media.flushed(mark);
     }
 
-    /// What a discard leaves behind: noise.
+    /// The content after a discard: noise.
     pub(super) fn discard(&mut self, source: &mut Source, at: u64, blocks: u64) {
         for at in at..at + blocks {
             self.write(at, Block::noise(source), false);
         }
     }
 
-    /// The power fails. With `torn`, a block can be left old in some sectors and new in others.
+    /// The power fails. With `torn`, some sectors of a block can stay old and others be new.
     pub(super) fn crash(&mut self, source: &mut Source, torn: bool) {
         self.media.crash(source, |source, old, new| tear(source, torn, old, new));
     }

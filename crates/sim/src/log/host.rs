@@ -1,4 +1,4 @@
-//! The host: does what the volume says, in any order, and checks that it may be done.
+//! The host: carries out the volume's actions in any order, and checks that they are allowed.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::world::{Pending, World};
 use crate::disk::{Block, Kept};
 
 impl World {
-    /// Tells the volume something, and does what it answers.
+    /// Passes an input to the volume, and carries out its actions.
     pub(super) fn step(&mut self, input: Input<'_>) {
         let mut actions = Vec::new();
         self.trace(format_args!("{}", short(&input)));
@@ -34,7 +34,7 @@ impl World {
                 Action::Stopped => self.stopped = true,
             }
         }
-        // It looks at every block.
+        // The check looks at every block.
         if self.summary.events.is_multiple_of(32) {
             self.volume.check();
         }
@@ -196,7 +196,7 @@ impl World {
         group.discard(&mut self.source, io.at, io.blocks.into());
     }
 
-    /// What was under way when the host died has happened, or in part, or not.
+    /// I/O under way when the host died has happened completely, in part, or not at all.
     pub(super) fn lose_pending(&mut self) {
         for Pending { io, blocks, .. } in std::mem::take(&mut self.pending) {
             match io.op {

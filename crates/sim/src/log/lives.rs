@@ -1,5 +1,5 @@
-//! A run of a log volume: lives in which anything may happen, each checked by the next, and at last one
-//! in which nothing fails. What the volume lies on is up to the world.
+//! A run of a log volume: lives with random events, each checked by the next, and a last one in
+//! which nothing fails. The world decides what is below the volume.
 
 use det::Instant;
 use raidcore::engine::{Op, Request};
@@ -9,12 +9,12 @@ use super::scenario::LogScenario;
 use super::users::Users;
 use crate::source::Source;
 
-/// More events than any wait takes.
+/// More events than any wait needs.
 pub(crate) const BOUND: u64 = 300_000;
 
 /// A world with a log volume.
 pub(crate) trait Lives {
-    /// Where its choices come from, what it is about, and its users.
+    /// The source of choices, the scenario, and the users.
     fn parts(&mut self) -> (&mut Source, &LogScenario, &mut Users);
 
     fn source(&mut self) -> &mut Source {
@@ -29,10 +29,10 @@ pub(crate) trait Lives {
         self.parts().2
     }
 
-    /// The volume is asked for something.
+    /// Submits a request to the volume.
     fn ask(&mut self, request: Request);
 
-    /// The volume is asked to stop.
+    /// Asks the volume to stop.
     fn ask_to_stop(&mut self);
 
     fn is_stopped(&self) -> bool;
@@ -43,42 +43,43 @@ pub(crate) trait Lives {
     /// Whether something is under way.
     fn is_busy(&self) -> bool;
 
-    /// Ends something that is under way.
+    /// Ends an operation that is under way.
     fn complete_any(&mut self);
 
-    /// Time goes by until users' requests go on by themselves, if they do.
+    /// Lets time pass until users' requests continue by themselves, if they do.
     fn wait(&mut self);
 
-    /// When something goes on by itself.
+    /// When something continues by itself.
     fn deadline(&self) -> Option<Instant>;
 
-    /// It is then.
+    /// The deadline has come.
     fn tick(&mut self, at: Instant);
 
-    /// Time goes by.
+    /// Time passes.
     fn pass_time(&mut self);
 
-    /// Something may fail, or be asked for by operators.
+    /// A fault or an operator's command may happen.
     fn fault(&mut self) {}
 
-    /// Nothing fails from now on, if so; returns how it was before.
+    /// Sets whether faults are off; returns the previous setting.
     fn calm(&mut self, calm: bool) -> bool;
 
     /// The power fails or the host dies, and the volume starts again.
     fn crash(&mut self);
 
-    /// Something fails at once after a start that what was found has to outlive; returns whether it did.
+    /// A fault right after a start, which the recovered content has to survive; returns whether
+    /// there was one.
     fn harm(&mut self) -> bool {
         false
     }
 
-    /// Everything that has failed is made good.
+    /// Repairs everything that has failed.
     fn heal(&mut self) {}
 
     /// For messages.
     fn state(&self) -> String;
 
-    /// All of it.
+    /// The whole run.
     fn run(&mut self) {
         for _ in 0..self.load().lives {
             self.live();
@@ -108,7 +109,7 @@ pub(crate) trait Lives {
         self.verify_after_crash();
     }
 
-    /// Without requests, it comes to rest.
+    /// Without requests, the volume stops writing.
     fn rest(&mut self) {
         for _ in 0..BOUND {
             match self.deadline() {
@@ -120,7 +121,7 @@ pub(crate) trait Lives {
         panic!("it never comes to rest: {}", self.state());
     }
 
-    /// Serves users, whatever happens.
+    /// Serves users, with faults.
     fn live(&mut self) {
         let mut left = self.load().requests / self.load().lives;
         let pace = self.load().pace;
@@ -139,7 +140,7 @@ pub(crate) trait Lives {
         }
     }
 
-    /// Asks for something new, if a tag is free; returns whether it did.
+    /// Submits a new request, if a tag is free; returns whether it did.
     fn submit(&mut self) -> bool {
         let (source, load, users) = self.parts();
         let request = users.draw(source, load);
@@ -154,7 +155,7 @@ pub(crate) trait Lives {
         self.ask(request);
     }
 
-    /// Ends all that is under way.
+    /// Ends everything that is under way.
     fn drain(&mut self) {
         for _ in 0..BOUND {
             if self.is_busy() {
@@ -168,7 +169,7 @@ pub(crate) trait Lives {
         panic!("it goes on and on: {}", self.state());
     }
 
-    /// A stop amid everything. All that was acknowledged is durable then.
+    /// A stop during activity. All acknowledged writes are durable then.
     fn stop(&mut self) {
         self.ask_to_stop();
         for _ in 0..BOUND {
@@ -203,7 +204,7 @@ pub(crate) trait Lives {
         self.users().surveyed()
     }
 
-    /// With nothing under way, every block is one of the last writes to it.
+    /// With nothing under way, every block holds one of its last writes.
     fn verify(&mut self) {
         let now = self.users().model.now();
         for (lba, found) in (0..).zip(self.survey().into_iter().flatten()) {
@@ -211,7 +212,7 @@ pub(crate) trait Lives {
         }
     }
 
-    /// After a crash, every block is what was flushed last, or something written since.
+    /// After a crash, every block holds its last flushed write, or a later one.
     fn verify_after_crash(&mut self) {
         for _ in 0..100 {
             let Some(found) = self.survey() else { continue };
@@ -227,14 +228,14 @@ pub(crate) trait Lives {
             if !failed {
                 return;
             }
-            // What could be read was not made durable.
+            // The content that could be read was not made durable.
             self.crash();
             self.drain();
         }
         panic!("no survey of a hundred succeeds");
     }
 
-    /// Liveness: all of the capacity is written, and then as much again at random.
+    /// Liveness: the whole capacity is written, and then as much again at random.
     fn fill(&mut self) {
         let capacity = self.users().payloads[0].len() as u64;
         let write =
@@ -252,7 +253,7 @@ pub(crate) trait Lives {
         self.verify();
     }
 
-    /// Ends what is under way until the request has ended.
+    /// Ends operations until the request has ended.
     fn drain_some(&mut self) {
         for _ in 0..BOUND {
             if !self.users().is_under_way(Tag(0)) {

@@ -1,8 +1,8 @@
-//! Log volumes in simulated worlds: the real machine over groups in memory that keep what they have
-//! taken apart from what is durable, whose I/O ends in any order, and whose power fails.
+//! Log volumes in simulated worlds: the real state machine over groups in memory. The groups
+//! distinguish cached and durable content and end I/O in any order, and their power fails.
 //!
-//! A group is an array, so nothing is lost in it; what arrays are is simulated elsewhere.
-//! Invariants are those of the [crate]: a seed is a run, and a check that fails panics.
+//! A group stands for an array, so it loses nothing; arrays are simulated elsewhere. Invariants are
+//! those of the [crate]: a seed is a run, and a check that fails panics.
 
 mod group;
 mod host;
@@ -24,11 +24,11 @@ use world::World;
 /// What happened in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogSummary {
-    /// Requests that ended as they should.
+    /// Requests that ended without an error.
     pub requests: u64,
     /// Requests that ended with an error, as a group had failed.
     pub errors: u64,
-    /// What the volume was told.
+    /// Inputs of the volume.
     pub events: u64,
     /// How often the power failed, or the host died.
     pub crashes: u64,
@@ -44,7 +44,7 @@ pub struct LogSummary {
     pub rotations: u64,
     /// How often users waited for a cleaner.
     pub stalls: u64,
-    /// A sum over all that happened: the same for the same run only.
+    /// A sum over all events: only the same run has the same.
     pub digest: u64,
 }
 

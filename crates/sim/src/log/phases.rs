@@ -76,7 +76,7 @@ impl Lives for World {
             self.count();
             self.summary.crashes += 1;
             self.lose_pending();
-            // If only the host died, the groups still have all that they took.
+            // If only the host died, the groups still have everything.
             if self.source.chance(3, 4) {
                 let torn = self.scenario.torn;
                 for group in &mut self.groups {
@@ -114,7 +114,7 @@ impl World {
                     self.volume.check();
                     return self.wake();
                 }
-                // A volume that was never made is made again.
+                // A volume that was never created is created again.
                 Err(_) if !self.made => return self.make(),
                 Err(error) => panic!("{error}"),
             };

@@ -1,4 +1,4 @@
-//! What a run is about: each seed draws its own.
+//! The scenario of a run: each seed draws its own.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::play::Playable;
 use crate::simpler::Simpler;
 use crate::source::Source;
 
-/// What a run is about. Kinds of requests have weights.
+/// The scenario of a run. Kinds of requests have weights.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogScenario {
-    /// What the volume is made of.
+    /// The volume's parameters.
     #[serde(with = "WishParts")]
     pub wish: Wish,
     /// The most requests in flight.
     pub tags: u16,
-    /// Segments of memory for what users write.
+    /// Segments of memory for users' writes.
     pub buffers: u16,
     /// Which segment a cleaner takes.
     #[serde(with = "ChoiceName")]
@@ -26,9 +26,9 @@ pub struct LogScenario {
     /// When a volume with one group cleans.
     #[serde(with = "CleaningName")]
     pub cleaning: Cleaning,
-    /// After how many blocks a checkpoint is written.
+    /// Blocks of users' log between checkpoints.
     pub checkpoint: u64,
-    /// How many times what it takes these are at least.
+    /// The least ratio of those to the size of a checkpoint.
     pub checkpoint_share: u32,
     /// The most blocks of discards in a step.
     pub forget: u32,
@@ -38,7 +38,7 @@ pub struct LogScenario {
     pub lives: u32,
     /// The most blocks of a request.
     pub blocks: u32,
-    /// Half of all requests go to so many blocks.
+    /// Half of all requests go to this many blocks.
     pub hot: u64,
     /// Reads.
     pub read: u64,
@@ -48,15 +48,15 @@ pub struct LogScenario {
     pub flush: u64,
     /// Discards.
     pub discard: u64,
-    /// One write of so many has FUA; 0 is none.
+    /// One write in this many has FUA; 0 is none.
     pub fua: u64,
-    /// One read of groups of so many fails; 0 is none.
+    /// One read of groups in this many fails; 0 is none.
     pub bad_reads: u64,
-    /// One write or flush of groups of so many fails; 0 is none.
+    /// One write or flush of groups in this many fails; 0 is none.
     pub bad_writes: u64,
     /// Whether a power failure leaves blocks that are half written.
     pub torn: bool,
-    /// In percent, how many events are I/O that ends, where it is not up to users.
+    /// The share of events, in percent, that are ends of I/O, where users don't decide it.
     pub pace: u64,
 }
 
@@ -122,7 +122,7 @@ impl Playable for LogScenario {
 }
 
 impl LogScenario {
-    /// How the volume behaves.
+    /// The volume's configuration.
     pub(crate) fn config(&self) -> Config {
         Config {
             tags: self.tags,
@@ -137,13 +137,13 @@ impl LogScenario {
     }
 }
 
-/// A volume with so many more segments in each group than it needs.
+/// A volume with `more` segments in each group beyond its minimum.
 pub(crate) fn wish(groups: usize, stripe: u32, segment: u32, spare: u32, more: u64) -> Wish {
     let unit = u64::from(stripe) * 8u64.div_ceil(stripe.into());
     let blocks = u64::from(segment).next_multiple_of(unit);
     let part = |of: u64| of.div_ceil(spare.into());
     let least = 6 + part(2 * (1000 - u64::from(spare))) + part(2000);
-    // Pages are few: four units are enough for them and the headers.
+    // There are few pages: four units are enough for them and the headers.
     let group_blocks = 4 * unit + 16 + (least + more + 1) * blocks;
     Wish { groups, group_blocks, stripe, segment, spare }
 }

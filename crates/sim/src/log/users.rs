@@ -1,4 +1,4 @@
-//! Users of a log volume: what they ask for, what they were told, and whether it is true.
+//! Users of a log volume: their requests, the answers, and whether these are right.
 
 use raidcore::engine::{Op, Request, RequestError};
 use raidcore::units::{Lba, Tag};
@@ -13,7 +13,7 @@ struct Outstanding {
     request: Request,
     /// When it began, by the model's clock.
     begun: u64,
-    /// It is a reading of the whole volume, whose bytes are checked by the caller.
+    /// It reads the whole volume, and the caller checks the bytes.
     survey: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Users {
     versions: u64,
     /// How the reading of the whole volume ended.
     surveyed: Option<bool>,
-    /// Requests that ended as they should, and with an error.
+    /// Requests that ended without and with an error.
     pub(crate) ended: (u64, u64),
 }
 
@@ -56,12 +56,12 @@ impl Users {
         self.requests[usize::from(tag.0)].is_some()
     }
 
-    /// The user that asked is gone.
+    /// The submitter is gone.
     pub(crate) fn forget(&mut self) {
         self.requests.iter_mut().for_each(|request| *request = None);
     }
 
-    /// Something new to ask for, if a tag is free.
+    /// A new request, if a tag is free.
     pub(crate) fn draw(&self, source: &mut Source, load: &LogScenario) -> Option<Request> {
         let tag = Tag(self.requests.iter().position(Option::is_none)? as u16);
         let capacity = self.capacity();
@@ -83,7 +83,7 @@ impl Users {
         Some(Request { tag, op, lba, blocks: blocks as u32, fua })
     }
 
-    /// A request is asked.
+    /// A request begins.
     pub(crate) fn begin(&mut self, request: Request) {
         let tag = usize::from(request.tag.0);
         let begun = self.model.now();
@@ -107,7 +107,7 @@ impl Users {
         self.requests[tag] = Some(Outstanding { request, begun, survey: false });
     }
 
-    /// A reading of the whole volume is asked.
+    /// A read of the whole volume begins.
     pub(crate) fn begin_survey(&mut self) -> Request {
         let blocks = self.capacity() as u32;
         let request = Request { tag: Tag(0), op: Op::Read, lba: Lba(0), blocks, fua: false };
@@ -117,13 +117,13 @@ impl Users {
         request
     }
 
-    /// The version of each block, or nothing if the reading has failed.
+    /// The version of each block; nothing if the read has failed.
     pub(crate) fn surveyed(&self) -> Option<Vec<u64>> {
         let version = |(lba, block): (u64, &Data)| version_of(lba, block);
         (self.surveyed == Some(true)).then(|| (0..).zip(&self.payloads[0]).map(version).collect())
     }
 
-    /// A request has ended. `excused` tells whether there is a reason for an error.
+    /// A request has ended. `excused` says whether an error is allowed.
     pub(crate) fn completed(
         &mut self,
         tag: Tag,
@@ -153,7 +153,7 @@ impl Users {
         }
     }
 
-    /// A read that began at `begun` returns what was there at some moment since.
+    /// A read that began at `begun` returns content from some moment since.
     fn check_read(&self, request: &Request, begun: u64) {
         let payload = &self.payloads[usize::from(request.tag.0)];
         for (lba, block) in lbas(request).zip(payload) {
@@ -161,7 +161,7 @@ impl Users {
         }
     }
 
-    /// What is read at a block now was there at some moment since `begun`.
+    /// Checks that the content found at a block was there at some moment since `begun`.
     pub(crate) fn check(&self, lba: u64, found: u64, begun: u64) {
         let readable = self.model.is_readable(lba, found, begun);
         assert!(readable, "{found} is at {lba}: {}", self.model.describe(lba));

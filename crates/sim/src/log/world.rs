@@ -1,4 +1,4 @@
-//! The world: a volume, its groups, its users, and what they have been told.
+//! The world: a volume, its groups, and its users.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ pub(super) const VOLUME: VolumeId = VolumeId(*b"a simulated one.");
 /// An I/O under way.
 pub(super) struct Pending {
     pub(super) io: Io,
-    /// What is written, or what a read has found if it was quick.
+    /// The blocks of a write, or those that a read has found at its begin.
     pub(super) blocks: Vec<Block>,
-    /// What a flush will make durable.
+    /// The last write that a flush will make durable.
     pub(super) mark: u64,
     pub(super) fails: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct World {
     pub(super) read_faults: u64,
     /// A write has failed in this life.
     pub(super) write_fault: bool,
-    /// Nothing fails any more.
+    /// No faults from now on.
     pub(super) calm: bool,
     pub(super) stopped: bool,
     /// A checkpoint was durable, so there is a volume to recover.
@@ -81,7 +81,7 @@ impl World {
         world
     }
 
-    /// Sets a volume going.
+    /// Starts a volume.
     pub(super) fn wake(&mut self) {
         let blocks = self.shape.segment_blocks() as usize;
         self.buffers = vec![vec![Block::ZERO; blocks]; usize::from(self.volume.buffers())];
@@ -89,7 +89,7 @@ impl World {
         self.step(Input::Tick);
     }
 
-    /// Makes the volume anew.
+    /// Creates the volume.
     pub(super) fn make(&mut self) {
         self.volume = create(&self.scenario, self.shape);
         self.wake();
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Adds up what a volume has done, before it goes.
+    /// Adds up a volume's counters, before it is dropped.
     pub(super) fn count(&mut self) {
         let counters = self.volume.counters();
         self.summary.checkpoints += counters.checkpoints;

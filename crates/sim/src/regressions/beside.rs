@@ -1,11 +1,11 @@
-//! Reads beside writes of the same stripe.
+//! Reads during writes of the same stripe.
 
 use raidcore::units::{Mem, MemberId, Set};
 
 use super::*;
 
 /// RAID5 of three: blocks 0 to 3 are at home on member 0, 4 to 7 on member 1, parity on member 2. A
-/// write of block 0 waits for member 0, which takes its time.
+/// write of block 0 waits for member 0, which is slow.
 fn waiting_write() -> (World, u64) {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     (0..8).for_each(|lba| {
@@ -67,8 +67,8 @@ fn a_read_of_what_is_being_mended_waits() {
     let mut world = world(Level::Raid6, 4, Consistency::Bitmap);
     let versions: Vec<u64> = (0..8).map(|lba| world.write_one(lba)).collect();
     let home = world.areas.data_start().0;
-    // Blocks 0 and 4 are at home on members 1 and 2. Parity can't be made without block 4, as block 0
-    // can't be read either: so it is written anew.
+    // Blocks 0 and 4 are at home on members 1 and 2. Parity needs block 4, since block 0 can't be
+    // read either: so parity is recomputed.
     for disk in 1..3 {
         world.disks[disk].bad.insert(home, FOR_GOOD);
     }
@@ -88,7 +88,7 @@ fn a_write_that_mends_a_block_waits_for_who_reads_it() {
     let versions: Vec<u64> = (0..8).map(|lba| world.write_one(lba)).collect();
     let areas = world.areas.clone();
     world.disks[1].bad.insert(areas.data_start().0, FOR_GOOD);
-    // The write reads block 4, too: what parity is made of.
+    // The write reads block 4, too, for parity.
     world.ask(0, Op::Write, 0, 1);
     world.ask(1, Op::Read, 4, 1);
     let is_users = |io: &Io| matches!(io.op, IoOp::Read(Mem::Payload { .. }));

@@ -1,4 +1,4 @@
-//! Copies of what is read often: home may be busy, but never different.
+//! Copies of popular blocks: their home may be busy, but has always the same content.
 
 use det::Instant;
 use raidcore::engine::{Detour, IoError, Redirect, SteeringPolicy};
@@ -8,7 +8,7 @@ use super::*;
 use crate::disk::KEPT;
 use crate::disk::Sick;
 
-/// Wants a copy of all that is read.
+/// Wants a copy of every block that is read.
 struct Keeper;
 
 impl SteeringPolicy for Keeper {
@@ -57,7 +57,7 @@ impl World {
         self.engine.staging_status().expect("there is room for copies").copied
     }
 
-    /// Reads block 0 while home is busy; tells whether it was read from the copy.
+    /// Reads block 0 while its home is busy; tells whether it was read from the copy.
     fn read_busy(&mut self) -> (u64, bool) {
         let before = self.engine.counters().copy_reads;
         self.step(Input::Busy(Set::one(MemberId(0))));
@@ -65,8 +65,8 @@ impl World {
         (version, self.engine.counters().copy_reads > before)
     }
 
-    /// Reads block by block what is at home on member 2: so much that copies of it take all the room
-    /// that there is on member 1. What `waits` fits does not end.
+    /// Reads blocks of member 2 one by one: enough that their copies fill the room on member 1. I/O
+    /// that `waits` fits does not end.
     fn read_much(&mut self, waits: impl Fn(&Io) -> bool) {
         let geometry = *self.engine.geometry();
         for lba in (0..u64::from(geometry.stripe_blocks()) * 30).map(Lba) {
@@ -144,7 +144,7 @@ fn what_could_not_be_written_is_no_copy() {
         world.command(Command::Fail(MemberId(2)));
         world.drain();
         world.ask(0, Op::Read, 0, 1);
-        // Member 1 can't be spared, so it stays, although it can't take the copy.
+        // Member 1 is needed, so it stays although it can't take the copy.
         world.end_all(|io| matches!(io.op, IoOp::Read(_)));
         world.disks[1].sick = Some(Sick::next(IoError::Medium));
         world.drain();
@@ -161,8 +161,8 @@ fn a_copy_that_can_not_be_read_is_read_at_home() {
     assert_eq!(world.results.iter().filter(|result| result.is_err()).count(), 0);
 }
 
-/// A member goes, and is said to be busy, while it is being read: the read goes around it then, and what it
-/// was to be read to at first has nothing of it.
+/// A member is lost, and reported as busy, while it is being read. The read then goes around it,
+/// and its original buffer holds nothing of the block.
 #[test]
 fn what_is_read_from_the_others_in_the_end_is_not_copied_from_where_it_was_to_be_read_to() {
     let mut world = staging::staging_world(1);

@@ -1,5 +1,5 @@
-//! Staging devices: what is staged is on one of them and on one member, so that what may be lost
-//! depends on what is in the log.
+//! Staging devices: a staged block is on one of them and on one member, so the log's content
+//! decides what may be lost.
 
 use raidcore::engine::CommandError;
 use raidcore::meta::{AssembleError, AssembleOptions, Assembled, SlotState, assemble};
@@ -11,8 +11,8 @@ use super::*;
 /// The place of the staging device.
 const DEVICE: MemberId = MemberId(3);
 
-/// RAID5 of three with a staging device. Block 0 is at home on member 0, which is busy, its parity on
-/// member 2; what is written to it is staged on the device and on member 1.
+/// RAID5 of three with a staging device. Block 0 is at home on member 0, which is busy, its parity
+/// on member 2. Writes to it are staged on the device and on member 1.
 fn staged() -> (World, u64) {
     let mut scenario = scenario(Level::Raid5, 3, Consistency::Journal);
     (scenario.staging, scenario.busy) = (128, 1);
@@ -31,12 +31,12 @@ impl World {
         answer.map(|&(_, result)| result)
     }
 
-    /// Everything ends that is no work on blocks.
+    /// Ends everything that is no work on blocks.
     fn record(&mut self) {
         self.end_all(|io| matches!(io.op, IoOp::Store(_) | IoOp::Flush));
     }
 
-    /// The devices on record as lacking entries, by all that are in service.
+    /// The devices on record as lacking entries, on all devices in service.
     fn thin(&self) -> Vec<bool> {
         let used = self.disks_in_use();
         let records = self.superblocks().filter(|(disk, _)| used.contains(disk));
@@ -58,7 +58,7 @@ fn a_member_is_needed_that_alone_has_what_a_staging_device_took_with_it() {
     world.record();
     assert_eq!(world.fails(MemberId(1)), Some(Err(CommandError::NoRedundancy)));
     assert_eq!(world.read_one(0), version);
-    // It is brought home, busy members or not; then the member can be spared.
+    // It is brought home, even to busy members; then the member is no longer needed.
     world.drain();
     assert!(!world.engine.is_staged(Lba(0)));
     world.fails(MemberId(1));
@@ -110,8 +110,8 @@ fn a_start_without_a_staging_device_records_that_it_may_be_missed() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// A device that is being filled is none that the array has lost: without it, and without a member that the
-/// array already does without, what was staged is on the other member.
+/// A device that is being filled is not one that the array has lost. Without it, and without a
+/// member that was already missing, the staged block is on the other member.
 #[test]
 fn a_start_without_a_device_that_is_being_filled_misses_none() {
     let (mut world, version) = staged();
@@ -140,7 +140,7 @@ fn another_staging_device_takes_the_place_of_one_that_failed() {
     world.drain();
     let device = world.engine.members().nth(DEVICE.index()).expect("its place");
     assert!(device.device.is_some(), "{device:?}");
-    // What it is given to hold counts.
+    // The blocks that it gets from now on count.
     world.step(Input::Busy(Set::one(MemberId(0)).with(MemberId(2))));
     let newer = world.write_one(0);
     assert!(newer != version && world.engine.is_staged(Lba(0)));
@@ -149,7 +149,7 @@ fn another_staging_device_takes_the_place_of_one_that_failed() {
     assert_eq!(world.read_one(0), newer);
 }
 
-/// A staging device is one as soon as that is being recorded, and takes what is staged.
+/// A staging device takes entries as soon as its promotion is being recorded.
 #[test]
 fn what_a_new_staging_device_takes_is_acknowledged_when_it_is_on_record() {
     let (mut world, _) = staged();
@@ -176,8 +176,8 @@ fn what_a_new_staging_device_takes_is_acknowledged_when_it_is_on_record() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// A staging device that is being filled has nothing that counts: without it, and without a member, the
-/// array starts as it would if there were none.
+/// A staging device that is being filled holds nothing that counts: without it, and without a
+/// member, the array starts as if there were none.
 #[test]
 fn a_staging_device_that_is_not_one_yet_is_not_missed() {
     let (mut world, _) = staged();
@@ -186,13 +186,13 @@ fn a_staging_device_that_is_not_one_yet_is_not_missed() {
     let version = world.read_one(0);
     let spare = world.new_spare();
     world.command(spare);
-    // It is being filled for as long as nothing but this is stored.
+    // It is being filled as long as only this is stored.
     world.end_all(is_record);
     let state = world.engine.members().nth(DEVICE.index()).expect("its place").state;
     assert!(matches!(state, SlotState::Rebuilding { .. }), "{state:?}");
     let device = world.disks.len() - 1;
     assert!(world.assemble_without(&[1, device]).is_ok());
-    // Nor is it once it is on record that it has failed.
+    // Nor once its failure is on record.
     world.disks[device].gone = true;
     world.cut_power();
     world.record();
@@ -201,9 +201,9 @@ fn a_staging_device_that_is_not_one_yet_is_not_missed() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// RAID5 of five with a staging device. Block 0 was staged there and on member 1, has come home, and was
-/// overwritten there; that nothing is staged only the device and member 4 were told. The device has
-/// failed, and what is to tell it anew has not ended.
+/// RAID5 of five with a staging device. Block 0 was staged there and on member 1, has come home,
+/// and was overwritten there. Only the device and member 4 have a marker that it is no longer
+/// staged. The device has failed, and the new marker has not been written.
 fn known_to_one_member() -> (World, u64) {
     let mut scenario = scenario(Level::Raid5, 5, Consistency::Bitmap);
     (scenario.staging, scenario.busy) = (128, 1);
@@ -218,7 +218,7 @@ fn known_to_one_member() -> (World, u64) {
     world.now = world.now + Duration::from_secs(60);
     world.pass_time();
     world.end_all(|io| io.op != IoOp::Flush);
-    // It is at home, but for the flush; what tells so goes to who is calm then.
+    // It is at home, but for the flush; the marker goes to members that are not busy.
     world.step(Input::Busy(Set::first(4)));
     world.drain();
     assert!(!world.engine.is_staged(Lba(0)), "it is at home, and that was told");

@@ -1,4 +1,4 @@
-//! The distributed spare: a failed member's data is put on the others, and comes back from there.
+//! The distributed spare: a failed member is rebuilt onto the others, and copied back from there.
 
 use raidcore::engine::{ArrayHealth, CommandError, IoError, SpareUse};
 use raidcore::meta::MetaPage;
@@ -12,7 +12,7 @@ use crate::disk::Sick;
 
 pub(super) const FAILED: MemberId = MemberId(2);
 
-/// RAID5 of five, written all over, with a distributed spare and without another.
+/// RAID5 of five with a distributed spare and no other spare, completely written.
 pub(super) fn written() -> (World, Vec<u64>) {
     written_by(1, 9)
 }
@@ -33,7 +33,7 @@ impl World {
         assert!(self.answers.contains(&(number, Ok(()))), "{:?}", self.answers.last());
     }
 
-    /// All that was begun ends, passes among it.
+    /// Ends everything that was begun, including passes.
     pub(super) fn finish(&mut self) {
         let mut bound = Bound::new("all passes are over", 100_000);
         while self.is_busy() || self.engine.pass().is_some() {
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// A block of a copy changes without a word.
+    /// A block of a copy is corrupted silently.
     fn flip(&mut self, (disk, Pba(at)): (usize, Pba), row: u64) {
         self.disks[disk].corrupt(&mut self.source, at + row);
     }
@@ -93,7 +93,7 @@ fn two_members_in_turn_may_fail_of_a_raid5_and_are_replaced_one_after_the_other(
     let refused = world.command(Command::Fail(MemberId(1)));
     assert!(world.answers.contains(&(refused, Err(CommandError::NoRedundancy))));
 
-    // The first device replaces the member that nothing stands in for, and gets the copies that
+    // The first device replaces the member that is not on the spare, and gets the copies that
     // belong there.
     let device = world.new_spare();
     world.command(device);
@@ -186,7 +186,7 @@ fn a_second_member_can_not_be_spared_before_the_spare_is_filled() {
 fn a_copy_that_can_not_be_read_is_read_from_another_and_written_anew() {
     let (mut world, versions) = written();
     world.fail(FAILED);
-    // Nothing makes up for a member any more: only the other copy can be read.
+    // The array has no redundancy left: only the other copy can be read.
     world.fail(MemberId(0));
     let stripes = world.engine.geometry().stripes();
     let mut bad = 0;
@@ -294,7 +294,7 @@ fn a_replay_brings_nothing_back_that_a_failed_member_held() {
     let mut scenario = scenario(Level::Raid5, 5, Consistency::Journal);
     (scenario.distributed_spare, scenario.stripes) = (true, 3);
     let mut world = play(1, scenario);
-    // No tail is written: all entries would be carried out.
+    // No tail is written: all entries would be replayed.
     let tail = |io: &Io| io.op == IoOp::Journal && io.blocks == 1;
     let run = |world: &mut World| {
         for _ in 0..2_000 {
@@ -303,7 +303,7 @@ fn a_replay_brings_nothing_back_that_a_failed_member_held() {
             }
         }
     };
-    // Of the last stripe, whose turn comes when all this has happened.
+    // In the last stripe, which is handled after all this.
     let last = Lba(2 * u64::from(world.engine.geometry().stripe_blocks()));
     world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
     world.ask(0, Op::Write, last.0, 1);
@@ -344,8 +344,9 @@ fn what_is_staged_is_at_home_before_the_spare_stands_in() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// A member is back in its place, and the next one fails, while a flush is under way that tells how far the
-/// spare was filled for the first. The power fails before anything is put on it for the second.
+/// A member is back in its place, and the next one fails, while a flush is under way that will
+/// record the spare's watermark of the first. The power fails before the spare holds anything of
+/// the second.
 #[test]
 fn what_was_filled_for_one_member_is_not_on_record_of_the_next() {
     let is_page = |io: &Io| matches!(io.op, IoOp::Store(page) if !matches!(page, MetaPage::Superblock { .. }));

@@ -1,5 +1,5 @@
-//! A write to a device that is being filled, which ends when the device is a member in service, and the only
-//! one that is left.
+//! A write to a device that is being filled, which ends when the device is a member in service, and
+//! the only one left.
 
 use raidcore::meta::SlotState;
 use raidcore::units::{MemberId, Set};
@@ -9,8 +9,9 @@ use super::*;
 /// The other half of the mirror, which is filled from member 0.
 const HEIR: MemberId = MemberId(1);
 
-/// A mirror whose member 1 has been filled while a write to it was under way; member 0 has gone, or hangs
-/// and was given up as soon as there was another. Returns the version of block 0, that was acknowledged.
+/// A mirror whose member 1 has been filled while a write to it was under way. Member 0 has gone, or
+/// it hangs and was given up as soon as there was another one. Returns the acknowledged version of
+/// block 0.
 fn last_one_left(hangs: bool) -> (World, DeviceId, u64) {
     let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
     let version = world.write_one(0);
@@ -47,7 +48,7 @@ fn last_one_left(hangs: bool) -> (World, DeviceId, u64) {
     (world, device, version)
 }
 
-/// More has failed than redundancy makes up for, so an error is the answer; nothing else is lost.
+/// More has failed than redundancy can make up for, so an error is right; nothing else is lost.
 #[test]
 fn the_last_one_that_refuses_a_write_is_kept_with_all_that_was_acknowledged() {
     for hangs in [false, true] {
@@ -65,7 +66,7 @@ fn the_last_one_that_refuses_a_write_is_kept_with_all_that_was_acknowledged() {
     }
 }
 
-/// What takes the write is all that it needs.
+/// A member that takes the write is enough.
 #[test]
 fn the_last_one_that_takes_a_write_is_enough() {
     for hangs in [false, true] {

@@ -1,4 +1,4 @@
-//! Members that don't answer.
+//! Members that hang.
 
 use raidcore::engine::{ArrayHealth, Command, Note};
 use raidcore::meta::SlotState;
@@ -7,7 +7,7 @@ use raidcore::units::{MemberId, Set};
 use super::phases::is_record;
 use super::*;
 
-/// A write waits for members 0 and 1, which don't answer. Returns its version.
+/// A write waits for members 0 and 1, which hang. Returns its version.
 fn hanging_write(level: Level, members: usize) -> (World, u64) {
     let mut world = world(level, members, Consistency::Journal);
     world.ask(0, Op::Write, 0, 8);
@@ -49,7 +49,7 @@ fn members_that_can_not_all_be_spared_are_waited_for() {
     assert!(world.requests[0].is_some(), "nothing has failed");
     assert_eq!(world.engine.array_health(), ArrayHealth::Online);
     assert_eq!(hangs(&world), [true, true, false]);
-    // One of them does answer; the other can be spared alone.
+    // One of them answers; the other one alone can be missing.
     world.step(Input::Hung(Set::one(MemberId(1))));
     assert_eq!(hangs(&world), [false; 3]);
     assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
@@ -69,7 +69,7 @@ fn a_member_that_hangs_is_given_up_as_soon_as_it_can_be_spared() {
     world.drain();
     world.step(Input::Hung(Set::one(MemberId(0))));
     assert_eq!(hangs(&world), [true, false, false]);
-    // Slow as it is, it answers what the rebuild asks.
+    // Though slow, it answers the reads of the rebuild.
     let spare = world.new_spare();
     world.command(spare);
     while !world.engine.members().any(|m| m.member == MemberId(2) && m.state == SlotState::Up) {

@@ -1,4 +1,4 @@
-//! Reads that are tried twice: a late one must not be noticed.
+//! Hedged reads: the late one must have no effect.
 
 use det::Instant;
 use raidcore::engine::{Detour, Redirect, SteeringPolicy};
@@ -6,7 +6,7 @@ use raidcore::units::{MemberId, Set};
 
 use super::*;
 
-/// Reads that take longer than this are tried another way, too.
+/// Reads that take longer than this are hedged.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 struct Impatient;
@@ -25,8 +25,8 @@ impl SteeringPolicy for Impatient {
     }
 }
 
-/// Blocks 0 and 1 were written, and a read of them waits for member 0, which takes its time; the
-/// others have answered. Returns what was written.
+/// Blocks 0 and 1 were written, and a read of them waits for member 0, which is slow; the others
+/// have answered. Returns the versions.
 fn stalled(level: Level) -> (World, u64) {
     let mut world = world(level, 3, Consistency::Bitmap);
     let version = world.write_one(0);
@@ -53,7 +53,7 @@ fn the_others_answer_for_who_takes_long() {
         assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
         let counters = world.engine.counters();
         assert_eq!((counters.hedged_reads, counters.hedges_won), (1, 1));
-        // What comes late is not written to memory that is in another use by now.
+        // The late read does not write to memory that is reused by now.
         world.ask(0, Op::Write, 5, 1);
         let other = version_of(5, &world.memory.payload[0][0]);
         world.drain();
@@ -61,8 +61,8 @@ fn the_others_answer_for_who_takes_long() {
     }
 }
 
-/// A member goes that a read waits for, so that the read has patience anew. It is answered before that is
-/// over, and its memory is in another use then. Another read runs out of patience in between.
+/// A read's member is lost, so the read's hedge deadline starts again. The read is answered before
+/// that deadline, and its memory is reused. Meanwhile the hedge deadline of another read passes.
 #[test]
 fn a_read_that_was_answered_is_not_tried_again() {
     let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
@@ -133,7 +133,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     let mut world = staging::staging_world(1);
     world.step(Input::Busy(Set::one(MemberId(0))));
     let version = world.write_one(0);
-    // It comes home, but it is not known how long it stays there.
+    // It comes home, but may not stay there.
     world.step(Input::Busy(Set::EMPTY));
     world.end_all(|io| io.op != IoOp::Flush);
     assert!(world.engine.is_staged(Lba(0)), "it is in the log, too");
@@ -146,7 +146,7 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     assert!(world.end_one(is_first), "the first to be asked answers after all");
     world.end_first_compute();
     assert!(world.requests[0].is_none());
-    // The late one writes into memory that is in no other use.
+    // The late one writes into memory that is not reused.
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
@@ -169,7 +169,7 @@ fn a_dying_disk_is_read_block_by_block_for_longer_than_patience_lasts() {
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
 
-/// Has patience once.
+/// Hedges once.
 #[derive(Default)]
 struct Once {
     asked: bool,
@@ -196,7 +196,7 @@ fn what_is_read_to_a_users_memory_is_not_tried_twice() {
     world.engine.set_steering(Some(Box::new(Once::default())));
     world.ask(0, Op::Read, 0, 1);
     world.disks[0].gone = true;
-    // It reads from another member now, and there is no hurry any more.
+    // It reads from another member now, without a deadline.
     world.end_one(|io| !others(io));
     let into_users = |io: &Io| matches!(io.op, IoOp::Read(raidcore::units::Mem::Payload { .. }));
     assert!(world.ios.iter().any(|p| into_users(&p.io)));
@@ -207,8 +207,8 @@ fn what_is_read_to_a_users_memory_is_not_tried_twice() {
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
 
-/// RAID5 of three: a stripe was written as a whole, and a crash has left block 0 new, as a user has seen, and
-/// all else old. That can't be mended, as two members can't be read in another row.
+/// RAID5 of three: a stripe was written as a whole, and a crash has left block 0 new, as a user has
+/// seen, and the rest old. It can't be repaired, since two members can't be read in another row.
 fn in_doubt() -> World {
     let is_write = |io: &Io| matches!(io.op, IoOp::Write { .. });
     let mut world = world(Level::Raid5, 3, Consistency::Journal);

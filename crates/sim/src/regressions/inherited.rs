@@ -1,11 +1,11 @@
-//! A device that takes a member's place has nothing of what was there before.
+//! A device in a member's place has nothing of what was there before.
 
 use super::phases::is_flush;
 use super::*;
 use crate::checks;
 
 impl World {
-    /// A device that holds nothing of this array's.
+    /// A device without any of this array's data.
     fn noisy_spare(&mut self) -> (Command, DeviceId) {
         let spare = self.new_spare();
         let Command::AddSpare { device, .. } = spare else { unreachable!() };
@@ -14,8 +14,8 @@ impl World {
     }
 }
 
-/// A member is replaced while it is being filled and a flush is under way, which tells how far that has
-/// come; the power fails before anything is written to the new device.
+/// A member is replaced while it is being filled and a flush is under way that will record its
+/// watermark. The power fails before anything is written to the new device.
 #[test]
 fn what_was_filled_of_one_device_is_not_on_record_of_the_next() {
     let mut world = world(Level::Raid5, 3, Consistency::Journal);
@@ -42,7 +42,7 @@ fn what_was_filled_of_one_device_is_not_on_record_of_the_next() {
     world.verify();
 }
 
-/// Writes take all the memory that there is, and others wait for some, when the member is replaced that the
+/// Writes use all scratch memory, and others wait for some, when the member is replaced that the
 /// last one is to read.
 #[test]
 fn a_write_that_waits_for_memory_does_not_read_another_device_in_a_members_place() {

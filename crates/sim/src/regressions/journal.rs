@@ -1,4 +1,4 @@
-//! What a replay of the journal would carry out, and what it would overwrite.
+//! What a replay of the journal would write, and what it would overwrite.
 
 use super::phases::is_record;
 use super::*;
@@ -13,7 +13,7 @@ fn disk_of(world: &World, role: u8) -> usize {
     world.engine.geometry().member(Stripe(0), Role(role)).index()
 }
 
-/// An array of which these blocks were written, and nothing of them is left in the journal.
+/// An array in which these blocks were written and retired from the journal.
 fn written(level: Level, members: usize, blocks: [u64; 2]) -> (World, [u64; 2]) {
     let mut world = world(level, members, Consistency::Journal);
     let versions = blocks.map(|lba| world.write_one(lba));
@@ -22,8 +22,8 @@ fn written(level: Level, members: usize, blocks: [u64; 2]) -> (World, [u64; 2]) 
 }
 
 impl World {
-    /// A disk goes that a write of block 0 or 4 has a part on, and is back when the power is, which takes
-    /// another one. It was not on record yet that it had gone.
+    /// A disk of a write of block 0 or 4 is lost, and returns with the power, which takes another
+    /// one. Its loss was not on record yet.
     fn goes_off_the_record(&mut self, disk: usize, lba: u64, lost: usize) {
         self.disks[disk].gone = true;
         self.step(Input::DeviceGone(DeviceId(disk as u32)));
@@ -35,7 +35,7 @@ impl World {
         self.drain();
     }
 
-    /// The power of a RAID6 fails when one of two that are to hold the entry of a write has it.
+    /// The power of a RAID6 fails when one of two holders of a write's entry has it.
     fn leave_half_an_entry(&mut self) {
         let lacks = DeviceId(disk_of(self, 3) as u32);
         self.ask(0, Op::Write, 0, 1);
@@ -45,7 +45,7 @@ impl World {
         self.power_off();
     }
 
-    /// The first that a start writes at home on this disk is durable when the power fails again.
+    /// The power fails again when a start's first write to this disk is durable.
     fn cut_power_when_written(&mut self, disk: usize) {
         self.end_all(|io| !is_write(io));
         self.end_one(|io| is_write(io) && io.device.0 as usize == disk);
@@ -62,7 +62,7 @@ fn a_stripe_goes_through_the_journal_until_a_tail_says_that_its_entry_is_retired
     let entries = |io: &Io| io.op == IoOp::Journal;
     world.ask(0, Op::Write, 0, 1);
     world.end_all(|_| true);
-    // The next entry's tail does not say so, as it is written before the flush ends.
+    // The next entry's tail does not cover it, since that is written before the flush ends.
     world.ask(1, Op::Write, 8, 1);
     world.end_all(|io| !entries(io));
     world.ask(2, Op::Flush, 0, 1);
@@ -101,7 +101,8 @@ fn an_entry_that_nobody_has_leaves_no_hole_where_there_is_no_parity() {
     for gone in [0, 2, 3] {
         let mut world = world(Level::Raid6, 4, Consistency::Journal);
         world.rebuild_a_little();
-        // Some of these stripes have one parity on the disk that goes, and are yet to have the other.
+        // In some of these stripes, one parity is on the disk that is lost, and the other has yet
+        // to be written.
         (0..12).for_each(|i| world.ask(i, Op::Write, 8 * (20 + u64::from(i)), 1));
         world.end_all(|_| true);
         world.cut_power();
@@ -121,7 +122,7 @@ fn a_write_goes_home_when_it_is_on_record_who_will_lack_it() {
     assert_eq!(world.read_one(4), neighbour, "nobody has written there");
 }
 
-/// What is written is on the parity alone, and so in the entry.
+/// Only the parity is written, so the entry holds only that.
 #[test]
 fn an_entry_is_written_when_it_is_on_record_for_whom_it_holds_nothing() {
     let (mut world, [neighbour, _]) = written(Level::Raid5, 3, [0, 4]);
@@ -129,7 +130,7 @@ fn an_entry_is_written_when_it_is_on_record_for_whom_it_holds_nothing() {
     assert_eq!(world.read_one(0), neighbour, "nobody has written there");
 }
 
-/// The second power failure takes the one that has the entry, amid what the start makes of it.
+/// The second power failure takes the holder of the entry, during the replay.
 #[test]
 fn an_entry_that_one_of_two_lacks_is_void() {
     let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
@@ -145,7 +146,8 @@ fn an_entry_that_one_of_two_lacks_is_void() {
     assert_eq!(world.read_one(4), neighbour, "nobody has written there");
 }
 
-/// The one that lacks the entry is missing at the first start, which carries it out, and back at the second.
+/// The holder that lacks the entry is missing at the first start, which replays the entry, and
+/// returns at the second.
 #[test]
 fn who_is_missing_is_on_record_before_an_entry_is_carried_out() {
     let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
@@ -186,7 +188,7 @@ fn an_older_entry_is_not_carried_out_where_a_newer_one_can_not_be_read() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// The start is cut short, and the member that has the journal is lost.
+/// The replay is cut short, and the holder of the journal is lost.
 #[test]
 fn what_is_older_is_not_written_over_what_is_newer() {
     let (mut world, version, _) = written_twice();
@@ -198,7 +200,7 @@ fn what_is_older_is_not_written_over_what_is_newer() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// An entry of before a member's loss has what the lost one held, not what it was to have afterwards.
+/// An entry from before a member's loss has the lost member's content, not that of its successor.
 #[test]
 fn a_member_is_rebuilt_when_what_its_predecessor_held_is_void() {
     let mut world = world(Level::Raid5, 3, Consistency::Journal);
@@ -218,7 +220,7 @@ fn a_member_is_rebuilt_when_what_its_predecessor_held_is_void() {
     assert_eq!(world.read_one(0), version, "a replay has brought the past back");
 }
 
-/// A record of the tail takes its time, and the ring has come around to it.
+/// A record of the tail is slow, and the ring has wrapped around to it.
 #[test]
 fn a_record_of_the_tail_is_not_written_over_while_it_is_being_stored() {
     let is_tail = |io: &Io| io.op == IoOp::Journal && io.blocks == 1;
@@ -238,9 +240,9 @@ fn a_record_of_the_tail_is_not_written_over_while_it_is_being_stored() {
     world.verify();
 }
 
-/// While the tail is being recorded, another entry tells as much, and all other entries are retired. Who waits
-/// for their room must not have to wait for the next flush, too. Tells whether it came to that after so
-/// many small entries before the large ones that fill the ring.
+/// While the tail is being recorded, another entry records the same tail, and all other entries are
+/// retired. Writes that wait for room must not have to wait for the next flush, too. Tells whether
+/// that happened after `small` small entries before the large ones that fill the ring.
 fn waits_for_a_tail(small: u16) -> bool {
     let mut scenario = scenario(Level::Raid4, 3, Consistency::Journal);
     (scenario.journal, scenario.tags, scenario.jobs) = (0, 40, 100);
@@ -277,8 +279,8 @@ fn a_tail_is_recorded_again_for_what_was_retired_meanwhile() {
     assert!(waited > 0);
 }
 
-/// Two members can't read a block of a row that is written in part: what one of them had is part of the new
-/// parity. It can be read again after a crash, and holds something else.
+/// Two members can't read a block of a row that is partly written: one of these blocks is part of
+/// the new parity. It can be read again after a crash, and holds something else.
 #[test]
 fn what_could_not_be_read_is_written_with_the_parity_that_it_is_part_of() {
     let (mut world, [neighbour, _]) = written(Level::Raid6, 4, [4, 0]);
@@ -324,8 +326,8 @@ fn a_durable_write_into_a_row_that_was_overwritten_whole_is_there_without_its_me
     }
 }
 
-/// Between a write's reads and its home, only the member that holds the entry has an I/O of it. Were the
-/// others left to collect garbage then, the write would wait for that.
+/// Between a write's reads and its writes home, only the member that holds the entry has I/O of it.
+/// If the others were left to collect garbage then, the write would wait for that.
 #[test]
 fn members_that_a_journaled_write_is_bound_for_have_it_in_hand() {
     let (mut world, _) = written(Level::Raid5, 4, [0, 4]);

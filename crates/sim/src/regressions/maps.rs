@@ -1,5 +1,5 @@
-//! Pages of the zero map that no member stores, while the array goes on: RAID0, whose members are not
-//! given up. A store that is said to have failed may have been carried out all the same.
+//! Pages of the zero map that no member stores, while the array goes on: RAID0, whose members are
+//! never failed. A store that is reported as failed may still have been carried out.
 
 use raidcore::engine::IoError;
 use raidcore::meta::MetaPage;
@@ -13,7 +13,7 @@ fn is_page(io: &Io) -> bool {
     matches!(io.op, IoOp::Store(MetaPage::ZeroMap { .. }))
 }
 
-/// RAID0 of three, whose first stripe was written, and then discarded if it is said so.
+/// RAID0 of three whose first stripe was written, and then discarded if `discarded`.
 fn striped(discarded: bool) -> World {
     let mut world = world(Level::Raid0, 3, Consistency::Resync);
     world.beyond = true;
@@ -32,7 +32,8 @@ impl World {
         self.last()
     }
 
-    /// A request during which every store of a page is said to have failed, and was carried out or not.
+    /// A request during which every store of a page is reported as failed, and was carried out or
+    /// not.
     fn without_pages(&mut self, op: Op, carried_out: bool) {
         self.without_pages_at(op, 0, carried_out);
     }
@@ -133,7 +134,7 @@ fn zeroes_after_a_write_that_failed_are_not_lost_if_a_member_has_its_page() {
 #[test]
 fn a_page_that_is_stored_anew_leaves_what_is_durable_as_it_is() {
     let mut world = striped(true);
-    // The page says of another stripe, too, that it was discarded.
+    // The page also has another stripe as discarded.
     let other = u64::from(STRIPE);
     world.without_pages_at(Op::Discard, other, false);
     world.ask(0, Op::Discard, other, STRIPE);
@@ -144,8 +145,8 @@ fn a_page_that_is_stored_anew_leaves_what_is_durable_as_it_is() {
     assert_eq!(world.read_one(0), 0, "what was discarded is not back");
 }
 
-/// A region of two stripes is marked, and a block of the first is being written, when the mark of
-/// another region is stored by no member; a write to the second stripe waits for the same page.
+/// A region of two stripes is marked, and a block of the first is being written, when no member
+/// stores the mark of another region. A write to the second stripe waits for the same page.
 #[test]
 fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
     let is_bitmap = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
@@ -154,7 +155,7 @@ fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
     pairs.region_stripes = 2;
     let mut world = play(1, pairs);
     world.beyond = true;
-    // The mark of this region can be cleared some time, by a page that is not waited for.
+    // The mark of this region will be cleared by a page that is not waited for.
     world.ask(0, Op::Write, 160, 1);
     world.end_all(|_| true);
     world.ask(0, Op::Write, 0, 1);
@@ -167,7 +168,7 @@ fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
         let id = world.ios.remove(at).io.id;
         world.step(Input::IoDone { id, result: Err(IoError::Medium) });
     }
-    // Time enough for the unneeded mark to be cleared.
+    // Time enough to clear the unneeded mark.
     for _ in 0..1000 {
         world.end_all(|io| !is_write(io));
         world.pass_time();
@@ -178,8 +179,8 @@ fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
     assert_eq!(world.engine.status().dirty_regions.0, 1, "what may be half written is marked");
 }
 
-/// A write of a stripe is half at home when the power fails; the page with its region's bit can't be read
-/// from any member then.
+/// A write of a stripe is half done when the power fails; then the page with its region's bit can't
+/// be read from any member.
 #[test]
 fn a_page_that_is_lost_leaves_its_own_regions_in_doubt() {
     let is_write = |io: &Io| matches!(io.op, IoOp::Write { .. });
@@ -204,8 +205,8 @@ fn a_page_that_is_lost_leaves_its_own_regions_in_doubt() {
     assert_eq!(in_doubt, [false, false, true, true, false, false]);
 }
 
-/// A stripe of a mirror is being discarded, and one member alone says so, when the power fails. What is read
-/// then stays so, also without that member.
+/// A stripe of a mirror is being discarded, and only one member has recorded that, when the power
+/// fails. The content that is read then stays, even without that member.
 #[test]
 fn a_page_that_one_member_has_alone_is_on_all_when_users_are_served() {
     let mut world = world(Level::Raid1, 2, Consistency::Bitmap);

@@ -1,13 +1,13 @@
-//! What a read has shown after a crash does not become older: not when a member is lost, and if it was
-//! flushed, not by the next crash either.
+//! Content that was read after a crash does not become older: not when a member is lost, and after
+//! a flush, not by the next crash either.
 
 use super::*;
 use crate::disk::Data;
 
-/// Seeds: what a power failure leaves of what was not flushed is up to chance.
+/// Seeds: chance decides which of the unflushed writes survive a power failure.
 const SEEDS: std::ops::Range<u64> = 0..8;
 
-/// What happens between a read and the next.
+/// The events between one read and the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meanwhile {
     /// A member is lost.
@@ -32,13 +32,13 @@ fn seen(world: &mut World) -> Vec<Data> {
     world.memory.payload[0][..blocks as usize].to_vec()
 }
 
-/// An array whose power fails when a stripe was written and not flushed, and that is served again while
-/// its resync is paused.
+/// An array whose power fails after a stripe was written and not flushed, and that serves again
+/// while its resync is paused.
 fn in_doubt(seed: u64, level: Level, members: usize, consistency: Consistency) -> World {
     in_doubt_of(12, seed, level, members, consistency)
 }
 
-/// The same, but only so many blocks of the stripe were written.
+/// The same, with only `blocks` blocks of the stripe written.
 fn in_doubt_of(
     most: u32,
     seed: u64,
@@ -134,7 +134,7 @@ fn parity_gives_back_what_a_read_has_shown() {
     }
 }
 
-/// The block of a member where the stripe begins that users write.
+/// The block of a member where the users' stripe begins.
 fn home(world: &World) -> u64 {
     let (lba, _) = place(world);
     let layout = world.engine.layout();

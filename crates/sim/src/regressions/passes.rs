@@ -1,11 +1,11 @@
-//! What a pass is told to have done, or was recorded to have, stays so if the power fails.
+//! Progress of a pass that was reported or recorded survives a power failure.
 
 use raidcore::meta::{MetaPage, SUPERBLOCKS, ScrubEnd, SlotState};
 
 use super::*;
 use crate::checks;
 
-/// Seeds: what a power failure leaves of what was not flushed is up to chance.
+/// Seeds: chance decides which of the unflushed writes survive a power failure.
 const SEEDS: std::ops::Range<u64> = 0..8;
 
 #[test]
@@ -42,7 +42,7 @@ fn what_a_scrub_has_corrected_stays_so() {
     }
 }
 
-/// What is on record of the last scrub: its end, and the rows that it found.
+/// The record of the last scrub: its end, and the rows that it found.
 fn last_scrub(world: &World) -> Option<(ScrubEnd, u64)> {
     world.engine.status().last_scrub.map(|scrub| (scrub.end, scrub.rows))
 }
@@ -61,7 +61,7 @@ fn what_a_scrub_has_found_is_known_until_it_is_repaired() {
         world.cut_power();
         world.drain();
     }
-    // One that does not get so far tells nothing of the rest.
+    // One that does not get that far says nothing of the rest.
     world.command(Command::SetPace(Pace { min: 1, max: 1 }));
     world.command(Command::Scrub { repair: true });
     world.command(Command::CancelScrub);
@@ -115,7 +115,7 @@ fn what_is_recorded_to_be_rebuilt_is_there_after_a_power_failure() {
             world.now = world.now + Duration::from_secs(1);
             world.step(Input::Tick);
         }
-        // All is rebuilt while the flush is under way that was to tell how much is.
+        // The rebuild finishes while the flush is under way that was to record its progress.
         world.end_all(|io| !flushes(io));
         (0..3).for_each(|_| assert!(world.end_one(flushes)));
         world.end_all(|io| !flushes(io));
@@ -146,7 +146,7 @@ fn a_page_counts_that_a_member_took_as_the_last_thing_before_it_was_one() {
     world.command(Command::Fail(MemberId(1)));
     let spare = world.new_spare();
     world.command(spare);
-    // The rebuild ends when its maps are on both, in both places; of the bitmap that is not said yet.
+    // The rebuild ends when its maps are on both members, in both slots; the bitmap's are not yet.
     let bitmap = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Bitmap { .. }));
     let zeros = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::ZeroMap { .. }));
     let maps = |world: &World| world.ios.iter().filter(|p| bitmap(&p.io)).count();

@@ -1,5 +1,5 @@
 //! A write or a flush that fails in exactly one phase, and the power failure that shows whether the
-//! failure was told, and was on record, in time.
+//! failure was reported and recorded in time.
 
 use raidcore::engine::IoError;
 use raidcore::meta::MetaPage;
@@ -8,7 +8,7 @@ use raidcore::units::Pba;
 use super::*;
 use crate::disk::Sick;
 
-/// Seeds: what a power failure leaves of what was not flushed is up to chance.
+/// Seeds: chance decides which of the unflushed writes survive a power failure.
 const SEEDS: std::ops::Range<u64> = 0..12;
 
 pub(super) fn is_flush(io: &Io) -> bool {
@@ -27,7 +27,7 @@ impl World {
         version_of(lba, &self.memory.payload[0][0])
     }
 
-    /// Lets everything end until members are flushed, and the flush of one of them fails.
+    /// Runs until members are flushed, and fails the flush of one of them.
     fn fail_flush(&mut self, disk: usize) {
         self.end_all(|io| !is_flush(io));
         assert!(self.ios.iter().any(|p| is_flush(&p.io)), "a flush is under way");
@@ -57,7 +57,8 @@ fn a_flush_is_answered_when_it_is_on_record_who_has_failed_it() {
     }
 }
 
-/// What a member has lost by a flush that no user asked for is not there after the next one either.
+/// Writes that a member has lost by an internal flush's failure are not made durable by the next
+/// flush either.
 #[test]
 fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
     for seed in SEEDS {
@@ -65,7 +66,7 @@ fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
         world.beyond = true;
         world.begin_unflushed(0, 8);
         world.drain();
-        // Of another user, which is told.
+        // Of another user, which gets the error.
         world.ask(1, Op::Flush, 0, 0);
         world.fail_flush(0);
         world.drain();
@@ -81,7 +82,7 @@ fn a_flush_does_not_make_up_for_one_that_failed_before_it() {
     }
 }
 
-/// Each copy of the record that is under way is torn, on all members, none of which can be spared.
+/// Each copy of the record under way is torn, on all members, none of which can be missing.
 #[test]
 fn a_record_that_is_being_stored_leaves_enough_copies_of_one() {
     for second in [false, true] {
@@ -96,7 +97,7 @@ fn a_record_that_is_being_stored_leaves_enough_copies_of_one() {
     }
 }
 
-/// A degraded stripe is half at home: its journal entry is there until it is at home for good.
+/// A degraded stripe is half at home: its journal entry stays until the stripe is durably at home.
 #[test]
 fn an_entry_outlives_a_flush_that_failed() {
     for seed in SEEDS {
@@ -109,7 +110,7 @@ fn an_entry_outlives_a_flush_that_failed() {
         world.begin_unflushed(0, 1);
         world.end_all(|io| !is_flush(io));
         world.beyond = true;
-        // No user has asked for these.
+        // These are internal flushes.
         for fails in [true, false, false] {
             world.now = world.now + Duration::from_secs(6);
             world.step(Input::Tick);
@@ -124,7 +125,8 @@ fn an_entry_outlives_a_flush_that_failed() {
     }
 }
 
-/// A member goes amid a write, and is back when the power is, without the others knowing that it went.
+/// A member is lost during a write, and returns with the power, before the others have recorded its
+/// loss.
 #[test]
 fn a_write_is_answered_when_it_is_on_record_who_has_missed_it() {
     let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
@@ -204,7 +206,7 @@ fn the_entry_of_a_write_that_failed_is_carried_out_by_the_next_start() {
     world.disks[parity.index()].unwritable.insert(at);
     world.write_one(4);
     assert_eq!(world.last(), Err(RequestError::Io));
-    // What has failed is not at home, whatever is flushed.
+    // The failed write is not at home, however often it is flushed.
     for _ in 0..3 {
         world.now = world.now + Duration::from_secs(6);
         world.step(Input::Tick);
@@ -229,7 +231,7 @@ fn a_start_that_a_full_member_keeps_from_its_journal_serves_reads_and_loses_no_e
         let elsewhere = world.write_one(u64::from(geometry.stripe_blocks()));
         world.command(Command::Fail(geometry.member(stripe, lost)));
         world.drain();
-        // Acknowledged, and durable in the journal only: what it writes is in row 0 of roles 0, 2.
+        // Acknowledged, and durable in the journal only: they are in row 0 of roles 0 and 2.
         let row = [0, 8].map(|lba| world.write_one(lba));
         for _ in 0..2 {
             world.ios.clear();
@@ -278,7 +280,7 @@ fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
     assert_eq!(world.last(), Err(RequestError::Io));
     world.read_one(4);
     assert_eq!(world.last(), Err(RequestError::Io), "nothing tells what was there");
-    // Nor does a start that is told that all is well.
+    // Nor does a start after a clean stop.
     for _ in 0..3 {
         world.now = world.now + Duration::from_secs(6);
         world.step(Input::Tick);
@@ -292,8 +294,8 @@ fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
     assert!(world.superblocks().all(|(_, superblock)| !superblock.record.clean));
 }
 
-/// A degraded stripe whose write is in the journal and not at home: the start carries it out, and the
-/// flush after that fails on a member that can't be spared.
+/// A degraded stripe whose write is in the journal and not at home: the start replays it, and the
+/// flush after that fails on a member that can't be missing.
 #[test]
 fn what_was_carried_out_and_not_flushed_is_carried_out_by_the_next_start() {
     for seed in SEEDS {

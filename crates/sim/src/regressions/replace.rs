@@ -1,4 +1,4 @@
-//! A member that serves is copied to a spare, which takes its place.
+//! A member that serves is copied to a spare, which then takes its place.
 
 use raidcore::engine::{ArrayHealth, CommandError, SuccessorStatus};
 use raidcore::meta::{SlotState, Superblock};
@@ -11,7 +11,7 @@ use crate::under_way::Payload;
 
 const REPLACED: MemberId = MemberId(1);
 
-/// An array that is written all over.
+/// An array that is completely written.
 fn written(seed: u64, scenario: Scenario) -> (World, Vec<u64>) {
     let mut world = play(seed, scenario);
     let capacity = world.engine.geometry().capacity();
@@ -40,7 +40,7 @@ fn levels() -> [Scenario; 5] {
 }
 
 impl World {
-    /// A member is to be replaced by a new device.
+    /// Begins to replace a member by a new device.
     fn succeed(&mut self, member: MemberId) -> DeviceId {
         let spare = self.new_spare();
         let Command::AddSpare { device, .. } = spare else { unreachable!() };
@@ -52,7 +52,7 @@ impl World {
         device
     }
 
-    /// The same, and so many stripes are copied.
+    /// The same, and `stripes` stripes are copied.
     pub(super) fn replace_a_little(&mut self, stripes: u64) -> DeviceId {
         self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
         let device = self.succeed(REPLACED);
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Whether a record is being stored on a device that has it as the member that is replaced.
+    /// Whether a record is being stored on a device in which the device is already the member.
     pub(super) fn succeeds(&self, device: DeviceId) -> bool {
         self.ios.iter().filter(|p| is_record(&p.io) && p.io.device == device).any(|pending| {
             let Payload::Meta(blocks) = &pending.payload else { return false };
@@ -185,7 +185,7 @@ fn the_copying_goes_on_after_a_clean_stop() {
 fn without_redundancy_the_copying_begins_anew_after_a_crash() {
     let (mut world, _) = written(1, small(Level::Raid0, 3));
     world.replace_a_little(4);
-    // One of the two has it, and nothing tells where they differ.
+    // One of the two has it, and nothing records where they differ.
     world.ask(0, Op::Write, 4, 1);
     let device = world.device_of(REPLACED);
     while world.end_one(|io| matches!(io.op, IoOp::Write { .. }) && Some(io.device) == device) {}
@@ -213,7 +213,7 @@ fn a_new_device_that_fails_leaves_the_old_one_where_it_is() {
         let failed = |note: &Note| matches!(note, Note::CopyFailed { member: REPLACED, .. });
         assert!(world.notes.iter().any(failed), "{:?}", world.notes);
         world.is_all(&versions);
-        // It is not to come back with what it has missed.
+        // It must not return with what it has missed.
         world.disks[device.0 as usize].gone = false;
         world.restart();
         assert_eq!((world.device_of(REPLACED), world.engine.successor()), (old, None));
@@ -311,7 +311,7 @@ fn what_can_not_be_copied_is_waited_at_and_the_rest_is_as_it_was() {
     let device = world.succeed(REPLACED);
     world.turns(300);
     assert!(world.engine.pass().is_some_and(|pass| pass.stuck == Some(Stripe(0))));
-    // It is written by a user, and can be copied then.
+    // A user overwrites it, and it can be copied then.
     world.disks[REPLACED.index()].bad.clear();
     world.command(Command::Resume);
     world.copy_on();
@@ -424,7 +424,7 @@ fn what_is_staged_comes_home_before_the_new_one_is_the_member() {
         world.step(Input::Busy(raidcore::units::Set::EMPTY));
         world.copy_on();
         assert_eq!(world.device_of(REPLACED), Some(device));
-        // Another member goes with the power, and what the log has left is not taken for new.
+        // Another member is lost with the power, and old content of the log is not taken for new.
         for (lba, version) in (0..24).zip(&mut versions) {
             *version = world.write_one(lba);
         }
@@ -462,7 +462,7 @@ fn a_record_that_only_the_successor_has_counts_as_soon_as_it_is_the_member() {
     let device = world.replace_a_little(1);
     let old = world.device_of(REPLACED).expect("it serves");
     world.command(Command::SetPace(Pace::default()));
-    // All is copied, and the change is being recorded.
+    // Everything is copied, and the change is being recorded.
     while !world.succeeds(device) {
         world.proceed();
     }

@@ -1,5 +1,5 @@
-//! Members that were away and return, at the moments at which it matters what is on record of what they
-//! have missed.
+//! Members that were away and return, at the moments at which the record of what they have missed
+//! matters.
 
 use raidcore::meta::{MetaPage, Returning, SlotState, Superblock};
 use raidcore::units::{MemberId, Set};
@@ -12,21 +12,21 @@ pub(super) fn is_missed_page(io: &Io) -> bool {
     matches!(io.op, IoOp::Store(MetaPage::Missed { .. }))
 }
 
-/// What makes a disk lose all that it may lose.
+/// A source that makes a disk lose everything that it may lose.
 fn the_worst() -> Source {
     Source::bytes(&[0; 4096])
 }
 
 impl World {
-    /// A member's disk goes, with all that it had not flushed.
+    /// A member's disk is lost, with all its unflushed writes.
     pub(super) fn leaves(&mut self, disk: usize) {
         self.disks[disk].gone = true;
         self.disks[disk].crash(&mut the_worst(), false);
         self.step(Input::DeviceGone(DeviceId(disk as u32)));
     }
 
-    /// All ends but that pages of the map of what is missed are stored, and as much time passes as marks
-    /// need to be cleared.
+    /// Everything ends except stores of pages of the map of missed regions, and enough time passes
+    /// to clear marks.
     fn all_but_pages_of_what_is_missed(&mut self) {
         for _ in 0..1000 {
             self.end_all(|io| !is_missed_page(io));
@@ -34,8 +34,8 @@ impl World {
         }
     }
 
-    /// A RAID6 of four lacks a member, and a write of block 0 is in the journal, and half at home. Returns
-    /// what the missing one has as block 4, and the disk with the first parity.
+    /// A RAID6 of four lacks a member, and a write of block 0 is in the journal, and half at home.
+    /// Returns the missing member's content of block 4, and the disk with the first parity.
     fn half_at_home(&mut self) -> (u64, usize) {
         let is_write = |io: &Io| matches!(io.op, IoOp::Write { .. });
         let geometry = *self.engine.geometry();
@@ -58,7 +58,7 @@ impl World {
         returning
     }
 
-    /// A disk is back in its place, is filled where it missed something, and lacks nothing then.
+    /// A disk is back in its place, is filled where it missed something, and is then complete.
     pub(super) fn catches_up(&mut self, disk: usize) {
         assert!(self.comes_back(disk).catches_up);
         self.copy_on();
@@ -66,8 +66,8 @@ impl World {
     }
 }
 
-/// The page that says what is missed is being stored when all else of a write has ended, its mark in the
-/// write-intent bitmap has been cleared for want of writes, and the power fails.
+/// The page with a missed region is being stored when everything else of a write has ended and its
+/// mark in the write-intent bitmap has been cleared. Then the power fails.
 #[test]
 fn a_write_ends_when_it_is_on_record_that_a_member_misses_it() {
     let mut world = world(Level::Raid5, 3, Consistency::Journal);
@@ -83,8 +83,8 @@ fn a_write_ends_when_it_is_on_record_that_a_member_misses_it() {
     world.catches_up(home);
 }
 
-/// A member returns, or another device takes its place, and that is being recorded when a write ends and its
-/// mark is cleared. The power fails then, and the member returns once more.
+/// A member returns, or another device takes its place, and that is being recorded when a write
+/// ends and its mark is cleared. Then the power fails, and the member returns once more.
 #[test]
 fn what_is_written_before_a_return_is_on_record_is_filled_after_a_crash() {
     for returns in [true, false] {
@@ -115,7 +115,7 @@ fn what_is_written_before_a_return_is_on_record_is_filled_after_a_crash() {
     }
 }
 
-/// The same of what a scrub corrects: one of two copies of a mirror, while the third is away.
+/// The same for corrections by a scrub: one of two copies of a mirror, while the third is away.
 #[test]
 fn a_scrub_is_over_when_it_is_on_record_that_a_member_misses_what_it_has_corrected() {
     let scrubbed = |note: &Note| matches!(note, Note::PassEnded(PassKind::Scrub { .. }, _));
@@ -152,7 +152,7 @@ fn what_a_member_had_not_flushed_when_it_left_is_filled() {
     world.catches_up(home);
 }
 
-/// A write reads what it needs to do without a member when that returns.
+/// A write reads the blocks that it needs without a member, and the member returns meanwhile.
 #[test]
 fn what_is_being_written_without_a_member_as_it_returns_is_filled() {
     let mut world = world(Level::Raid5, 3, Consistency::Journal);
@@ -167,7 +167,8 @@ fn what_is_being_written_without_a_member_as_it_returns_is_filled() {
     world.catches_up(home);
 }
 
-/// A member leaves while another's chunks are put on the distributed spare, and returns when all are.
+/// A member leaves while another one is being rebuilt onto the distributed spare, and returns after
+/// that.
 #[test]
 fn copies_that_were_made_while_a_member_was_away_are_made_on_it_too() {
     let mut spare = scenario(Level::Raid6, 6, Consistency::Journal);
@@ -189,8 +190,8 @@ fn copies_that_were_made_while_a_member_was_away_are_made_on_it_too() {
     world.verify();
 }
 
-/// A member goes that lacks what was written in a marked region. The pages that say so are being stored
-/// when all else has ended and the mark is cleared, and what is in their place is from another time.
+/// A member is lost that lacks a write in a marked region. The pages that record this are being
+/// stored when everything else has ended and the mark is cleared, and their slots hold older pages.
 #[test]
 fn a_member_catches_up_only_if_what_it_has_missed_is_on_record() {
     let mut world = world(Level::Raid5, 3, Consistency::Journal);
@@ -227,8 +228,8 @@ fn without_marks_a_member_that_returns_is_filled_as_a_whole() {
     world.verify();
 }
 
-/// A member that holds the journal returns within the same run, and nothing is written to its journal
-/// before the power fails.
+/// A member that holds the journal returns within the same run, and nothing is written to its
+/// journal before the power fails.
 #[test]
 fn what_a_member_that_returns_had_in_its_journal_is_void() {
     let mut world = world(Level::Raid4, 3, Consistency::Journal);
@@ -246,7 +247,7 @@ fn what_a_member_that_returns_had_in_its_journal_is_void() {
     assert_eq!(world.read_one(0), version, "a replay has brought the past back");
 }
 
-/// A copy of a member's disk, made some time before it left, comes back in its stead.
+/// A copy of a member's disk, made before the member left, comes back in its place.
 #[test]
 fn an_old_copy_of_a_member_is_filled_as_a_whole() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
@@ -289,8 +290,8 @@ fn a_member_that_was_used_alone_does_not_return() {
     world.read_one(0);
 }
 
-/// A scrub corrects a block, in a region that is not marked; the member goes before it is flushed, and has
-/// the wrong block again. A flush that began before makes no difference.
+/// A scrub corrects a block in a region that is not marked. The member is lost before it is
+/// flushed, and has the wrong block again. A flush that began before makes no difference.
 #[test]
 fn what_a_scrub_has_corrected_and_a_member_lost_is_filled() {
     for flushes in [false, true] {
@@ -323,8 +324,8 @@ fn what_a_scrub_has_corrected_and_a_member_lost_is_filled() {
     }
 }
 
-/// A scrub corrects two stripes of a region. The first is corrected and flushed while the second is being
-/// corrected; the member goes before that is flushed, too.
+/// A scrub corrects two stripes of a region. The first is corrected and flushed while the second is
+/// being corrected; the member is lost before that one is flushed, too.
 #[test]
 fn what_is_corrected_beside_what_was_flushed_in_the_same_region_is_filled() {
     let mut pairs = scenario(Level::Raid4, 4, Consistency::Journal);
@@ -363,8 +364,8 @@ fn what_is_corrected_beside_what_was_flushed_in_the_same_region_is_filled() {
     world.verify();
 }
 
-/// A RAID6 lacks a member, and a write is half at home, as a second one goes and is back at once. The power
-/// fails before it is on record that it went: its journal is needed then.
+/// A RAID6 lacks a member, and a write is half at home, when a second one is lost and returns at
+/// once. The power fails before its loss is on record: then its journal is needed.
 #[test]
 fn a_member_keeps_its_journal_until_it_is_on_record_that_it_has_left() {
     let mut world = world(Level::Raid6, 4, Consistency::Journal);
@@ -381,8 +382,8 @@ fn a_member_keeps_its_journal_until_it_is_on_record_that_it_has_left() {
     assert_eq!(world.read_one(4), neighbour, "nobody has written there");
 }
 
-/// A member has returned that lacks a write which is still half at home, and its journal lacks the entry of
-/// it when the power fails: what another member has of that entry is carried out.
+/// A member has returned that lacks a write which is still half at home, and its journal lacks the
+/// entry when the power fails: the entry is replayed from another member.
 #[test]
 fn an_entry_is_carried_out_that_a_member_lacks_where_it_is_not_filled() {
     let mut world = world(Level::Raid6, 4, Consistency::Journal);
@@ -398,8 +399,8 @@ fn an_entry_is_carried_out_that_a_member_lacks_where_it_is_not_filled() {
     assert_eq!(world.read_one(4), neighbour, "nobody has written there");
 }
 
-/// The member that has parity has returned and is being filled. A write of a stripe in which it is current
-/// is half at home when the power fails and it goes, with the only copy of the entry.
+/// The parity member has returned and is being filled. A write of a stripe in which it is current
+/// is half at home when the power fails and the member is lost, with the only copy of the entry.
 #[test]
 fn what_a_member_that_catches_up_alone_knows_of_is_filled() {
     let mut world = world(Level::Raid4, 3, Consistency::Journal);
@@ -430,8 +431,8 @@ fn what_a_member_that_catches_up_alone_knows_of_is_filled() {
     world.verify();
 }
 
-/// The member that has parity goes amid a replay, with the only copy of the entry. It returns to what the
-/// others have taken of the entry.
+/// The parity member is lost during a replay, with the only copy of the entry. It returns after the
+/// others have replayed parts of the entry.
 #[test]
 fn a_member_that_goes_amid_a_replay_is_filled_where_that_has_written() {
     let mut world = world(Level::Raid4, 3, Consistency::Journal);

@@ -1,4 +1,4 @@
-//! A device that has become smaller has lost an unknown part.
+//! A device that has become smaller has lost an unknown part of its content.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Members behind which there is no room, more of them than can be spared, and then there is.
+//! Members run out of space, more of them than redundancy permits, and then there is space again.
 
 use raidcore::engine::{ArrayHealth, Remedy};
 use raidcore::units::Pba;
@@ -23,7 +23,7 @@ impl World {
         self.disks.iter_mut().for_each(|disk| disk.full.clear());
     }
 
-    /// As much time passes as the array lets pass between two attempts, and what it does then ends.
+    /// Enough time passes for the array's next attempt, and the attempt ends.
     fn later(&mut self) {
         for _ in 0..3 {
             self.now = self.now + Duration::from_secs(6);
@@ -40,7 +40,7 @@ impl World {
         self.notes.contains(&Note::ArrayHealed)
     }
 
-    /// What was refused last is taken when there is room, and not before.
+    /// The refused write is taken when there is space, and not before.
     #[track_caller]
     fn heals_when_there_is_room(&mut self) {
         assert_eq!(self.last(), Err(RequestError::Io));
@@ -52,15 +52,15 @@ impl World {
     }
 
     fn is_told(&mut self, lba: u64) -> Result<u64, RequestError> {
-        // How requests have ended is kept then.
+        // From then on the results of requests are kept.
         self.beyond = true;
         let found = self.read_one(lba);
         self.last().map(|()| found)
     }
 }
 
-/// A RAID5 of four that lacks a member, of which another has refused part of a write: what it was to
-/// write, and what it holds of stripe 0 else.
+/// A RAID5 of four that lacks a member, of which another has refused part of a write: the versions
+/// of that write, and of the rest of stripe 0.
 struct Refused {
     world: World,
     /// What the missing member had, and where.
@@ -107,7 +107,7 @@ fn an_array_takes_writes_again_when_there_is_room_and_what_was_refused_is_in_ste
             let new = world.write_one(1);
             assert_eq!(world.is_told(1), Ok(new));
             assert_eq!(world.is_told(kept.0), Ok(kept.1));
-            // Nothing of it is carried out once more, nor does the stop leave anything undone.
+            // It is not replayed again, and the stop leaves nothing undone.
             world.restart();
             for (lba, version) in [kept, other, (1, new)] {
                 assert_eq!(world.is_told(lba), Ok(version), "seed {seed}, {refusing:?}");
@@ -148,7 +148,7 @@ fn what_the_journal_alone_refused_is_nowhere_when_writes_are_taken_again() {
         assert_eq!(world.last(), Err(RequestError::Io));
         assert_eq!(world.is_told(4), Ok(kept), "nothing has gone home");
         for _ in 0..40 {
-            // Each attempt is refused, and takes no room in the ring for good.
+            // Each attempt is refused, and leaves no entry in the ring.
             world.later();
         }
         assert!(!world.healed());
@@ -188,8 +188,8 @@ fn rows_that_went_past_the_journal_stay_out_of_step_until_all_of_the_stripe_is_w
     assert_eq!(world.is_told(stripe + 1), Ok(new));
     let of_lost = 4;
     assert_eq!(world.is_told(of_lost), Err(RequestError::Io), "nothing tells what is there");
-    // Rows of it that are written whole are right, the others are no better for it.
-    // Those that wait for the read are carried out together.
+    // Rows that are overwritten whole are right; the others stay inconsistent. Writes that wait for
+    // the read are carried out together.
     world.ask(3, Op::Read, 8, 1);
     for lba in [0, 4, 8] {
         world.ask(lba as u16 / 4, Op::Write, lba, 1);
@@ -246,7 +246,7 @@ fn a_mirror_takes_writes_again_when_its_last_copy_has_room() {
 
 #[test]
 fn what_is_not_for_want_of_room_is_left_to_a_start() {
-    // A flush that fails may have lost more than what it tells.
+    // A flush that fails may have lost more than it reports.
     let mut world = world(Level::Raid1, 2, Consistency::Bitmap);
     world.command(Command::Fail(MemberId(1)));
     world.drain();
@@ -260,7 +260,7 @@ fn what_is_not_for_want_of_room_is_left_to_a_start() {
     assert_eq!(world.remedy(), Some(Remedy::Start));
     world.later();
     assert!(!world.healed());
-    // Nor is a medium that fails a matter of room.
+    // Nor does space help a medium error.
     let Refused { mut world, .. } = refused(1, Role(3), 0);
     let (disk, at) = world.at(Stripe(0), Role(3), 0);
     world.make_room();

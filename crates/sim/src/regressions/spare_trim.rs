@@ -1,5 +1,4 @@
-//! The distributed spare when nothing is on it any more: its room goes back to the SSDs, or is used for the
-//! next one.
+//! The distributed spare after use: its space is discarded, or used for the next member.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +10,7 @@ use super::phases::is_record;
 use super::*;
 use crate::checks;
 
-/// Replaces the failed member, and goes on until the first part of the spare is being discarded that
-/// it stood in on.
+/// Replaces the failed member, and runs until the first part of the spare is being discarded.
 fn copied_back(seed: u64) -> (World, Vec<u64>) {
     let (mut world, versions) = written_by(seed, 40);
     world.fail(FAILED);
@@ -74,7 +72,7 @@ fn what_a_crash_brings_back_was_not_discarded() {
 #[test]
 fn what_is_discarded_late_harms_nothing_that_is_on_the_spare_since() {
     let (mut world, versions) = copied_back(1);
-    // Slowly, so that not all is discarded when the next one fails.
+    // Slowly, so that not everything is discarded when the next one fails.
     world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
     let next = MemberId(0);
     world.command(Command::Fail(next));
@@ -111,11 +109,11 @@ fn a_stop_waits_for_what_is_being_discarded_and_not_for_the_rest() {
     world.holds(&versions);
 }
 
-/// RAID5 of five whose distributed spare is free again, which is being recorded.
+/// RAID5 of five whose distributed spare is free again; that is being recorded.
 fn freed() -> (World, Vec<u64>) {
     let (mut world, versions) = written();
     world.fail(FAILED);
-    // So fast that nothing of it is on record before its end.
+    // So fast that no progress is recorded before the end.
     world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
     let spare = world.new_spare();
     world.command(spare);
@@ -125,7 +123,7 @@ fn freed() -> (World, Vec<u64>) {
     (world, versions)
 }
 
-/// A start would read a block of the member that has its chunks back on the spare.
+/// A start would read the copied-back member's block from the spare.
 #[test]
 fn what_the_spare_misses_is_acknowledged_when_it_is_free_on_record() {
     let (mut world, _) = freed();
@@ -141,8 +139,8 @@ fn what_the_spare_misses_is_acknowledged_when_it_is_free_on_record() {
     assert!(world.requests[0].is_none());
 }
 
-/// A member has its chunks back and the next one fails, while the former is being recorded. Returns that
-/// world, in which all else has ended, and the next one.
+/// A member is copied back and the next one fails, while the former is being recorded. Returns this
+/// world, in which everything else has ended, and the next one.
 fn unrecorded() -> (World, Vec<u64>, MemberId) {
     let (mut world, versions) = freed();
     let next = MemberId(0);
@@ -154,7 +152,7 @@ fn unrecorded() -> (World, Vec<u64>, MemberId) {
     (world, versions, next)
 }
 
-/// The power fails: the start reads the first one's chunks where it knows them to be.
+/// The power fails: the start reads the first one's chunks from the spare, as recorded.
 #[test]
 fn the_spare_is_not_used_for_the_next_one_before_it_is_on_record_that_it_is_free() {
     let (mut world, versions, _) = unrecorded();

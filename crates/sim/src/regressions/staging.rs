@@ -1,4 +1,4 @@
-//! What has to go wrong at one moment for the staging log to be at fault.
+//! Faults of the staging log that take a failure at one exact moment.
 
 use det::Instant;
 use raidcore::engine::{ArrayHealth, Detour, Redirect, SteeringPolicy};
@@ -24,8 +24,8 @@ impl World {
         self.engine.staging_status().expect("there is a log").dirty
     }
 
-    /// Fails a member, and fills a spare in its place. What is written to the log meanwhile ends only
-    /// when there is nothing else to wait for.
+    /// Fails a member, and fills a spare in its place. Writes to the log end only when there is
+    /// nothing else to wait for.
     pub(super) fn replace(&mut self, member: u8) {
         self.command(Command::Fail(MemberId(member)));
         let spare = self.new_spare();
@@ -52,14 +52,14 @@ impl World {
         self.end_first_compute() || self.end_one(|io| io.op != IoOp::Journal)
     }
 
-    /// A disk goes with the power, which comes back at once.
+    /// A disk is lost with the power, which returns at once.
     fn restart_without(&mut self, disk: usize) {
         self.disks[disk].gone = true;
         self.restart();
     }
 }
 
-/// Whatever can go around busy members does.
+/// Everything that can go around busy members does.
 struct All;
 
 impl SteeringPolicy for All {
@@ -80,7 +80,7 @@ fn what_is_staged_at_once_is_spread_over_all_who_are_calm() {
         let mut world = play(1, scenario);
         world.engine.set_steering(Some(Box::new(All)));
         world.busy(busy);
-        // Four stripes, as a whole: a busy member has a part in each.
+        // Four whole stripes, each with a part on a busy member.
         (0..4).for_each(|tag| world.ask(tag, Op::Write, u64::from(tag) * 16, 12));
         let copies = |disk: usize| {
             let of_disk = |io: &Io| io.op == IoOp::Journal && io.device.0 as usize == disk;
@@ -129,7 +129,7 @@ fn a_new_member_does_not_make_up_for_the_tail_that_it_does_not_know() {
     let mut world = staging_world(1);
     world.busy(0);
     world.write_one(0);
-    // It comes home, and members 0 and 1 tell that it has.
+    // It comes home, and members 0 and 1 record that.
     world.step(Input::Busy(Set::EMPTY));
     world.drain();
     assert!(!world.engine.is_staged(Lba(0)));
@@ -153,7 +153,7 @@ fn what_is_about_to_be_void_is_not_read() {
     assert!(world.engine.is_staged(Lba(0)) && !world.ios.is_empty(), "the tail is being told");
     world.busy(0);
     world.ask(0, Op::Read, 0, 1);
-    // Then it is void, before the read of it has ended.
+    // Then the log is void before the read of it has ended.
     world.end_all(|io| io.op == IoOp::Journal);
     assert!(!world.engine.is_staged(Lba(0)));
     world.drain();
@@ -203,7 +203,7 @@ fn users_are_served_when_what_was_staged_is_void() {
         let ended = world.end_first_compute() || world.end_one(|io| !records(io));
         assert!(ended, "a write waits for nothing else");
     }
-    // The member that knows best that the log is void goes with the power.
+    // The member with the newest record that the log is void is lost with the power.
     let pending = |disk: &usize| {
         let of_disk = |io: &Io| records(io) && io.device.0 as usize == *disk;
         world.ios.iter().filter(|p| of_disk(&p.io)).count()
@@ -239,8 +239,8 @@ fn what_was_staged_is_void_when_it_is_at_home_for_good() {
     }
 }
 
-/// A block that was staged can't be read from either of those that hold it. Then one of these is
-/// replaced, which can't be done with before the log is empty.
+/// A staged block can't be read from either of its holders. Then one of these is replaced, which
+/// can't end before the log is empty.
 fn with_a_lost_block() -> (World, u64) {
     let mut world = staging_world(1);
     world.beyond = true;
@@ -364,7 +364,8 @@ fn what_can_not_come_home_before_a_stop_is_there_after_the_next_start() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// A block is being staged anew when the power fails. One holder has that, but can't read it any more.
+/// A block is being staged again when the power fails. One holder has the new entry, but can't read
+/// it any more.
 #[test]
 fn what_was_not_acknowledged_and_can_not_be_read_hides_nothing() {
     let mut world = staging_world(1);
@@ -383,8 +384,8 @@ fn what_was_not_acknowledged_and_can_not_be_read_hides_nothing() {
     assert_eq!(world.read_one(0), version);
 }
 
-/// A start lacks a member, and can't read a block of another one in a stripe that something is to be brought
-/// home to. All else is there to be read, and nothing is written.
+/// A start lacks a member, and can't read a block of another one in a stripe with blocks to be
+/// brought home. Everything else can be read, and nothing is written.
 #[test]
 fn a_start_that_can_not_bring_a_block_home_serves_reads() {
     let mut world = staging_world(1);

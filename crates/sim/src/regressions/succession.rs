@@ -1,5 +1,5 @@
-//! A member gives its place to another device, and the power fails at the moment at which it matters what
-//! is on record of that, or stored on both.
+//! A member is replaced by another device while it serves, and the power fails at a moment at which
+//! the record or the content of both matters.
 
 use super::phases::is_record;
 use raidcore::units::Pba;
@@ -13,7 +13,7 @@ fn is_write(io: &Io) -> bool {
     matches!(io.op, IoOp::Write { .. })
 }
 
-/// A RAID5 of three that is written all over.
+/// A RAID5 of three that is completely written.
 fn written(consistency: Consistency) -> World {
     let mut small = scenario(Level::Raid5, 3, consistency);
     small.stripes = 12;
@@ -25,7 +25,7 @@ fn written(consistency: Consistency) -> World {
 }
 
 impl World {
-    /// So many stripes were copied, and that is on record.
+    /// This many stripes were copied, and that is on record.
     fn copied(&mut self, stripes: u64) -> DeviceId {
         let device = self.replace_a_little(stripes);
         let is_known = |world: &Self| {
@@ -38,7 +38,7 @@ impl World {
         device
     }
 
-    /// All is copied, and the change that makes the new device the member is being recorded.
+    /// Everything is copied, and the change that makes the new device the member is being recorded.
     fn about_to_succeed(&mut self) -> DeviceId {
         let device = self.replace_a_little(1);
         self.command(Command::SetPace(Pace::default()));
@@ -55,7 +55,7 @@ impl World {
         blocks.find(|&lba| self.home_of(lba) == REPLACED.index()).expect("it has no parity there")
     }
 
-    /// All that fits ends, and as much time passes as marks need to be cleared.
+    /// Everything that fits ends, and enough time passes to clear marks.
     fn for_long(&mut self, fits: impl Fn(&Io) -> bool) {
         for _ in 0..1000 {
             self.end_all(&fits);
@@ -75,7 +75,7 @@ fn what_is_written_before_the_new_one_is_on_record_is_on_the_old_one() {
     world.verify();
 }
 
-/// The old one goes as the new one is being recorded, and is back when the power is.
+/// The old device is lost while the new one is being recorded, and returns with the power.
 #[test]
 fn what_the_old_one_has_missed_is_there_only_if_the_new_one_is_on_record() {
     let mut world = written(Consistency::Bitmap);
@@ -91,8 +91,8 @@ fn what_the_old_one_has_missed_is_there_only_if_the_new_one_is_on_record() {
     world.verify();
 }
 
-/// The new one does not take a write; that is being recorded when all else has ended and the mark is
-/// cleared.
+/// The new device fails a write; that is being recorded when everything else has ended and the mark
+/// is cleared.
 #[test]
 fn what_the_new_one_has_missed_is_there_only_if_that_is_on_record() {
     let mut world = written(Consistency::Journal);
@@ -107,8 +107,8 @@ fn what_the_new_one_has_missed_is_there_only_if_that_is_on_record() {
     world.verify();
 }
 
-/// A crash leaves old and new different in a stripe that was copied. The next one comes when the stripe is
-/// not marked any more, and was not copied again.
+/// A crash leaves old and new device different in a stripe that was copied. The next crash comes
+/// when the stripe is no longer marked, and was not copied again.
 #[test]
 fn what_a_crash_has_left_different_is_copied_after_the_next_one_too() {
     let mut world = written(Consistency::Journal);
@@ -126,8 +126,8 @@ fn what_a_crash_has_left_different_is_copied_after_the_next_one_too() {
     world.verify();
 }
 
-/// A stripe whose parity is on the member is half written as the new device takes its place; the power
-/// fails then, and takes another member.
+/// A stripe whose parity is on the member is half written as the new device takes its place; then
+/// the power fails, and takes another member.
 #[test]
 fn the_new_one_has_the_entries_of_what_is_not_at_home() {
     let mut world = written(Consistency::Journal);
@@ -156,8 +156,8 @@ fn the_new_one_has_the_entries_of_what_is_not_at_home() {
     assert_eq!(world.read_one(lba + 4), neighbour, "nobody has written there");
 }
 
-/// The old one goes as the new one has the entry of a write, but nothing of its stripe. What is written
-/// there then passes the new one's journal by, and stays when the power fails.
+/// The old device is lost when the new one has the entry of a write, but nothing of its stripe.
+/// Later writes of the stripe are not in the new one's journal, and stay when the power fails.
 #[test]
 fn an_entry_that_only_the_new_one_has_is_not_carried_out_where_it_is_not_filled() {
     let mut world = written(Consistency::Journal);

@@ -1,5 +1,5 @@
-//! A spare stands in a member's place in a life of the array whose record is never written. Pages that
-//! it has from then may count as many versions as later ones, or more.
+//! A spare takes a member's place in a life of the array whose record is never written. Its pages
+//! from then may have the same versions as later ones, or greater ones.
 
 use raidcore::meta::MetaPage;
 
@@ -22,7 +22,7 @@ const WHOLE: u32 = 4;
 /// A mirror that has a spare and two stripes.
 fn mirror() -> World {
     let mut mirror = scenario(Level::Raid1, 2, Consistency::Bitmap);
-    // Each stripe has a region for itself, and all of them one page.
+    // Each stripe has a region of its own, and all regions share a page.
     (mirror.region_stripes, mirror.page_bits) = (1, 64);
     let mut world = play(1, mirror);
     let spare = world.new_spare();
@@ -36,8 +36,8 @@ fn mirror() -> World {
 }
 
 impl World {
-    /// A page is stored on the only member that serves, which refuses it, and then on the spare, which is
-    /// in the other's place meanwhile. Nothing of that is recorded when the power fails.
+    /// A page is stored on the only member that serves, which refuses it, and then on the spare,
+    /// which is in the other's place meanwhile. Nothing of that is recorded when the power fails.
     fn spare_alone_takes(&mut self, kind: MapKind) {
         self.beyond = true;
         self.end_all(|io| !is_record(io) && !is_page(io, kind));
@@ -84,7 +84,7 @@ fn what_was_missed_in_a_life_that_is_not_on_record_hides_nothing_that_is_missed_
     world.spare_alone_takes(MapKind::Missed);
     world.spare_takes_over();
     world.rest();
-    // The other member goes, which lacks what was not flushed.
+    // The other member is lost, which lacks the unflushed write.
     world.begin_unflushed(STRIPES[0], 1);
     world.drain();
     world.leaves(0);

@@ -1,5 +1,6 @@
-//! Disks that don't answer: a member that is given up, as its group can do without it, or all of a group,
-//! which are waited for. What was given up may be done all the same, in part, at any time later.
+//! Disks that hang: a member that is given up, as its group can do without it, or all of a group,
+//! which are waited for. I/O that was given up may still be carried out, in part or whole, at any
+//! time later.
 
 use raidcore::engine::{self, IoError};
 use raidcore::units::DeviceId;
@@ -10,7 +11,7 @@ use super::under_way::Pending;
 use super::world::World;
 
 impl World {
-    /// A member of a group does not answer any more, or none of them does.
+    /// A member of a group, or all of them, do not answer any more.
     pub(super) fn hang(&mut self, group: GroupId) {
         if self.hangs(group) {
             return;
@@ -35,7 +36,7 @@ impl World {
         self.groups[group.index()].disks[device as usize].hangs
     }
 
-    /// What hangs may answer again, and what was given up may be done.
+    /// Disks that hang may answer again, and I/O that was given up may be carried out.
     pub(super) fn hang_on(&mut self) {
         if self.all_groups().any(|group| self.hangs(group)) && self.source.chance(1, 50) {
             self.hangs_end();
@@ -46,7 +47,7 @@ impl World {
         }
     }
 
-    /// All answer again.
+    /// All disks answer again.
     pub(super) fn hangs_end(&mut self) {
         for group in self.all_groups().filter(|&group| self.hangs(group)).collect::<Vec<_>>() {
             let disks = &mut self.groups[group.index()].disks;
@@ -64,7 +65,7 @@ impl World {
         self.step(Input::Array { group, input: engine::Input::Hung(hanging) });
     }
 
-    /// The host gives up what the disks have not ended that hang and are out of service now.
+    /// The host gives up the I/O of disks that hang and are out of service now.
     pub(super) fn give_up(&mut self) {
         while let Some(released) = self.released.pop() {
             let gives_up = |pending: &Pending| pending.at() == released;
@@ -80,7 +81,7 @@ impl World {
         }
     }
 
-    /// Some of what was given up is done all the same, before the power fails.
+    /// Some of the I/O that was given up is carried out before the power fails.
     pub(super) fn end_given_up(&mut self) {
         self.released.clear();
         for pending in std::mem::take(&mut self.given_up) {

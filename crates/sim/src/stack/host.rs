@@ -1,4 +1,4 @@
-//! The host: does what the log array says, in any order, and checks that it may be done.
+//! The host: carries out the log array's actions in any order, and checks that they are allowed.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::arithmetic;
 use crate::disk::{Block, Kept, Meta};
 
 impl World {
-    /// Tells the log array something, and does what it answers.
+    /// Passes an input to the log array, and carries out its actions.
     pub(super) fn step(&mut self, input: Input<'_>) {
         self.trace(format_args!("{}", short(&input)));
         let mut actions = Vec::new();
@@ -31,7 +31,7 @@ impl World {
             self.act(action);
         }
         self.give_up();
-        // It looks at every block.
+        // The check looks at every block.
         if self.summary.events.is_multiple_of(64) {
             self.check();
         }
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// What was under way when the host died has happened, or in part, or not.
+    /// I/O under way when the host died has happened completely, in part, or not at all.
     pub(super) fn lose_pending(&mut self) {
         self.end_given_up();
         for pending in std::mem::take(&mut self.ios) {
@@ -244,7 +244,7 @@ impl World {
         self.looks.clear();
     }
 
-    /// What a write that fails, or that the power failed, leaves behind: some of its blocks.
+    /// Some blocks of a write that fails or is cut off by a power failure are written.
     pub(super) fn write_some(&mut self, pending: &Pending) {
         let chosen = self.source.below(1 << 32);
         self.write(pending, false, |at| chosen >> (at % 32) & 1 != 0);
@@ -275,7 +275,7 @@ impl World {
     }
 }
 
-/// Whether two I/Os of an array touch the same, and one of them writes it.
+/// Whether two I/Os of an array overlap, and one of them writes.
 fn meet(io: &engine::Io, other: &engine::Io) -> bool {
     let writes = |io: &engine::Io| !matches!(io.op, IoOp::Read(_));
     let end = |io: &engine::Io| io.at.0 + u64::from(io.blocks);

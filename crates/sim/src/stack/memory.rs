@@ -1,4 +1,4 @@
-//! What a log array calls memory.
+//! A log array's memory.
 
 use raidcore::units::Mem;
 use raidlog::array::LogMem;
@@ -7,10 +7,10 @@ use raidlog::{GroupId, LogArray};
 use crate::arithmetic;
 use crate::disk::{Block, Kept};
 
-/// What the log array names with [`LogMem`].
+/// The memory that the log array refers to with [`LogMem`].
 #[derive(Default)]
 pub(super) struct Memory {
-    /// Users' buffers, by tag: arithmetic may leave there for a while what is no user's.
+    /// Users' buffers, by tag: arithmetic may leave intermediate results there.
     pub(super) payloads: Vec<Vec<Block>>,
     pub(super) segments: Vec<Vec<Block>>,
     pub(super) slots: Vec<Vec<Block>>,
@@ -47,7 +47,7 @@ impl Memory {
     }
 }
 
-/// All memory, as the array of a group names it.
+/// All memory, as a group's array refers to it.
 pub(super) struct Below<'a> {
     pub(super) array: &'a LogArray,
     pub(super) group: GroupId,
@@ -68,7 +68,7 @@ impl arithmetic::Memory for Below<'_> {
     }
 }
 
-/// The place so many blocks on.
+/// The place `n` blocks further on.
 pub(super) fn on(place: LogMem, n: u32) -> LogMem {
     match place {
         LogMem::Payload { tag, at } => LogMem::Payload { tag, at: at + n },

@@ -1,9 +1,9 @@
-//! Log arrays in simulated worlds: the real volume over real arrays, over disks in memory that keep
-//! what they have taken apart from what is durable, whose I/O ends in any order, that fail, and whose
-//! power fails.
+//! Log arrays in simulated worlds: the real volume over real arrays, over disks in memory. The
+//! disks distinguish cached and durable content, end I/O in any order and fail, and their power
+//! fails.
 //!
-//! Members are lost at any moment, also where a crash has left redundancy that does not match: what the
-//! volume is built upon has to outlive that, whatever the arrays' policy promises. Invariants are those
+//! Members are lost at any moment, even if a crash has left redundancy that does not match: the
+//! volume's content has to survive that, whatever the arrays' policy promises. Invariants are those
 //! of the [crate]: a seed is a run, and a check that fails panics.
 
 mod hang;
@@ -30,7 +30,7 @@ use world::World;
 pub struct StackSummary {
     /// Requests of users.
     pub requests: u64,
-    /// What the log arrays were told.
+    /// Inputs of the log arrays.
     pub events: u64,
     /// How often the power failed, or the host died.
     pub crashes: u64,
@@ -40,19 +40,19 @@ pub struct StackSummary {
     pub gone_with_power: u64,
     /// And those that were lost as soon as all was read after a start.
     pub gone_after_start: u64,
-    /// How often a member, or all of a group, did not answer for so long that they were said to hang.
+    /// How often a member, or all of a group, hung.
     pub hangs: u64,
     /// Members that had gone and came back, stale, while the power was off.
     pub returned: u64,
     /// Blocks that could not be read until they were written again.
     pub unreadable: u64,
-    /// What operators asked for.
+    /// Operators' commands.
     pub commands: u64,
-    /// Reads that went around members that were said to be busy.
+    /// Reads that went around busy members.
     pub detours: u64,
-    /// Reads that took so long that another way was tried, too.
+    /// Reads that were hedged.
     pub hedges: u64,
-    /// Blocks that starts looked at to see whether batches are whole.
+    /// Blocks that starts read to check that batches are complete.
     pub proven: u64,
     /// Checkpoints.
     pub checkpoints: u64,
@@ -60,7 +60,7 @@ pub struct StackSummary {
     pub moved: u64,
     /// How often another group went to the front.
     pub rotations: u64,
-    /// A sum over all that happened: the same for the same run only.
+    /// A sum over all events: only the same run has the same.
     pub digest: u64,
 }
 

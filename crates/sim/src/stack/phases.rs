@@ -1,4 +1,4 @@
-//! A run over arrays: what fails, and how it comes right.
+//! A run over arrays: faults and recovery.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Lives for World {
         match self.source.below(13) {
             0 => self.fail_a_write(group),
             1 | 2 => {
-                // It may not be noticed for a while.
+                // Its loss may not be noticed for a while.
                 if let (Some(lost), true) = (self.lose_one(group), self.source.chance(1, 2)) {
                     let input = engine::Input::DeviceGone(lost);
                     self.step(Input::Array { group, input });
@@ -121,7 +121,7 @@ impl Lives for World {
             self.summary.crashes += 1;
             self.trace(format_args!("the power fails"));
             self.lose_pending();
-            // If only the host died, the disks still have all that they took.
+            // If only the host died, the disks still have everything.
             if self.source.chance(3, 4) {
                 let torn = self.scenario.array.faults.torn;
                 for disk in self.groups.iter_mut().flat_map(|group| &mut group.disks) {
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// Goes on until there is a volume, or it is made anew if there never was one.
+    /// Runs until there is a volume, or creates it if there never was one.
     fn start(&mut self) {
         for _ in 0..BOUND {
             if self.array.volume().is_some() {
@@ -199,7 +199,7 @@ impl World {
             if let Some(error) = self.lost {
                 assert!(!self.made, "{error}");
                 self.lose_pending();
-                // The arrays start once more, without having been stopped.
+                // The arrays start again, without having been stopped.
                 self.look_all_well();
                 return self.make();
             }
@@ -208,7 +208,7 @@ impl World {
         panic!("a start goes on and on: {}", self.state());
     }
 
-    /// A stop of what may not even have started.
+    /// A stop of an array that may not even have started.
     fn stop_at_once(&mut self) {
         self.step(Input::Stop);
         for _ in 0..BOUND {
@@ -224,7 +224,7 @@ impl World {
         panic!("it does not stop: {}", self.state());
     }
 
-    /// Goes on until a group is as it should be.
+    /// Repairs a group.
     fn heal_one(&mut self, group: GroupId) {
         self.command(group, Command::SetPace(Pace::default()));
         for (device, disk) in (0..).zip(&self.groups[group.index()].disks.clone()) {
@@ -239,7 +239,7 @@ impl World {
                 continue;
             }
             let engine = self.array.array(group);
-            // A distributed spare may stand in for a member: then nothing can be scrubbed.
+            // While a distributed spare replaces a member, nothing can be scrubbed.
             let whole = engine.members().all(|m| m.state == SlotState::Up);
             let pass = engine.pass();
             if pass.is_none() && engine.is_serving() && whole {

@@ -1,4 +1,5 @@
-//! What no world draws, played on purpose: a group's errors, which redundancy mostly keeps from the volume.
+//! Cases that no world draws, played on purpose: errors of a group, from which redundancy mostly
+//! protects the volume.
 
 use raidcore::engine::{IoError, Op, Request};
 use raidcore::geometry::Level;

@@ -1,4 +1,4 @@
-//! What a run is about: each seed draws its own.
+//! Scenarios: each seed draws its own.
 
 use raidcore::geometry::Level;
 use raidcore::meta::Consistency;
@@ -11,15 +11,15 @@ use crate::scenario::Scenario;
 use crate::simpler::Simpler;
 use crate::source::Source;
 
-/// What a run is about.
+/// A scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackScenario {
     /// The volume and its users.
     pub log: LogScenario,
-    /// The array of each group, and how torn and lossy power failures are.
+    /// The array of each group, and the faults of power failures.
     pub array: Scenario,
-    /// Of a thousand events, how many are something that fails, or that operators ask for.
+    /// How many events are faults or operators' commands, per thousand.
     pub faults: u64,
 }
 
@@ -48,9 +48,9 @@ impl Playable for StackScenario {
         array.stripes = log.wish.group_blocks.div_ceil(stripe.into());
         // There are many more stripes.
         array.page_bits *= 32;
-        // The log takes all writes: there is nothing to be staged.
+        // The log takes all writes, so nothing is staged.
         (array.staging, array.staging_devices) = (0, 0);
-        // What fails here fails below the groups.
+        // Faults happen below the groups.
         (log.bad_reads, log.bad_writes) = (0, 0);
         log.requests = source.one_of(&[50, 200, 600]);
         Self { log, array, faults: source.one_of(&[0, 2, 10, 30]) }

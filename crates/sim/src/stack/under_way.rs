@@ -1,4 +1,4 @@
-//! What is under way.
+//! I/O under way.
 
 use raidcore::engine;
 use raidcore::units::DeviceId;
@@ -14,7 +14,7 @@ pub(super) struct Pending {
     /// Where its bytes are.
     pub(super) place: Option<LogMem>,
     pub(super) payload: Payload,
-    /// What a flush will make durable.
+    /// The last write that a flush will make durable.
     pub(super) mark: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Payload {
     Meta(Vec<Meta>),
 }
 
-/// Something that was read, to be looked at.
+/// Blocks that were read, to be passed to the volume.
 pub(super) struct Looking {
     pub(super) look: Look,
     pub(super) slot: u16,

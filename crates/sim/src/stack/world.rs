@@ -1,4 +1,4 @@
-//! The world: a log array, its disks, its users, and what they have been told.
+//! The world: a log array, its disks, and its users.
 
 use std::fmt;
 
@@ -26,14 +26,15 @@ use crate::world::{around, config, is_exposed, some_busy};
 
 const VOLUME: VolumeId = VolumeId(*b"above the arrays");
 
-/// As many disks as a group can have.
+/// The most disks of a group.
 const DISKS_MAX: usize = 12;
 
 /// The members of a group, and its spares.
 pub(super) struct Group {
     pub(super) disks: Vec<Disk<Block>>,
     areas: Areas,
-    /// A block of a member could not be read, and a job on its stripe may still think so.
+    /// Whether a block of a member could not be read, and a job on its stripe may still remember
+    /// that.
     spoilt: bool,
     /// Disks that had gone and have come back while the power was off.
     returned: Vec<usize>,
@@ -50,15 +51,15 @@ pub(super) struct World {
     pub(super) memory: Memory,
     pub(super) users: Users,
     pub(super) ios: Vec<Pending>,
-    /// What was given up, and may be done all the same.
+    /// I/O that was given up, and may still be carried out.
     pub(super) given_up: Vec<Pending>,
-    /// The members that are out of service since the step before.
+    /// The members that went out of service in the step before.
     pub(super) released: Vec<(GroupId, DeviceId)>,
     pub(super) computes: Vec<(GroupId, JobId)>,
     pub(super) looks: Vec<Looking>,
-    /// Nothing fails any more.
+    /// No faults from now on.
     pub(super) calm: bool,
-    /// More fails than redundancy makes up for: requests may end with errors.
+    /// Whether more has failed than redundancy can make up for: requests may end with errors.
     pub(super) beyond: bool,
     pub(super) stopped: bool,
     /// Why there is no volume.
@@ -117,7 +118,7 @@ impl World {
         world
     }
 
-    /// Sets a log array going.
+    /// Starts a log array.
     fn wake(&mut self) {
         let blocks = SLOT_BLOCKS as usize;
         let scratch = (0..self.array.groups()).map(|group| {
@@ -135,14 +136,14 @@ impl World {
         self.step(array::Input::Tick);
     }
 
-    /// The volume that the disks hold.
+    /// Opens the volume on the disks.
     pub(super) fn open(&mut self) {
         let engines = self.engines();
         self.array = LogArray::open(self.scenario.log.config(), VOLUME, engines);
         self.wake();
     }
 
-    /// Makes the volume anew.
+    /// Creates the volume.
     pub(super) fn make(&mut self) {
         let engines = self.engines();
         let config = self.scenario.log.config();
@@ -150,7 +151,7 @@ impl World {
         self.wake();
     }
 
-    /// The arrays that the disks make now.
+    /// The arrays of the disks.
     fn engines(&mut self) -> Vec<Engine> {
         let Self { scenario, groups, source, now, array, .. } = self;
         engines(scenario, groups, source, *now, Some(array))
@@ -164,13 +165,13 @@ impl World {
         missing(self.array.array(group), &self.groups[group.index()].disks)
     }
 
-    /// Whether redundancy makes up for one more member of a group.
+    /// Whether redundancy can make up for one more member of a group.
     pub(super) fn can_lose_one(&self, group: GroupId) -> bool {
         let spoilt = usize::from(self.groups[group.index()].spoilt);
         self.missing(group) + spoilt < self.array.array(group).geometry().redundancy()
     }
 
-    /// Notices that what could not be read in a group can be now, and that no job remembers it.
+    /// Notices that unreadable blocks of a group can be read again, and that no job remembers them.
     fn look_readable(&mut self, group: GroupId) {
         let idle = self.array.array(group).is_idle();
         let Group { disks, spoilt, .. } = &mut self.groups[group.index()];
@@ -184,7 +185,8 @@ impl World {
             return;
         }
         let engine = self.array.array(group);
-        // Where redundancy may be out of step, a block that can't be read is lost, if no member is missing.
+        // Where redundancy may be out of step, an unreadable block is lost, even if no member is
+        // missing.
         let all = engine.geometry().capacity() as u32;
         if is_exposed(&self.scenario.array) && engine.is_in_doubt(0, all) {
             return;
@@ -194,7 +196,7 @@ impl World {
         let Group { disks, areas, .. } = &self.groups[group.index()];
         let first = areas.meta_blocks();
         let at = first + self.source.below(disks[device as usize].size() - first);
-        // What is being written would be read again at once.
+        // A block that is being written could be read again at once.
         if self.ios.iter().any(|pending| pending.is_at(group, DeviceId(device), at)) {
             return;
         }
@@ -204,7 +206,7 @@ impl World {
         self.summary.unreadable += 1;
     }
 
-    /// No job remembers what has failed, but for what still can't be read.
+    /// No job remembers failures, except blocks that still can't be read.
     pub(super) fn look_all_well(&mut self) {
         let healed = self.calm || is_exposed(&self.scenario.array);
         for Group { disks, spoilt, .. } in &mut self.groups {
@@ -216,7 +218,7 @@ impl World {
         }
     }
 
-    /// A member that serves, or that is being filled, goes; returns which.
+    /// A member that serves, or that is being filled, is lost; returns which.
     pub(super) fn lose_one(&mut self, group: GroupId) -> Option<DeviceId> {
         let lost = self.victim(group)?;
         self.trace(format_args!("disk {} of {group:?} goes", lost.0));
@@ -234,7 +236,7 @@ impl World {
         self.summary.gone += 1;
     }
 
-    /// Disks that had gone may come back, with what they held.
+    /// Disks that were lost may return, with their content.
     pub(super) fn give_back(&mut self, group: GroupId) {
         let Group { disks, returned, .. } = &mut self.groups[group.index()];
         for (disk, it) in disks.iter_mut().enumerate().filter(|(_, it)| it.gone) {
@@ -277,7 +279,8 @@ impl World {
         self.command(group, Command::AddSpare { device, uuid: uuid_of(index), blocks });
     }
 
-    /// Says which members of a group are busy; sometimes the policy is changed under load before.
+    /// Reports which members of a group are busy; sometimes the policy is changed before, under
+    /// load.
     pub(super) fn say_who_is_busy(&mut self) {
         let group = GroupId(self.source.below(self.groups.len() as u64) as u8);
         if self.source.chance(1, 8) {
@@ -318,7 +321,7 @@ impl World {
         }
     }
 
-    /// Adds up what a volume has done, before it goes.
+    /// Adds up a volume's counters, before it is dropped.
     pub(super) fn count(&mut self) {
         for group in self.all_groups() {
             let counters = self.array.array(group).counters();
@@ -333,7 +336,7 @@ impl World {
     }
 }
 
-/// The arrays that the disks make; `before` are those that they made.
+/// The arrays of the disks; `before` are the previous ones.
 fn engines(
     scenario: &StackScenario,
     groups: &mut [Group],
@@ -347,7 +350,8 @@ fn engines(
         let members = before.map(|before| before.array(GroupId::at(number)).members());
         let members = members.into_iter().flatten().filter_map(|m| m.device);
         let members: Vec<usize> = members.map(|device| device.0 as usize).collect();
-        // Where its policy makes no promise for an unclean array that lacks a member, the volume does.
+        // The volume's promise covers an unclean array that lacks a member, even if the array's
+        // policy does not.
         let (assembled, devices) = array_of(disks, there, (&members, returned), false);
         returned.clear();
         let config =

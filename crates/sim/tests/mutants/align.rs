@@ -1,9 +1,9 @@
-//! Mutants of what a crash or a refused write has left out of step.
+//! Mutants of stripes that a crash or a refused write has left inconsistent.
 
 use crate::mutant::{Mutant, mutant};
 
 pub(crate) const ALIGN: &[Mutant] = &[
-    // Reads of what a crash has left.
+    // Reads after a crash.
     mutant(
         "monotone: a read shows what the loss of a member takes back",
         "engine/flow/align.rs",
@@ -41,7 +41,7 @@ pub(crate) const ALIGN: &[Mutant] = &[
         "        if MUTANT || well {
 ",
     ),
-    // Writes that members have taken in part.
+    // Writes that members have carried out in part.
     mutant(
         "torn: redundancy that a failed write has left out of step is built upon",
         "engine/flow/mod.rs",

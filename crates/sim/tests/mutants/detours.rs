@@ -1,4 +1,4 @@
-//! Mutants of reads that go around members, or beside a write.
+//! Mutants of reads that go around members, or run during a write.
 
 use crate::mutant::{Mutant, mutant};
 

@@ -1,4 +1,4 @@
-//! Mutants of how an array comes to take writes again that were refused for want of room.
+//! Mutants of how an array takes writes again after members ran out of space.
 
 use crate::mutant::{Mutant, mutant};
 

@@ -1,4 +1,4 @@
-//! Mutants of reads that are tried twice.
+//! Mutants of hedged reads.
 
 use crate::mutant::{Mutant, mutant};
 

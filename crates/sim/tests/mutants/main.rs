@@ -1,12 +1,12 @@
 //! Breaks the engine on purpose, one rule at a time, and shows that the seeds find each break.
 //!
-//! A mutant is a place in the sources that is changed in a copy of them, so that the real ones know
-//! nothing of it. All are built at once; one at a time is switched on. `EVENKEEL_MUTANTS=text` runs
-//! only those whose name has that text in it, and also those that are left out otherwise because
-//! very few seeds find them; `EVENKEEL_SEEDS=0..500000` gives them more.
+//! A mutant changes one place in a copy of the sources. All mutants are built at once; one at a
+//! time is switched on. `EVENKEEL_MUTANTS=text` runs only those with that text in their names,
+//! including rare ones, which are skipped otherwise because very few seeds find them.
+//! `EVENKEEL_SEEDS=0..500000` tries more seeds.
 //!
-//! `found.txt` has the seed that has found each mutant last. It is played before all others, as most
-//! of the time goes to finding it. `EVENKEEL_MUTANTS_RECORD=1` writes the file anew.
+//! `found.txt` has the seed that last found each mutant. It is played first, since finding a seed
+//! takes most of the time. `EVENKEEL_MUTANTS_RECORD=1` rewrites the file.
 
 mod align;
 mod detours;
@@ -65,7 +65,7 @@ const CRATES: [&str; 5] = ["det", "flashsim", "raidcore", "raidlog", "sim"];
 /// Those of their files that have the switch besides.
 const SWITCHED: [&str; 2] = ["crates/raidcore/src/lib.rs", "crates/raidlog/src/lib.rs"];
 
-/// The seeds that a mutant has to get past.
+/// The seeds that a mutant is tried with.
 const SEEDS: &str = "0..50000";
 
 /// Those of worlds of log volumes, which take longer.
@@ -74,16 +74,16 @@ const LOG_SEEDS: &str = "0..4000";
 /// A line for each mutant that seeds find: the seed, and the mutant's name.
 const FOUND: &str = include_str!("found.txt");
 
-/// When a mutant is said to hang: a step that never returns is found by nothing else.
+/// The time after which a mutant counts as hanging: only this finds a step that never returns.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The same of a seed, and at least of what is played on purpose.
+/// The same for one seed, and the minimum for the regressions.
 const SEED_PATIENCE: Duration = Duration::from_secs(90);
 
-/// How many times as long as without a mutant what is played on purpose may take.
+/// How many times as long as without a mutant the regressions may take.
 const SLOWER: u32 = 10;
 
-/// What the copy's core has besides.
+/// The code that the copy of the core has in addition.
 const SWITCH: &str = "
 extern crate std;
 
@@ -105,7 +105,7 @@ fn every_mutant_is_found() {
     let wanted = std::env::var("EVENKEEL_MUTANTS").unwrap_or_default();
     let asked = std::env::var("EVENKEEL_SEEDS").ok();
     let [player, played] = build();
-    // The copy itself is sound.
+    // The unchanged copy passes.
     assert_eq!(
         run(&player, &["0..100"], None, PATIENCE),
         None,
@@ -115,7 +115,7 @@ fn every_mutant_is_found() {
     assert_eq!(run(&player, &["stack", "0..100"], None, PATIENCE), None, "nor in logs over arrays");
     let begun = Instant::now();
     assert_eq!(run(&played, &[], None, PATIENCE), None, "nor in what is played on purpose");
-    // A machine that is busy otherwise is slow, which is no hang.
+    // On a busy machine everything is slow, which is no hang.
     let played_patience = SEED_PATIENCE.max(begun.elapsed() * SLOWER);
     let mut survivors = Vec::new();
     let mut record = String::new();
@@ -125,8 +125,8 @@ fn every_mutant_is_found() {
             continue;
         }
         let begun = Instant::now();
-        // Some are found by no seed in a reasonable time, but by what was played on purpose since:
-        // that is quick, so it comes before all seeds.
+        // Some mutants are found by no seed in a reasonable time, but by a regression: these are
+        // quick, so they run before all seeds.
         let seeds = if mutant.kind.is_some() { LOG_SEEDS } else { SEEDS };
         let seeds = asked.as_deref().unwrap_or(seeds);
         let play = |seeds: &str, patience| {
@@ -153,7 +153,7 @@ fn every_mutant_is_found() {
     assert_eq!(survivors, [""; 0], "nothing finds these");
 }
 
-/// The seed that has found a mutant last, if one has.
+/// The seed that last found a mutant, if there is one.
 fn found_by(mutant: &str) -> Option<u64> {
     let mut lines = FOUND.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(_, name)| *name == mutant)?.0.parse().ok()
@@ -164,7 +164,7 @@ fn seed_of(failure: &str) -> Option<u64> {
     failure.split_once(':')?.0.rsplit(' ').next()?.parse().ok()
 }
 
-/// All of them, by the part of the engine that they are in.
+/// All mutants, by the part of the engine that they are in.
 fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let arrays = [
         RECORD,
@@ -189,8 +189,8 @@ fn mutants() -> impl Iterator<Item = &'static Mutant> {
     arrays.into_iter().chain([LOG, STACK]).flatten()
 }
 
-/// A copy of the sources with all mutants in it, built; returns its player of seeds and the test
-/// that plays what once went wrong.
+/// A copy of the sources with all mutants, built; returns its player of seeds and its test of
+/// regressions.
 fn build() -> [PathBuf; 2] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
@@ -266,7 +266,7 @@ fn run(program: &Path, args: &[&str], mutant: Option<u32>, patience: Duration) -
     let mut command = Command::new(program);
     command.args(args).env_remove("EVENKEEL_MUTANT");
     command.envs(mutant.map(|number| ("EVENKEEL_MUTANT", number.to_string())));
-    // To a file: a pipe that is not read yet may be full before it ends.
+    // To a file: a pipe that is not read could be full before the program ends.
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants/said");
     let said = fs::File::create(&path).expect("a file");
     command.stdin(Stdio::null()).stdout(said).stderr(Stdio::null());
@@ -289,7 +289,7 @@ fn run(program: &Path, args: &[&str], mutant: Option<u32>, patience: Duration) -
     (!status.success()).then(|| line.unwrap_or("it fails").chars().take(110).collect())
 }
 
-/// The sources that matter, unbroken, with a workspace of their own.
+/// The relevant sources, unchanged, with a workspace of their own.
 fn copy_sources(root: &Path, tree: &Path) {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace's manifest");
     let members = CRATES.map(|name| format!("\"crates/{name}\"")).join(", ");
@@ -307,7 +307,7 @@ fn copy_sources(root: &Path, tree: &Path) {
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
-    // What the sources had when they were copied last.
+    // Files from an earlier copy.
     for entry in fs::read_dir(to).expect("the copy") {
         let path = entry.expect("an entry").path();
         if !from.join(path.file_name().expect("a name")).exists() {
@@ -328,7 +328,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Writes what differs only, so that little is built again.
+/// Writes only files that differ, so that little is built again.
 fn write(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return;

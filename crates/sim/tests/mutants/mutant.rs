@@ -1,19 +1,19 @@
-//! What a mutant is. In what is wrong, `MUTANT` stands for "this mutant is switched on".
+//! The definition of a mutant. In `wrong`, `MUTANT` stands for "this mutant is switched on".
 
 /// A deliberate bug.
 pub(crate) struct Mutant {
     pub(crate) name: &'static str,
-    /// Whose sources it is in.
+    /// The package that it changes.
     pub(crate) package: &'static str,
-    /// In which worlds it is to be found, if not in those of arrays.
+    /// The worlds in which seeds find it, if not those of arrays.
     pub(crate) kind: Option<&'static str>,
     /// Below the package's `src`.
     pub(crate) file: &'static str,
-    /// What stands there, once.
+    /// The original text, which occurs once.
     pub(crate) right: &'static str,
-    /// What is put in its place.
+    /// The replacement.
     pub(crate) wrong: &'static str,
-    /// Why so few seeds find it that it is run only when it is asked for, if so.
+    /// Why so few seeds find it that it is run only on demand, if that is so.
     pub(crate) rare: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Mutants of the pages of maps, which only maps of several pages show.
+//! Mutants of the pages of maps, which need maps of several pages.
 
 use crate::mutant::{Mutant, mutant};
 

@@ -1,4 +1,4 @@
-//! Mutants of what fails in one phase only.
+//! Mutants that need a failure in one phase.
 
 use crate::mutant::{Mutant, mutant};
 

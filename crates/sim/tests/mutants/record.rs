@@ -1,4 +1,4 @@
-//! Mutants of the record: superblocks, what a start believes, operators' changes.
+//! Mutants of the record: superblocks, assembly, operators' changes.
 
 use crate::mutant::{Mutant, mutant};
 

@@ -1,4 +1,4 @@
-//! Mutants of the maps: what has to be durable first, and regions of several stripes.
+//! Mutants of the maps: the order of stores, and regions of several stripes.
 
 use crate::mutant::{Mutant, mutant};
 

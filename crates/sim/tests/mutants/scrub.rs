@@ -1,4 +1,4 @@
-//! Mutants of what is remembered of scrubs.
+//! Mutants of the record of scrubs.
 
 use crate::mutant::{Mutant, mutant};
 

@@ -1,4 +1,4 @@
-//! Mutants of log arrays: of what lies between a log volume and its arrays.
+//! Mutants of log arrays: the code between a log volume and its arrays.
 
 use crate::mutant::{Mutant, mutant};
 

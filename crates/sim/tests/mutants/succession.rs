@@ -1,4 +1,4 @@
-//! Mutants of a member that gives its place to another device while it serves.
+//! Mutants of the replacement of a member that serves.
 
 use crate::mutant::{Mutant, mutant};
 

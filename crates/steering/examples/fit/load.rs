@@ -13,7 +13,7 @@ use steering::detect::Kind;
 pub(crate) enum Pace {
     /// So many are always under way.
     Closed(u32),
-    /// At random times, at this share of the rate that the drive can sustain.
+    /// At random times, at this share of the drive's sustainable rate.
     Open(f64),
     /// The same, but all of it in the first fifth of each tenth of a second.
     Bursts(f64),

@@ -1,5 +1,5 @@
-//! Fits the constants of detection on simulated drives, where it is known what garbage collection
-//! delays, and says how good they are on others.
+//! Fits the constants of detection on simulated drives, where the effects of garbage collection are
+//! known, and reports how good they are on other drives.
 //!
 //! `fit` starts from the defaults and changes one constant after the other to the value that is
 //! best on the training loads, until none gets better. `fit report` prints how the defaults do on
@@ -266,16 +266,16 @@ fn fit() {
     }
 }
 
-/// The share of reads that may be avoided where nothing is harmed.
+/// The share of reads that may be avoided needlessly.
 const IN_VAIN_MAX: f64 = 0.0005;
 
 /// What constants are worth: means over the runs.
 struct Worth {
-    /// The harmonic mean of precision and recall of I/Os, which is maximised, over the runs in which
-    /// something was harmed and the drive did not collect most of the time: one that always does
-    /// has no mood.
+    /// The harmonic mean of precision and recall of I/Os, which is maximised. It is over the runs
+    /// in which I/Os were harmed and the drive did not collect most of the time: a drive that
+    /// always collects can't be told apart by mood.
     f1: f64,
-    /// What is saved, over the same.
+    /// The share of latency that is saved, over the same runs.
     saved: f64,
     /// The share of reads that are avoided where nothing is harmed.
     in_vain: f64,

@@ -42,7 +42,7 @@ pub(crate) struct Score {
     pub delay: Duration,
     /// Share of the reads begun while BUSY.
     pub avoided: f64,
-    /// What going around the drive while BUSY would have saved, if the others were free: the
+    /// What going around the drive while BUSY would have saved if the others were idle: the
     /// latencies of the reads begun then, less four medians for each, as a share of the latencies
     /// of all harmed reads.
     pub saved: f64,
@@ -57,7 +57,7 @@ type Stretches = Vec<(u64, u64)>;
 /// Lets a detector watch a run.
 pub(crate) fn replay(run: &Run, tuning: Tuning) -> Score {
     let (busy, into_busy, detector) = watch(run, tuning);
-    // What was before the medians can be known doesn't count.
+    // Nothing is scored before the medians can be known.
     let first = run.ios.len() / 10;
     let (start, end) = (run.ios[first].begun, last_end(run));
     let medians = medians(run);
@@ -133,8 +133,8 @@ impl Sums {
     }
 }
 
-/// Whether collection delayed an I/O. The drive doesn't say so of a write that waits for room in
-/// the buffer: there any write counts during which the drive collected.
+/// Whether collection delayed an I/O. The drive does not tell this of a write that waits for room
+/// in the buffer: every such write counts during which the drive collected.
 fn delayed_by_gc(run: &Run, io: &Io) -> bool {
     let into_buffer = run.buffered && io.kind == Kind::Write;
     io.delayed_by_gc || into_buffer && overlap(&run.collecting, (io.begun, io.ended)) > 0

@@ -1,7 +1,7 @@
-//! Whose turn it is to collect garbage, where members let themselves be told.
+//! Whose turn it is to collect garbage, where members take orders when to.
 //!
-//! Invariant: a member that has run out of space collects whatever it is told: an order delays
-//! collection or brings it forward, it never forbids it.
+//! Invariant: a member that has run out of space collects whatever its order is: an order delays
+//! collection or brings it forward, but never forbids it.
 
 mod global;
 mod rotate;
@@ -17,60 +17,60 @@ pub use global::Global;
 pub use rotate::Rotate;
 pub use window::Window;
 
-/// How a member is, as it says itself.
+/// A member's state, as it reports it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Flash {
-    /// The part of its blocks that is free, where it has the fewest.
+    /// The share of free blocks, in the plane that has the fewest.
     pub free: f64,
     /// Whether it is collecting.
     pub collecting: bool,
-    /// How many I/Os it has in hand, with those to come that can't go elsewhere.
+    /// I/Os under way on it, and I/Os to come that can't go elsewhere.
     pub in_flight: u32,
 }
 
-/// Shares of free blocks that matter to members, which are all alike.
+/// Thresholds of free blocks. They are the same for all members.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
-    /// Left to itself, a member begins to collect at so much …
+    /// Left to itself, a member begins to collect at this share …
     pub start: f64,
-    /// … and has enough at so much.
+    /// … and ends at this share.
     pub stop: f64,
 }
 
 impl Limits {
-    /// What a member has to reach that collects a little: where it has the fewest free blocks, as
-    /// many more as it would have collected by itself.
+    /// The goal of a member that collects a little: its current share of free blocks, plus what it
+    /// collects by itself at a time.
     fn step(&self, member: &Flash) -> f64 {
         member.free + (self.stop - self.start)
     }
 }
 
-/// What a member is told.
+/// An order to a member.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Order {
-    /// To decide by itself.
+    /// Decide by itself.
     Auto,
-    /// Not to collect.
+    /// Don't collect.
     Hold,
-    /// To collect until this part of its blocks is free.
+    /// Collect until this share of its blocks is free.
     Reach(f64),
 }
 
-/// A policy: whose turn it is.
+/// A policy that decides whose turn it is.
 pub trait Collect: Send {
-    /// Looks at the members, and tells some of them what to do.
+    /// Looks at the members, and gives orders to some.
     fn decide(&mut self, now: Instant, members: &[Flash], order: &mut dyn FnMut(usize, Order));
 
-    /// How long until it wants to look again, though no member has begun or ended to collect.
+    /// The longest pause until the next look, if no member begins or ends collecting.
     fn pause(&self) -> Duration;
 
-    /// Whose turn it is: they may begin to collect at any moment.
+    /// The members whose turn it is: they may begin to collect at any moment.
     fn turns(&self) -> Set<MemberId> {
         Set::EMPTY
     }
 }
 
-/// Remembers what members were told last, so that they are not told it again.
+/// The last order to each member, so that none is repeated.
 #[derive(Debug, Default)]
 struct Told {
     orders: alloc::vec::Vec<Option<Order>>,
@@ -88,10 +88,10 @@ impl Told {
     }
 }
 
-/// How often to look at members that are left alone.
+/// The interval between looks at members that are left alone.
 const ALONE: Duration = Duration::from_millis(1);
 
-/// Looks again when it is time.
+/// Runs a policy, and knows when the next look is due.
 pub struct Watch {
     /// None while members are left alone.
     policy: Option<Box<dyn Collect>>,
@@ -99,13 +99,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For a policy, from `now` on.
+    /// Runs `policy` from `now` on.
     #[must_use]
     pub fn new(policy: Box<dyn Collect>, now: Instant) -> Self {
         Self { policy: Some(policy), next: now }
     }
 
-    /// Members are left alone from now on, or a policy's again that has told them nothing yet.
+    /// Leaves the members alone from now on, or runs a policy that has given no orders yet.
     pub fn set(&mut self, policy: Option<Box<dyn Collect>>) {
         self.policy = policy;
     }
@@ -116,13 +116,13 @@ impl Watch {
         self.policy.is_none()
     }
 
-    /// When to look at the latest.
+    /// When the next look is due.
     #[must_use]
     pub fn next(&self) -> Instant {
         self.next
     }
 
-    /// Whose turn it is, as [`Collect::turns`] has it.
+    /// The members whose turn it is, as [`Collect::turns`].
     #[must_use]
     pub fn turns(&self) -> Set<MemberId> {
         self.policy.as_ref().map_or(Set::EMPTY, |policy| policy.turns())

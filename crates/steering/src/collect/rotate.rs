@@ -8,12 +8,12 @@ use raidcore::units::{MemberId, Set};
 
 use super::{Collect, Flash, Limits, Order, Told};
 
-/// At most as many members collect at a time as redundancy can stand in for; the one with the least
-/// space is next, and collects a little. The others hold until it is their turn, so they begin a
-/// little later than they would by themselves: there has to be room for the wait.
+/// At most as many members collect at a time as redundancy can stand in for. The one with the least
+/// space is next, and collects a little. The others hold until their turn. They begin later than
+/// they would by themselves, so there has to be spare room for the wait.
 ///
-/// Whose turn has come is left alone at once, and told to collect when what it had in hand is done:
-/// that would have to wait for the collection otherwise.
+/// A member whose turn has come gets no new redirectable I/O at once, and the order to collect when
+/// its I/O in hand is done. Otherwise this I/O would have to wait for the collection.
 #[derive(Debug)]
 pub struct Rotate {
     limits: Limits,
@@ -26,31 +26,31 @@ pub struct Rotate {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     member: usize,
-    /// The part of its blocks that is to be free at its end.
+    /// The share of its blocks that is to be free at its end.
     goal: f64,
-    /// Whether it was told.
+    /// Whether it has been ordered to collect.
     told: bool,
-    /// For how many looks it was not told, or has not collected since.
+    /// For how many looks it has had no order, or has not collected since.
     idle: u32,
 }
 
-/// A turn is so many times as much as a member would collect by itself. Its dies do not run low
-/// together: were a turn over as soon as the lowest has a little more, the member would stand still
-/// for one die at a time, again and again, while the others could have collected, too.
+/// A turn is this many times what a member would collect by itself. Its dies do not run low
+/// together: if a turn ended as soon as the lowest die had a little more space, the member would
+/// stall for one die at a time, again and again.
 const STEPS: f64 = 2.0;
 
-/// How often to look whether a member collects in its turn. One that has nothing to collect must not
-/// keep the others from theirs.
+/// A turn ends after this many looks at which the member does not collect: one that has nothing to
+/// collect must not delay the others.
 const LOOKS: u32 = 40;
 
-/// For how many looks a member may have something in hand before it is told all the same.
+/// For how many looks a member may have I/O in hand before it is ordered to collect all the same.
 const PATIENCE: u32 = 300;
 
-/// Shares of blocks that differ by less are equal.
+/// Shares that differ by less are equal.
 const ROUNDING: f64 = 1e-9;
 
 impl Rotate {
-    /// For members with these limits, of which so many may collect at a time.
+    /// For members with these limits, `at_most` of which may collect at a time.
     #[must_use]
     pub fn new(limits: Limits, at_most: usize) -> Self {
         Self { limits, at_most, turns: Vec::new(), told: Told::default() }

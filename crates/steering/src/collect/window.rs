@@ -6,20 +6,21 @@ use det::Instant;
 
 use super::{Collect, Flash, Limits, Order, Told};
 
-/// Every member has windows of time in which it may collect, and none but it may: the busy windows
-/// of IODA (Li et al., "IODA: A Host/Device Co-Design for Strong Predictability Contract on Modern
-/// Flash Storage", SOSP 2021). Unlike turns, they come round whether there is something to collect
-/// or not, so no member has to be asked how it is.
+/// Every member has windows of time in which only it may collect: the busy windows of IODA (Li et
+/// al., "IODA: A Host/Device Co-Design for Strong Predictability Contract on Modern Flash Storage",
+/// SOSP 2021). Unlike turns, windows come round whether there is something to collect or not, so
+/// members need not report their state.
 #[derive(Debug)]
 pub struct Window {
     limits: Limits,
     length: Duration,
-    /// Since when it is whose window.
+    /// The member whose window is open, and since when.
     open: Option<(Instant, usize)>,
     told: Told,
 }
 
-/// How long a window is: IODA's is from 26 ms to some seconds, as the drive's spare blocks allow.
+/// The length of a window. IODA's are from 26 ms to some seconds, depending on the drive's spare
+/// blocks.
 const LENGTH: Duration = Duration::from_millis(100);
 
 impl Window {
@@ -43,7 +44,7 @@ impl Collect for Window {
             if index != whose {
                 self.told.tell(index, Order::Hold, order);
             } else if opens {
-                // As much as would have been collected meanwhile, and never for nothing.
+                // As much as it would have collected meanwhile, and no more than `stop`.
                 let goal = self.limits.step(member).min(self.limits.stop);
                 self.told.tell(index, Order::Reach(goal), order);
             }

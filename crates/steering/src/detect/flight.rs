@@ -1,7 +1,7 @@
 //! The I/Os under way, in a table of fixed size, and which of them is due next.
 //!
 //! Invariants: `heap` names every occupant of `slots` once, and each knows its place in it; no
-//! entry is due before its parent, the one at half its place.
+//! entry is due before its parent, which is at half its place.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -11,7 +11,7 @@ use raidcore::units::MemberId;
 
 use super::tuning::Kind;
 
-/// How far an I/O has got towards making its member BUSY.
+/// How far an I/O speaks for its member being BUSY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// It is not late.
@@ -19,7 +19,7 @@ pub(super) enum Stage {
     InTime,
     /// It is.
     Late,
-    /// So late that it is enough.
+    /// So late that it alone makes the member BUSY.
     Enough,
 }
 
@@ -32,11 +32,11 @@ pub(super) struct Flight {
     pub(super) begun: Instant,
     /// What it adds to the work of its member.
     pub(super) weight: u64,
-    /// Its own weight, and that of what was under way before it.
+    /// Its own weight, and that of the I/Os under way before it.
     pub(super) work: u64,
-    /// The latency that was to be expected, in nanoseconds; zero if it can't be judged.
+    /// The expected latency in nanoseconds; zero if it can't be judged.
     pub(super) usual: u64,
-    /// It is late after so many nanoseconds.
+    /// The I/O is late after this many nanoseconds.
     pub(super) limit: u64,
     pub(super) stage: Stage,
     /// Whether its member was BUSY when it began.
@@ -64,7 +64,7 @@ impl Flight {
         }
     }
 
-    /// It is due when it has been under way for `age` nanoseconds.
+    /// It is due once it has been under way for `age` nanoseconds.
     pub(super) fn due_at(&mut self, age: u64) {
         self.due = self.begun + Duration::from_nanos(age);
     }
@@ -95,7 +95,7 @@ impl Flights {
         Some(id)
     }
 
-    /// Takes it out, unless it has been already.
+    /// Removes it, unless it has been removed already.
     pub(super) fn remove(&mut self, id: Id<Flight>) -> Option<Flight> {
         let flight = *self.slots.get(id)?;
         self.slots.vacate(id);
@@ -107,8 +107,7 @@ impl Flights {
         Some(flight)
     }
 
-    /// The one that is due first, and when. At the end of time, and with what is not judged, nothing
-    /// is due.
+    /// The I/O that is due first, and when. One that can't be judged is never due.
     pub(super) fn first(&self) -> Option<(Instant, Id<Flight>)> {
         let first = self.heap.first().map(|&id| (self.slots[id].due, id));
         first.filter(|(due, _)| due.0 < u64::MAX)

@@ -1,4 +1,4 @@
-//! Every BUSY verdict with what became of it, and how often verdicts are right.
+//! Every BUSY verdict with its outcome, and how often verdicts are right.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -24,7 +24,7 @@ pub enum Cause {
 pub enum End {
     /// Several I/Os in a row were not late.
     Calm,
-    /// Nothing late was seen for a while. It may be that nothing was asked of it.
+    /// Nothing late was seen for a while. Maybe no I/O was sent to it.
     Quiet,
     /// It was replaced.
     Replaced,
@@ -33,14 +33,14 @@ pub enum End {
 /// What became of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Not known yet: the member is BUSY, and nothing has shown so far that it was worth it.
+    /// Not known yet: the member is BUSY, and no late I/O has gained from that so far.
     Open,
-    /// Late I/Os went on waiting for at least as long as they usually take in all.
+    /// Late I/Os waited on for at least as long as they usually take in all.
     Right {
         /// From the beginning of the I/O that led to the verdict until the last late one was seen.
         stall: Duration,
     },
-    /// What was late ended shortly after the verdict: nothing could be gained.
+    /// The late I/O ended shortly after the verdict: nothing could be gained.
     Wrong,
 }
 
@@ -69,7 +69,7 @@ pub struct Decision {
     pub ended: Option<(Instant, End)>,
 }
 
-/// Why the verdict was made and what became of it, in words.
+/// The reason of the verdict and its outcome, in words.
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -103,8 +103,8 @@ impl fmt::Display for Decision {
     }
 }
 
-/// How good the verdicts are, as far as the latencies themselves can tell. An I/O is late by the
-/// standard of the verdicts, so garbage collection that delays nothing is nowhere counted.
+/// How good the verdicts are, as far as latencies alone can tell. An I/O is late by the detector's
+/// own standard, so collection that delays nothing does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
     /// Verdicts that were right.
@@ -115,7 +115,7 @@ pub struct Score {
     pub judged: u64,
     /// Of these, late ones.
     pub late: u64,
-    /// I/Os that were sent to a BUSY member all the same, and have ended.
+    /// I/Os that were sent to a BUSY member and have ended.
     pub into_busy: u64,
     /// Of these, late ones.
     pub late_into_busy: u64,
@@ -128,8 +128,8 @@ impl Score {
         share(self.right, self.right + self.wrong)
     }
 
-    /// The share of I/Os into BUSY members that were late, which is what going around the member
-    /// would have been for; `None` if there were none.
+    /// The share of I/Os into BUSY members that were late, which going around would have avoided;
+    /// `None` if there were none.
     #[must_use]
     pub fn precision_of_ios(&self) -> Option<f64> {
         share(self.late_into_busy, self.into_busy)
@@ -141,9 +141,9 @@ impl Score {
         share(self.late - self.late_into_busy, self.judged - self.into_busy)
     }
 
-    /// The share of late I/Os of whose member it was known at their beginning that it is BUSY;
-    /// `None` if there were none. Reads that go around a BUSY member can't be late on it: with
-    /// steering this is lower than without.
+    /// The share of late I/Os that began while their member was BUSY; `None` if there were none.
+    /// Reads that go around a BUSY member can't be late on it, so this is lower with steering than
+    /// without.
     #[must_use]
     pub fn recall_of_ios(&self) -> Option<f64> {
         share(self.late_into_busy, self.late)
@@ -230,7 +230,7 @@ impl DecisionLog {
         decision
     }
 
-    /// A late I/O was seen, still under way or just ended, while the verdict stood.
+    /// A late I/O was seen while the verdict stood; it is still under way or has just ended.
     pub(super) fn waited(&mut self, decision: &mut Decision, now: Instant, flight: &Flight) {
         let gained = now - decision.at.max(flight.begun);
         if gained >= Duration::from_nanos(flight.usual) {
@@ -265,7 +265,7 @@ impl DecisionLog {
         (number % self.capacity as u64) as usize
     }
 
-    /// Takes over what has become of a decision, unless it has been overwritten.
+    /// Stores the outcome of a decision, unless the ring has overwritten it.
     fn keep(&mut self, decision: &Decision) {
         let place = self.place(decision.number);
         if let Some(kept) = self.ring.get_mut(place).filter(|kept| kept.number == decision.number) {

@@ -1,11 +1,11 @@
-//! What is known of a member, and what is thought of it.
+//! What is known of a member, and its mood.
 //!
-//! Work is counted in units that depend on nothing but sizes, so that what was learnt long ago can be
-//! compared with what is under way now.
+//! Work is counted in units that depend only on sizes, so that old measurements can be compared
+//! with what is under way now.
 //!
-//! Invariants: `work` is the sum of the weights of the member's I/Os under way, `in_flight` is
-//! their number and `overdue` that of those that are late; a member with one of those is not FREE,
-//! unless it was replaced or the I/O was let go.
+//! Invariants: `work` is the sum of the weights of the member's I/Os under way, `in_flight` their
+//! number and `overdue` the number of late ones. A member with late I/Os is not FREE, unless it was
+//! replaced or the I/O was dropped.
 
 use core::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::histogram::Histogram;
 /// Size classes: 1, up to 4, up to 16, up to 64, and more blocks.
 pub(super) const SIZES: usize = 5;
 
-/// Paces are in this part of a nanosecond for a unit of work: a histogram begins at 1024.
+/// The unit of paces is this part of a nanosecond per unit of work: a histogram begins at 1024.
 const PACE: u64 = 1024;
 
 /// Of I/Os of a kind and size.
 #[derive(Clone, Debug)]
 struct Class {
     latency: Histogram,
-    /// The same for each unit of the work that stood before them, with their own.
+    /// The latency for each unit of work: that of the I/O, and of those before it.
     pace: Histogram,
 }
 
@@ -36,22 +36,22 @@ pub(super) struct Member {
     pub(super) mood: Mood,
     pub(super) in_flight: u32,
     overdue: u32,
-    /// What is under way.
+    /// Work under way.
     work: u64,
-    /// What `work` was when the I/O began that roused suspicion. What has piled up behind it since
-    /// is no excuse for being late.
+    /// `work` when the I/O began that made the member SUSPECT. What has queued behind it since does
+    /// not explain lateness.
     excuse: u64,
-    /// Late I/Os that followed each other closely.
+    /// Late I/Os in close succession.
     late_in_a_row: u8,
     /// Completions in a row that were not late.
     calm: u8,
-    /// When one became late last.
+    /// When an I/O last became late.
     late: Option<Instant>,
-    /// When something last spoke for its mood.
+    /// When something last supported its mood.
     evidence: Instant,
-    /// Nanoseconds by which the worst I/O since it became BUSY exceeded its usual latency.
+    /// The largest excess over the usual latency since it became BUSY, in nanoseconds.
     pub(super) excess: u64,
-    /// The verdict that it is BUSY, while it is.
+    /// The verdict, while it is BUSY.
     decision: Option<Decision>,
 }
 
@@ -77,7 +77,7 @@ impl Member {
         }
     }
 
-    /// Forgets all that was learnt: there is another device now. Nothing is under way.
+    /// Forgets what was learnt: the device was replaced. Nothing is under way.
     pub(super) fn reset(&mut self) {
         for class in self.classes.iter_mut().flatten() {
             class.latency.clear();
@@ -86,12 +86,12 @@ impl Member {
         (self.late, self.late_in_a_row, self.calm) = (None, 0, 0);
     }
 
-    /// What is to be expected of an I/O that nothing stands before, in nanoseconds, if it is known.
+    /// The expected latency of an I/O with nothing before it, in nanoseconds, if it is known.
     pub(super) fn alone(&self, kind: Kind, blocks: u32, tuning: &Tuning) -> Option<u64> {
         self.expected(kind, blocks, 0, tuning)
     }
 
-    /// An I/O begins: what is to be expected of it?
+    /// An I/O begins: computes its expected latency.
     pub(super) fn begin(&mut self, flight: &mut Flight, tuning: &Tuning) {
         flight.into_busy = self.mood == Mood::Busy;
         flight.weight = weight_of(flight.blocks);
@@ -107,7 +107,7 @@ impl Member {
         self.in_flight += 1;
     }
 
-    /// What is to be expected of an I/O that so much work stands before, in nanoseconds: the median
+    /// The expected latency of an I/O with this much work before it, in nanoseconds: the median
     /// latency of its class, or what so much work usually takes if that is longer.
     fn expected(&self, kind: Kind, blocks: u32, before: u64, tuning: &Tuning) -> Option<u64> {
         let classes = &self.classes[kind.index()];
@@ -118,7 +118,7 @@ impl Member {
         Some(class.latency.median().max(class.pace.median().saturating_mul(work) / PACE))
     }
 
-    /// An I/O that is still under way has become late, or later. It is due again when it may mean
+    /// An I/O that is still under way has become late, or later. It is due again when it would mean
     /// more.
     pub(super) fn overdue(
         &mut self,
@@ -178,7 +178,7 @@ impl Member {
         self.overdue -= u32::from(flight.stage > Stage::InTime);
     }
 
-    /// When the member's mood changes if nothing happens, if it does.
+    /// When the member's mood changes if nothing else happens; `None` if it does not.
     pub(super) fn quiet_at(&self, tuning: &Tuning) -> Option<Instant> {
         (self.mood != Mood::Free && self.overdue == 0).then(|| self.evidence + tuning.probe)
     }
@@ -194,7 +194,7 @@ impl Member {
         }
     }
 
-    /// Ends what there was to say against it.
+    /// Makes it FREE.
     pub(super) fn make_free(&mut self, now: Instant, end: End, log: &mut DecisionLog) {
         self.mood = Mood::Free;
         self.excess = 0;
@@ -232,7 +232,7 @@ impl Member {
         }
     }
 
-    /// A late I/O speaks for the verdict, if there is one.
+    /// A late I/O supports the verdict, if there is one.
     fn note_excess(&mut self, now: Instant, flight: &Flight, log: &mut DecisionLog) {
         self.evidence = now;
         if let Some(decision) = &mut self.decision {
@@ -252,7 +252,7 @@ fn size_of(blocks: u32) -> usize {
     }
 }
 
-/// What an I/O adds to the work: its blocks, and as much as eight blocks for itself.
+/// The work of an I/O: its blocks, plus eight blocks for the I/O itself.
 fn weight_of(blocks: u32) -> u64 {
     8 + u64::from(blocks)
 }

@@ -1,20 +1,19 @@
 //! Which members are busy, told from latencies alone.
 //!
-//! Drives don't say when they collect garbage. A [`Detector`] is told when each I/O of each member
-//! begins and ends, and says which members keep their I/Os waiting: [`Mood::Busy`]. It has no
-//! clock, decides nothing about requests, and allocates nothing after it was made. Equal calls give
-//! equal answers.
+//! Drives don't say when they collect garbage. The host tells a [`Detector`] when each I/O of each
+//! member begins and ends. The detector says which members keep their I/Os waiting: [`Mood::Busy`].
+//! It has no clock, decides nothing about requests, and allocates only when it is made. Equal calls
+//! give equal answers.
 //!
-//! An I/O's *usual* latency is what is expected of it, the larger of
+//! An I/O's *usual* latency is the larger of
 //!
 //! - the median latency of its kind and size on its member;
-//! - the median latency *for each unit of work* of that kind and size, times the work that stands
-//!   before it on the member, and its own. Work is the number of I/Os and of their blocks.
+//! - the median latency *for each unit of work* of that kind and size, times its own work and that
+//!   queued before it on the member. Work counts I/Os and their blocks.
 //!
-//! So a deep queue explains long waits, in proportion, whatever the drive does side by side, and a
-//! member that is always used at that depth needs no explanation. What piles up behind an I/O that
-//! is late is no explanation: the queue is an excuse only as far as it was there when the first
-//! late one began.
+//! So a deep queue explains long waits in proportion, however many I/Os the drive serves in
+//! parallel. The queue explains lateness only as far as it was there when the first late I/O began:
+//! what queues behind a late I/O does not count.
 //!
 //! ```text
 //!            an I/O is late                a very late one,
@@ -26,9 +25,9 @@
 //!    └──────────────────────── some in time, and none under way late ──────────────────┘
 //! ```
 //!
-//! Lateness is seen while an I/O is under way, by its age: [`Detector::deadline`] says when that
-//! has to be looked at. Each verdict is kept with its outcome ([`DecisionLog`]). A second, slow
-//! comparison ([`Detector::advice`]) is over days and between members, and steers nothing.
+//! Lateness is seen by an I/O's age while it is under way: [`Detector::deadline`] says when to
+//! check. Each verdict is kept with its outcome ([`DecisionLog`]). A second, slow comparison
+//! ([`Detector::advice`]) covers days, compares members, and steers nothing.
 //!
 //! The constants, and how well all this does on drives that are known to collect, are in
 //! `docs/results/detection.md`.
@@ -57,8 +56,8 @@ pub use tuning::{Kind, Mood, Tuning};
 /// The most members that a [`Detector`] can watch.
 pub const MEMBERS_MAX: usize = u64::BITS as usize;
 
-/// An I/O that a [`Detector`] was told of. Handles of I/Os that were not followed, or that have
-/// ended, name nothing, and do no harm.
+/// An I/O that was reported to a [`Detector`]. A handle of an I/O that was not followed, or has
+/// ended, names nothing and does no harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handle(Option<Id<Flight>>);
 
@@ -94,7 +93,7 @@ impl Detector {
 
     /// An I/O of `blocks` blocks is sent to `member`.
     ///
-    /// Here and everywhere else a time before that of an earlier call is taken as the latter.
+    /// Here and in all other calls, a time before that of an earlier call is taken as the latter.
     pub fn began(&mut self, now: Instant, member: MemberId, kind: Kind, blocks: u32) -> Handle {
         self.tick(now);
         let Some(state) = self.members.get_mut(member.index()) else { return Handle(None) };
@@ -114,7 +113,7 @@ impl Detector {
         self.forget_free();
     }
 
-    /// An I/O has failed, or is not waited for any more. When it ended teaches nothing.
+    /// An I/O has failed, or is no longer waited for. Its latency is not learnt from.
     pub fn dropped(&mut self, now: Instant, handle: Handle) {
         self.tick(now);
         let Some(flight) = handle.0.and_then(|id| self.flights.remove(id)) else { return };
@@ -134,7 +133,7 @@ impl Detector {
         self.forget_free();
     }
 
-    /// When [`Detector::tick`] is to be called, unless something else is before.
+    /// When [`Detector::tick`] is to be called, unless another call comes first.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let quiet = self.members.iter().filter_map(|member| member.quiet_at(&self.tuning)).min();
@@ -170,9 +169,9 @@ impl Detector {
         self.members.get(member.index()).map_or(Mood::Free, |state| state.mood)
     }
 
-    /// The members to go around: BUSY ones, at most `parity`. If there are more, those whose I/Os
-    /// are later by the longest time come first; but one that was answered before stays until it
-    /// is no longer BUSY, since it is where I/Os were kept from.
+    /// The members to go around: BUSY ones, at most `parity`. If there are more, those come first
+    /// whose I/Os exceed their usual latency the most. A member that was returned before stays
+    /// until it is no longer BUSY: I/Os have been kept from it, so it shows less excess.
     pub fn avoid(&mut self, now: Instant, parity: usize) -> Set<MemberId> {
         self.tick(now);
         let excess = |member: &MemberId| self.members[member.index()].excess;
@@ -190,8 +189,8 @@ impl Detector {
         self.avoided
     }
 
-    /// How long I/Os of this kind and size usually take on a member, with what usually stands before
-    /// them; `None` if not enough I/Os of the kind were seen.
+    /// The usual latency of I/Os of this kind and size on a member, with the usual queue before
+    /// them; `None` if too few of them were seen.
     #[must_use]
     pub fn usual(&self, member: MemberId, kind: Kind, blocks: u32) -> Option<Duration> {
         let usual = self.members.get(member.index())?.alone(kind, blocks, &self.tuning)?;

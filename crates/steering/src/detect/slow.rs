@@ -1,13 +1,13 @@
 //! Members that are slower than their peers for days: worn, throttled, failing slowly.
 //!
-//! Nothing here steers: a moment's latency is a fine signal to steer by and a useless one to fail
-//! by. Members of an array are sent alike mixes of I/Os, so for each hour and kind the median and
-//! the 99th percentile of each member are set in relation to the median of its peers'. A member is
-//! advised against if the median of these hourly relations was too high on each of two days in a
-//! row; one bad hour, or a few, or a load that all members suffer from, are not enough.
+//! Nothing here steers: a momentary latency is a good signal for steering and a useless one for
+//! replacing a drive. The members of an array get similar mixes of I/Os. So for each hour and kind,
+//! the median and the 99th percentile of each member are divided by the median of its peers'.
+//! Advice against a member is given if the median of these hourly ratios was too high on each of
+//! two days in a row. One bad hour, or a few, or a load that slows all members, is not enough.
 //!
-//! In RAID4 the parity member is written only, and has no peers for that: a relation needs at least
-//! two other members that did enough of the same kind in the same hour.
+//! A ratio needs at least two other members that did enough of the same kind in the same hour. The
+//! parity member of RAID4 is only written, and has no such peers for reads.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -23,34 +23,34 @@ const HOUR: u64 = Duration::from_secs(3600).as_nanos() as u64;
 /// Hours in a day, and days that are looked at.
 const DAY: usize = 24;
 const DAYS: usize = 2;
-/// I/Os that an hour's figures need.
+/// I/Os that an hour needs to have figures.
 const ENOUGH_IOS: u32 = 1000;
 /// Hours with figures that a day needs.
 const ENOUGH_HOURS: usize = 6;
-/// Other members with figures that a relation needs.
+/// Other members with figures that a ratio needs.
 const ENOUGH_PEERS: usize = 2;
-/// Slow is a median above so many percent of the peers'.
+/// A member is slow if its median exceeds this percentage of the peers'.
 const SLOW_PERCENT: u32 = 150;
 
-/// A member in relation to its peers, in percent: 100 is as they are.
+/// A member compared with its peers, in percent: 100 is equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Relation {
     median: u32,
     tail: u32,
 }
 
-/// A member ought to be looked at, and perhaps replaced: it has been slower than its peers for two
-/// days.
+/// A member that ought to be looked at, and perhaps replaced: it has been slower than its peers for
+/// two days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
     /// The member.
     pub member: MemberId,
     /// What it is slow at.
     pub kind: Kind,
-    /// Its median latency in percent of its peers': the median of the hourly relations of the two
+    /// Its median latency in percent of its peers': the median of the hourly ratios of the two
     /// days.
     pub median_percent: u32,
-    /// The same of the 99th percentiles.
+    /// The same for the 99th percentiles.
     pub p99_percent: u32,
 }
 
@@ -89,7 +89,7 @@ impl Slow {
         for kind in Kind::ALL {
             self.close(kind);
         }
-        // The hours until then, in which nothing was told, have no relations.
+        // The hours in between, without I/Os, have no ratios.
         let missed = (hour - self.hour - 1).min((DAY * DAYS) as u64);
         for back in 0..missed {
             let at = place(hour - 1 - back);
@@ -142,7 +142,7 @@ impl Slow {
         })
     }
 
-    /// Writes down the relations of the hour that ends.
+    /// Records the ratios of the hour that ends.
     fn close(&mut self, kind: Kind) {
         let mut medians = [0; MEMBERS_MAX];
         let mut tails = [0; MEMBERS_MAX];
@@ -176,7 +176,7 @@ fn place(hour: u64) -> usize {
     (hour % (DAY * DAYS) as u64) as usize
 }
 
-/// The median of `sorted` without one that is `own`; the lower one if there are two.
+/// The median of `sorted` without one value equal to `own`; the lower one if there are two.
 fn median_without(sorted: &[u64], own: u64) -> u64 {
     let at = sorted.partition_point(|&value| value < own);
     let middle = (sorted.len() - 2) / 2;

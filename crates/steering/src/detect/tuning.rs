@@ -1,9 +1,9 @@
-//! The words of detection, and its constants.
+//! The vocabulary of detection, and its constants.
 
 use core::time::Duration;
 
-/// What an I/O does. Flushes and discards are not told to the detector: what they take says nothing
-/// about what a read or a write will.
+/// What an I/O does. Flushes and discards are not reported to the detector: their latencies don't
+/// predict those of reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// It reads.
@@ -24,47 +24,47 @@ impl Kind {
     }
 }
 
-/// What is thought of a member.
+/// A member's mood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mood {
     /// It answers as it usually does.
     #[default]
     Free,
-    /// Something is late. That alone is no reason to avoid it.
+    /// An I/O is late. That alone is no reason to avoid the member.
     Suspect,
     /// It keeps its I/Os waiting.
     Busy,
 }
 
-/// The constants of a [`super::Detector`]. How the defaults were found is told in
-/// `docs/results/detection.md`.
+/// The constants of a [`super::Detector`]. `docs/results/detection.md` tells how the defaults were
+/// found.
 ///
-/// An I/O's *usual* latency is what the detector expects of it, with what stands before it: see
-/// [the module](super).
+/// [The module](super) defines an I/O's *usual* latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// I/Os under way that can be followed: as many as the host sends at most. Those beyond are
-    /// not judged, nor do they explain why others wait.
+    /// I/Os under way that can be followed: as many as the host sends at most. Those beyond are not
+    /// judged, and don't explain why others wait.
     pub in_flight: usize,
-    /// An I/O is late after so many times its usual latency …
+    /// An I/O is late after this many times its usual latency …
     pub late: u32,
     /// … but not before this time.
     pub floor: Duration,
-    /// An I/O that takes so many times what made it late makes its member BUSY by itself.
+    /// An I/O makes its member BUSY by itself after this many times the latency at which it became
+    /// late.
     pub alone: u32,
-    /// A late I/O makes its member SUSPECT. So many, each within [`Tuning::again`] of the one
+    /// A late I/O makes its member SUSPECT. This many, each within [`Tuning::again`] of the one
     /// before, make it BUSY; with zero no number does.
     pub repeated: u8,
     /// How long a late I/O is remembered.
     pub again: Duration,
-    /// So many completions in a row that are not late make a member FREE.
+    /// This many completions in a row that are not late make a member FREE.
     pub calm: u8,
-    /// A BUSY member of which nothing late was seen for so long becomes SUSPECT, so that requests
-    /// are sent to it again: they tell how it is. A SUSPECT one becomes FREE.
+    /// After this time without late I/Os a BUSY member becomes SUSPECT, so that requests are sent
+    /// to it again and show its state. A SUSPECT one becomes FREE.
     pub probe: Duration,
-    /// After so many I/Os of a kind and size all that were before count half.
+    /// After this many I/Os of a kind and size, all earlier ones count half.
     pub window: u16,
-    /// A kind and size is judged by its own median after so many I/Os.
+    /// A kind and size is judged by its own median after this many I/Os.
     pub warm: u16,
     /// Decisions that are kept.
     pub decisions: usize,

@@ -1,9 +1,8 @@
-//! Memory is registered with the kernel when it is first used, and given back to the system when
-//! it was unused for a while.
+//! Memory is registered with the kernel when it is first used, and given back to the system when it
+//! was unused for a while.
 //!
-//! What is given back is free: a tag's whose buffer is free, a scratch buffer's that the engine
-//! has free, a spare, free pages; and the kernel has let go of all I/O on it. So its content means
-//! nothing, and its next user finds zeros.
+//! Only free memory is given back: that of a free tag or scratch buffer, spare pieces, and free
+//! pages, if the kernel has no I/O on it. Its content is void, and its next user finds zeros.
 #![allow(unsafe_code)]
 
 use std::time::Duration;
@@ -12,16 +11,17 @@ use raidcore::units::Tag;
 
 use super::{Arena, HEAD_BYTES, PieceId, Span};
 
-/// How long after each other memory is looked at while some of it can be given back soon.
+/// How often memory is looked at while some of it can be given back soon.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
-/// The same while none can, as it is in use.
+/// How often it is looked at while all of it is in use.
 pub(crate) const LOOK_LATER: Duration = Duration::from_secs(30);
 
-/// So many looks after its last use memory is given back.
+/// How many looks after its last use memory is given back.
 pub(super) const KEEP: u8 = 20;
 
-/// What a look gives back at most, apart from the last piece: the data thread serves no request meanwhile.
+/// The most that a look gives back, apart from the last piece: the data thread serves no request
+/// meanwhile.
 const BYTES_AT_ONCE: usize = 8 << 20;
 
 /// The largest buffer that can be registered, by the kernel's rules.
@@ -30,11 +30,11 @@ const REGISTERED_BYTES_MAX: usize = 1 << 30;
 /// When to look again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Look {
-    /// Some memory is a look nearer to being given back.
+    /// Some memory is one look closer to being given back.
     Soon,
-    /// All that there is is in use.
+    /// All memory is in use.
     Later,
-    /// When I/O has been begun: there is none.
+    /// Only once I/O has begun: there is no memory to give back.
     Never,
 }
 
@@ -44,17 +44,17 @@ impl Arena {
         self.registered
     }
 
-    /// A request or an I/O came.
+    /// A request or an I/O has begun.
     pub(crate) fn stir(&mut self) {
         self.stirred = true;
     }
 
-    /// Whether one came since this was asked last.
+    /// Whether one has begun since the last call.
     pub(crate) fn take_stirred(&mut self) -> bool {
         std::mem::take(&mut self.stirred)
     }
 
-    /// What to register for I/O on `bytes` bytes at `base` of a piece, if the kernel can.
+    /// The span to register for I/O on `bytes` bytes at `base` of a piece, if it can be registered.
     pub(crate) fn span(&self, id: PieceId, base: *mut u8, bytes: usize) -> Option<Span> {
         let piece = &self.pieces[id.index()];
         let end = base.addr() - piece.base.addr() + bytes;
@@ -70,9 +70,8 @@ impl Arena {
         self.registered += span.bytes as u64;
     }
 
-    /// Gives back what has not been used for a while. `scratch` are the numbers of scratch buffers
-    /// that nobody has; `forget` makes a registered buffer unknown to the kernel, and tells whether it
-    /// is.
+    /// Gives back memory that was unused for a while. `scratch` are the numbers of the free scratch
+    /// buffers. `forget` unregisters a buffer, and tells whether that has succeeded.
     pub(crate) fn look(
         &mut self,
         scratch: impl Iterator<Item = u16>,
@@ -119,17 +118,17 @@ impl Arena {
         Look::Never
     }
 
-    /// Gives back scratch memory that was only computed with: I/O is all that tells what is used. All
-    /// scratch buffers are free, and no piece has been used that was not given back since.
+    /// Gives back scratch memory that was used for arithmetic only: such use is not tracked, unlike
+    /// I/O. All scratch buffers are free, and every piece that was used has been given back since.
     fn give_computed(&mut self) {
         for region in &self.regions[self.scratch_regions.clone()] {
-            // SAFETY: the mapping is ours. No piece of it is busy or registered, or it would count as
-            // used; nobody has one, so nobody expects its content.
+            // SAFETY: the mapping is ours. None of its pieces is busy or registered, or it would
+            // count as used. None is in use, so its content is void.
             unsafe { libc::madvise(region.at(0).cast(), region.bytes(), libc::MADV_DONTNEED) };
         }
     }
 
-    /// Gives the memory of a piece back that nobody has; returns how much that was.
+    /// Gives back the memory of an unused piece; returns how much that was.
     fn give(&mut self, id: PieceId, forget: &mut impl FnMut(u16) -> bool) -> usize {
         let piece = &mut self.pieces[id.index()];
         if piece.busy > 0 {
@@ -147,9 +146,9 @@ impl Arena {
             }
         }
         piece.keep = 0;
-        // SAFETY: the piece is mapped and ours. Nobody has it, so nobody refers to its content or
-        // expects any; the kernel has no I/O on it, and no registered buffer is left whose pages would
-        // not be those that are there from now on.
+        // SAFETY: the piece is mapped and ours. It is unused, so its content is void and there are
+        // no references to it. The kernel has no I/O on it, and no registered buffer refers to its
+        // old pages.
         unsafe { libc::madvise(piece.base.cast(), piece.bytes, libc::MADV_DONTNEED) };
         piece.bytes
     }

@@ -95,8 +95,8 @@ fn everything_lies_apart() {
     assert_eq!(arena.blocks(Mem::Zero, 1), [0; BLOCK_BYTES]);
 }
 
-/// Looks often enough that all that is free is given back; the numbers of these scratch buffers
-/// are free. Returns the registered buffers that were forgotten.
+/// Looks until all free memory is given back; `scratch` are the numbers of the free scratch
+/// buffers. Returns the buffers that were unregistered.
 fn look(arena: &mut Arena, scratch: &[u16]) -> Vec<u16> {
     let mut forgotten = Vec::new();
     for _ in 0..3 * KEEP {
@@ -108,7 +108,7 @@ fn look(arena: &mut Arena, scratch: &[u16]) -> Vec<u16> {
     forgotten
 }
 
-/// As I/O does that the kernel has let go of; registers the memory under this number.
+/// Touches memory as an I/O does that the kernel has ended; registers it under this number.
 fn use_it(arena: &mut Arena, mem: Mem, byte: u8, number: u16) {
     let (base, piece) = arena.resolve(mem, 1);
     arena.begin(piece);

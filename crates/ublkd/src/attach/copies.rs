@@ -1,4 +1,4 @@
-//! Devices that have the same identity, as copies have: which of them is the member.
+//! Devices with the same identity: which one is the member, and which ones are copies.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use raidcore::meta::{SievedImage, Superblock};
 use super::LeftOut;
 use crate::members::{Device, Kind};
 
-/// A device, and what it says of itself.
+/// A device and its superblock.
 pub(super) struct Candidate {
     pub(super) device: Device,
     pub(super) image: SievedImage,
@@ -21,9 +21,9 @@ impl Candidate {
         self.device.path().to_path_buf()
     }
 
-    /// The greater, the likelier it is the member: the one that the array has written last, then one
-    /// that is whole, then a disk rather than its image, then the file that was there first. A copy
-    /// is made of what was there before.
+    /// The greater, the likelier the device is the member. First counts the latest write by the
+    /// array, then whether its size is complete, then whether it is a disk and not an image, then
+    /// which file is older: a copy is younger than its original.
     fn rank(&self) -> Option<(u64, bool, bool, Option<Reverse<SystemTime>>)> {
         let superblock = self.superblock.as_ref()?;
         let record = &superblock.record;
@@ -36,7 +36,8 @@ impl Candidate {
     }
 }
 
-/// Leaves out copies. Where nothing tells which is the member, all stay, for the assembly to refuse.
+/// Leaves out copies. If it is unclear which one is the member, all stay, and assembly refuses
+/// them.
 pub(super) fn leave_out(candidates: Vec<Candidate>) -> (Vec<Candidate>, Vec<LeftOut>) {
     let is_of = |a: &Candidate, b: &Candidate| match (&a.superblock, &b.superblock) {
         (Some(a), Some(b)) => a.device == b.device && a.record.array == b.record.array,

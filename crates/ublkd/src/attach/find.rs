@@ -1,4 +1,4 @@
-//! Which devices are an array's members: found by its name, or given, and some more of them.
+//! Finds an array's members: by its name, and those that the given ones lack.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ pub struct Wanted<'a> {
     pub name: &'a str,
     /// Its identity, if that is known: no other is taken.
     pub uuid: Option<&'a str>,
-    /// The identity of the one that bore the name last, which comes before others.
+    /// The identity of the array that last ran under the name; it is preferred.
     pub last: Option<&'a str>,
 }
 
@@ -89,13 +89,13 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Finds the members of an array in `places`: directories, of which all files and block devices but
-/// those of ublk are looked at, or such themselves. What can't be opened or read is passed over. Of
-/// several arrays of the name the one is taken that was wanted or was there last, else the only one of
-/// which all members are there, else the only one of which enough are.
+/// Finds the members of an array in `places`, which are directories, files or block devices. All
+/// files and block devices of a directory are looked at, except those of ublk. Devices that can't
+/// be opened or read are skipped. If there are several arrays of the name, the wanted one or the
+/// last one is taken, else the only complete one, else the only one with enough members.
 ///
 /// # Errors
-/// If there is none, or none of several arrays is to be preferred, or a directory can't be listed.
+/// If there is none, if there are several and none is preferred, or if a directory can't be listed.
 pub fn find(wanted: &Wanted<'_>, places: &[PathBuf]) -> Result<Found, AttachError> {
     let mut arrays: Vec<(ArrayId, Vec<PathBuf>)> = Vec::new();
     for path in distinct(candidates(places)?).paths {
@@ -133,7 +133,7 @@ enum Undecided {
     Between(ArrayId, ArrayId),
 }
 
-/// Takes one of some arrays out of the list.
+/// Takes the preferred one of several arrays out of the list.
 fn choose(
     wanted: &Wanted<'_>,
     arrays: &mut Vec<(ArrayId, Vec<PathBuf>)>,
@@ -162,12 +162,12 @@ fn choose(
     }
 }
 
-/// Leaves out what leads to a device that is there already.
+/// Leaves out paths to devices that are there already.
 pub(super) fn distinct(paths: Vec<PathBuf>) -> Found {
     let mut known: Vec<(Identity, PathBuf)> = Vec::new();
     let mut found = Found { paths: Vec::new(), left_out: Vec::new() };
     for path in paths {
-        // The error of a missing one comes from opening it.
+        // Opening a missing device reports the error.
         let Ok(identity) = Identity::of_path(&path) else {
             found.paths.push(path);
             continue;
@@ -185,8 +185,8 @@ pub(super) fn distinct(paths: Vec<PathBuf>) -> Found {
     found
 }
 
-/// Adds to the members of an array those that are missing and are among `others`, which an array of
-/// this name had: members in service and spares.
+/// Adds to an array's members those in service, and spares, that are missing and are among
+/// `others`, the last known devices of the array.
 pub(crate) fn complete(paths: &mut Vec<PathBuf>, others: impl FnOnce(&str) -> Vec<PathBuf>) {
     let look = |path: &PathBuf| examine(path).ok()?.superblock.ok();
     let given: Vec<Superblock> = paths.iter().filter_map(look).collect();
@@ -237,8 +237,8 @@ fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, AttachError> {
     Ok(paths)
 }
 
-/// Whether it is called like a device of the ublk driver: one that its server has left by dying,
-/// maybe this very array, can't be read before it is served again.
+/// Whether it is named like a device of the ublk driver. Such a device whose server has died,
+/// perhaps that of this very array, can't be read until it is served again.
 fn is_served(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"ublkb")
 }

@@ -1,4 +1,4 @@
-//! Reading what devices say of themselves.
+//! Reads devices' metadata.
 
 use raidcore::meta::{
     MemberImage, SUPERBLOCK_COPIES, SUPERBLOCKS, SievedImage, StagedRing, Superblock,
@@ -21,14 +21,14 @@ const READ_BLOCKS: usize = 256;
 pub(super) enum Purpose {
     /// To start their array.
     Start,
-    /// To find out whether their array, which another process runs, could be started after a clean
+    /// To check whether their array, which another process runs, could be started after a clean
     /// stop: nothing is staged then.
     Preview,
 }
 
-/// What the assembly has to see of a device. The staging log, which is last and can be large, is void
-/// on a device that was stopped cleanly: even if a crash amid the next start has left it so, nothing
-/// was staged since. And its superblock, if it has one.
+/// A device's image for assembly, and its superblock, if it has one. The staging log, which is last
+/// and can be large, is not read from a device that was stopped cleanly: it is void, even if a
+/// crash during the next start left it so, since nothing was staged since.
 pub(super) fn read_image(
     device: &Device,
     purpose: Purpose,
@@ -114,7 +114,8 @@ pub(super) fn copies<'a>(
     SUPERBLOCKS.map(|at| {
         let start = at.0 as usize * BLOCK_BYTES;
         let block = head.get(start..start + BLOCK_BYTES);
-        // Past the end of a device that is too small there is no mark, which is not unreadable.
+        // Beyond the end of a device that is too small there is no magic number, which differs from
+        // an unreadable one.
         let block = block.unwrap_or(&[]);
         (!unreadable.contains(&at)).then_some(block)
     })

@@ -1,4 +1,4 @@
-//! Which members are waited for, to come back by themselves.
+//! Members that are away and are expected to come back by themselves.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use raidcore::engine::IoError;
 use raidcore::units::MemberId;
 
-/// How often it is looked for members that are away.
+/// How often to look for members that are away.
 pub(super) const EVERY: Duration = Duration::from_secs(3);
 
-/// What has come back by itself and vanishes again within this time is not waited for.
+/// A member that came back by itself and vanishes again within this time is not awaited.
 const FLAPS: Duration = Duration::from_secs(600);
 
 /// An array, by its number, and a member of it.
@@ -24,18 +24,18 @@ pub(super) struct Away {
     back: BTreeMap<(usize, u8), Instant>,
 }
 
-/// A member that is waited for.
+/// A member that is awaited.
 #[derive(Debug)]
 pub(super) struct Awaited {
     /// Where its device was.
     pub(super) path: Option<PathBuf>,
-    /// It was not there at the start; if it turns out to be, it was left out on purpose.
+    /// It was missing at the start. If its device was there then, it was left out on purpose.
     pub(super) since_start: bool,
     /// It is being looked for.
     pub(super) busy: bool,
-    /// Not to be tried before.
+    /// The time of the next attempt.
     pub(super) not_before: Option<Instant>,
-    /// How long it is left alone when it fails to come back once more.
+    /// The pause after the next failure.
     pub(super) pause: Duration,
     /// Why it did not come back.
     pub(super) why_not: Option<String>,
@@ -54,8 +54,8 @@ impl Away {
         self.awaited.insert(key(which), Awaited::at(None, true));
     }
 
-    /// A member was taken out of service: for an error, or by an operator. It is waited for, where it
-    /// was, if it has vanished, unless it came back by itself shortly before.
+    /// A member was taken out of service: for an error, or by an operator. If it has vanished, it
+    /// is awaited at its old place, unless it came back by itself shortly before.
     pub(super) fn left(
         &mut self,
         which: Which,
@@ -64,7 +64,7 @@ impl Away {
         now: Instant,
     ) {
         self.forget(which);
-        // One that does not answer is still there: whatever looks at it may wait for ever.
+        // A member that does not answer is still there: looking at it could block for ever.
         if why != Some(IoError::Gone) {
             return;
         }
@@ -81,7 +81,7 @@ impl Away {
         self.back.insert(key(which), now);
     }
 
-    /// A member is not waited for any more.
+    /// A member is no longer awaited.
     pub(super) fn forget(&mut self, which: Which) {
         self.awaited.remove(&key(which));
     }
@@ -104,7 +104,7 @@ mod tests {
 
     const IT: Which = (0, MemberId(1));
 
-    /// Whether a member is waited for that vanishes now.
+    /// Whether a member that vanishes now is awaited.
     fn waits(away: &mut Away, which: Which, now: Instant) -> bool {
         away.left(which, Some(IoError::Gone), Some("/dev/sdx".into()), now);
         away.awaited(which).is_some()
@@ -119,7 +119,7 @@ mod tests {
         for others in [(0, MemberId(2)), (1, MemberId(1))] {
             assert!(waits(&mut away, others, start), "{others:?} was not");
         }
-        // However often it vanishes: it was an operator who brought it back meanwhile.
+        // However often it vanishes: in between, an operator has brought it back.
         for early in [Duration::ZERO, Duration::from_secs(1), FLAPS - Duration::from_nanos(1)] {
             assert!(!waits(&mut away, IT, start + early), "{early:?}");
         }

@@ -36,7 +36,7 @@ pub enum ClientError {
         /// Arrays of the same run directory that answer.
         others: Vec<String>,
     },
-    /// The socket belongs to someone else.
+    /// The socket belongs to another user.
     #[error(
         "{path} can't be opened: {source}; run this as the user who started the array",
         path = shown(.path)
@@ -77,7 +77,7 @@ impl Client {
     /// Connects to the array called `name`.
     ///
     /// # Errors
-    /// If it is not running or belongs to someone else.
+    /// If it is not running or belongs to another user.
     pub fn connect(run_dir: &Path, name: &str) -> Result<Self, ClientError> {
         let path = socket_path(run_dir, name);
         let stream = UnixStream::connect(&path).map_err(|source| {
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// How the array is.
+    /// The array's state.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -127,7 +127,7 @@ impl Client {
             .map_err(|_| ClientError::NotUnderstood { name: self.name.clone() })
     }
 
-    /// What is thought of the array's members, and why.
+    /// The members' moods, and the reasons.
     ///
     /// # Errors
     /// As [`Client::call`].

@@ -1,4 +1,4 @@
-//! Members and spares, as the control socket's clients name them, and those that come anew.
+//! Adding, removing and replacing members and spares.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::members::Device;
 use crate::paths::{from_text, to_text};
 
 impl Service {
-    /// Gives a device to the array that needs it most, or to that of a group.
+    /// Adds a device to the array that needs it most, or to that of a group.
     pub(super) async fn add(
         &self,
         path: &Path,
@@ -50,14 +50,15 @@ impl Service {
             now.record.areas == array.record.areas && now.record.least_blocks() <= device.blocks();
         self.give(if fits { now } else { array }, device, uuid).await?;
         if let Some(&(array, absent)) = absent.iter().find(|&&(_, spare)| Some(spare) == was) {
-            // It has a new identity. Should this fail, it is told to be missing, and can be removed.
+            // It has a new identity. If this fails, the old spare is reported as missing, and can
+            // be removed.
             let _ = array.host.command(Command::Forget(absent)).await;
         }
         self.remember().await;
         Ok(json!({ "added": to_text(path) }))
     }
 
-    /// Lets go of a spare, or forgets one that is not there.
+    /// Removes a spare, or forgets one that is missing.
     pub(super) async fn remove(&self, disk: &str) -> Result<Value, Refusal> {
         for array in &self.arrays {
             let absent = self.status(array).await?.absent_spares;
@@ -71,7 +72,7 @@ impl Service {
         removed
     }
 
-    /// Puts a device into the place of a member. One that serves is copied to it first.
+    /// Puts a device into the place of a member. A member that serves is copied to it first.
     pub(super) async fn replace(
         &self,
         disk: &str,
@@ -100,7 +101,7 @@ impl Service {
             let spare = self.give(array, device, uuid).await?;
             let replace = Command::Replace { member, spare };
             if let Err(error) = array.host.command(replace).await {
-                // Not left behind as an unwanted spare.
+                // So that it is not left behind as a spare.
                 let _ = array.host.command(Command::Remove(spare)).await;
                 return Err(self.refusal(error));
             }
@@ -116,8 +117,8 @@ impl Service {
         }))
     }
 
-    /// A member that serves can be copied to a new device now, so that none is wiped for nothing; one that
-    /// does not serve need not.
+    /// Checks that a member that serves can be copied to a new device now, so that the device is
+    /// not wiped in vain. A member that does not serve need not be copied.
     async fn may_be_copied(&self, array: &Array, member: MemberId) -> Result<(), Refusal> {
         let status = self.status(array).await?;
         let serves = |m: &MemberStatus| m.member == member && m.state == SlotState::Up;
@@ -137,8 +138,8 @@ impl Service {
             |m: &&MemberStatus| status.distributed_spare == Some(SpareUse::StandsInFor(m.member));
         let missing = status.members.iter().filter(|m| m.state == SlotState::Failed);
         match missing.min_by_key(stood_in_for).map(|m| m.member) {
-            // A spare goes where one is missing, the lowest number first; but last to whom the
-            // distributed spare stands in for.
+            // A spare goes to the missing member with the lowest number. A member that the
+            // distributed spare replaces comes last.
             Some(first) if first != member => {
                 let first_name = array.facts.place(first.0);
                 let message = format!("{first_name} is missing and has to be replaced first");
@@ -166,7 +167,7 @@ impl Service {
         added.map_err(|error| self.refusal(error))
     }
 
-    /// The array that a new spare is for.
+    /// The array that needs a new spare most.
     async fn array_for_spare(&self, group: Option<u8>) -> Result<&Array, Refusal> {
         if let Some(group) = group {
             let array = self.arrays.get(usize::from(group)).filter(|_| self.facts.groups > 0);
@@ -176,7 +177,7 @@ impl Service {
         for array in &self.arrays {
             let status = self.status(array).await?;
             let failed = status.members.iter().filter(|m| m.state == SlotState::Failed).count();
-            // The most in need of one; among equals the first.
+            // The one that needs it most; of equal ones the first.
             let need = failed as i64 - status.spares.len() as i64;
             if best.is_none_or(|(most, _)| need > most) {
                 best = Some((need, array));
@@ -185,7 +186,7 @@ impl Service {
         best.map(|(_, array)| array).ok_or_else(|| self.no_such("0", "group"))
     }
 
-    /// The member that a disk is, and whose.
+    /// The member with this name, and its array.
     pub(super) async fn member(&self, disk: &str) -> Result<(&Array, MemberId), Refusal> {
         for array in &self.arrays {
             let status = self.status(array).await?;
@@ -197,7 +198,7 @@ impl Service {
         Err(self.no_such(disk, "member"))
     }
 
-    /// The spare that a disk is, and whose.
+    /// The spare with this name, and its array.
     pub(super) async fn spare(&self, disk: &str) -> Result<(&Array, DeviceId), Refusal> {
         for array in &self.arrays {
             let status = self.status(array).await?;
@@ -219,7 +220,7 @@ impl Service {
             || member.device.is_some_and(|device| self.is_at(device, disk))
     }
 
-    /// That a disk is no spare but a member.
+    /// The error that a disk is a member and no spare.
     fn is_member(&self, array: &Array, member: &MemberStatus, disk: &str) -> Refusal {
         let (name, number) = (&self.facts.name, array.facts.disk(member.member.0));
         let (message, hint) = if member.state == SlotState::Failed {

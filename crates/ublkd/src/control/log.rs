@@ -1,4 +1,4 @@
-//! A log volume, for programs and for people.
+//! The state of a log volume, for programs and for people.
 
 use std::ops::Add;
 
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::{ArrayReport, Facts, Health, Problem, ScrubReport};
 use crate::host::LogStatus;
 
-/// How a log volume is. Counters are since the start.
+/// The state of a log volume. Counters are since the start.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LogReport {
-    /// The group that takes what users write.
+    /// The group that takes users' writes.
     pub front: u8,
     /// Groups that are being cleaned.
     pub cleaning: Vec<u8>,
-    /// A segment.
+    /// The size of a segment.
     pub segment_bytes: u64,
     /// Its groups, in order.
     pub groups: Vec<GroupReport>,
-    /// What lives in the log.
+    /// Live blocks in the log.
     pub used_bytes: u64,
-    /// What could live in it if users had all of it.
+    /// The most that users' blocks can take of the log.
     pub room_bytes: u64,
     /// Users' writes wait until segments are free.
     pub stalled: bool,
@@ -37,7 +37,7 @@ pub struct LogReport {
     pub padding_bytes: u64,
     /// Written as checkpoints.
     pub stored_bytes: u64,
-    /// What was written in all for each byte of users', before redundancy; none if users wrote
+    /// Everything written per byte that users wrote, before redundancy; none if users wrote
     /// nothing.
     pub write_amplification: Option<f64>,
     /// Segments that were cleaned.
@@ -48,7 +48,7 @@ pub struct LogReport {
     pub rotations: u64,
     /// How often users' writes had to wait for free segments.
     pub stalls: u64,
-    /// The longest that they had to wait for cleaning, be it for that or to keep pace with it.
+    /// The longest wait for cleaning: for free segments, or as cleaning is paced.
     pub longest_wait_us: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct GroupReport {
     pub free: u32,
     /// Those that the next checkpoint frees.
     pub freeing: u32,
-    /// What lives in it.
+    /// Its live blocks.
     pub used_bytes: u64,
 }
 

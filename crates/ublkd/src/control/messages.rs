@@ -1,4 +1,4 @@
-//! What happened, in words.
+//! Events, in words.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use raidcore::units::{DeviceId, MemberId};
 use crate::host::Happened;
 use crate::paths::shown;
 
-/// How much a log of events has to be looked at.
+/// The log level of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Weight {
     Info,
@@ -16,7 +16,7 @@ pub(super) enum Weight {
     Error,
 }
 
-/// How serious something is that happened.
+/// How serious an event is.
 pub(super) fn weight(what: &Happened) -> Weight {
     match what {
         Happened::Array { note, .. } => match note {
@@ -46,7 +46,7 @@ pub(super) fn weight(what: &Happened) -> Weight {
     }
 }
 
-/// Whether it is told to people: a log volume that works changes its front all the time.
+/// Whether people are told: a log volume at work changes its front all the time.
 pub(super) fn is_news(what: &Happened) -> bool {
     !matches!(what, Happened::Volume(raidlog::Note::Front(_) | raidlog::Note::Checkpoint(_)))
 }
@@ -100,7 +100,7 @@ fn ended(end: PassEnd) -> String {
     }
 }
 
-/// A note in words, of an array of which `place` tells what is where.
+/// A note of an array in words; `place` gives the name of a place.
 pub(super) fn describe(
     note: &Note,
     place: impl Fn(MemberId) -> String,
@@ -182,7 +182,7 @@ pub(super) fn describe(
     }
 }
 
-/// What a start has brought home, in words, if a note tells that.
+/// The replay of a start, in words, if a note is about that.
 pub(crate) fn recovered(what: &Happened) -> Option<String> {
     let Happened::Array { note, .. } = what else { return None };
     let tells = matches!(note, Note::JournalReplayed { .. } | Note::StagedReclaimed { .. });

@@ -1,12 +1,13 @@
-//! How a running array is told what to do: lines of JSON over a Unix socket that only its owner can
-//! open, one per array, `<run directory>/<name>.sock`.
+//! The control protocol of a running array: lines of JSON over a Unix socket that only its owner
+//! can open, one per array, `<run directory>/<name>.sock`.
 //!
 //! A request is `{"v":1,"cmd":"disk-fail","disk":"2"}`, the answer `{"v":1,"ok":…}` or
-//! `{"v":1,"error":{"code":…,"message":…,"hint":…}}`. A connection can carry any number of them, one
-//! after the other.
+//! `{"v":1,"error":{"code":…,"message":…,"hint":…}}`. A connection can carry any number of
+//! requests, one after the other.
 //!
 //! Invariants:
-//! - A line is at most [`LINE_BYTES_MAX`] long; what sends more is answered once and disconnected.
+//! - A line is at most [`LINE_BYTES_MAX`] long. A client that sends more gets one answer and is
+//!   disconnected.
 //! - Every request gets one answer, in order. A request of another version is refused before
 //!   anything else of it is read.
 
@@ -56,7 +57,7 @@ pub const VERSION: u32 = 1;
 /// The longest request, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Where the sockets are, unless told otherwise.
+/// The default directory of the sockets.
 pub const RUN_DIR: &str = "/run/evenkeel";
 
 /// The socket of the array called `name`.
@@ -65,26 +66,26 @@ pub fn socket_path(run_dir: &Path, name: &str) -> PathBuf {
     run_dir.join(format!("{name}.sock"))
 }
 
-/// What can be asked of a running array. A disk is a member's number, or the path of a member or
-/// spare. In a log volume of several groups a member is GROUP.MEMBER. Paths are texts, see
+/// A request to a running array. A disk is a member's number, or the path of a member or spare. In
+/// a log volume of several groups a member is GROUP.MEMBER. Paths are texts, see
 /// [`paths`](crate::paths).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// How it is: answered with an [`ArrayReport`].
+    /// The array's state: answered with an [`ArrayReport`].
     Status,
-    /// What is thought of the members, and why: answered with a [`WhyReport`].
+    /// The members' moods, and the reasons: answered with a [`WhyReport`].
     Why,
     /// Take a device in as a spare; if a member is missing, it is rebuilt onto it.
     DiskAdd {
         /// The device, as an absolute path.
         #[serde(with = "crate::paths::one")]
         path: PathBuf,
-        /// To which group of a log volume; if not given, to one that misses a member, else to one that
-        /// has fewest spares.
+        /// The group of a log volume; by default one that lacks a member, else the one with the
+        /// fewest spares.
         #[serde(default)]
         group: Option<u8>,
-        /// Overwrite what it carries.
+        /// Overwrite the device's content.
         #[serde(default)]
         force: bool,
     },
@@ -97,7 +98,7 @@ pub enum Request {
     FlashLog {
         /// Which member.
         disk: String,
-        /// What had ended before is left out: nanoseconds of `CLOCK_MONOTONIC`.
+        /// Leave out events that ended before: nanoseconds of `CLOCK_MONOTONIC`.
         since: u64,
     },
     /// Let go of a spare.
@@ -112,7 +113,7 @@ pub enum Request {
         /// The new device, as an absolute path.
         #[serde(with = "crate::paths::one")]
         with: PathBuf,
-        /// Overwrite what the new device carries.
+        /// Overwrite the new device's content.
         #[serde(default)]
         force: bool,
     },
@@ -122,14 +123,14 @@ pub enum Request {
     Resume,
     /// The pace of rebuild, resync and scrub, in bytes of each member per second.
     Limit {
-        /// Kept up under load; unchanged if not given.
+        /// Guaranteed under load; unchanged if not given.
         #[serde(default)]
         min: Option<u64>,
         /// Never exceeded; unchanged if not given, unlimited if `u64::MAX`.
         #[serde(default)]
         max: Option<u64>,
     },
-    /// What is to be done about garbage collection.
+    /// Set the policy against garbage collection.
     PolicySet {
         /// A scheme's name.
         scheme: String,
@@ -144,30 +145,31 @@ pub enum Request {
     ScrubCancel,
     /// Stop cleanly. Answered when the array is stopped; refused while it is in use.
     Stop {
-        /// Stop although it is. What this machine's file systems hold is written before. Users of NBD
-        /// and of the file see errors then, those of the block device wait for the next start.
+        /// Stop even if the array is in use. This machine's file systems first write what they
+        /// hold. Then users of NBD and of the file see errors, and those of the block device wait
+        /// for the next start.
         #[serde(default)]
         force: bool,
     },
-    /// How it can be started again, answered with a [`Launch`]; refused if it can't.
+    /// How the array can be started again, answered with a [`Launch`]; refused if it can't.
     Launch,
-    /// Stop cleanly to be started again: the users of the block device wait meanwhile. Answered with
-    /// the [`Launch`] when the array is stopped; refused while NBD or the file is in use.
+    /// Stop cleanly for a restart: users of the block device wait meanwhile. Answered with the
+    /// [`Launch`] when the array is stopped; refused while NBD or the file is in use.
     Leave {
-        /// Stop although they are, as with [`Request::Stop`].
+        /// Stop even if they are, as with [`Request::Stop`].
         #[serde(default)]
         force: bool,
     },
 }
 
-/// How a process came to run an array, so that another can take its place.
+/// How a process runs an array, so that another one can take its place.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Launch {
     /// The process.
     pub pid: u32,
-    /// What it was started with, after the program.
+    /// Its arguments.
     pub arguments: Vec<String>,
-    /// Where.
+    /// Its working directory.
     #[serde(with = "crate::paths::one")]
     pub directory: PathBuf,
     /// The devices that the array has now: members and spares.
@@ -198,11 +200,11 @@ enum Outcome {
     Error(Refusal),
 }
 
-/// Why something was not done, for programs (`code`) and for people.
+/// Why a request was refused, for programs (`code`) and for people.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What kind of error it is: words with hyphens, which don't change from release to release.
+    /// The kind of error: hyphenated words that don't change between releases.
     pub code: String,
     /// What is wrong.
     pub message: String,

@@ -1,10 +1,10 @@
-//! A device that comes anew: opened, looked at, and wiped.
+//! Adding a device: it is opened, looked at, and wiped.
 //!
 //! Invariants:
-//! - Only the client that asked for it waits for the device, which may never end what it is asked: that is
-//!   done on a thread of its own, and no lock is held meanwhile.
-//! - A device that is given up is not written to any more, except for what it has not ended. It stays
-//!   locked until it has.
+//! - Only the client that asked for it waits for the device, which may hang. The work is done on a
+//!   thread of its own, and no lock is held meanwhile.
+//! - A device that is given up is not written to any more, except for a write that it has not
+//!   ended. It stays locked until that has ended.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ use crate::signature::Signature;
 #[derive(Debug)]
 pub(super) struct Newcomer {
     pub(super) path: PathBuf,
-    /// How many blocks it has to have.
+    /// The blocks that it needs.
     pub(super) need: u64,
-    /// What is to be in it.
+    /// The layout of its metadata.
     pub(super) areas: Areas,
-    /// Whether what it carries may be lost.
+    /// Whether its content may be overwritten.
     pub(super) force: bool,
-    /// Spares that are missed: one of these carries nothing that may not be lost.
+    /// Missing spares. The content of one of these may be overwritten.
     pub(super) absent: Vec<DeviceUuid>,
 }
 
@@ -43,27 +43,26 @@ pub(super) struct Newcomer {
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) device: Device,
-    /// What it is known by from now on.
+    /// Its new identity.
     pub(super) uuid: DeviceUuid,
-    /// Which of the spares that are missed it was.
+    /// The missing spare that it was, if it was one.
     pub(super) was: Option<DeviceUuid>,
 }
 
 impl Newcomer {
-    /// A device that is none of the spares that are missed.
+    /// A device that is not compared with missing spares.
     pub(super) fn new(path: &Path, need: u64, areas: Areas, force: bool) -> Self {
         Self { path: path.to_path_buf(), need, areas, force, absent: Vec::new() }
     }
 
-    /// Opens and locks it; nothing of what it carried is left to be taken for metadata. Gives it up
-    /// if a step of that takes longer than `patience`.
+    /// Opens, locks and wipes it, so that no old metadata is left. Gives it up if a step takes
+    /// longer than `patience`.
     pub(super) async fn take_in(self, patience: Duration) -> Result<Taken, Refusal> {
         let path = self.path.clone();
         patiently(&path, patience, |goes_on| self.prepare(goes_on)).await
     }
 
-    /// All of it, on a thread that waits for the device. Goes on to the next step only if that is
-    /// still wanted.
+    /// All steps, on a thread that waits for the device. Before each step it asks `goes_on`.
     fn prepare(self, goes_on: &dyn Fn() -> io::Result<()>) -> Result<Taken, Refusal> {
         let Named { path, flash } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
         tracing::info!("{} is opened, to be a spare", shown(&path));
@@ -100,20 +99,20 @@ impl Newcomer {
     }
 }
 
-/// Does what has to be waited for on a thread of its own, step by step; before each of them, the work
-/// asks whether it is to go on. Gives the device at `path` up if a step takes longer than `patience`.
+/// Runs blocking work on a thread of its own, step by step. Before each step the work asks whether
+/// to continue. Gives the device at `path` up if a step takes longer than `patience`.
 pub(super) async fn patiently<T: Send + 'static>(
     path: &Path,
     patience: Duration,
     work: impl FnOnce(&dyn Fn() -> io::Result<()>) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
-    // The process that has it may be about to end.
+    // The process that holds it may be about to end.
     let patience = patience.max(2 * RELEASE_MAX);
     let internal = |error: &dyn std::error::Error| Refusal::new("internal", error.to_string());
     let (steps, mut step) = watch::channel(());
     let (done, mut answer) = oneshot::channel();
     let work = move || {
-        // There is no listener any more when it was given up.
+        // If the device was given up, there is no listener any more.
         let goes_on = || steps.send(()).map_err(|_| io::ErrorKind::TimedOut.into());
         drop(done.send(work(&goes_on)));
     };
@@ -122,7 +121,7 @@ pub(super) async fn patiently<T: Send + 'static>(
         tokio::select! {
             biased;
             answer = &mut answer => return answer.map_err(|e| internal(&e))?,
-            // It errs when there are no more steps: then there is an answer.
+            // An error means that there are no more steps: then there is a result.
             waited = timeout(patience, step.changed()) => match waited {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return answer.await.map_err(|e| internal(&e))?,

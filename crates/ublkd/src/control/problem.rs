@@ -1,11 +1,11 @@
-//! What is wrong with an array, as plain data.
+//! A problem of an array, as plain data.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Problem {
-    /// What.
+    /// What is wrong.
     pub what: String,
     /// Since when, in seconds since 1970.
     pub since: Option<u64>,

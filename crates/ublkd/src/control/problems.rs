@@ -1,4 +1,4 @@
-//! What is wrong with an array, since when, and what to do about it, in words.
+//! The problems of an array, since when, and what to do about them, in words.
 
 use super::problem::Problem;
 use super::report::{
@@ -25,7 +25,7 @@ impl ArrayReport {
         problems
     }
 
-    /// That requests fail, and why.
+    /// The problem that requests fail, and its cause.
     fn failure(&self) -> Option<Problem> {
         if self.health != Health::Failed {
             return None;
@@ -57,7 +57,7 @@ impl ArrayReport {
         Some(Problem { what, since: None, action })
     }
 
-    /// That refused writes have left stripes out of step, though writes are taken.
+    /// The problem that refused writes have left stripes inconsistent, though writes are taken.
     fn torn(&self) -> Option<Problem> {
         let what = format!(
             "{} stripes are out of step, as writes to them were refused: what is on no other member \
@@ -72,12 +72,13 @@ impl ArrayReport {
         tells.then_some(Problem { what, since: None, action })
     }
 
-    /// What is in a place, and which device that is or was.
+    /// The name of a place, and its current or last device.
     fn named(&self, member: &MemberReport) -> String {
         self.facts.place(member.member) + &member.device()
     }
 
-    /// The failed member that the next new device goes to: the distributed spare's comes last.
+    /// The failed member that the next new device goes to; one that the distributed spare replaces
+    /// comes last.
     fn next_to_replace(&self) -> Option<&MemberReport> {
         let failed = self.members.iter().filter(|m| m.state == MemberState::Failed);
         let spared = |m: &&MemberReport| {
@@ -136,7 +137,7 @@ impl ArrayReport {
         Some(Problem { what, since, action })
     }
 
-    /// Whether a member's device may come back, and what is to be copied then.
+    /// Whether a member's device may come back, and what has to be copied then.
     fn may_come_back(&self, member: &MemberReport) -> Option<String> {
         let known = member.missed_bytes.map(|bytes| {
             format!("and {} at most are copied, which it has missed", mebibytes(bytes))
@@ -186,9 +187,9 @@ impl ArrayReport {
 }
 
 impl MemberReport {
-    /// Which device it is or was, after what is said of it.
+    /// Its current or last device, as a suffix.
     fn device(&self) -> String {
-        // Files and the like have no name but the path.
+        // Files have no name but the path.
         let label = self.label.as_ref().filter(|&label| Some(label) != self.path.as_ref());
         let known = [self.path.as_ref(), label].into_iter().flatten();
         let known = known.map(|path| shown(path).to_string());
@@ -203,12 +204,12 @@ fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes.div_ceil(1 << 20))
 }
 
-/// What is to be done about a device that has run out of space.
+/// What to do about a device that has run out of space.
 const MAKE_ROOM: &str =
     "make room where it lies (its file system, or the pool behind a thin device)";
 
 impl ErrorReport {
-    /// What it says of a member, after what became of that.
+    /// The state as an adjective of a member.
     fn told(self) -> &'static str {
         match self {
             Self::Medium => ": it failed to read or write",

@@ -1,5 +1,5 @@
-//! How an array is, as plain data for programs and in words for people: what is wrong, since when,
-//! what to do.
+//! The state of an array, as plain data for programs and in words for people: what is wrong, since
+//! when, what to do.
 
 mod member;
 mod pass;
@@ -29,7 +29,7 @@ pub struct Facts {
     pub uuid: String,
     /// "raid5" and the like; of a log volume its layout, like "swan5:3x4" or "log-raid5".
     pub level: String,
-    /// Where its chunks lie, by md's name, if not as md has it by default: "right-symmetric" and the like.
+    /// The placement by md's name, if it is not md's default: "right-symmetric" and the like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
     /// How many groups a log volume has; 0 if it is none.
@@ -43,11 +43,11 @@ pub struct Facts {
     /// How many members it has.
     #[serde(default)]
     pub member_count: usize,
-    /// What users see.
+    /// The size that users see.
     pub capacity_bytes: u64,
     /// How much of each member is used, metadata included.
     pub member_bytes: u64,
-    /// Where user data and redundancy begin on each member; what is before is metadata.
+    /// Where user data and redundancy begin on each member, behind the metadata.
     pub data_offset_bytes: u64,
     /// How many members may be missing, of each group.
     pub redundancy: usize,
@@ -103,7 +103,7 @@ impl Facts {
         }
     }
 
-    /// The level, and where chunks lie if that is not its default, for people.
+    /// The level, and the placement if that is not the default, for people.
     #[must_use]
     pub fn shape(&self) -> String {
         let placement = self.placement.as_ref().map(|placement| format!(" ({placement})"));
@@ -134,12 +134,15 @@ impl Facts {
         }
     }
 
-    /// What the record of a group says, of as many as these.
+    /// The facts of an array, or of a log volume from the records of its groups.
+    ///
+    /// # Panics
+    /// If there is no record.
     pub(crate) fn of_group(record: &ArrayRecord) -> Self {
         Self { group: group_of(record), ..Self::of(record) }
     }
 
-    /// What is in a place, for people.
+    /// The name of a place, for people.
     #[must_use]
     pub fn place(&self, number: u8) -> String {
         let is_member = usize::from(number) < self.member_count;
@@ -147,19 +150,19 @@ impl Facts {
         format!("{what} {}", self.disk(number))
     }
 
-    /// What the disk in a place is called in commands.
+    /// The name of the disk in a place in commands.
     #[must_use]
     pub fn disk(&self, number: u8) -> String {
         disk_name(self.group, number)
     }
 }
 
-/// Which group of a log volume an array is, if that has several.
+/// The array's group of a log volume, if that has several.
 pub(crate) fn group_of(record: &ArrayRecord) -> Option<u8> {
     record.volume.filter(|part| part.groups > 1).map(|part| part.group)
 }
 
-/// What a disk is called: its number, after that of its group where there are several.
+/// The name of a disk: its number, after that of its group if there are several.
 #[must_use]
 pub fn disk_name(group: Option<u8>, number: u8) -> String {
     group.map_or_else(|| number.to_string(), |group| format!("{group}.{number}"))
@@ -171,7 +174,7 @@ pub struct ArrayReport {
     /// What does not change.
     #[serde(flatten)]
     pub facts: Facts,
-    /// How well it is.
+    /// Its health.
     pub health: Health,
     /// What is wrong; nothing if all is well.
     pub problems: Vec<Problem>,
@@ -182,19 +185,21 @@ pub struct ArrayReport {
     /// The identities of spares that are on record and not there.
     #[serde(default)]
     pub absent_spares: Vec<String>,
-    /// If members that can't be spared have refused writes, what makes the array take writes again.
+    /// If members beyond the redundancy have refused writes, what makes the array take writes
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<RemedyReport>,
-    /// Stripes that a refused write has left out of step: what missing members had there can't be read.
+    /// Stripes that a refused write has left inconsistent: the chunks of missing members can't be
+    /// read there.
     #[serde(default)]
     pub torn_stripes: u64,
     /// The work under way in the background.
     pub pass: Option<PassReport>,
-    /// How the last scrub ended, be it before this start.
+    /// How the last scrub ended, perhaps before this start.
     pub last_scrub: Option<ScrubReport>,
     /// Regions of the write-intent bitmap.
     pub dirty_regions: Marked,
-    /// How many writes a start after a crash would carry out.
+    /// How many writes a start after a crash would replay.
     #[serde(default)]
     pub replayable: u64,
     /// Stripes; those that are marked are discarded.
@@ -203,11 +208,11 @@ pub struct ArrayReport {
     pub pace: PaceReport,
     /// Users' requests.
     pub requests: Requests,
-    /// What is done about garbage collection.
+    /// The policy against garbage collection.
     pub policy: String,
     /// Reads that went around busy members.
     pub detours: Detours,
-    /// Reads that were tried another way, too.
+    /// Reads that were hedged.
     #[serde(default)]
     pub hedged: Hedged,
     /// The log volume, if it is one.
@@ -216,12 +221,12 @@ pub struct ArrayReport {
     /// The staging log, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingReport>,
-    /// What the distributed spare is used for, if there is one.
+    /// The use of the distributed spare, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed_spare: Option<SpareUseReport>,
-    /// How it can be reached.
+    /// The front ends.
     pub fronts: Vec<Front>,
-    /// What happened lately, the oldest first.
+    /// Recent events, the oldest first.
     pub events: Vec<EventReport>,
     /// The process that runs it.
     pub pid: u32,
@@ -230,13 +235,13 @@ pub struct ArrayReport {
 /// The pace of background work, in bytes of each member per second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PaceReport {
-    /// Kept up under load.
+    /// Guaranteed under load.
     pub min_bytes_per_second: u64,
     /// Never exceeded; none if unlimited.
     pub max_bytes_per_second: Option<u64>,
 }
 
-/// How well an array is.
+/// The health of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
@@ -244,29 +249,29 @@ pub enum Health {
     Online,
     /// Members are missing or being rebuilt; the data is there.
     Degraded,
-    /// More is missing than the redundancy makes up for.
+    /// More members are missing than redundancy can make up for.
     Failed,
 }
 
-/// What makes an array take writes again that refuses them.
+/// What makes an array take writes again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RemedyReport {
-    /// Room behind its members.
+    /// Free space behind its members.
     Room,
-    /// A start.
+    /// A restart.
     Start,
 }
 
-/// What a distributed spare is used for.
+/// The use of a distributed spare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpareUseReport {
     /// Nothing.
     Free,
-    /// What was on this member is being put on it.
+    /// This member is being rebuilt onto it.
     Filling(u8),
-    /// What was on this member is on it.
+    /// It replaces this member.
     StandsInFor(u8),
 }
 
@@ -289,7 +294,8 @@ pub struct EventReport {
 }
 
 impl ArrayReport {
-    /// Puts together what the engine says and what it does not know, but for fronts and events.
+    /// Combines the engine's state with facts that the engine does not know, apart from fronts and
+    /// events.
     pub(super) fn new(
         facts: &Facts,
         status: &Status,

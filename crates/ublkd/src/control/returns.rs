@@ -1,12 +1,12 @@
-//! Devices that were members and come back: on command, and by themselves.
+//! Devices that were members and come back, on command and by themselves.
 //!
 //! Invariants:
-//! - What tells which member a device was stays on it until the array has it back, and a device that can't
-//!   come back is not written to.
-//! - By itself, only what had vanished comes back, or was not there at the start: not what an operator has
-//!   left out or taken out of service, nor what failed in another way, nor what was back lately and has
-//!   failed again.
-//! - A path that never answers keeps one thread busy, and no request waiting.
+//! - The metadata that tells which member a device was stays on it until the array has it back. A
+//!   device that can't come back is not written to.
+//! - Only a device that had vanished, or was missing at the start, comes back by itself. One does
+//!   not that an operator has left out or taken out of service, that failed in another way, or that
+//!   came back recently and has failed again.
+//! - A path that never answers blocks one thread and no request.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,13 +33,13 @@ use crate::members::{Device, OpenError};
 use crate::paths::{shown, to_text};
 use crate::random::random_uuid;
 
-/// How long it takes at most that it is on record what a member misses that has just failed.
+/// The longest time until the record shows what a member that has just failed has missed.
 const RECORDED_MAX: Duration = Duration::from_secs(5);
 
-/// For how long a way back that has failed is not tried again, at most.
+/// The longest pause between attempts to bring a member back.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// What a device is that was asked to come back.
+/// The result of looking at a device that may come back.
 enum Came {
     /// It may, and is ready to.
     Back { array: usize, device: Device, uuid: DeviceUuid, returning: Returning },
@@ -47,7 +47,7 @@ enum Came {
     Another(Which),
     /// It can't.
     Not(NoReturn),
-    /// It is none of the array's.
+    /// It does not belong to the array.
     Stranger,
 }
 
@@ -60,7 +60,8 @@ struct Comer {
 }
 
 impl Comer {
-    /// Opens it, and asks whether it may come back; if so, makes it ready. On a thread that waits for it.
+    /// Opens it, and checks whether it may come back; if so, prepares it. Runs on a thread that
+    /// waits for it.
     fn look(self, goes_on: &dyn Fn() -> io::Result<()>) -> Result<Came, Refusal> {
         let Named { path, .. } = Named::parse(&self.path).map_err(|e| refused(e.into()))?;
         if self.only.is_none() {
@@ -94,7 +95,8 @@ impl Comer {
     }
 }
 
-/// Why a device can't be opened: if this very process has it, it has not let go of it yet.
+/// The error if a device can't be opened: if this process still holds it, it has not been released
+/// yet.
 fn lingering(error: OpenError, path: &Path) -> Refusal {
     let own = std::process::id();
     if matches!(error, OpenError::InUse { holder: Some(holder), .. } if holder == own) {
@@ -113,8 +115,8 @@ fn lingers(path: &Path) -> Refusal {
 }
 
 impl Service {
-    /// Takes a device back into its place, if it was a member that is away: as `only` and no other.
-    /// Nothing if it is none.
+    /// Takes a device back into its place, if it was a member that is away; with `only`, as that
+    /// member and no other. Nothing if it was no member.
     pub(super) async fn bring_back(
         &self,
         path: &Path,
@@ -148,7 +150,7 @@ impl Service {
                     self.facts.name
                 )))
             }
-            // Spares that are missed, and copies of what is there, are told apart elsewhere.
+            // Missing spares, and copies of present devices, are handled elsewhere.
             Came::Not(NoReturn::InService) | Came::Stranger => Ok(None),
             Came::Not(why) => {
                 let message = format!("{} was a member, and can't come back: {why}", shown(path));
@@ -158,8 +160,8 @@ impl Service {
         }
     }
 
-    /// Waits until it is on record what a member has missed that has just failed: until then, it would be
-    /// filled as a whole.
+    /// Waits until the record shows what a member that has just failed has missed: until then, all
+    /// of it would be filled.
     pub(super) async fn failures_on_record(&self) -> Result<(), Refusal> {
         let deadline = Instant::now() + RECORDED_MAX;
         loop {
@@ -175,7 +177,7 @@ impl Service {
         }
     }
 
-    /// Members that are out of service from the start on are waited for, if their devices are not there.
+    /// Awaits members that are out of service at the start and whose devices are missing.
     pub(crate) async fn await_members(&self) {
         for (index, array) in self.arrays.iter().enumerate() {
             let Ok(status) = self.status(array).await else { return };
@@ -186,7 +188,7 @@ impl Service {
         }
     }
 
-    /// Something has happened, to a member perhaps that is waited for, or is to be from now on.
+    /// Follows an event, which may be about a member that is awaited, or will be.
     pub(super) fn follow_members(&self, index: usize, note: &Note) {
         if let Note::MemberFailed { member, device, why } = *note {
             let path = self.host.device_path(device);
@@ -198,7 +200,7 @@ impl Service {
         }
     }
 
-    /// How a member that is away comes back, and why it has not.
+    /// How a member that is away comes back, and why it has not yet.
     pub(super) fn way_back(&self, index: usize, member: MemberId) -> (WayBack, Option<String>) {
         match self.away().awaited((index, member)) {
             Some(awaited) => (WayBack::ByItself, awaited.why_not.clone()),
@@ -206,7 +208,7 @@ impl Service {
         }
     }
 
-    /// Takes members back that were away, as soon as they are there again, for as long as the array runs.
+    /// Takes members back once their devices are there again, as long as the array runs.
     pub(crate) async fn take_back(self: Arc<Self>) {
         loop {
             for (index, array) in self.arrays.iter().enumerate() {
@@ -219,14 +221,14 @@ impl Service {
         }
     }
 
-    /// Looks for a member's device, unless a look is under way, or it is not waited for.
+    /// Looks for a member's device, unless a look is under way or the member is not awaited.
     fn look_for(self: &Arc<Self>, index: usize, member: &MemberStatus) {
         let which = (index, member.member);
         let mut away = self.away();
         let Some(awaited) = away.awaited(which) else { return };
         let too_early = awaited.not_before.is_some_and(|at| Instant::now() < at);
-        // What it has missed has to be on record: a device that has to be filled as a whole may as well be
-        // a new one.
+        // The record has to show what it has missed: a device that has to be filled completely
+        // could as well be a new one.
         let lacks_all = member.missed.is_none() && !awaited.since_start;
         if member.state != SlotState::Failed || awaited.busy || too_early || lacks_all {
             return;
@@ -264,7 +266,7 @@ impl Service {
             std::mem::take(&mut awaited.since_start) && found.is_some()
         };
         if left_out {
-            // It was there when the array was started without it.
+            // Its device was there when the array was started without it.
             self.away().forget(which);
             return;
         }
@@ -294,7 +296,7 @@ impl Service {
     }
 }
 
-/// Whether it is not on record yet what a member misses, and may be soon.
+/// Whether the record does not show yet what a member misses, but soon may.
 fn has_just_failed(member: &MemberStatus) -> bool {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_secs());

@@ -1,4 +1,4 @@
-//! What the last scrub found, as plain data.
+//! The result of the last scrub, as plain data.
 
 use raidcore::meta::{ScrubEnd, ScrubRecord};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::problem::Problem;
 /// How a scrub ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScrubReport {
-    /// Rows that did not match; a row is one block of each member.
+    /// Inconsistent rows; a row is one block of each member.
     pub mismatches: u64,
     /// Of these, rows in which redundancy tells which blocks are wrong.
     pub located: u64,
@@ -22,12 +22,12 @@ pub struct ScrubReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScrubEndReport {
-    /// It has compared everything, and left it as it was.
+    /// It compared everything and changed nothing.
     Compared,
-    /// What it found was corrected: located blocks from redundancy, in the other rows redundancy from
-    /// the data.
+    /// It corrected what it found: located blocks from redundancy, in the other rows redundancy
+    /// from the data.
     Repaired,
-    /// It is under way, or did not reach the end: what it found may not be all.
+    /// It is under way or was stopped: the findings may be incomplete.
     CutShort,
 }
 
@@ -62,7 +62,7 @@ impl ScrubReport {
         }
     }
 
-    /// How many rows are known not to match and were not corrected since.
+    /// How many inconsistent rows have not been corrected.
     fn unrepaired(&self) -> u64 {
         match self.end {
             ScrubEndReport::Repaired => 0,
@@ -70,7 +70,7 @@ impl ScrubReport {
         }
     }
 
-    /// What it found, if that was not corrected since.
+    /// The problem of inconsistent rows that have not been corrected.
     pub(super) fn problem(&self, name: &str) -> Option<Problem> {
         let rows = self.unrepaired();
         let believed = match rows.saturating_sub(self.located) {

@@ -1,12 +1,12 @@
 //! The control socket.
 //!
 //! Invariants:
-//! - The socket is never reachable by others than its owner, not even for a moment: it gets its
-//!   mode under another name.
+//! - Only its owner can ever reach the socket: it gets its mode under another name, and is renamed
+//!   then.
 //! - A socket that a server answers on is never replaced.
-//! - A client that asks nothing keeps no other from being served: it is sent away after
-//!   [`IDLE_TIME`], or when there are [`CLIENTS_MAX`] and another comes. So is one that does not take
-//!   its answer in [`ANSWER_TIME`].
+//! - An idle client does not block others: it is disconnected after [`IDLE_TIME`], or when there
+//!   are [`CLIENTS_MAX`] and another comes. A client that does not take its answer in
+//!   [`ANSWER_TIME`] is disconnected, too.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -31,10 +31,10 @@ use crate::run_dir::{self, RunDirError};
 /// How many clients there are at once.
 pub const CLIENTS_MAX: usize = 32;
 
-/// How long a client may be silent, or take to send a request.
+/// How long a client may be idle, or take to send a request.
 const IDLE_TIME: Duration = Duration::from_secs(300);
 
-/// How long a client may take for an answer.
+/// How long a client may take to receive an answer.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// Why there is no socket.
@@ -68,7 +68,7 @@ pub enum BindError {
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
-    /// The path is not ours any more.
+    /// The path no longer belongs to this server.
     withdrawn: bool,
     listener: Option<UnixListener>,
     closing: watch::Sender<bool>,
@@ -114,8 +114,8 @@ impl Server {
         }
     }
 
-    /// Is found by nobody from now on: whoever is told that the array is stopped can start another of its
-    /// name at once.
+    /// Removes the socket's path: a client that learns that the array is stopped can start another
+    /// one of its name at once.
     pub fn withdraw(&mut self) {
         if std::mem::replace(&mut self.withdrawn, true) {
             return;

@@ -22,7 +22,7 @@ use crate::host::{Happened, HostError, HostHandle};
 use crate::memory::Memory;
 use crate::policy::Able;
 
-/// How many events a report tells.
+/// How many events are in a report.
 const EVENTS_TOLD: usize = 32;
 
 /// One running array or log volume, for the control socket.
@@ -38,8 +38,8 @@ pub struct Service {
     run_dir: Option<PathBuf>,
     /// Members that are away.
     pub(super) away: Mutex<Away>,
-    /// Adding and replacing look at the state before they change it, so one at a time. Nobody waits for
-    /// a device meanwhile.
+    /// Adding and replacing look at the state before they change it, so only one runs at a time. It
+    /// is not held while waiting for a device.
     pub(super) membership: tokio::sync::Mutex<()>,
 }
 
@@ -47,7 +47,7 @@ pub struct Service {
 pub(super) struct Array {
     pub(super) host: HostHandle,
     pub(super) facts: Facts,
-    /// As it was at the start: who is where may have changed, not how much each has.
+    /// The record at the start. Members may have changed places since, but not the layout.
     pub(super) record: ArrayRecord,
 }
 
@@ -83,19 +83,19 @@ impl Service {
         }
     }
 
-    /// Lets the array be restarted in this way.
+    /// Sets how the array can be restarted.
     #[must_use]
     pub fn launched_by(self, launch: Option<Launch>) -> Self {
         Self { launch, ..self }
     }
 
-    /// Lets later starts find the array's devices by what is in this directory.
+    /// Sets the directory in which later starts find the last devices of the array.
     #[must_use]
     pub fn remembered_in(self, run_dir: PathBuf) -> Self {
         Self { run_dir: Some(run_dir), ..self }
     }
 
-    /// Notes where the array's devices are.
+    /// Stores where the array's devices are.
     pub(crate) async fn remember(&self) {
         if let (Some(run_dir), Ok(devices)) = (&self.run_dir, self.devices().await) {
             Memory { array: self.facts.uuid.clone(), devices }.keep(run_dir, &self.facts.name);
@@ -140,7 +140,7 @@ impl Service {
     /// Carries out a request.
     ///
     /// # Errors
-    /// With the reason, for programs and for people.
+    /// The reason of a refusal, for programs and for people.
     pub async fn answer(&self, request: Request) -> Result<Value, Refusal> {
         match request {
             Request::Status => self.report().await,
@@ -196,7 +196,7 @@ impl Service {
         serde_json::to_value(launch).map_err(|e| Refusal::new("internal", e.to_string()))
     }
 
-    /// The devices that the array has, members first.
+    /// The array's devices, members first.
     async fn devices(&self) -> Result<Vec<PathBuf>, Refusal> {
         let mut devices = Vec::new();
         for array in &self.arrays {
@@ -208,7 +208,7 @@ impl Service {
         Ok(devices.into_iter().filter_map(|device| self.host.device_path(device)).collect())
     }
 
-    /// Stops the array, as this command wants it.
+    /// Stops the array in the manner of this command.
     async fn stop(&self, manner: Manner, command: &str) -> Result<(), Refusal> {
         self.stopper.stop(manner);
         let name = &self.facts.name;
@@ -301,7 +301,7 @@ impl Service {
         done.map(|()| json!({})).map_err(|error| self.refusal(error))
     }
 
-    /// Gives a command to all groups; some of them may have nothing to do.
+    /// Passes a command to all groups; some of them may have nothing to do.
     async fn command_all(&self, command: Command) -> Result<Value, Refusal> {
         let mut refused = None;
         let mut done = 0;

@@ -14,14 +14,14 @@ pub struct SpareReport {
     /// Its device.
     #[serde(default, with = "crate::paths::option")]
     pub path: Option<PathBuf>,
-    /// The member, as commands call it, that serves while it is copied to this device, which has its place
-    /// then.
+    /// The member that is being copied to this device, which then takes its place; the name as in
+    /// commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeds: Option<String>,
 }
 
 impl SpareReport {
-    /// All that an array has, the successor of a member last.
+    /// All spares of an array, the successor of a member last.
     pub(super) fn all_of(
         status: &Status,
         facts: &Facts,
@@ -34,7 +34,7 @@ impl SpareReport {
     }
 }
 
-/// What is wrong about spares of the array called `name` that are not there.
+/// The problems of missing spares of the array called `name`.
 pub(super) fn absent(devices: &[String], name: &str) -> impl Iterator<Item = Problem> {
     devices.iter().map(move |device| Problem {
         what: format!("a spare (device {device}) is not there"),

@@ -8,53 +8,53 @@ use steering::scheme::Scheme;
 use super::Problem;
 use crate::host::ByteRange;
 
-/// How many ranges of lost blocks are told.
+/// How many ranges of lost blocks a report has.
 const RANGES_TOLD: usize = 16;
 
-/// How many of these are told to people.
+/// How many of these people are shown.
 const RANGES_SAID: usize = 4;
 
-/// How a staging log is.
+/// The state of a staging log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StagingReport {
-    /// What is not at home yet.
+    /// Staged and not at home yet.
     pub dirty_bytes: u64,
-    /// What is staged, whether it is at home, too, or not.
+    /// Staged, whether at home or not.
     pub staged_bytes: u64,
-    /// What is in use of it on the member where that is most.
+    /// The log's use on the member where it is highest.
     pub used_bytes: u64,
-    /// What each member has of it.
+    /// The log's size on each member.
     pub capacity_bytes: u64,
-    /// Memory that the table of what is staged takes.
+    /// Memory of the table of staged blocks.
     pub table_bytes: u64,
-    /// The policy stages nothing any more, and what is not at home goes there.
+    /// The policy stages nothing any more, and staged blocks come home.
     pub draining: bool,
-    /// Writes that were staged, since the start; as all that follows.
+    /// Writes that were staged since the start, as all counters below.
     pub writes: u64,
-    /// What those wrote.
+    /// Bytes of these writes.
     pub written_bytes: u64,
     /// What was read from the log.
     pub read_bytes: u64,
-    /// Copies of what is read often, to be read when home is busy.
+    /// Copies of popular blocks, to be read when their home is busy.
     #[serde(default)]
     pub copied_bytes: u64,
     /// Reads served from them.
     #[serde(default)]
     pub copy_reads: u64,
-    /// What was brought home.
+    /// Bytes brought home.
     pub reclaimed_bytes: u64,
-    /// Writes that would have been staged, but there was no room.
+    /// Writes that were not staged as there was no room.
     pub full: u64,
-    /// What is staged, not at home, and can't be read from any member that held it.
+    /// Staged, not at home, and unreadable on all members that held it.
     #[serde(default)]
     pub lost_bytes: u64,
-    /// Where that is: the first 16 ranges.
+    /// The first 16 ranges of these.
     #[serde(default)]
     pub lost: Vec<ByteRange>,
 }
 
 impl StagingReport {
-    /// That of an array with this policy; none if it has no log.
+    /// The report for an array with this policy; none if it has no log.
     pub(super) fn of(status: &Status, policy: &str) -> Option<Self> {
         let (staging, counters) = (status.staging?, &status.counters);
         let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
@@ -83,7 +83,7 @@ impl StagingReport {
         })
     }
 
-    /// What is wrong with the log of the array called `name`.
+    /// The problem of the log of the array called `name`, if it has one.
     pub(super) fn problem(&self, name: &str) -> Option<Problem> {
         if self.lost_bytes == 0 {
             return None;

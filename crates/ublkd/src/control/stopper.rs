@@ -1,13 +1,13 @@
-//! Between the client that asks for a stop and the thread that carries it out.
+//! Connects the client that asks for a stop and the thread that carries it out.
 
 use tokio::sync::watch;
 
-/// What is to become of the users of an array that is to stop.
+/// What happens to the users of an array that is to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// While there are any, it runs on.
+    /// It is stopped only if it has none.
     IfUnused,
-    /// Users of a block device wait for the next start; while others use it, it runs on.
+    /// Users of a block device wait for the next start. It is not stopped while others use it.
     Leave,
     /// Users of a block device wait for the next start, others get errors.
     Force,
@@ -22,9 +22,9 @@ pub struct Stopper {
 /// Why an array is not stopped, or not cleanly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum StopError {
-    /// It runs on: these use it.
+    /// It is in use by these users and was not stopped.
     InUse(Vec<String>),
-    /// It has ended, but not well.
+    /// It has stopped, but not cleanly.
     Unclean(String),
 }
 
@@ -59,7 +59,7 @@ impl Stopper {
         });
     }
 
-    /// Ends when a stop has been asked for; tells in which manner.
+    /// Waits until a stop is requested; returns its manner.
     pub async fn asked(&self) -> Manner {
         let mut phase = self.phase.subscribe();
         // The sender is `self`, which outlives this.
@@ -69,12 +69,12 @@ impl Stopper {
         }
     }
 
-    /// Tells that the array runs on, and who uses it.
+    /// Reports that the array was not stopped, and its users.
     pub fn refuse(&self, users: Vec<String>) {
         self.phase.send_replace(Phase::Ended(Err(StopError::InUse(users))));
     }
 
-    /// Tells how the stop ended.
+    /// Reports how the stop ended.
     pub fn stopped(&self, how: Result<(), String>) {
         self.phase.send_replace(Phase::Ended(how.map_err(StopError::Unclean)));
     }

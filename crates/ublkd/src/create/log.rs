@@ -1,8 +1,8 @@
-//! Making a log volume: the arrays of its groups, and the volume on them.
+//! Creates a log volume: the arrays of its groups, and the volume on them.
 //!
-//! Invariant: the superblocks name the volume before there is one. A crash in between leaves groups
-//! that hold no volume of that name, which a start says; what an older volume has left on the same
-//! devices has another name.
+//! Invariant: the superblocks name the volume before it exists. A crash in between leaves groups
+//! without a volume of that name, and a start says so. An older volume on the same devices has
+//! another name.
 
 use std::path::PathBuf;
 
@@ -19,10 +19,10 @@ use crate::host::{Begin, Host, HostConfig};
 use crate::policy::Able;
 use crate::random::random_uuid;
 
-/// The most members of a log volume: what a process serves at once, and some that come and go.
+/// The most members of a log volume: a process can serve that many, and some spares.
 pub const VOLUME_MEMBERS_MAX: usize = 96;
 
-/// What log volume to create.
+/// The parameters of a new log volume.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
     /// The volume's name, as [`CreateConfig::name`].
@@ -33,14 +33,14 @@ pub struct LogConfig {
     pub chunk: u32,
     /// The members, the first group's first; as modelled SSDs if they are called so.
     pub paths: Vec<PathBuf>,
-    /// What of each group survives an unclean stop below the log. A journal is not needed: what a
-    /// crash tears was not acknowledged.
+    /// What survives an unclean stop in each group below the log. A journal is not needed: writes
+    /// that a crash tears were not acknowledged.
     pub consistency: Consistency,
     /// Blocks of a segment of the log at least; 0 is 1 MiB.
     pub segment: u32,
-    /// Of a thousand blocks of the log, how many users don't get: over-provisioning.
+    /// Over-provisioning: how many of a thousand blocks of the log are not offered to users.
     pub spare: u32,
-    /// What is to be done about garbage collection, in each group.
+    /// The policy against garbage collection, in each group.
     pub policy: Scheme,
     /// As [`CreateConfig::member_blocks`].
     pub member_blocks: Option<u64>,
@@ -109,7 +109,7 @@ impl LogConfig {
 pub struct CreatedLog {
     /// The arrays of its groups, in order.
     pub records: Vec<ArrayRecord>,
-    /// Where everything is on them.
+    /// The layout of the volume.
     pub shape: Shape,
     /// Whether the first start begins with a resync.
     pub needs_resync: bool,
@@ -123,7 +123,7 @@ pub struct CreatedLog {
 /// If it can't be, see [`CreateError`].
 pub fn create_log(config: &LogConfig) -> Result<CreatedLog, CreateError> {
     let members = config.members()?;
-    // Whether members take turns is looked at with the members.
+    // Whether members can take turns is checked with the members.
     Able { in_log: true, stages: false, takes_turns: true }.check(config.policy)?;
     Geometry::new(config.layout.level, members, config.chunk, 1).map_err(LayoutError::from)?;
     let plan = |array: &CreateConfig, sizes| plan(config, array, members, sizes);
@@ -162,7 +162,7 @@ fn plan(
     Ok((records.collect(), shape))
 }
 
-/// Puts an empty volume on the groups: it is there when it has once been started and stopped.
+/// Creates an empty volume on the groups by starting and stopping it once.
 fn put_volume(config: &LogConfig, shape: Shape) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let attached = attach(&config.paths, AssembleOptions::default()).map_err(|e| told(&e))?;

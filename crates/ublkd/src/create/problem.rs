@@ -1,4 +1,4 @@
-//! What is wrong with an array that is to be made, and what its operator should know of one that was.
+//! Errors of creating an array, and notes for its operator.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::paths::shown;
 use crate::policy::PolicyError;
 use crate::signature::Signature;
 
-/// What the operator should know of what was created.
+/// A note for the operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CreateNote {
-    /// Larger members are used in part only.
+    /// Larger members are used only in part.
     SmallestRules {
         /// The smallest member.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum CreateNote {
     },
     /// There is no `blkid`, so only the most common formats were looked for.
     NoBlkid,
-    /// A member that can't zero itself makes a resync necessary.
+    /// A member that can't zero itself, which makes a resync necessary.
     NotZeroed {
         /// The member.
         path: PathBuf,
@@ -72,7 +72,7 @@ fn mib(blocks: u64) -> u64 {
     blocks.saturating_mul(BLOCK_BYTES as u64) >> 20
 }
 
-/// Why there is no array. Unless it is [`CreateError::Io`], nothing was changed.
+/// Why there is no array. Nothing was changed, except with [`CreateError::Io`].
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// The name is not one.
@@ -104,7 +104,7 @@ pub enum CreateError {
         /// The other.
         second: PathBuf,
     },
-    /// More of each member is to be used than a member has.
+    /// The requested size is larger than a member.
     #[error(
         "{path} has {} MiB, less than the {} MiB of each member that are to be used; give a smaller \
          --member-size or larger members",

@@ -1,5 +1,4 @@
-//! How much of each member a new array sets aside for its staging log, and how much staging devices
-//! have of it.
+//! The size of a new array's staging log on members and staging devices.
 
 use raidcore::geometry::{Geometry, Level};
 use raidcore::meta::{STAGING_MAX, STAGING_MIN, can_stage};
@@ -10,9 +9,9 @@ use crate::control::level_name;
 /// A staging log's part of each member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StagingSize {
-    /// So many blocks.
+    /// A number of blocks.
     Blocks(u64),
-    /// So many hundredths of what is used of the smallest member.
+    /// Hundredths of the used size of the smallest member.
     Percent(u8),
 }
 
@@ -74,18 +73,18 @@ pub enum StagingError {
     },
 }
 
-/// The least of each member's part where there are staging devices: what takes their place while they
-/// are busy, or gone.
+/// The smallest part on each member if there are staging devices: it is used while these are busy
+/// or gone.
 const BESIDE_MIN: u64 = 1024;
 
-/// That so many members and staging devices have a place each.
+/// Checks that there is a place for each member and staging device.
 pub(super) fn check_places(members: usize, devices: usize) -> Result<(), StagingError> {
     let most = MEMBERS_MAX.saturating_sub(members);
     let error = StagingError::Devices { members, devices, most };
     if devices > most { Err(error) } else { Ok(()) }
 }
 
-/// The staging log's part of a device of so many blocks, of which it may take all from `start` on.
+/// The staging log's part of a device of this many blocks, from `start` to the end.
 pub(super) fn device_ring(blocks: u64, start: Pba) -> Result<u64, StagingError> {
     let need = start.0 + STAGING_MIN;
     let too_small = StagingError::Device { have: blocks, need };
@@ -93,8 +92,8 @@ pub(super) fn device_ring(blocks: u64, start: Pba) -> Result<u64, StagingError> 
 }
 
 impl StagingSize {
-    /// Where so many staging devices have `ring` blocks each: as much as makes up for the copies that
-    /// these don't hold. What is staged is on one device more than may be lost.
+    /// The log's blocks on each member if each of `devices` staging devices has `ring` blocks. The
+    /// members hold the other copies: a staged block is on one device more than may be lost.
     pub(super) fn beside(devices: usize, ring: u64, level: Level, members: usize) -> Self {
         let redundancy = Geometry::new(level, members, 1, 1).map_or(0, |geo| geo.redundancy());
         let elsewhere = (redundancy + 1).saturating_sub(devices) as u64;
@@ -102,7 +101,7 @@ impl StagingSize {
         Self::Blocks(blocks.clamp(BESIDE_MIN, STAGING_MAX))
     }
 
-    /// In blocks, for an array of which `used` blocks of each member are used.
+    /// The log's blocks, for an array that uses `used` blocks of each member.
     pub(super) fn blocks(
         self,
         level: Level,

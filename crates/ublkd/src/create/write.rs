@@ -13,7 +13,7 @@ use crate::signature::EDGE_BLOCKS;
 /// How much is zeroed with one write.
 const ZEROS_BYTES: usize = 1 << 20;
 
-/// Writes everything; tells of which members the data area reads as zeros.
+/// Writes everything; tells which members' data areas read as zeros.
 pub(super) fn write(
     record: &ArrayRecord,
     devices: &[Device],
@@ -45,7 +45,7 @@ pub(super) fn needs_resync(record: &ArrayRecord, zeroed: &[bool]) -> bool {
     record.geometry.redundancy() > 0 && !zeroed.iter().all(|zeroed| *zeroed)
 }
 
-/// Does something with each member; an error names the member.
+/// Calls `work` for each member; an error names the member.
 fn each(
     devices: &[Device],
     mut work: impl FnMut(usize, &Device) -> io::Result<()>,
@@ -57,7 +57,7 @@ fn each(
     Ok(())
 }
 
-/// Makes what the device carries unrecognisable, both ends of it.
+/// Makes the device's content unrecognisable at both ends.
 fn wipe(device: &Device, goes_on: impl Fn() -> io::Result<()>) -> io::Result<()> {
     let edge = device.blocks().min(EDGE_BLOCKS);
     write_zeros(device, Pba(0), edge, &goes_on)?;
@@ -109,8 +109,8 @@ fn write_zeros(
     Ok(())
 }
 
-/// Zeroes a range without writing it, where that is possible. A hole of a file reads as zeros; a
-/// block device is asked to zero itself, and refuses if it would have to be written to for that.
+/// Zeroes a range without writing it, if that is possible. A hole in a file reads as zeros. A block
+/// device is asked to zero itself, and refuses if that would take writes.
 fn zero_quickly(device: &Device, at: Pba, blocks: u64) -> io::Result<bool> {
     let byte = |blocks: u64| {
         let bytes = blocks.checked_mul(BLOCK_BYTES as u64);
@@ -144,11 +144,11 @@ fn write_blocks(
     Ok(())
 }
 
-/// Makes a device ready to come back to a place whose metadata has so many blocks: of what it held, it
-/// keeps its data, and what tells which member it was.
+/// Prepares a device for its return to a place with this many blocks of metadata: it keeps its
+/// data, and the metadata that tells which member it was.
 ///
 /// # Errors
-/// If it can't be written, and what it was told.
+/// If it can't be written, or the error of `goes_on`.
 pub(crate) fn prepare_return(
     device: &Device,
     meta_blocks: u64,
@@ -161,12 +161,12 @@ pub(crate) fn prepare_return(
     device.sync()
 }
 
-/// Makes a device ready to become a spare: nothing on it can be taken for metadata, of whatever
-/// array. Not even of the same one: maps of an earlier life could be newer than those of this one.
-/// Asks before each step whether to `go on`, which it is to be told by an error if not.
+/// Prepares a device as a spare: none of its content can be taken for metadata of any array. This
+/// includes the same array, since old maps could be newer than the current ones. Asks `goes_on`
+/// before each step whether to continue.
 ///
 /// # Errors
-/// If it can't be written, and what it was told.
+/// If it can't be written, or the error of `goes_on`.
 pub(crate) fn prepare_spare(
     device: &Device,
     areas: &Areas,

@@ -1,4 +1,4 @@
-//! Whether a process could take the place of the one that runs an array.
+//! Whether another process could take over an array.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use super::{DaemonConfig, DaemonError, fronts, patience};
 use crate::attach::{AttachError, Attached, preview};
 use crate::host::Host;
 
-/// How often to look, as a record that changes may look wrong for once.
+/// How often to try: a record that is being changed may look wrong.
 const LOOKS: usize = 5;
 
 /// How long to wait in between.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Finds out whether [`run`](super::run) would start an array that another process runs, if that one
-/// stopped it. Nothing is changed, and its users don't notice. What that process has for itself, like
-/// sockets and locks, counts as free.
+/// Finds out whether [`run`](super::run) could start an array that another process runs, after that
+/// process has stopped it. Nothing is changed, and users don't notice. Sockets and locks of that
+/// process count as free.
 ///
 /// # Errors
 /// As from [`run`](super::run).

@@ -24,17 +24,18 @@ pub struct FrontConfig {
     pub nbd: bool,
     /// Which; `<name>.nbd` in the run directory if not given.
     pub nbd_socket: Option<PathBuf>,
-    /// Over NBD on this address. Whoever reaches it can read and write.
+    /// Over NBD on this address. Everyone who can reach it can read and write.
     pub nbd_tcp: Option<SocketAddr>,
-    /// Whether that address may be one that other machines reach.
+    /// Whether other machines may reach that address.
     pub nbd_allow_remote: bool,
     /// As a file in this directory.
     pub fuse: Option<PathBuf>,
-    /// As a block device. An array that has left one with its users takes it over anyway.
+    /// As a block device. A device that an earlier process left with its users is taken over
+    /// anyway.
     pub ublk: bool,
     /// The number N of `/dev/ublkbN`; the first that is free if not given.
     pub ublk_id: Option<u32>,
-    /// The smallest piece that clients of NBD and users of the block device read and write.
+    /// The logical block size for clients of NBD and users of the block device.
     pub logical_block: LogicalBlock,
 }
 
@@ -77,7 +78,7 @@ pub(super) struct Fronts {
     list: Vec<Front>,
 }
 
-/// Front ends whose users the kernel tells.
+/// Front ends whose users the kernel knows.
 #[derive(Default)]
 struct Devices {
     fuse: Option<FuseServer>,
@@ -89,7 +90,8 @@ impl Devices {
         self.fuse.as_ref().map(FuseServer::users).unwrap_or_default()
     }
 
-    /// Withdraws what must have no users, if it has none. `clients` use other front ends.
+    /// Withdraws the front ends that must have no users, if they have none. `clients` use other
+    /// front ends.
     fn withdraw(&mut self, clients: Vec<String>, manner: Manner) -> Result<(), Vec<String>> {
         let mut users = clients;
         users.extend(self.file_users());
@@ -105,7 +107,7 @@ impl Devices {
         stopped.map_err(|error| vec![error.to_string()])
     }
 
-    /// Withdraws all, from their users too, except for a block device that has any.
+    /// Withdraws all, even from users, except a block device in use.
     fn end(&mut self) {
         if let Some(mut ublk) = self.ublk.take()
             && let Err(error) = ublk.stop()
@@ -148,12 +150,11 @@ impl Fronts {
         self.list.clone()
     }
 
-    /// Prepares for the end, if users let it: what is unused gets no new users.
+    /// Prepares for the end, if users permit it: unused front ends accept no new users.
     ///
     /// # Errors
-    /// If there are users who keep it from ending in this manner, with what they are called; then
-    /// everything goes on being served, except for a file or block device that was withdrawn before
-    /// a user came to the other.
+    /// The users that prevent an end in this manner. Then everything is still served, except for a
+    /// file or block device that was withdrawn before a user of the other one appeared.
     pub(super) async fn release(&mut self, manner: Manner) -> Result<(), Vec<String>> {
         if manner == Manner::Force {
             self.release_by_force().await;
@@ -169,8 +170,8 @@ impl Fronts {
         released
     }
 
-    /// Prepares for the end, whoever uses it. File systems of this machine that may be on the array
-    /// write what they hold; who loses the array is told in the log.
+    /// Prepares for the end, even if there are users. This machine's file systems that may be on
+    /// the array write what they hold. Users that lose the array are logged.
     pub(super) async fn release_by_force(&mut self) {
         let clients: Vec<String> = self.nbd.iter().flat_map(|s| connected(s.clients())).collect();
         self.with_devices(move |devices| {
@@ -186,8 +187,8 @@ impl Fronts {
         .await;
     }
 
-    /// Withdraws the array from its users, as far as they let it: a block device in use is left to
-    /// the array's next start.
+    /// Withdraws the array from its users as far as possible: a block device in use is left to the
+    /// array's next start.
     pub(super) async fn stop(mut self) {
         for server in std::mem::take(&mut self.nbd) {
             server.stop().await;
@@ -195,7 +196,7 @@ impl Fronts {
         self.with_devices(Devices::end).await;
     }
 
-    /// Has something done with what the kernel serves, where it may wait for the kernel.
+    /// Runs work on the front ends of the kernel on a thread that may block.
     async fn with_devices<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Devices) -> T + Send + 'static,
@@ -266,18 +267,19 @@ fn unmount(server: FuseServer) {
     }
 }
 
-/// Whose the front ends are.
+/// The owner of the front ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
     /// The array, or the log volume.
     pub(super) array: ArrayId,
-    /// Writes were lost that had been acknowledged, as they were not flushed: users of the last
-    /// process must not go on.
+    /// Acknowledged writes that were not flushed were lost: users of the last process must not
+    /// continue.
     pub(super) forgets: bool,
 }
 
 impl Owner {
-    /// What a block device is known by. An identity of two equal halves must not be nobody.
+    /// The owner's mark on a block device. It must not be zero, even if both halves of the identity
+    /// are equal.
     fn mark(self) -> NonZeroU64 {
         let (halves, _) = self.array.0.as_chunks();
         let mark = halves.iter().fold(0, |mark, &half| mark ^ u64::from_le_bytes(half));

@@ -20,7 +20,7 @@ pub struct Missing {
     /// The identity of the device that was there last.
     pub device: String,
     /// Since when it is out of service, in seconds since 1970; none if it was there when the array
-    /// ran last.
+    /// last ran.
     pub since: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Telling systemd how it goes: a datagram to the socket that `NOTIFY_SOCKET` names
-//! (sd_notify(3)). Without it nothing is told.
+//! Status messages to systemd: a datagram to the socket in `NOTIFY_SOCKET` (sd_notify(3)). Without
+//! it nothing is sent.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) fn tell(state: &str) {
 
 fn send(socket: &OsStr, state: &str) -> io::Result<()> {
     let address = match socket.as_bytes() {
-        // A name that is not in the file system.
+        // An abstract name, which is not in the file system.
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         _ => SocketAddr::from_pathname(socket)?,
     };

@@ -1,4 +1,4 @@
-//! Waiting for members that are not there yet, as at boot: devices show up one by one.
+//! Waits for members that are not there yet: at boot, devices appear one by one.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::flash::Named;
 use crate::members::OpenError;
 use crate::memory::Memory;
 
-/// How often to look meanwhile.
+/// How often to look.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Attaches the array, as soon as all of its members are there; when the time for that is over, with
-/// what the operator accepts.
+/// Attaches the array once all of its members are there; after the waiting time, with the risks
+/// that the operator accepts.
 pub(super) async fn attach(config: &DaemonConfig) -> Result<Attached, AttachError> {
     let deadline = Instant::now() + config.wait;
     let whole = AssembleOptions { degraded: false, ..config.options };
@@ -41,12 +41,12 @@ fn once(config: &DaemonConfig, options: AssembleOptions) -> Result<Attached, Att
     Ok(attached)
 }
 
-/// What is to be attached: what was given, or found by the array's name, and of its devices what is
-/// where it was last. The paths are absolute, as clients of the control socket have other working
+/// The devices to attach: those that were given, or found by the array's name, and the array's last
+/// known ones. The paths are absolute, since clients of the control socket have other working
 /// directories.
 ///
 /// # Errors
-/// If they are to be found by the array's name, and are not.
+/// If the array is given by name and not found.
 pub(super) fn members(config: &DaemonConfig) -> Result<Found, AttachError> {
     let remembered = |name: &str| Memory::of(&config.run_dir, name).unwrap_or_default();
     let absolute = |path: &PathBuf| Named::absolute(path).unwrap_or(path.clone());
@@ -55,7 +55,7 @@ pub(super) fn members(config: &DaemonConfig) -> Result<Found, AttachError> {
         Some(name) => {
             let Memory { array, devices } = remembered(name);
             let uuid = config.uuid.as_deref();
-            // What was typed wrong would not be missed otherwise.
+            // Otherwise a mistyped path would go unnoticed.
             for path in &given {
                 let file = Named::parse(path).map_or_else(|_| path.clone(), |named| named.path);
                 let refused = |source| OpenError::Refused { path: file.clone(), source };
@@ -66,14 +66,14 @@ pub(super) fn members(config: &DaemonConfig) -> Result<Found, AttachError> {
         }
         None => Found { paths: given, left_out: Vec::new() },
     };
-    // Whoever leaves devices out on purpose says so.
+    // With `--degraded`, an operator may have left devices out on purpose.
     if config.name.is_some() || !config.options.degraded {
         complete(&mut found.paths, |name| remembered(name).devices);
     }
     Ok(found)
 }
 
-/// Whether a device that comes later could make it good.
+/// Whether a device that appears later could solve the problem.
 fn is_about_absence(error: &AttachError) -> bool {
     match error {
         AttachError::NotFound { .. }

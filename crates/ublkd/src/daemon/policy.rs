@@ -1,4 +1,4 @@
-//! Which policy an array follows: what was asked for, else what is on record.
+//! Which policy an array follows: the requested one, else the one on record.
 
 use raidcore::engine::Command;
 use raidcore::meta::ArrayRecord;
@@ -9,22 +9,22 @@ use crate::create::policy_name;
 use crate::host::{HostError, HostHandle};
 use crate::policy::{Able, PolicyError};
 
-/// What an array is started with.
+/// The policy with which an array is started.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) scheme: Scheme,
-    /// What the operator should know.
+    /// A warning for the operator.
     pub(super) warning: Option<String>,
-    /// It is not what is on record, but asked for.
+    /// Whether it was requested and differs from the record.
     is_new: bool,
 }
 
 impl Choice {
-    /// What is asked for, else what is on record. What is on record keeps no array from starting:
-    /// if it can't be followed, the first of all schemes is, which needs nothing.
+    /// The requested policy, else the one on record. The record never keeps an array from starting:
+    /// if it can't be followed, the first scheme is used, which needs nothing.
     ///
     /// # Errors
-    /// If what is asked for can't be followed.
+    /// If the requested policy can't be followed.
     pub(super) fn new(asked: Option<Scheme>, attached: &Attached) -> Result<Self, PolicyError> {
         let record: &ArrayRecord = attached.record();
         let mut devices = attached.groups.iter().flat_map(|group| group.devices.iter().flatten());
@@ -55,7 +55,7 @@ impl Choice {
         Ok(Self { scheme, warning, is_new: false })
     }
 
-    /// Puts it on record if it is new, in all groups.
+    /// Records it in all groups if it is new.
     pub(super) async fn record(&self, host: &HostHandle) -> Result<(), HostError> {
         if !self.is_new {
             return Ok(());

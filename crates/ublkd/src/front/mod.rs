@@ -1,5 +1,5 @@
-//! The protocols that serve a [`Volume`](crate::volume::Volume) to its users. They don't know each
-//! other.
+//! The protocols that serve a [`Volume`](crate::volume::Volume) to its users. They are independent
+//! of each other.
 
 use raidcore::units::BLOCK_BYTES;
 
@@ -7,18 +7,18 @@ pub mod fuse;
 pub mod nbd;
 pub mod ublk;
 
-/// The most blocks of a discard or write-zeroes that go to the volume at once (1 GiB), so that
-/// other requests get their turn.
+/// The most blocks of a discard or write-zeroes in one request of the volume (1 GiB), so that
+/// others get their turn.
 const RANGE_BLOCKS_MAX: u32 = 1 << 18;
 
-/// The smallest piece that users read and write.
+/// The logical block size for users.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogicalBlock {
     /// The array's own blocks.
     #[default]
     Whole,
-    /// 512 bytes, for users that know nothing else. What is less than a block of the array is read,
-    /// changed and written.
+    /// 512 bytes, for users that can't use larger ones. Parts of the array's blocks are read,
+    /// modified and written.
     Small,
 }
 

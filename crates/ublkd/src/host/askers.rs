@@ -1,4 +1,4 @@
-//! The senders of commands, which wait for the answers.
+//! The senders of commands, which wait for answers.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) enum Asker {
     Add(DeviceId, Reply<DeviceId>),
 }
 
-/// The senders that are to be answered, by the command's number.
+/// The senders that wait for an answer, by the number of their command.
 #[derive(Default)]
 pub(super) struct Askers {
     waiting: BTreeMap<u64, Asker>,
@@ -20,7 +20,7 @@ pub(super) struct Askers {
 }
 
 impl Askers {
-    /// The number of a command, by which its asker is answered.
+    /// The number of a new command, by which its sender is answered.
     pub(super) fn ask(&mut self, asker: Asker) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -28,7 +28,7 @@ impl Askers {
         number
     }
 
-    /// Whom to answer. Each command is answered once.
+    /// The sender to answer. Each command is answered once.
     pub(super) fn answered(&mut self, number: u64) -> Option<Asker> {
         self.waiting.remove(&number)
     }

@@ -1,4 +1,4 @@
-//! Carries out what a machine says, and the engines of its groups.
+//! Carries out the actions of a machine, and of the engines of its groups.
 
 use raidcore::engine::{Action, Io, IoOp, JobId};
 use raidcore::meta::checksum;
@@ -14,7 +14,7 @@ use crate::ops::IoName;
 use crate::ring::Source;
 
 impl Data {
-    /// Carries out what a step has come to.
+    /// Carries out all actions of a step.
     pub(super) fn carry_out_all(&mut self, actions: &mut Actions) {
         self.checksums.clear();
         for action in actions.of_array.drain(..) {
@@ -70,18 +70,18 @@ impl Data {
         }
     }
 
-    /// Begins to write an entry of the journal: a small one in one piece, and with those that it
-    /// continues, since copying a few blocks into registered memory takes less than the kernel takes
-    /// to find scattered ones.
+    /// Begins to write a journal entry. A small one is copied into one piece of registered memory,
+    /// together with those that it continues: that is cheaper than having the kernel look up
+    /// scattered blocks.
     fn journal(&mut self, group: GroupId, io: Io) {
         let engine = self.machine.engine(group);
         let place = |mem| self.places.place(&self.machine, group, mem);
         let header = engine.journal_header_blocks(io.id);
-        // The holders of an entry's copies are told one after the other.
+        // The engine lists the copies of an entry, one holder after the other.
         let (known, mut next) = (&mut self.checksums, 0);
         let mut encode = |arena: &Arena, head: &mut [u8]| {
-            // A ring that was dropped meanwhile has no header to encode: what the pages held before
-            // must not be taken for one.
+            // The header of a ring that was dropped meanwhile can't be encoded: old content of the
+            // pages must not be taken for one.
             head.fill(0);
             let crc_of = |mem| {
                 let mem = place(mem);
@@ -119,7 +119,7 @@ impl Data {
     fn compute(&mut self, group: GroupId, job: JobId) {
         let mut found = std::mem::take(&mut self.found);
         let (kernels, arena) = (self.kernels, &mut self.arena);
-        // Each operand of each step is looked up: of an array, for which that is nothing, it costs nothing.
+        // Each operand of each step is translated, which costs nothing for an array.
         match &self.machine {
             Machine::Array(engine) => engine.steps(job, |step, blocks| {
                 found.extend(compute::run(kernels, arena, |mem| mem, step, blocks));

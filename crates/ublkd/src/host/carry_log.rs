@@ -1,4 +1,4 @@
-//! How the data thread carries out what a log volume says, besides what the engines of its groups say.
+//! Carries out the actions of a log volume, apart from those of its groups' engines.
 
 use raidcore::units::BLOCK_BYTES;
 use raidlog::array::{Action, Input, LogMem};
@@ -9,7 +9,7 @@ use super::log::Looked;
 use super::notes::Happened;
 
 impl Data {
-    /// Tells the volume what it wanted to see, if it wanted to.
+    /// Answers one of the volume's looks, if there is one.
     pub(super) fn look(&mut self) -> bool {
         let Some(mut log) = self.log.take_if(|log| !log.looks.is_empty()) else { return false };
         let looked = log.looks.pop_front();
@@ -30,7 +30,7 @@ impl Data {
         true
     }
 
-    /// Whether the log volume is what it should be, if it is one.
+    /// Checks that the log volume, if it is one, matches the superblocks.
     pub(super) fn is_as_said(&mut self) -> bool {
         let machine = &self.machine;
         let as_said = self.log.as_mut().is_none_or(|log| log.is_as_said(machine));

@@ -1,10 +1,10 @@
-//! What time it is, for the engine and for people.
+//! The time, for the engine and for people.
 
 use std::time::{Duration, SystemTime};
 
 use det::Instant;
 
-/// The system's monotonic clock, which others can read as well.
+/// The system's monotonic clock, which other processes can read, too.
 pub(super) fn now() -> Instant {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let time = Duration::try_from(time).expect("the monotonic clock began at zero");

@@ -1,4 +1,4 @@
-//! Numbers that belong together, by name.
+//! Named groups of numbers.
 
 use std::ops::Add;
 
@@ -32,7 +32,7 @@ macro_rules! counts {
 }
 
 counts! {
-    /// How many of all are marked.
+    /// How many of all items are marked.
     Marked {
         /// So many are.
         marked,
@@ -56,17 +56,17 @@ counts! {
     Detours {
         /// So many reads.
         reads,
-        /// Blocks that these have read beyond what was asked for.
+        /// Blocks that these have read beyond what was requested.
         extra_blocks
     }
 }
 
 counts! {
-    /// Reads that took so long that another way was tried, too.
+    /// Reads that were hedged.
     Hedged {
         /// So many reads.
         reads,
-        /// Those that the other way had first.
+        /// Reads for which the other way was faster.
         won
     }
 }
@@ -82,7 +82,7 @@ counts! {
 }
 
 counts! {
-    /// Bytes as users count them.
+    /// A range of bytes of the array.
     ByteRange {
         /// Where it begins.
         offset_bytes,

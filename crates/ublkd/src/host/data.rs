@@ -1,12 +1,11 @@
-//! The data thread: what has happened goes into the engine, what it says is carried out.
+//! The data thread: passes events to the engine, and carries out its actions.
 //!
 //! Invariants:
-//! - A tag is in `in_flight` from before the engine hears of its request until the engine completes
-//!   it.
-//! - Residents go after the ring: no command outlives the memory that it names.
-//! - All actions of a step are begun before the next step; arithmetic is carried out when it is
-//!   asked for, and reported after the last action of that step, as is what a volume looks at.
-//! - The thread sleeps only when there is nothing to take in, and everything begun is with the
+//! - A tag is in `in_flight` from before the engine gets its request until the engine completes it.
+//! - Residents are dropped after the ring: no command outlives its memory.
+//! - All actions of a step are begun before the next step. Arithmetic is carried out at once, and
+//!   reported after the last action of that step; so are a volume's looks.
+//! - The thread sleeps only when there is nothing to process, and everything begun is with the
 //!   kernel.
 
 use std::collections::VecDeque;
@@ -41,7 +40,7 @@ use crate::ring::{CommandSlot, Ring, RingConfig};
 use crate::thread::{become_io_flusher, mask_signals};
 use crate::volume::{Buffer, Submission, Submissions, Submit};
 
-/// What the data thread begins with.
+/// What the data thread starts with.
 pub(super) struct Setup {
     pub(super) config: HostConfig,
     /// The arrays: one, or those of a log volume's groups.
@@ -52,7 +51,7 @@ pub(super) struct Setup {
     pub(super) shared: Arc<Shared>,
 }
 
-/// The data thread from its start, of which it tells `ready`, to its end.
+/// Runs the data thread; `ready` gets the result of its start.
 pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
     become_io_flusher();
     mask_signals();
@@ -90,11 +89,11 @@ pub(super) fn serve(setup: Setup, ready: SyncSender<io::Result<()>>) {
     }
 }
 
-/// A request that the engine has, and what is told when it has ended.
+/// A request that the engine has, with the receiver of its result.
 pub(super) enum InFlight {
-    /// A front end on a thread of its own.
+    /// From a front end on a thread of its own.
     Submitted(Submission),
-    /// One on this thread, which knows it by a command's number.
+    /// From a front end on this thread, which knows it by a command's number.
     Resident { place: CommandSlot, number: u16, buffer: Buffer, asked: Submit },
 }
 
@@ -132,7 +131,7 @@ pub(super) struct Data {
     pub(super) log: Option<Log>,
     pub(super) places: Places,
     pub(super) kernels: &'static Kernels,
-    // The ring goes before the memory that it may use, the residents' among it.
+    // Dropped before the memory that it may use, including that of residents.
     pub(super) ring: Ring,
     /// By [`CommandSlot`].
     pub(super) residents: Vec<Option<Box<dyn Resident>>>,
@@ -143,28 +142,27 @@ pub(super) struct Data {
     /// By tag.
     in_flight: Vec<Option<InFlight>>,
     partials: Partials,
-    /// Scratch space.
-    /// Scratch space, in a box since it is taken out for each step.
+    /// Scratch space. In a box since it is taken out for each step.
     pub(super) actions: Option<Box<Actions>>,
     orders: Vec<Order>,
     pub(super) found: Vec<Found>,
-    /// Of the last entry of a journal in this step, in which no memory changes that it is made of.
+    /// Checksums of a journal entry's blocks in this step, during which its memory does not change.
     pub(super) checksums: Vec<(Mem, u32)>,
     /// Arithmetic that was carried out in this step.
     pub(super) computed: VecDeque<(GroupId, JobId)>,
     pub(super) askers: Askers,
     next_device: u32,
     pub(super) former: Former,
-    /// When memory is looked at next.
+    /// When idle memory is looked at next.
     pub(super) look_at: Option<Instant>,
     /// By group.
     pub(super) steering: Vec<Steering>,
     pub(super) stopping: bool,
     /// The machine has stopped.
     pub(super) stopped: Option<Result<(), CommandError>>,
-    /// The machine is not what it should be, and was not let do anything.
+    /// The machine does not match the superblocks, and was not started.
     pub(super) broken: bool,
-    /// The senders that wait for the end.
+    /// The senders that wait for the stop.
     pub(super) waiting: Vec<Reply<()>>,
 }
 
@@ -245,7 +243,7 @@ impl Data {
         })
     }
 
-    /// Serves until the array is stopped; returns what came of recording that.
+    /// Serves until the array is stopped; returns the result of recording the stop.
     fn run(&mut self) -> io::Result<Result<(), CommandError>> {
         self.tick();
         loop {
@@ -256,7 +254,8 @@ impl Data {
             if let Some(result) = self.stopped
                 && self.ring.outstanding() == 0
             {
-                // What residents have just answered is with the kernel before the ring goes.
+                // Answers that residents have just given reach the kernel before the ring is
+                // dropped.
                 self.ring.submit(self.now, &mut self.arena)?;
                 self.ring.close_all();
                 return Ok(result);
@@ -265,7 +264,7 @@ impl Data {
         }
     }
 
-    /// Takes in all that has happened.
+    /// Processes everything that has happened.
     fn take_in(&mut self) {
         self.now = now();
         self.ring.reap(self.now, &mut self.arena);
@@ -303,7 +302,7 @@ impl Data {
         }
     }
 
-    /// Hands over what was begun, and sleeps if there is nothing else to do.
+    /// Hands over everything begun, and sleeps if there is nothing else to do.
     fn rest(&mut self) -> io::Result<()> {
         let mut wake = earlier(self.machine.deadline(), self.ring.deadline());
         wake = self.steering.iter().map(Steering::next).fold(wake, earlier);
@@ -321,7 +320,7 @@ impl Data {
         result
     }
 
-    /// Tells a group's engine which members are busy, and the members whose turn it is.
+    /// Tells a group's engine which members are busy, and whose turn it is.
     fn steer(&mut self, group: GroupId) {
         let (now, ring) = (self.now, &mut self.ring);
         let steering = &mut self.steering[group.index()];
@@ -340,7 +339,7 @@ impl Data {
         }
     }
 
-    /// These devices do not answer any more, all others do.
+    /// These devices hang; all others answer.
     fn hung(&mut self, devices: &[DeviceId]) {
         for &device in devices {
             let has = |group| {
@@ -372,13 +371,13 @@ impl Data {
         self.follow_up();
     }
 
-    /// Tells the machine of a request of whole blocks.
+    /// Passes a request of whole blocks to the machine.
     fn ask(&mut self, tag: Tag, asked: Submit) {
         let Submit { op, lba, blocks, fua, .. } = asked;
         self.step(array::Input::Request(Request { tag, op, lba, blocks, fua }));
     }
 
-    /// Goes on with requests that change parts of blocks, as far as there is something to be done.
+    /// Continues requests for parts of blocks, as far as possible.
     fn go_on(&mut self) -> bool {
         match self.partials.next(&mut self.in_flight) {
             Some(Todo::Ask(tag, asked)) => self.ask(tag, asked),
@@ -392,20 +391,20 @@ impl Data {
         self.feed(array::Input::Tick);
     }
 
-    /// The number of a device that is new.
+    /// The number of a new device.
     pub(super) fn new_device(&mut self) -> DeviceId {
         let device = DeviceId(self.next_device);
         self.next_device += 1;
         device
     }
 
-    /// Tells the machine, and carries out what follows until nothing does.
+    /// Passes an input to the machine, and carries out all that follows.
     pub(super) fn feed(&mut self, input: array::Input<'_>) {
         self.step(input);
         self.follow_up();
     }
 
-    /// The same, of what is for a group's engine.
+    /// The same for an input of a group's engine.
     pub(super) fn feed_group(&mut self, group: GroupId, input: Input) {
         self.step_group(group, input);
         self.follow_up();
@@ -464,17 +463,17 @@ impl Data {
         lock(&self.shared.log).push(Event { at, what });
     }
 
-    /// Ends the requests that the engine will never complete. Those of residents stay with what
-    /// they serve, which notices when the ring is gone.
+    /// Ends the requests that the engine will never complete. Those of residents stay with their
+    /// driver, which notices when the ring is gone.
     fn fail_requests(&mut self) {
-        // Gives up all I/O, so that no device touches memory that a front end gets back.
+        // Gives up all I/O, so that no device touches memory that goes back to a front end.
         let given_up = AssertUnwindSafe(|| self.ring.give_up_all(self.now, &mut self.arena));
         if catch_unwind(given_up).is_err() {
             tracing::error!("I/O could not be given up");
         }
         for asker in self.in_flight.iter_mut().filter_map(Option::take) {
             let InFlight::Submitted(submission) = asker else { continue };
-            // A port that panics must not keep the others from hearing.
+            // A port that panics must not keep the others from being answered.
             let told = AssertUnwindSafe(|| submission.complete(Err(RequestError::Io)));
             if catch_unwind(told).is_err() {
                 tracing::error!("a front end panicked as it was told of a completion");

@@ -1,4 +1,4 @@
-//! What is thought of an array's members, and why.
+//! What is known of an array's members and why: the answer to `status --why`.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use steering::{Controller, Steering};
 
 use super::counts::{Detours, StagedWrites};
 
-/// How many verdicts are told.
+/// How many verdicts a report has.
 const VERDICTS_TOLD: usize = 32;
 
-/// What is thought of an array's members, and why.
+/// What is known of an array's members, and why.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WhyReport {
-    /// What is done about garbage collection.
+    /// The policy against garbage collection.
     pub policy: String,
     /// Since when, in seconds since 1970, if that is on record.
     #[serde(default)]
@@ -26,7 +26,7 @@ pub struct WhyReport {
     pub detours: Detours,
     /// Writes that were staged.
     pub staged: StagedWrites,
-    /// What the policy has found out about what it does, if it does.
+    /// Findings of the policy's trials, if it makes any.
     #[serde(default)]
     pub parts: Vec<PartReport>,
     /// The members, in order.
@@ -37,7 +37,7 @@ pub struct WhyReport {
     pub verdicts: Vec<Verdict>,
 }
 
-/// A part of a policy, and what it brings: how long requests take on average.
+/// A part of a policy and its benefit, by the mean latency of requests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PartReport {
     /// Its group, if it is one of a log volume of several.
@@ -45,21 +45,21 @@ pub struct PartReport {
     pub group: Option<u8>,
     /// What it does.
     pub name: String,
-    /// In a few words, what `around_us` is.
+    /// What `around_us` is about, in a few words.
     pub around: String,
-    /// In a few words, what `home_us` is.
+    /// What `home_us` is about, in a few words.
     pub home: String,
-    /// Whether it does it now; it rests while it is found to lose.
+    /// Whether it is on; it rests while it is found to lose.
     pub on: bool,
-    /// Since when, in seconds since 1970; none if it never changed since the policy was set or the
-    /// array started.
+    /// Since when, in seconds since 1970; none if that has not changed since the policy was set or
+    /// the array started.
     #[serde(default)]
     pub since: Option<u64>,
     /// In µs, without a busy member in their way.
     pub calm_us: Option<f64>,
-    /// In µs, if they go the way that it leads.
+    /// In µs, if they make the detour.
     pub around_us: Option<f64>,
-    /// In µs, if they are left alone.
+    /// In µs, if they don't.
     pub home_us: Option<f64>,
 }
 
@@ -81,7 +81,7 @@ impl PartReport {
     }
 }
 
-/// What is thought of a member.
+/// What is known of a member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MemberWhy {
     /// Its group, if it is one of a log volume of several.
@@ -89,13 +89,13 @@ pub struct MemberWhy {
     pub group: Option<u8>,
     /// Its number.
     pub member: u8,
-    /// For how long it has been gone around by now, in µs; none if it is not.
+    /// For how long reads have gone around it by now, in µs; none if they don't.
     #[serde(default)]
     pub busy_us: Option<u64>,
     /// Reads that went around it, since the start.
     #[serde(default)]
     pub detours: u64,
-    /// Writes that were staged on others because of it, since the start.
+    /// Writes that were staged on other members because of it, since the start.
     #[serde(default)]
     pub staged_writes: u64,
     /// What is known of it.
@@ -107,27 +107,26 @@ pub struct MemberWhy {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "lowercase")]
 pub enum Known {
-    /// It is not asked: by this policy reads go home, or it has no device.
+    /// It is not known: with this policy reads go home, or the member has no device.
     Nothing,
-    /// It says itself when it collects garbage.
+    /// It reports when it collects garbage.
     Told {
-        /// Whether it says so now.
+        /// Whether it collects now.
         busy: bool,
     },
-    /// It is told from how long its I/Os take.
+    /// It is detected by its latencies.
     Detected(Detected),
 }
 
-/// What how long its I/Os take tells of a member, since the policy was set or the device became a
-/// member.
+/// What latencies show of a member, since the policy was set or the device became a member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Detected {
-    /// What is thought of it now.
+    /// Its mood.
     #[serde(with = "MoodName")]
     pub mood: Mood,
     /// Its I/Os under way.
     pub in_flight: u32,
-    /// Verdicts that it is busy which were right: late I/Os went on waiting.
+    /// Right verdicts that it is busy: late I/Os kept waiting.
     pub right: u64,
     /// Verdicts that were wrong.
     pub wrong: u64,
@@ -137,8 +136,8 @@ pub struct Detected {
     pub judged: u64,
     /// Of these, late ones.
     pub late: u64,
-    /// The share of the late ones of which it was known at their beginning that the member is
-    /// busy; none if there are none. Those that went around it are not among them.
+    /// The share of late I/Os that began while the member was known to be busy; none if there are
+    /// none. Those that went around it don't count.
     pub recall: Option<f64>,
 }
 
@@ -169,9 +168,9 @@ pub struct Verdict {
     pub at: u64,
     /// About which member.
     pub member: u8,
-    /// Whether it was right, as soon as that is known.
+    /// Whether it was right, once that is known.
     pub right: Option<bool>,
-    /// Why it was made and what became of it, in words.
+    /// The reason of the verdict and its outcome, in words.
     pub text: String,
 }
 
@@ -191,8 +190,7 @@ enum KindName {
 }
 
 impl WhyReport {
-    /// What is known at `now`, which is `wall` in seconds since 1970, of an array or a log volume's
-    /// group.
+    /// The report at `now` (`wall` in seconds since 1970) for an array or a log volume's group.
     pub(super) fn new(
         (now, wall): (Instant, u64),
         group: Option<u8>,
@@ -259,7 +257,7 @@ impl WhyReport {
         }
     }
 
-    /// What is known of two groups of a log volume.
+    /// The reports of two groups of a log volume as one.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.detours = self.detours + other.detours;
         self.staged = self.staged + other.staged;

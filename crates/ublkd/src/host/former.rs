@@ -1,9 +1,9 @@
-//! Devices that members had.
+//! Former devices of members.
 
 use raidcore::units::{DeviceId, MemberId};
 use raidlog::GroupId;
 
-/// The devices that members had and that the kernel has not let go of, as far as is known.
+/// Former devices of members that the kernel may not have closed yet.
 #[derive(Debug, Default)]
 pub(super) struct Former(Vec<(GroupId, MemberId, DeviceId)>);
 
@@ -13,8 +13,8 @@ impl Former {
         self.0.push((group, member, device));
     }
 
-    /// Whether something that a member's former device was asked may still be carried out. `is_open` tells
-    /// what the kernel has not let go of.
+    /// Whether an I/O on a member's former device may still be carried out. `is_open` tells which
+    /// devices the kernel has not closed.
     pub(super) fn lingers(
         &mut self,
         group: GroupId,

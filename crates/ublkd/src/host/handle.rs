@@ -1,7 +1,7 @@
-//! How others talk to the data thread: orders through a mailbox, answers through one-shot channels.
+//! Handles of the data thread: orders go through a mailbox, answers through one-shot channels.
 //!
 //! Invariant: an order is in the mailbox, with the data thread, or answered. The mailbox is closed
-//! under its lock, after the end is known, so no order is left in it.
+//! under its lock, after the end is recorded, so no order is left in it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -31,10 +31,10 @@ use crate::resident::Resident;
 use crate::ring::{FlashLog, FlashReport};
 use crate::volume::{Bell, block_on};
 
-/// Why an array did not do what it was told.
+/// Why an array did not carry out an order.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// It can't.
+    /// The engine refuses it.
     #[error(transparent)]
     Refused(#[from] CommandError),
     /// The device could not be taken in.
@@ -43,19 +43,19 @@ pub enum HostError {
     /// The device can't come back as the member that it was.
     #[error("it can't come back as the member that it was: {0}")]
     NoReturn(NoReturn),
-    /// The kernel has not ended what a member's device was asked before it left.
+    /// I/O on a member's former device has not ended in the kernel.
     #[error("the kernel has not ended all that it was asked before it left, and may still do it")]
     Lingers,
     /// It is stopped.
     #[error("the array is stopped")]
     Ended,
-    /// Its data thread has failed. What was acknowledged is on the members; the array was not
+    /// Its data thread has failed. Acknowledged writes are on the members; the array was not
     /// stopped cleanly.
     #[error("the array's data thread has failed; attach the array again, and see the log for why")]
     Died,
 }
 
-/// What will be answered: a future, or to be waited for.
+/// An answer to come: a future, which can also be waited for.
 #[must_use = "the order is given, but whether it was carried out is in the answer"]
 #[derive(Debug)]
 pub struct Answer<T> {
@@ -82,8 +82,8 @@ impl<T> Future for Answer<T> {
     }
 }
 
-/// Commands a running array, or a log volume and one of its groups, the first unless another was
-/// chosen. Clones command the same array; when the last one is dropped, the array stops as if told to.
+/// A handle of a running array, or of a log volume and one of its groups, by default the first.
+/// Clones are handles of the same array. When the last one is dropped, the array stops.
 #[derive(Clone)]
 pub struct HostHandle {
     pub(super) client: Arc<Client>,
@@ -91,8 +91,8 @@ pub struct HostHandle {
 }
 
 impl HostHandle {
-    /// The same for another group of a log volume. What is for the whole of it stays so: stopping,
-    /// events, and what is asked by a device's number.
+    /// The same for another group of a log volume. Stopping, events, and queries by a device's
+    /// number still apply to the whole volume.
     ///
     /// # Panics
     /// If there is no such group.
@@ -102,12 +102,12 @@ impl HostHandle {
         Self { client: Arc::clone(&self.client), group }
     }
 
-    /// The groups of a log volume; one of what is none.
+    /// The groups of a log volume; one for an array.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> + use<> {
         (0..self.client.groups).map(GroupId::at)
     }
 
-    /// How the log volume is; nothing if it is none, or is not there yet.
+    /// The state of the log volume; nothing if it is none, or is not found yet.
     pub fn log(&self) -> Answer<Option<LogStatus>> {
         self.order(Order::Log)
     }
@@ -132,7 +132,7 @@ impl HostHandle {
         self.order(|answer| Order::Status(self.group, answer))
     }
 
-    /// How those of its devices are that are modelled SSDs.
+    /// The state of those devices that are modelled SSDs.
     pub fn flash(&self) -> Answer<Vec<(DeviceId, FlashReport)>> {
         self.order(Order::Flash)
     }
@@ -143,7 +143,7 @@ impl HostHandle {
         self.order(|answer| Order::FlashLog { device, since, answer })
     }
 
-    /// Goes over to another scheme against garbage collection, in all groups. Requests go on meanwhile.
+    /// Changes the scheme against garbage collection, in all groups. Requests continue meanwhile.
     pub fn set_scheme(&self, scheme: Scheme) -> Answer<()> {
         self.order(|answer| Order::SetScheme(scheme, answer))
     }
@@ -153,26 +153,26 @@ impl HostHandle {
         self.order(Order::Scheme)
     }
 
-    /// What is thought of the members, and why; of a log volume those of all groups.
+    /// What is known of the members, and why; for a log volume, of all groups.
     pub fn why(&self) -> Answer<WhyReport> {
         self.order(Order::Why)
     }
 
-    /// What programs that watch it want to know.
+    /// The data for metrics.
     pub fn metrics(&self) -> Answer<Metrics> {
         self.order(|answer| Order::Metrics(self.group, answer))
     }
 
-    /// Gives the array an opened device as a spare, under an identity that no device has had; if a
-    /// member is missing, a rebuild onto it starts. Answered with the device's number when the
-    /// spare is recorded. A device that is refused is closed.
+    /// Adds an opened device to the array as a spare, under a new identity; if a member is missing,
+    /// a rebuild onto it starts. Answered with the device's number when the spare is recorded. A
+    /// device that is refused is closed.
     pub fn add_device(&self, device: Device, uuid: DeviceUuid) -> Answer<DeviceId> {
         self.give(device, uuid, None)
     }
 
-    /// Gives the array back an opened device that was a member, under an identity that no device has had.
-    /// What [`Areas::stale_on_return`](raidcore::meta::Areas::stale_on_return) says is zeroed by then. It
-    /// is filled with what it has missed. Answered with its number when that is on record.
+    /// Returns an opened device to the array as the member that it was, under a new identity. The
+    /// caller has zeroed what [`Areas::stale_on_return`](raidcore::meta::Areas::stale_on_return)
+    /// says. It is filled with what it has missed. Answered with its number when that is recorded.
     pub fn return_device(
         &self,
         device: Device,
@@ -188,36 +188,36 @@ impl HostHandle {
         uuid: DeviceUuid,
         returning: Option<Returning>,
     ) -> Answer<DeviceId> {
-        // Here, as looking it up takes a while.
+        // Here and not on the data thread, since looking it up takes a while.
         let label = label(device.path());
         let coming = Box::new(Coming { device, uuid, label, returning });
         self.order(|answer| Order::Add { group: self.group, coming, answer })
     }
 
-    /// Whether a device of so many blocks, with this superblock, may come back as the member that it was,
-    /// and nothing that it was asked before it left can be carried out any more.
+    /// Whether a device of this many blocks, with this superblock, may come back as the member that
+    /// it was, and all I/O on it from before has ended.
     pub fn may_return(&self, superblock: Superblock, blocks: u64) -> Answer<Returning> {
         let superblock = Box::new(superblock);
         self.order(|answer| Order::MayReturn { group: self.group, superblock, blocks, answer })
     }
 
-    /// Lets a front end live on the array's thread. Answered when the kernel has its first commands.
+    /// Adds a front end to the array's thread. Answered when the kernel has its first commands.
     pub(crate) fn admit(&self, resident: Box<dyn Resident>) -> Answer<()> {
         self.order(|answer| Order::Admit(resident, answer))
     }
 
-    /// Tells the array that a device is no longer there. Nothing happens if it doesn't use it.
+    /// Reports that a device is gone. Nothing happens if the array doesn't use it.
     pub fn report_gone(&self, device: DeviceId) {
         self.client.shared.post(Order::Gone(device));
     }
 
-    /// What a device is called, also if the array no longer uses it.
+    /// The path of a device, even if the array no longer uses it.
     #[must_use]
     pub fn device_path(&self, device: DeviceId) -> Option<PathBuf> {
         self.opened(device).map(|opened| opened.path)
     }
 
-    /// What is known of a device, also if the array no longer uses it.
+    /// Facts about a device, even if the array no longer uses it.
     pub(crate) fn opened(&self, device: DeviceId) -> Option<Opened> {
         lock(&self.client.shared.opened).get(&device).cloned()
     }
@@ -233,13 +233,13 @@ impl HostHandle {
         lock(&self.client.shared.log).subscribe()
     }
 
-    /// Finishes what was begun, flushes, records a clean stop, closes all devices. Requests that
-    /// come later are refused. Answered when all of that is done, as for all that ask for it.
+    /// Finishes what was begun, flushes, records a clean stop, closes all devices. Later requests
+    /// are refused. Every caller is answered when all of that is done.
     pub fn stop(&self) -> Answer<()> {
         self.order(|answer| Order::Stop(Some(answer)))
     }
 
-    /// Answered when the array has ended, for whatever reason, as [`HostHandle::stop`] would be.
+    /// Answered like [`HostHandle::stop`] when the array has ended, for whatever reason.
     pub fn join(&self) -> Answer<()> {
         self.order(Order::Join)
     }
@@ -269,10 +269,10 @@ impl Drop for Client {
     }
 }
 
-/// Where an answer goes. That the receiver is gone is no error.
+/// Where an answer goes. A missing receiver is no error.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, HostError>>;
 
-/// What the data thread is told.
+/// An order to the data thread.
 pub(super) enum Order {
     Command(GroupId, Command, Reply<()>),
     Status(GroupId, Reply<Status>),
@@ -291,19 +291,19 @@ pub(super) enum Order {
     Join(Reply<()>),
 }
 
-/// A device that comes.
+/// A device to be added.
 pub(super) struct Coming {
     pub(super) device: Device,
     pub(super) uuid: DeviceUuid,
     pub(super) label: DeviceLabel,
-    /// As the member that it was; as a spare if not.
+    /// As the member that it was; otherwise as a spare.
     pub(super) returning: Option<Returning>,
 }
 
 /// How the data thread has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
-    /// It was told to; what came of recording that.
+    /// It was stopped; the result of recording that.
     Stopped(Result<(), CommandError>),
     /// By a panic, or because the kernel refused its ring.
     Died,
@@ -318,12 +318,12 @@ impl End {
     }
 }
 
-/// What the data thread and the handles share.
+/// State shared by the data thread and the handles.
 pub(super) struct Shared {
-    /// None when the data thread takes no more.
+    /// None when the data thread takes no more orders.
     mailbox: Mutex<Option<Vec<Order>>>,
     bell: Arc<Bell>,
-    /// Of all devices that there ever were.
+    /// Facts about all devices that were ever opened.
     opened: Mutex<BTreeMap<DeviceId, Opened>>,
     pub(super) log: Mutex<Log>,
     end: OnceLock<End>,
@@ -407,12 +407,12 @@ impl Shared {
     }
 }
 
-/// Answers. The sender may be gone.
+/// Sends an answer. The receiver may be gone.
 pub(super) fn reply<T>(to: Reply<T>, answer: Result<T, HostError>) {
     let _ = to.send(answer);
 }
 
-/// What is behind the locks is whole wherever a panic may come.
+/// The data behind these locks is consistent even after a panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

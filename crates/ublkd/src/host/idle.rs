@@ -1,5 +1,4 @@
-//! When memory is looked at that may be given back: while there is any, and never otherwise, so that
-//! an idle array sleeps.
+//! When to look for memory to give back: only while there is any, so that an idle array sleeps.
 
 use det::Instant;
 

@@ -1,4 +1,4 @@
-//! A log volume: what it wants done besides what the engines of its groups want.
+//! A log volume on the data thread, apart from the engines of its groups.
 
 use std::collections::VecDeque;
 
@@ -12,18 +12,18 @@ use raidlog::{Config, LogArray, Machine, Shape, Status, VolumeId};
 pub enum Begin {
     /// As a new one, of this shape.
     Create(Shape),
-    /// As what its groups hold.
+    /// As the one in its groups.
     Open,
 }
 
-/// How a log volume is.
+/// The state of a log volume.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogStatus {
-    /// Where everything is.
+    /// Its layout.
     pub shape: Shape,
     /// Its state.
     pub status: Status,
-    /// Blocks that live in the log, of those that it has room for.
+    /// Live blocks in the log, and the most that there can be.
     pub used: (u64, u64),
 }
 
@@ -41,17 +41,17 @@ pub(super) fn machine(
     }))
 }
 
-/// How a log volume is, if it is one and is there.
+/// The state of a log volume, if it is one and has been found.
 pub(super) fn status(machine: &Machine) -> Option<LogStatus> {
     let volume = machine.volume()?;
     Some(LogStatus { shape: *volume.shape(), status: volume.status(), used: volume.used() })
 }
 
-/// What a log volume wants done besides what the engines of its groups want, and what it is known by.
+/// A log volume's pending looks, and its identity.
 pub(super) struct Log {
-    /// What the superblocks say of it.
+    /// The volume in the superblocks.
     part: VolumePart,
-    /// That the volume is what the superblocks say was seen.
+    /// Whether the volume was checked against the superblocks.
     seen: bool,
     pub(super) looks: VecDeque<Looked>,
     /// Scratch space for what is encoded.
@@ -68,12 +68,12 @@ pub(super) struct Looked {
 }
 
 impl Log {
-    /// The volume that superblocks tell of.
+    /// The volume in the superblocks.
     pub(super) fn new(part: VolumePart) -> Self {
         Self { part, seen: false, looks: VecDeque::new(), bytes: Vec::new(), checksums: Vec::new() }
     }
 
-    /// Whether the volume, once it is there, is what the superblocks say.
+    /// Whether the volume, once it is found, matches the superblocks.
     pub(super) fn is_as_said(&mut self, machine: &Machine) -> bool {
         if let Some(volume) = machine.volume().filter(|_| !self.seen) {
             let (part, shape) = (&self.part, volume.shape());

@@ -1,4 +1,4 @@
-//! What programs that watch an array want to know of it, at a moment.
+//! A snapshot of an array, for metrics.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use steering::scheme::Scheme;
 
 use crate::ring::{IoStats, Ring};
 
-/// An array at a moment.
+/// A snapshot of an array.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// What the engine says.
+    /// The engine's state.
     pub status: Status,
-    /// What is done about garbage collection.
+    /// The scheme against garbage collection.
     pub scheme: Scheme,
     /// Memory of I/O that is registered with the kernel, which keeps it in RAM, in bytes; of a log volume
     /// that of all its groups.
@@ -23,20 +23,20 @@ pub struct Metrics {
     pub members: Vec<MemberMetrics>,
 }
 
-/// A member at a moment.
+/// A snapshot of a member.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MemberMetrics {
-    /// What its device has done since it was opened; nothing if it has none.
+    /// The I/O of its device since it was opened; nothing if it has none.
     pub io: IoStats,
-    /// Whether it collects garbage and for how long it has since it was opened, if it says so.
+    /// Whether it collects garbage and for how long it has since it was opened, if it reports that.
     pub collecting: Option<(bool, Duration)>,
-    /// Whether reads go around it and for how long they have, if they do at all.
+    /// Whether reads go around it now and for how long they have, if the policy has them.
     pub busy: Option<(bool, Duration)>,
     /// Verdicts from its latencies that it is busy which were right, and which were wrong, if it is
     /// watched.
     pub verdicts: Option<(u64, u64)>,
-    /// How likely an I/O that is sent to it now is late: the share that was, of those sent while it
-    /// was thought to be as it is now; none if it is not watched, or there were none.
+    /// The share of I/Os that were late among those that began in its current mood; none if it is
+    /// not watched, or there were none.
     pub late: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What operators may want to know, with the time, for all that follow it.
+//! Events for operators, with their times, for all that follow them.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::volume::block_on;
 
-/// How many are kept for those that come later, and how far one that follows can lag.
+/// How many are kept for later followers, and how far a follower can lag.
 const KEPT: usize = 256;
 
 /// Something that happened.
@@ -25,7 +25,7 @@ pub enum Happened {
     Volume(raidlog::Note),
 }
 
-/// What happened, and when.
+/// An event and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     /// In seconds since 1970.
@@ -34,7 +34,7 @@ pub struct Event {
     pub what: Happened,
 }
 
-/// An array's events: the latest 256 that there were, then those to come.
+/// An array's events: the latest 256, then those to come.
 #[derive(Debug)]
 pub struct Notes {
     past: VecDeque<Event>,
@@ -42,13 +42,13 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// What has happened and was not followed yet, as far as it is kept.
+    /// The kept events that were not followed yet.
     pub fn past(&self) -> impl Iterator<Item = &Event> {
         self.past.iter()
     }
 
-    /// The next event, as soon as there is one; `None` when the data thread has ended. Events are
-    /// left out for one that lags by more than 256.
+    /// The next event, once there is one; `None` when the data thread has ended. A follower that
+    /// lags by more than 256 misses events.
     pub async fn next(&mut self) -> Option<Event> {
         if let Some(event) = self.past.pop_front() {
             return Some(event);

@@ -1,4 +1,4 @@
-//! What operators ask of the data thread, and the answers.
+//! Carries out operators' orders on the data thread.
 
 use raidcore::engine::{Command, CommandError, Input};
 use raidcore::units::Set;
@@ -60,7 +60,7 @@ impl Data {
         }
     }
 
-    /// What is thought of the members of all groups, and why.
+    /// What is known of the members of all groups, and why.
     fn why(&self) -> WhyReport {
         let (groups, times) = (self.machine.groups(), (self.now, wall_seconds()));
         let several = groups.size_hint().0 > 1;

@@ -1,10 +1,11 @@
-//! Requests that change a part of a block: the rest of it is read first, and written with them.
+//! Requests that change a part of a block: the rest of the block is read first, and written with
+//! it.
 //!
 //! Invariants:
-//! - While the rest of a block is read and written, nothing else that changes the block is with the
-//!   engine: what is under way is waited for, what comes waits. So neither is undone by the other.
-//! - What waits begins in the order in which it came, if it overlaps.
-//! - Requests of whole blocks are looked at only while there are others.
+//! - While a block is read and written, no other request that changes it is with the engine:
+//!   earlier ones are waited for, later ones wait. So no change is lost.
+//! - Waiting requests that overlap begin in the order in which they came.
+//! - Requests of whole blocks are checked only while there are others.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ pub(super) trait Table {
     /// How many tags there are.
     fn tags(&self) -> u16;
 
-    /// What is asked for by a tag that is under way.
+    /// The request of a tag that is under way.
     fn asked(&self, tag: Tag) -> Option<Submit>;
 
     /// The memory of a tag that is under way.
@@ -28,7 +29,7 @@ pub(super) trait Table {
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Todo {
-    /// The engine is asked for this, of whole blocks.
+    /// Pass this request of whole blocks to the engine.
     Ask(Tag, Submit),
     /// A request has ended.
     Answer(Tag, Result<(), RequestError>),
@@ -39,9 +40,9 @@ pub(super) enum Todo {
 pub(super) struct Partials {
     active: Vec<(Tag, Change)>,
     waiting: VecDeque<(Tag, Submit)>,
-    /// Parts of active ones that the engine has ended.
+    /// Parts of active ones that have ended.
     ended: VecDeque<(Tag, Result<(), RequestError>)>,
-    /// Whether something that waits may begin.
+    /// Whether a waiting request may be able to begin.
     look: bool,
 }
 
@@ -62,7 +63,7 @@ impl Partials {
         self.look = true;
     }
 
-    /// The engine has ended what it was asked for by this tag. Whether that was a part only.
+    /// The engine has ended a request of this tag. Tells whether it was only a part.
     pub(super) fn ended(&mut self, tag: Tag, result: Result<(), RequestError>) -> bool {
         self.look = true;
         let is_part = self.active.iter().any(|(active, _)| *active == tag);
@@ -144,8 +145,9 @@ enum Stage {
     Whole,
 }
 
-/// A change of a part of a block. A write is put together in its buffer and written at once; of a
-/// discard and write-zeroes, the parts of blocks are written, and what is between them is asked for.
+/// A change of a part of a block. A write is assembled in its buffer and written at once. For a
+/// discard or write-zeroes, the partial blocks are written, and the blocks between them are
+/// requested.
 struct Change {
     asked: Submit,
     stage: Stage,
@@ -158,7 +160,7 @@ impl Change {
         Self { asked, stage: Stage::Begun, aside: Vec::new() }
     }
 
-    /// What comes after what has ended.
+    /// The next step after one has ended.
     fn go_on(&mut self, result: Result<(), RequestError>, buffer: &mut [u8]) -> Step {
         if result.is_err() {
             return Step::Done(result);

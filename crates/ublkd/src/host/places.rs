@@ -1,8 +1,8 @@
-//! Where in the arena the memory of a machine is.
+//! Translates a machine's memory into the arena's.
 //!
-//! Invariant: what an engine of a log volume calls a request's payload is the volume's memory (a
-//! user's buffer, a segment's, a slot); that is looked up when an action is carried out, while the
-//! request is under way.
+//! Invariant: an engine's payload in a log volume is the volume's memory (a user's buffer, a
+//! segment's, a slot). It is looked up when an action is carried out, while the request is under
+//! way.
 
 use raidcore::engine::Engine;
 use raidcore::units::Mem;
@@ -19,8 +19,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// For a machine with so many buffers for segments of so many blocks; and the scratch buffers that
-    /// the arena has to have.
+    /// For a machine with this many segment buffers of this many blocks; returns also the scratch
+    /// buffers that the arena needs.
     pub(super) fn new(
         machine: &Machine,
         segments: u16,
@@ -35,7 +35,7 @@ impl Places {
         let segments = Pieces { count: segments, blocks: segment_blocks };
         let slots = Pieces { count: slots, blocks: SLOT_BLOCKS };
         let pieces: Vec<Pieces> = engines.chain([segments, slots]).collect();
-        // What does not fit in a number the arena refuses.
+        // The arena refuses numbers that overflow.
         let first = pieces.iter().scan(0u16, |next, pieces| {
             let first = *next;
             *next = next.saturating_add(pieces.count);
@@ -56,14 +56,13 @@ impl Places {
         groups.chain(segments).chain(slots.map(move |free| slot + free))
     }
 
-    /// Where something is that a group's engine names. An array's scratch buffers are the arena's
-    /// first.
+    /// The place of a group's engine's memory. An array's scratch buffers are the arena's first.
     #[inline]
     pub(super) fn place(&self, machine: &Machine, group: GroupId, mem: Mem) -> Mem {
         machine.log().map_or(mem, |array| self.of(array.place(group, mem)))
     }
 
-    /// Where something is that a log array names.
+    /// The place of a log array's memory.
     pub(super) fn of(&self, place: LogMem) -> Mem {
         let groups = self.first.len() - 2;
         match place {

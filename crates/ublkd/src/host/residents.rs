@@ -1,4 +1,4 @@
-//! Front ends that live on the data thread.
+//! Front ends on the data thread.
 
 use raidcore::engine::RequestError;
 
@@ -9,7 +9,7 @@ use crate::ring::{CommandSlot, Completed};
 use crate::volume::Buffer;
 
 impl Data {
-    /// Lets a front end live on this thread. Answered when the kernel has its first commands.
+    /// Adds a front end to this thread. Answered when the kernel has its first commands.
     pub(super) fn admit(&mut self, mut resident: Box<dyn Resident>, answer: Reply<()>) {
         let free = self.residents.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
@@ -20,7 +20,7 @@ impl Data {
             self.ring.command(CommandSlot(at as u16), command);
         }
         self.residents[at] = Some(resident);
-        // A kernel that refuses it refuses what follows, too: this thread is about to end.
+        // If the kernel refuses this, it refuses what follows, too: this thread is about to end.
         reply(answer, self.ring.submit(self.now, &mut self.arena).map_err(|_| HostError::Died));
     }
 

@@ -11,7 +11,7 @@ use super::data::Data;
 use super::handle::{Coming, HostError, Reply, reply};
 
 impl Data {
-    /// Remembers whose device it was that left.
+    /// Remembers the device of a member that left.
     pub(super) fn remember_former(&mut self, group: GroupId, note: &Note) {
         if let Note::MemberFailed { member, device, .. } = *note {
             self.former.remember(group, member, device);

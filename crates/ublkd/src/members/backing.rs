@@ -1,9 +1,9 @@
-//! What a device's file system can be trusted with.
+//! Whether a device's file system honours `RWF_DSYNC`.
 //!
-//! Only a local file system that is known to honour `RWF_DSYNC` on asynchronous direct writes is
-//! asked for it. FUSE, for example, takes the flag and does nothing: what was written durably is
-//! lost with the power. Unknown ones are treated alike: a flush after the write costs time, a flag
-//! that is ignored costs data.
+//! The flag is used only on local file systems that are known to honour it on asynchronous direct
+//! writes. FUSE, for example, accepts the flag and ignores it, and the data is lost with the power.
+//! Unknown file systems are treated like FUSE: a flush after the write costs time, an ignored flag
+//! costs data.
 
 use std::fs::File;
 
@@ -22,7 +22,7 @@ pub enum DurableBy {
 }
 
 /// The types of file systems, as of `statfs(2)`, that honour `RWF_DSYNC` and know a file's size
-/// without asking anything that could hang: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, bcachefs.
+/// without a request that could hang: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, bcachefs.
 const TRUSTED: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0xca45_1a4e];
 
 impl DurableBy {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::flash::Named;
 
-/// What tells two devices apart, however they are called.
+/// The identity of a device, whatever its path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Identity(u64, u64);
 
@@ -20,7 +20,7 @@ impl Identity {
         Self(meta.dev(), meta.ino())
     }
 
-    /// That of what a path leads to, which can be that of a modelled SSD.
+    /// The identity of the device that a path, or the name of a modelled SSD, leads to.
     ///
     /// # Errors
     /// If there is nothing.

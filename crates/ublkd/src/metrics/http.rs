@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 (RFC 9112) as it takes to be asked for one page: a request's head is read,
-//! answered, and the connection closed.
+//! The part of HTTP/1.1 (RFC 9112) that serving one page takes: a request's head is read, answered,
+//! and the connection closed.
 
 use std::io;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
-//! What programs that watch the array are told: an HTTP server for Prometheus, on `/metrics`.
+//! Metrics: an HTTP server for Prometheus, on `/metrics`.
 //!
 //! Invariants, whatever clients do:
-//! - At most [`CLIENTS_MAX`] are connected; each is done after [`CLIENT_TIME`] and has sent at most
-//!   [`HEAD_BYTES_MAX`]. A client that is still sending, or taking its answer, gives way to another.
-//! - The data thread is asked once in [`PAGE_TIME`] at most.
+//! - At most [`CLIENTS_MAX`] are connected. Each is served for at most [`CLIENT_TIME`] and sends at
+//!   most [`HEAD_BYTES_MAX`]. A client that is still sending, or receiving its answer, is
+//!   disconnected if another one comes.
+//! - The data thread is queried at most once in [`PAGE_TIME`].
 
 mod http;
 mod log;
@@ -34,7 +35,7 @@ pub const CLIENT_TIME: Duration = Duration::from_secs(5);
 /// The longest request, in bytes.
 pub const HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// For how long a page is given to all who ask.
+/// For how long a page is served to all clients.
 pub const PAGE_TIME: Duration = Duration::from_millis(200);
 
 /// A server that listens. It ends when this is dropped.
@@ -129,7 +130,7 @@ impl Pages {
     }
 }
 
-/// What an array is called in metrics: NAME, or NAME/GROUP if it is one of a log volume's groups.
+/// The name of an array in metrics: NAME, or NAME/GROUP if it is one of a log volume's groups.
 fn labelled(record: &ArrayRecord) -> Facts {
     let facts = Facts::of(record);
     match record.volume {

@@ -1,4 +1,4 @@
-//! Metrics of arrays and log volumes: which there are, what they are called, and what they mean.
+//! Metrics of arrays and log volumes, with their names and descriptions.
 
 use raidcore::engine::{ArrayHealth, MemberStatus, MissedStatus, PassKind, SpareUse};
 use raidcore::meta::SlotState;

@@ -1,7 +1,7 @@
 //! Prometheus' text format, version 0.0.4.
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
 //!
-//! Invariant: the samples of a family follow its description, and nothing else is between them.
+//! Invariant: the samples of a family directly follow its description.
 
 use std::fmt::{Display, Write};
 
@@ -27,7 +27,7 @@ impl Text {
         self.family(name, "counter", help)
     }
 
-    /// A number that comes and goes.
+    /// A number that can go up and down.
     pub(super) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, "gauge", help)
     }
@@ -58,7 +58,7 @@ impl Family<'_> {
         self.line("", labels, None, value);
     }
 
-    /// One sample for each of these states, which is 1 for the one that is and 0 for the others.
+    /// One sample for each of these states: 1 for the current one, 0 for the others.
     pub(super) fn states(
         &mut self,
         labels: Labels<'_>,
@@ -71,8 +71,8 @@ impl Family<'_> {
         }
     }
 
-    /// A distribution: how many there were up to each bound, in seconds, and not yet counted; those
-    /// beyond the last bound at the end; and the sum of all.
+    /// A distribution: for each bound, in seconds, how many values are above the previous bound and
+    /// not above it; those above the last bound at the end; and the sum of all values.
     pub(super) fn distribution(
         &mut self,
         labels: Labels<'_>,

@@ -1,7 +1,8 @@
-//! Registered buffers: memory that the kernel knows and keeps in RAM, so that I/O on it takes less.
+//! Registered buffers: memory that the kernel has mapped and keeps in RAM, which makes I/O on it
+//! cheaper.
 //!
-//! They are registered when I/O needs them, and unregistered when the memory is given back: what a
-//! busy array uses stays registered. Where that can't be done, I/O goes without.
+//! They are registered when I/O needs them, and unregistered when the memory is given back, so the
+//! memory of a busy array stays registered. I/O works without registration if that fails.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -16,16 +17,16 @@ const COUNT_MAX: usize = 1 << 14;
 
 /// See the [module](self).
 pub(super) struct Buffers {
-    /// Numbers that are not in use; none if nothing is to be registered.
+    /// Unused numbers; none if registration is off.
     free: Vec<u16>,
-    /// The kernel has refused one since memory was given back.
+    /// Whether the kernel has refused one since memory was last given back.
     refused: bool,
-    /// That was told.
+    /// Whether that was logged.
     told: bool,
 }
 
 impl Buffers {
-    /// None, and a table in the kernel with room for so many.
+    /// A table in the kernel for `room` buffers, with none registered.
     pub(super) fn new(uring: &IoUring, room: usize) -> Self {
         let room = room.min(COUNT_MAX);
         let mut buffers = Self { free: Vec::new(), refused: false, told: false };
@@ -41,8 +42,8 @@ impl Buffers {
         Self { free: Vec::new(), refused: false, told: false }
     }
 
-    /// The registered buffer of I/O on `bytes` bytes at `base` of a piece, which is made now if there
-    /// is none. It stays until that I/O has ended.
+    /// The registered buffer for I/O on `bytes` bytes at `base` of a piece; it is registered now if
+    /// there is none. It stays until that I/O has ended.
     pub(super) fn of(
         &mut self,
         uring: &IoUring,
@@ -75,7 +76,7 @@ impl Buffers {
         Some(buffer)
     }
 
-    /// Unregisters a buffer that no I/O needs; returns whether that was done.
+    /// Unregisters a buffer that no I/O uses; returns whether that has succeeded.
     pub(super) fn forget(&mut self, uring: &IoUring, buffer: u16) -> bool {
         let none = Span { base: std::ptr::null_mut(), bytes: 0 };
         let gone = update(uring, buffer, none);
@@ -87,7 +88,7 @@ impl Buffers {
         gone.is_ok()
     }
 
-    /// Tries again what was refused.
+    /// Allows registration again after a refusal.
     pub(super) fn retry(&mut self) {
         self.refused = false;
     }
@@ -104,8 +105,7 @@ impl Buffers {
 }
 
 impl Ring {
-    /// Gives back memory that has not been used for a while; `scratch` are the scratch buffers that
-    /// nobody has.
+    /// Gives back memory that was unused for a while; `scratch` are the free scratch buffers.
     pub(crate) fn look_at_memory(
         &mut self,
         arena: &mut Arena,

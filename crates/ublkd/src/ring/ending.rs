@@ -14,8 +14,8 @@ impl Ring {
     /// Takes in what the kernel has completed.
     pub(super) fn take_completions(&mut self, now: Instant, arena: &mut Arena) {
         loop {
-            // What completes while these are taken in is not theirs: what looks at a file once for
-            // all of them has to look again.
+            // Completions that arrive during this loop are not part of it: the check of a file's
+            // size, which is made once for all of them, has to be repeated.
             let ready = self.entries.completions();
             if ready == 0 {
                 return;
@@ -67,13 +67,13 @@ impl Ring {
         if result.is_ok() && self.has_shrunk(member) {
             result = Err(IoError::Shrunk);
         }
-        // A block device that was pulled has no blocks any more, and keeps what it holds.
+        // A block device that was unplugged has no blocks any more, but keeps its content.
         let member = self.members[usize::from(member.0)].as_ref();
         let block =
             member.map(|member| &member.device).filter(|device| device.kind() == Kind::Block);
         let pulled = match result {
             Err(IoError::Shrunk) => block.is_some(),
-            // So a write is told that there is nowhere to write to, too.
+            // So a write fails with a lack of space, too.
             Err(IoError::NoSpace) => block.is_some_and(Device::has_shrunk),
             Ok(()) | Err(_) => false,
         };
@@ -89,7 +89,7 @@ impl Ring {
         }
     }
 
-    /// Lets the models go on, and ends what they alone had kept.
+    /// Advances the models, and ends the ops that only they had held.
     pub(super) fn poll_drives(&mut self, now: Instant, arena: &mut Arena) {
         let mut all = std::mem::take(&mut self.modelled);
         self.drives.poll(now, &mut all);
@@ -118,14 +118,14 @@ impl Ring {
         self.retire(id, arena);
     }
 
-    /// Asks the kernel to let go of an op.
+    /// Asks the kernel to cancel an op.
     pub(super) fn cancel(&mut self, id: OpId) {
         let cancel = opcode::AsyncCancel::new(id.to_bits()).build().user_data(CANCELLED);
         // SAFETY: it names no memory.
         unsafe { self.entries.push(cancel) };
     }
 
-    /// The kernel has let go of an op.
+    /// The kernel has ended an op.
     fn retire(&mut self, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
         for &piece in &op.pieces {
@@ -142,7 +142,7 @@ impl Ring {
         self.close_if_idle(index);
     }
 
-    /// Lets go of a member that is to be closed, if the kernel has.
+    /// Closes a member that is to be closed, if the kernel has no I/O on it.
     pub(super) fn close_if_idle(&mut self, index: MemberIndex) {
         let member = &mut self.members[usize::from(index.0)];
         let idle = |member: &mut Member| member.released && member.in_flight == 0;

@@ -1,5 +1,5 @@
-//! Members that are modelled SSDs: which op their models are at, how long each took, and their
-//! states, which are stored from time to time and when a member is closed.
+//! Members that are modelled SSDs: their ops under way, their latencies, and their states, which
+//! are stored from time to time and when a member is closed.
 //!
 //! Invariant: the file of a member that is closed stays locked until its state is stored.
 
@@ -22,16 +22,17 @@ use crate::flash;
 use crate::members::Device;
 use crate::ops::{Op, OpId, OpKind};
 
-/// For how long a state that has changed is not stored, at least.
+/// The shortest interval between two stores of a state.
 const STORE_PAUSE: Duration = Duration::from_secs(30);
 
-/// And so many times as long as copying it has kept the data thread.
+/// The interval is also at least this many times as long as copying the state has kept the data
+/// thread.
 const STORE_PAUSE_TIMES: u32 = 200;
 
 /// How many of the latest I/Os that waited for garbage collection are remembered.
 const DELAYED_KEPT: usize = 1 << 13;
 
-/// How a member that is a modelled SSD is.
+/// The state of a member that is a modelled SSD.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlashReport {
     /// What the model says.
@@ -62,8 +63,8 @@ pub struct Quantiles {
     pub max_ns: u64,
 }
 
-/// When a modelled SSD collected garbage, and whom it kept waiting, in nanoseconds of the system's
-/// monotonic clock (`CLOCK_MONOTONIC`).
+/// When a modelled SSD collected garbage, and which I/Os waited for it, in nanoseconds of the
+/// system's monotonic clock (`CLOCK_MONOTONIC`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlashLog {
     /// Stretches of garbage collection, the oldest first.
@@ -81,11 +82,11 @@ pub struct DelayedIo {
     pub began: u64,
     /// When the model ended it.
     pub modelled: u64,
-    /// When it was done: then, or when the file's I/O was.
+    /// When it was done: when the model or the file ended it, whichever was later.
     pub ended: u64,
 }
 
-/// What is asked of modelled SSDs, by device.
+/// Queries of modelled SSDs, by device.
 impl Ring {
     /// How the modelled SSDs are.
     pub(crate) fn flash_reports(&mut self, now: Instant) -> Vec<(DeviceId, FlashReport)> {
@@ -94,7 +95,7 @@ impl Ring {
         here.filter_map(|(m, at)| Some((m.id, self.drives.report(now, MemberIndex(at))?))).collect()
     }
 
-    /// Whether a device collects garbage, and for how long it has, if it says so.
+    /// Whether a device collects garbage, and for how long it has, if it reports that.
     pub(crate) fn collecting(
         &mut self,
         now: Instant,
@@ -103,7 +104,7 @@ impl Ring {
         self.drives.collecting(now, self.find(device)?)
     }
 
-    /// When a modelled SSD collected garbage since `since`, and whom it kept waiting.
+    /// When a modelled SSD collected garbage since `since`, and which I/Os waited for it.
     pub(crate) fn flash_log(
         &mut self,
         now: Instant,
@@ -114,7 +115,7 @@ impl Ring {
     }
 }
 
-/// Only modelled SSDs say when they collect garbage, and let themselves be told.
+/// Only modelled SSDs report when they collect garbage, and take orders when to.
 impl Devices for Ring {
     fn flash(&self, device: DeviceId) -> Option<(Flash, Limits)> {
         self.drives.steering(self.find(device)?)
@@ -137,7 +138,7 @@ struct Drive {
     model: RealTime,
     /// Something was written since its state was stored.
     changed: bool,
-    /// Not before.
+    /// The earliest time of the next store.
     store_at: Instant,
     storing: Option<JoinHandle<()>>,
     reads: [Histogram<u64>; 2],
@@ -201,7 +202,7 @@ impl Drives {
         }
     }
 
-    /// Takes down how long an op took.
+    /// Records the latency of an op.
     pub(super) fn count(&mut self, op: &Op, began: Instant, ended: Ended, now: Instant) {
         let Some(drive) = self.drive(op.member) else { return };
         let read = matches!(op.kind, OpKind::Read(_));
@@ -238,7 +239,7 @@ impl Drives {
         Some((drive.model.is_collecting(), time))
     }
 
-    /// How a member is, to decide which one's turn it is to collect.
+    /// A member's state, for deciding which one collects next.
     pub(super) fn steering(&self, member: MemberIndex) -> Option<(Flash, Limits)> {
         let drive = self.drives.iter().find(|drive| drive.member == member)?;
         let (ssd, collecting) = (drive.model.ssd(), drive.model.is_collecting());
@@ -259,7 +260,7 @@ impl Drives {
         drive.model.order_gc(now, order);
     }
 
-    /// How a member is.
+    /// A member's state.
     pub(super) fn report(&mut self, now: Instant, member: MemberIndex) -> Option<FlashReport> {
         let drive = self.drive(member)?;
         let [reads, reads_delayed] = drive.reads.each_ref().map(quantiles);
@@ -280,8 +281,8 @@ impl Drives {
         Some(FlashLog { delayed: delayed.copied().collect(), gc: drive.model.gc_log(now, since) })
     }
 
-    /// Stores a member's state, then lets go of the device. What the model has not ended by then is
-    /// as if the power had failed.
+    /// Stores a member's state, then closes the device. Ops that the model has not ended by then
+    /// are lost, as with a power failure.
     pub(super) fn close(&mut self, member: MemberIndex, device: Device) {
         let Some(at) = self.drives.iter().position(|drive| drive.member == member) else { return };
         let Drive { path, model, storing, .. } = self.drives.swap_remove(at);
@@ -309,7 +310,7 @@ impl Drop for Drives {
 }
 
 impl Drive {
-    /// Stores the state: only the copying keeps the data thread.
+    /// Stores the state: only copying it takes time of the data thread.
     fn store(&mut self, now: Instant) {
         self.store_at = now + STORE_PAUSE;
         if self.storing.as_ref().is_some_and(|storing| !storing.is_finished()) {
@@ -333,7 +334,7 @@ fn store(path: &Path, state: &[u8]) {
     }
 }
 
-/// Does something in a thread of its own, if the system has one.
+/// Runs work on a thread of its own, if one can be started.
 fn in_background(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("flash state".into()).spawn(work);
     let refused = |error: &_| tracing::warn!(%error, "no thread to store a modelled SSD's state");

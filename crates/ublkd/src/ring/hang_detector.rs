@@ -1,11 +1,12 @@
-//! Members that do not answer.
+//! Detects members that hang.
 //!
-//! A member whose I/O has been with the kernel for half of the limit is silent. The set of silent
-//! members is told when it has not changed for the other half: what stops several members is told of
-//! all of them at once, and nothing is told while members begin to answer, or to be silent. Nor does it count
-//! that time jumps, as it does when a machine is stopped for a while.
+//! A member is silent if it has I/O that has been in the kernel for half of the limit. The set of
+//! silent members is reported when it has not changed for the other half. So if several members
+//! stop for one reason, they are reported together, and nothing is reported while members become
+//! silent or begin to answer again. A jump of the clock does no harm, as when a machine was
+//! suspended.
 //!
-//! Invariant: between two tellings, what was told last stands.
+//! Invariant: the last report stands until the next one.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::open_members::{MemberIndex, Members};
 pub(super) struct HangDetector {
     half: Duration,
     silent: Members,
-    /// Since when just these are.
+    /// Since when the set of silent members is unchanged.
     since: Instant,
     told: Members,
 }
@@ -38,7 +39,8 @@ impl HangDetector {
         self.half
     }
 
-    /// These are silent now. Returns the set to be told, if it is not what was told last.
+    /// These are silent now. Returns the set if it has to be reported and differs from the last
+    /// report.
     pub(super) fn look(&mut self, now: Instant, silent: Members) -> Option<Members> {
         if silent != self.silent {
             (self.silent, self.since) = (silent, now);
@@ -50,25 +52,25 @@ impl HangDetector {
         })
     }
 
-    /// When to look again at the latest, as long as no other member becomes silent.
+    /// When to look again at the latest, if no other member becomes silent.
     pub(super) fn deadline(&self) -> Option<Instant> {
         (self.silent != self.told).then(|| self.since + self.half)
     }
 
-    /// Whether no member is silent, and none was told of.
+    /// Whether no member is silent, and none is reported.
     pub(super) fn is_over(&self) -> bool {
         self.silent == Members::default() && self.told == Members::default()
     }
 
-    /// Whether it was told of a member.
+    /// Whether a member is reported.
     pub(super) fn has_told(&self, index: u16) -> bool {
         self.told.has(index)
     }
 }
 
 impl Ring {
-    /// The devices that hang, if these are others than before: they have I/O that does not end. It
-    /// goes on unless it is [given up](Self::give_up), or the device [closed](Self::close).
+    /// The devices that hang, if they differ from the last report. Their I/O continues until it is
+    /// [given up](Self::give_up), or the device [closed](Self::close).
     pub(crate) fn next_hung(&mut self) -> Option<Vec<DeviceId>> {
         let hung = self.hung.take()?;
         let members = (0..).zip(&self.members).filter(|&(index, _)| hung.has(index));
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!(detector.look(at(31), members(&[1, 3])), Some(members(&[1, 3])));
         assert_eq!(detector.deadline(), None);
         assert_eq!(detector.look(at(90), members(&[1, 3])), None);
-        // What has stopped both of them passes.
+        // The cause of both passes.
         assert_eq!(detector.look(at(91), members(&[3])), None);
         assert!(detector.has_told(1), "nothing else was told yet");
         assert_eq!(detector.look(at(92), members(&[])), Some(members(&[])));

@@ -1,4 +1,4 @@
-//! What the kernel is asked: a ring, and entries.
+//! The kernel's side of the ring, and entries for it.
 //!
 //! Invariant: entries reach the kernel in the order in which they were made; none is dropped when
 //! the queue is full.
@@ -15,14 +15,14 @@ use super::{CANCELLED, Ring};
 use crate::arena::Arena;
 use crate::ops::{Op, OpId, OpKind, Sync};
 
-/// The entries of a ring, on their way to the kernel and back.
+/// The entries of a ring.
 pub(super) struct Entries {
     pub(super) uring: IoUring,
-    /// Those that have not found room in the submission queue.
+    /// Entries that have found no room in the submission queue.
     backlog: VecDeque<squeue::Entry>,
 }
 
-/// Finds out whether the kernel gives this process a ring.
+/// Finds out whether this process may have a ring.
 ///
 /// # Errors
 /// As from the kernel.
@@ -30,7 +30,7 @@ pub(crate) fn probe(entries: u32) -> io::Result<()> {
     build(entries).map(drop)
 }
 
-/// The most of the kernel's workers when a member is silent: more than there are I/Os for one member.
+/// The most kernel workers once a member is silent: more than there are I/Os for one member.
 const WORKERS: u32 = 512;
 
 impl Entries {
@@ -40,12 +40,12 @@ impl Entries {
         Ok(Self { uring: build(entries)?, backlog })
     }
 
-    /// Lets the kernel have more workers. What a file system does not do at once keeps a worker until it has
-    /// done it, and by default there are four a CPU: a file that hangs takes all of them, and the I/O of
-    /// other files waits. An older kernel keeps its number.
+    /// Raises the number of kernel workers. An operation that a file system does not complete at
+    /// once occupies a worker, and by default there are four per CPU. A file that hangs could
+    /// occupy all of them, and block the I/O of other files. An older kernel keeps its number.
     pub(super) fn more_workers(&mut self) {
         if self.uring.submitter().register_iowq_max_workers(&mut [WORKERS, 0]).is_ok() {
-            // They are begun when work comes.
+            // The new number counts once there is work.
             let work = opcode::Nop::new().build().flags(squeue::Flags::ASYNC);
             // SAFETY: it names no memory.
             unsafe { self.push(work.user_data(CANCELLED)) };
@@ -117,14 +117,14 @@ impl Entries {
 }
 
 impl Ring {
-    /// Asks the kernel for what is left of an op.
+    /// Submits the rest of an op.
     pub(super) fn go(&mut self, id: OpId, arena: &mut Arena) {
         let op = self.ops.get(id);
         let index = op.member;
         let Some(member) = &self.members[usize::from(index.0)] else {
             unreachable!("a member stays while there is I/O on it");
         };
-        // The kernel tells no size of a registered file.
+        // The kernel can't query the size of a registered file.
         let fixed = self.registered_files && !op.asks;
         let target = if fixed { i32::from(index.0) } else { member.device.fd() };
         let moved = op.piece().filter(|_| !op.asks);
@@ -141,7 +141,7 @@ impl Ring {
     }
 }
 
-/// A ring with what this kernel has to offer to a single thread that waits in it.
+/// A ring with the options of this kernel for a single thread that waits in it.
 fn build(entries: u32) -> io::Result<IoUring> {
     let mut common = IoUring::builder();
     common.setup_clamp().setup_submit_all().setup_cqsize(entries.saturating_mul(8));
@@ -192,7 +192,7 @@ fn flush(fd: types::Fd) -> squeue::Entry {
     opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build()
 }
 
-/// Asks how long a file is: the file system, not what is remembered of it.
+/// Queries a file's length from the file system, not from its cache.
 fn look(fd: types::Fd, answer: *mut u8) -> squeue::Entry {
     let how = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     opcode::Statx::new(fd, c"".as_ptr(), answer.cast())
@@ -205,8 +205,7 @@ fn flags(durable: bool) -> i32 {
     if durable { libc::RWF_DSYNC } else { 0 }
 }
 
-/// Errors of handing over that pass by themselves: the time is over, a signal came, or completions
-/// have to be taken in first.
+/// Temporary errors of submission: a timeout, a signal, or a full completion queue.
 fn passing(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),

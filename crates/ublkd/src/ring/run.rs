@@ -1,10 +1,10 @@
-//! Small durable writes that continue one another are handed over as one.
+//! Joins small durable writes that continue one another.
 //!
-//! Entries that several requests have in one member's journal lie behind each other, and one write
-//! of all of them takes little more than each would. Nothing waits for that: what is begun until the
-//! kernel is asked next goes together, and each write is told by its own name.
+//! Journal entries of several requests follow each other on a member, and one write of all of them
+//! takes little longer than one of each. Nothing waits for more: the writes that are begun before
+//! the next submission are joined, and each is completed by its own name.
 //!
-//! Invariant: a run's pages are ours until it is handed over, and the arena's business from then on.
+//! Invariant: a run's pages belong to the run until it is handed over, then to the arena.
 
 use det::Instant;
 use raidcore::units::{BLOCK_BYTES, DeviceId, Pba};
@@ -13,7 +13,7 @@ use super::Ring;
 use crate::arena::{Arena, PieceId, RUN_BLOCKS};
 use crate::ops::{IoName, OpId, OpKind};
 
-/// Writes that go together, and are still to be handed over.
+/// Writes that are joined and not handed over yet.
 pub(super) struct Run {
     id: OpId,
     device: DeviceId,
@@ -24,8 +24,8 @@ pub(super) struct Run {
 }
 
 impl Ring {
-    /// Begins a durable write of what `fill` puts into so many blocks of memory, at most
-    /// [`RUN_BLOCKS`].
+    /// Begins a durable write of `blocks` blocks of memory, at most [`RUN_BLOCKS`], which `fill`
+    /// fills.
     pub(crate) fn write_behind(
         &mut self,
         now: Instant,
@@ -36,7 +36,7 @@ impl Ring {
     ) {
         let end = Pba(at.0 + u64::from(blocks));
         let ops = &mut self.ops;
-        // The writers of what was given up meanwhile have been told.
+        // Writes that were given up meanwhile have been completed.
         let goes_on = |run: &&mut Run| {
             (run.device, run.end) == (device, at)
                 && run.blocks + blocks <= RUN_BLOCKS
@@ -57,7 +57,7 @@ impl Ring {
         self.runs.push(Run { id, device, pages, end, blocks });
     }
 
-    /// Hands over what has come together.
+    /// Hands over the joined writes.
     pub(super) fn start_runs(&mut self, now: Instant, arena: &mut Arena) {
         let mut runs = std::mem::take(&mut self.runs);
         for run in runs.drain(..) {

@@ -1,5 +1,5 @@
-//! What a device has done: I/Os, bytes, and how long they took, in buckets that never change, so that
-//! counting is a few additions and a copy costs as much as a page of memory.
+//! A device's I/O statistics: counts, bytes, and latencies in fixed buckets. Counting takes a few
+//! additions, and a copy is the size of a page.
 
 use std::time::Duration;
 
@@ -33,10 +33,10 @@ pub struct IoStats {
 pub struct Transfers {
     /// How many bytes they moved.
     pub bytes: u64,
-    /// How long they took, one after the other.
+    /// The sum of their latencies.
     pub time: Duration,
-    /// How many took at most as long as each of [`LATENCY_BOUNDS_NS`] and longer than the one
-    /// before; the last ones took longer than all of them.
+    /// How many took at most each of [`LATENCY_BOUNDS_NS`] and more than the bound before; the last
+    /// bucket is for longer ones.
     pub buckets: [u64; LATENCY_BOUNDS_NS.len() + 1],
 }
 

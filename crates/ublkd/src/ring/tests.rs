@@ -113,7 +113,7 @@ fn writes_that_continue_one_another_go_together_and_are_told_each() {
     use std::os::unix::fs::FileExt;
     let file = tempfile::tempfile().unwrap();
     let mut world = world(file.try_clone().unwrap());
-    // Two that go together; one behind a gap; and one that is as large as can be.
+    // Two that are contiguous; one after a gap; and one of the largest size.
     for (number, at, blocks) in [(0, 7, 1), (1, 8, 2), (2, 11, 1), (3, 12, RUN_BLOCKS)] {
         let arena = &mut world.arena;
         let range = (Pba(at), blocks);
@@ -169,7 +169,7 @@ fn writes_that_go_together_fail_together() {
     assert_eq!(world.ring.outstanding(), 0);
 }
 
-/// A read of a pipe without a writer, which never answers; told that the device hangs.
+/// A read of a pipe without a writer, which never answers; the device counts as hanging.
 fn hung() -> (World, Buffer, io::PipeWriter) {
     let (reader, writer) = io::pipe().unwrap();
     let mut world = world(File::from(std::os::fd::OwnedFd::from(reader)));
@@ -292,7 +292,7 @@ fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
     let buffer = world.buffers(1).remove(0);
     let (io, from) = ((io_name(1), DEVICE), Source::Mem(mem(buffer.tag())));
     world.ring.write(Instant::ORIGIN, &mut world.arena, io, from, false, (Pba(3), 1));
-    // The kernel is done, however long it took; the model's clock stands still.
+    // The kernel has ended it, and the model's clock stands still.
     while world.ring.ops.held() == 0 {
         world.submit_and_sleep(Some(Duration::from_millis(1)));
         world.ring.reap(Instant::ORIGIN, &mut world.arena);
@@ -305,7 +305,7 @@ fn io_on_a_modelled_ssd_ends_when_both_have_ended_it() {
     let almost = Instant(program.as_nanos() as u64 - 1);
     world.ring.reap(almost, &mut world.arena);
     assert_eq!(world.ring.next_done(), None);
-    // Nor does the limit for an answer count what the model takes.
+    // The limit for an answer does not count the model's time, either.
     world.ring.reap(Instant::ORIGIN + program, &mut world.arena);
     assert_eq!(world.ring.next_done(), Some((io_name(1), Ok(()))));
     assert_eq!(world.ring.outstanding(), 0);

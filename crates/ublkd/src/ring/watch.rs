@@ -1,16 +1,17 @@
-//! Files that are cut off while they are members.
+//! Member files that are cut off while in use.
 //!
-//! What was behind the new end is gone, and a later write there leaves a hole that reads as zeros:
-//! as good data, if it is believed. But such a write doesn't make the file as long as it was, unless
-//! it ends where the file did. So one that is smaller than when it was opened has lost something, and
-//! this is looked at after I/O and before its end is told, once for all that has completed
-//! meanwhile; and before a write that ends with the file. One without I/O is looked at now and then.
+//! The data behind the new end is gone. A later write there leaves a hole that reads as zeros,
+//! which would be taken for good data. But such a write does not restore the file's length, unless
+//! it ends where the file did. So a file that is smaller than when it was opened has lost data. Its
+//! size is checked after I/O before the end is reported, once for all completions of a pass, and
+//! before a write that ends with the file. A member without I/O is checked from time to time.
 //!
-//! A file elsewhere than on a local file system (FUSE, NFS and the like) is looked at by the kernel's
-//! workers, as any other I/O: a member that does not answer hangs. That is done now and then, and before a
-//! write that ends with the file, but not for each I/O, which would take twice as long.
+//! The size of a file that is not on a local file system (FUSE, NFS and the like) is queried by the
+//! kernel's workers, like any other I/O: a member that does not answer hangs. That is done from
+//! time to time, and before a write that ends with the file, but not for each I/O, which would take
+//! twice as long.
 //!
-//! Invariant: no I/O on a local file that was cut off before is told as done, as long as nothing else than
+//! Invariant: no I/O on a local file that was cut off before is reported as done, as long as only
 //! this ring makes the file longer again.
 #![allow(unsafe_code)]
 
@@ -27,17 +28,17 @@ use crate::members::Device;
 use crate::ops::{Next, OpId, OpKind};
 use crate::paths::shown;
 
-/// How often members without I/O are looked at.
+/// How often members without I/O are checked.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// How a member's size is watched.
+/// The state of a member's size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Size {
     /// It can't change.
     Unwatched,
-    /// It was right when it was asked for last; and whether it is being asked for.
+    /// It was right at the last query; and whether a query is under way.
     Asked(bool),
-    /// It was right in this turn.
+    /// It was right in this pass.
     Right(u64),
     /// It is smaller than it was.
     Shrunk,
@@ -57,8 +58,8 @@ impl Size {
 }
 
 impl Ring {
-    /// Looks at a member before a write that may make it as long as it was: afterwards nothing could
-    /// be seen any more. Tells whether its size has to be asked for.
+    /// Checks a member before a write that could restore its length: afterwards the loss could not
+    /// be seen. Tells whether its size has to be queried.
     ///
     /// # Errors
     /// If it has shrunk.
@@ -86,7 +87,7 @@ impl Ring {
         op.pieces.push(page);
     }
 
-    /// A file's size was asked for. An error says nothing of it.
+    /// The size of a file was queried. An error says nothing about it.
     pub(super) fn answered(&mut self, id: OpId, result: i32) -> Next {
         let op = self.ops.get(id);
         op.asks = false;
@@ -118,7 +119,7 @@ impl Ring {
         self.gone.push(member.id);
     }
 
-    /// Whether a member has shrunk, if that can be seen.
+    /// Whether a member is known to have shrunk.
     pub(super) fn has_shrunk(&mut self, index: MemberIndex) -> bool {
         let turn = self.turn;
         let Some(member) = &mut self.members[usize::from(index.0)] else { return false };
@@ -137,12 +138,12 @@ impl Ring {
         }
     }
 
-    /// A device that was found to have lost something, which is told once.
+    /// A device that has lost data; each is returned once.
     pub(crate) fn next_gone(&mut self) -> Option<DeviceId> {
         self.gone.pop()
     }
 
-    /// Looks at all members, if it is time.
+    /// Checks all members, if it is time.
     pub(super) fn watch(&mut self, now: Instant, arena: &mut Arena) {
         if self.next_watch.is_none_or(|at| now < at) {
             return;
@@ -156,7 +157,7 @@ impl Ring {
         self.plan_watch(now);
     }
 
-    /// Asks for a member's size, unless that is being done.
+    /// Queries a member's size, unless a query is under way.
     fn ask(&mut self, now: Instant, arena: &mut Arena, index: MemberIndex) {
         let Some(member) = &mut self.members[usize::from(index.0)] else { return };
         if member.size != Size::Asked(false) || member.released {
@@ -169,7 +170,7 @@ impl Ring {
         self.go(id, arena);
     }
 
-    /// Finds out when to look at members next.
+    /// Computes when to check members next.
     pub(super) fn plan_watch(&mut self, now: Instant) {
         let watched = |size| matches!(size, Size::Right(_) | Size::Asked(_));
         let any = self.members.iter().flatten().any(|member| watched(member.size));

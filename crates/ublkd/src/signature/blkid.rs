@@ -1,4 +1,4 @@
-//! What `blkid` of util-linux knows of a device: some hundred formats more than the own table has,
+//! Content that `blkid` of util-linux recognises: about a hundred formats more than the table,
 //! among them Intel's and DDF's RAID, DRBD, VDO, Oracle ASM and minix.
 
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Where it is if `PATH` does not lead to it, as with users other than root.
+/// Where it is if it is not in `PATH`, as for users other than root.
 const PLACES: [&str; 3] = ["blkid", "/usr/sbin/blkid", "/sbin/blkid"];
 
 /// The exit status that says that nothing was found.
@@ -19,10 +19,10 @@ pub(crate) fn is_installed() -> bool {
     run([OsStr::new("--version")]).is_ok()
 }
 
-/// What it calls the content of a device; nothing if it finds nothing, or is not installed.
+/// The name of a device's content; nothing if none is found, or `blkid` is not installed.
 ///
 /// # Errors
-/// If it can't tell, as it can't read the device for instance.
+/// If it fails, because it can't read the device for instance.
 pub(super) fn name_of(path: &Path) -> io::Result<Option<String>> {
     let arguments = ["--probe", "--output", "export", "--"].map(OsStr::new);
     let output = match run(arguments.into_iter().chain([path.as_os_str()])) {
@@ -43,7 +43,7 @@ pub(super) fn name_of(path: &Path) -> io::Result<Option<String>> {
 fn run<'a>(arguments: impl IntoIterator<Item = &'a OsStr> + Clone) -> io::Result<Output> {
     let mut last = io::ErrorKind::NotFound.into();
     for place in PLACES {
-        // It is not to translate anything, nor to read what the user has set for it.
+        // No translations, and no settings of the user.
         let mut command = Command::new(place);
         command.args(arguments.clone()).env("LC_ALL", "C").stdin(Stdio::null());
         match command.output() {

@@ -12,8 +12,8 @@ use crate::members::Device;
 /// How much is read at once.
 const STEP_BYTES: usize = 1 << 20;
 
-/// The first byte of a file that is not zero. What its file system knows to be a hole is not read.
-/// `goes_on` is asked before each step, which is short, and its error ends the search.
+/// The first byte of a file that is not zero. Known holes are not read. `goes_on` is asked before
+/// each step, which is short, and its error ends the search.
 ///
 /// # Errors
 /// If the file can't be read.
@@ -21,7 +21,8 @@ pub(super) fn first_byte(
     device: &Device,
     goes_on: impl Fn() -> io::Result<()>,
 ) -> io::Result<Option<u64>> {
-    // By its descriptor: the path may lead elsewhere by now. Not direct, so any offset will do.
+    // Through its descriptor, since the path may lead elsewhere by now. Not direct, so that any
+    // offset will do.
     let mut file = File::open(format!("/proc/self/fd/{}", device.fd()))?;
     let end = file.seek(SeekFrom::End(0))?;
     let mut bytes = vec![0; STEP_BYTES];

@@ -1,14 +1,15 @@
-//! What wakes the data thread.
+//! Wakes the data thread.
 //!
-//! Invariant: the bell is rung only when the thread has said that it parks, after there was
-//! something for it to find; the thread looks once more after saying so.
+//! Invariant: the bell is rung only while the thread says that it parks, and after its work was
+//! queued. The thread looks for work once more after saying so.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Wakes a thread that may be parked in its ring, at the price of a system call only if it is.
+/// Wakes a thread that may be parked in its ring. It makes a system call only if the thread is
+/// parked.
 pub(crate) struct Bell {
     parked: AtomicBool,
     event: OwnedFd,
@@ -25,18 +26,18 @@ impl Bell {
         Ok(Self { parked: AtomicBool::new(false), event: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// Wakes the thread if it is parked. What it shall find must have been put there before.
+    /// Wakes the thread if it is parked. Its work must have been queued before.
     pub(crate) fn ring(&self) {
         fence(Ordering::SeqCst);
         if self.parked.load(Ordering::Relaxed) && self.parked.swap(false, Ordering::SeqCst) {
             let one = 1u64.to_ne_bytes();
-            // SAFETY: writes 8 bytes from a live array. It can't fail: the counter can't overflow,
-            // for there is one ring a park.
+            // SAFETY: writes 8 bytes from a live array. The counter can't overflow, since the bell
+            // rings once per park.
             unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
         }
     }
 
-    /// Says that the thread is about to sleep; false, and it must not, if `has_work` finds some.
+    /// Says that the thread is about to sleep; false if `has_work` finds work, and it must not.
     pub(crate) fn park(&self, has_work: impl FnOnce() -> bool) -> bool {
         self.parked.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);

@@ -2,7 +2,8 @@
 
 use raidcore::units::{BLOCK_BYTES, Lba};
 
-/// What a request leaves alone of its first and last block, in bytes, each less than a block.
+/// The bytes of a request's first and last block that are not part of it; each number is less than
+/// a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Edges {
     /// At the beginning of the first block.
@@ -21,7 +22,7 @@ impl Edges {
         self == Self::NONE
     }
 
-    /// Where the bytes are that are meant, in a buffer that begins with so many blocks.
+    /// The range of the request's bytes in a buffer that begins with `blocks` blocks.
     #[must_use]
     pub fn within(self, blocks: u32) -> std::ops::Range<usize> {
         usize::from(self.front)..blocks as usize * BLOCK_BYTES - usize::from(self.back)
@@ -37,7 +38,7 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// By `length` bytes from `offset` on; none if that has no end.
+    /// The blocks of `length` bytes from `offset` on; none if the end overflows.
     pub(crate) fn by(offset: u64, length: u64) -> Option<Self> {
         const BLOCK: u64 = BLOCK_BYTES as u64;
         let end = offset.checked_add(length)?;

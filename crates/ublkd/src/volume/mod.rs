@@ -2,12 +2,12 @@
 //!
 //! Invariants:
 //! - A tag is on the free list, or held by exactly one [`Buffer`].
-//! - The memory of a tag is touched only by the holder of its buffer: the front end before it
-//!   submits and after completion, the data thread in between. Only the data thread exchanges the
-//!   memory, and only in between.
-//! - Every submission is completed exactly once, also when the data thread is gone: the closing
-//!   thread drains the queue afterwards, a submitter looks for the closure afterwards, so one of the
-//!   two finds it.
+//! - Only the holder of a tag's buffer touches its memory: the front end before it submits and
+//!   after completion, the data thread in between. Only the data thread exchanges the memory, while
+//!   it holds the buffer.
+//! - Every submission is completed exactly once, even if the data thread is gone. The closing
+//!   thread drains the queue after it closes, and a submitter checks for the closure after it
+//!   submits, so one of the two completes it.
 #![allow(unsafe_code)]
 
 mod bell;
@@ -33,7 +33,7 @@ pub use bytes::Edges;
 pub(crate) use bytes::Touched;
 use pool::{Held, Pool};
 
-/// What a volume is, besides its content.
+/// The parameters of a volume.
 #[derive(Clone, Debug)]
 pub struct VolumeConfig {
     /// The array's name.
@@ -64,25 +64,25 @@ pub struct Submit {
     pub blocks: u32,
     /// Durable before it completes (writes, discards, write-zeroes).
     pub fua: bool,
-    /// What of its blocks a write, discard or write-zeroes leaves as it is. What a write's buffer
-    /// has there means nothing. Atomic with regard to others that change these blocks. Ignored for
-    /// reads and flushes.
+    /// The parts of its blocks that a write, discard or write-zeroes does not change. The content
+    /// of a write's buffer there is ignored. The change is atomic with regard to others of these
+    /// blocks. Ignored for reads and flushes.
     pub edges: Edges,
 }
 
 impl Submit {
-    /// Whether a buffer of so many blocks is enough for it.
+    /// Whether a buffer of this many blocks is large enough for it.
     pub(crate) fn fits(&self, buffer_blocks: u32) -> bool {
         let moves_bytes = matches!(self.op, Op::Read | Op::Write);
         !moves_bytes || self.blocks <= buffer_blocks
     }
 }
 
-/// Where a front end is told of completions.
+/// Where a front end receives completions.
 pub trait Port: Send + Sync {
     /// The request submitted with `cookie` has ended; after a read without error the buffer begins
-    /// with the blocks read. Called on the data thread, which serves nothing else meanwhile, or from
-    /// within [`Volume::submit`] if the request is refused at once: must not block or submit.
+    /// with the blocks read. Called on the data thread, which serves nothing else meanwhile, or
+    /// within [`Volume::submit`] if the request is refused at once. It must not block or submit.
     fn completed(&self, cookie: u64, buffer: Buffer, result: Result<(), RequestError>);
 }
 
@@ -102,7 +102,7 @@ impl Volume {
         Self::try_channel(config).expect("memory and an eventfd for a volume")
     }
 
-    /// The same, for a caller that can do something about a refusal.
+    /// The same, for a caller that can handle the errors.
     pub(crate) fn try_channel(config: VolumeConfig) -> io::Result<(Self, Submissions)> {
         let slot_bytes = config.max_request_blocks as usize * BLOCK_BYTES;
         let tags = usize::from(config.tags.max(1));
@@ -171,12 +171,12 @@ impl Volume {
         Share { shared: Arc::clone(self.shared()), held: Some(Arc::default()) }
     }
 
-    /// A buffer, as soon as one is free, in the order of asking. It counts in no share.
+    /// A buffer, once one is free, in the order of requests. It counts in no share.
     pub async fn buffer(&self) -> Buffer {
         self.shared().buffer(&None).await
     }
 
-    /// A buffer, as soon as one is free; the thread sleeps until then. It counts in no share.
+    /// A buffer, once one is free; the thread sleeps until then. It counts in no share.
     #[must_use]
     pub fn buffer_blocking(&self) -> Buffer {
         self.try_buffer().unwrap_or_else(|| block_on(self.buffer()))
@@ -188,16 +188,17 @@ impl Volume {
         self.shared().try_buffer(&None)
     }
 
-    /// Whether a share waits that holds no buffer: buffers that wait for something else than the array
-    /// should be given back.
+    /// Whether a share without any buffer waits for one: buffers that wait for something else than
+    /// the array should be given back.
     #[must_use]
     pub fn is_starved(&self) -> bool {
         self.shared().is_starved()
     }
 
-    /// Asks for `request`; `port` is told `cookie`, the buffer and the result when it has ended.
-    /// The buffer holds what to write, or receives what is read; every request needs one. A request
-    /// that is larger than the buffer, or that comes after the end, completes before this returns.
+    /// Submits `request`; `port` gets `cookie`, the buffer and the result when it has ended. The
+    /// buffer holds the data to write, or receives the data read; every request needs one. A
+    /// request that is larger than the buffer, or that comes after the end, completes before this
+    /// returns.
     pub fn submit(&self, port: &Arc<dyn Port>, cookie: u64, request: Submit, buffer: Buffer) {
         let shared = self.shared();
         assert!(Arc::ptr_eq(&buffer.shared, shared), "a buffer of another volume");
@@ -222,8 +223,8 @@ impl Volume {
     }
 }
 
-/// What a connection or front end may hold of a volume's buffers: at most as many as it leaves free,
-/// so that another share always finds some, unless there are very many of them.
+/// A connection's or front end's share of a volume's buffers. It gets at most as many as it leaves
+/// free, so that another share always finds some, unless there are very many of them.
 #[derive(Clone)]
 pub struct Share {
     shared: Arc<Shared>,
@@ -231,7 +232,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// A buffer, as soon as this share may have one. In the order of asking.
+    /// A buffer, once this share may have one, in the order of requests.
     pub async fn buffer(&self) -> Buffer {
         self.shared.buffer(&self.held).await
     }
@@ -249,8 +250,8 @@ impl Share {
     }
 }
 
-/// A request's place in the array, and its memory: `max_request_blocks` blocks. The content is
-/// what its last user left. Dropping it frees the place.
+/// A request's place in the array, and its memory: `max_request_blocks` blocks with the content of
+/// its last use. Dropping it frees the place.
 pub struct Buffer {
     shared: Arc<Shared>,
     tag: Tag,
@@ -289,11 +290,11 @@ impl Drop for Buffer {
     }
 }
 
-/// A request on its way.
+/// A submitted request.
 pub struct Submission {
     /// Where the answer goes.
     pub port: Arc<dyn Port>,
-    /// The asker's name for it.
+    /// The submitter's name for it.
     pub cookie: u64,
     /// What is asked.
     pub request: Submit,
@@ -302,14 +303,14 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// Tells the asker that it has ended.
+    /// Sends the result to the submitter.
     pub fn complete(self, result: Result<(), RequestError>) {
         self.port.completed(self.cookie, self.buffer, result);
     }
 }
 
-/// The receiving end of a volume. When it is dropped, what is queued and whatever is submitted
-/// later completes with [`RequestError::Stopping`].
+/// The receiving end of a volume. When it is dropped, queued and later submissions complete with
+/// [`RequestError::Stopping`].
 pub struct Submissions {
     shared: Arc<Shared>,
 }
@@ -366,7 +367,7 @@ impl Drop for Submissions {
     }
 }
 
-/// The memory of all tags, as the data thread manages it.
+/// The memory of all tags, for the data thread.
 pub(crate) struct PayloadMemory {
     shared: Arc<Shared>,
 }
@@ -383,18 +384,18 @@ impl PayloadMemory {
         self.shared.slot_bytes
     }
 
-    /// The tags whose buffers were taken since this was called last.
+    /// The tags whose buffers were taken since the last call.
     pub(crate) fn taken(&self, visit: impl FnMut(Tag)) {
         self.shared.taken(visit);
     }
 
-    /// The buffer of a tag, if it is free: it is not handed out before it is dropped.
+    /// The buffer of a tag, if it is free; it can't be taken until this is dropped.
     pub(crate) fn take(&self, tag: Tag) -> Option<Buffer> {
         self.shared.buffer_of(tag)
     }
 
-    /// Gives a tag other memory of the same size, which is kept. Its buffer must be with the data
-    /// thread.
+    /// Gives a tag other memory of the same size, which is kept. The data thread must hold its
+    /// buffer.
     pub(crate) fn exchange(&self, tag: Tag, memory: *mut u8) {
         self.shared.memory[usize::from(tag.0)].store(memory, Ordering::Relaxed);
     }
@@ -404,7 +405,7 @@ impl PayloadMemory {
         self.regions().push(region);
     }
 
-    /// Keeps all of it mapped for ever, because a device may still write into it.
+    /// Keeps all memory mapped for ever, since a device may still write into it.
     pub(crate) fn leak(&self) {
         std::mem::forget(Arc::clone(&self.shared));
     }
@@ -430,7 +431,7 @@ struct Shared {
     slot_bytes: usize,
     /// Where each tag's memory is.
     memory: Box<[AtomicPtr<u8>]>,
-    /// Owns that memory, and what it was before.
+    /// Owns that memory, and all memory from before.
     regions: Mutex<Vec<Region>>,
     pool: Pool,
     queue: ArrayQueue<Submission>,
@@ -447,7 +448,7 @@ impl Shared {
     }
 }
 
-/// Runs a future that waits for nothing but other threads, without a runtime.
+/// Runs a future that waits only for other threads, without a runtime.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {

@@ -1,14 +1,14 @@
-//! Which waiter gets a free tag.
+//! Decides which waiter gets a free tag.
 //!
-//! A share that holds nothing gets any tag that is free. A share that holds some gets another only
-//! while more are free than it holds, and more than a reserve. So a newcomer finds something, however
-//! much the others want and however long they keep it, until there are very many of them.
+//! A share without tags gets any free tag. A share with tags gets another only while more are free
+//! than it holds, and more than a reserve. So a new share finds one, however many the others want
+//! and however long they keep them, unless there are very many shares.
 //!
 //! Invariants:
 //! - A tag is free, or in exactly one buffer.
-//! - A waiter that may have a free tag gets it: freeing a tag looks at the line afterwards, joining
-//!   the line looks at the tags afterwards.
-//! - Waiters are served in the order of asking, apart from those that hold too much.
+//! - A waiter that may have a free tag gets it: after freeing a tag the queue is checked, and after
+//!   joining the queue the tags are checked.
+//! - Waiters are served in order, except those that hold too much.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::tags::Tags;
 use super::{Buffer, Shared};
 
-/// Of so many tags one is kept for shares that hold none.
+/// One in this many tags is reserved for shares that hold none.
 const TAGS_PER_RESERVED: usize = 8;
 
 /// How many buffers a share holds; `None` counts as a share that never holds any.
@@ -30,7 +30,7 @@ pub(super) type Held = Option<Arc<AtomicUsize>>;
 pub(super) struct Pool {
     tags: Tags,
     reserve: usize,
-    /// The length of the line.
+    /// The length of the queue.
     waiting: AtomicUsize,
     line: Mutex<VecDeque<Waiter>>,
 }
@@ -51,7 +51,7 @@ impl Pool {
         }
     }
 
-    /// A tag for a share that holds so many, if that is not too much.
+    /// A tag for a share that holds `held` tags, if it may have another.
     fn take(&self, held: &Held) -> Option<Tag> {
         if !self.may_have(held) {
             return None;
@@ -84,13 +84,13 @@ impl Shared {
         Some(Buffer { shared: Arc::clone(self), tag, held: held.clone() })
     }
 
-    /// The buffer of a tag that is free, to give back its memory.
+    /// The buffer of a free tag, for giving back its memory.
     pub(super) fn buffer_of(self: &Arc<Self>, tag: Tag) -> Option<Buffer> {
         let free = self.pool.tags.take_this(tag);
         free.then(|| Buffer { shared: Arc::clone(self), tag, held: None })
     }
 
-    /// The tags that were taken since this was called last.
+    /// The tags that were taken since the last call.
     pub(super) fn taken(&self, visit: impl FnMut(Tag)) {
         self.pool.tags.taken(visit);
     }
@@ -127,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// Whether a share waits that holds nothing at all.
+    /// Whether a share without any tag waits.
     pub(super) fn is_starved(&self) -> bool {
         if self.pool.waiting.load(Ordering::SeqCst) == 0 {
             return false;
@@ -139,7 +139,7 @@ impl Shared {
     /// Gives tags to waiters, as far as they may have them.
     fn serve_line(self: &Arc<Self>) {
         while let Some((waiter, buffer)) = self.next_in_line() {
-            // A waiter that has left frees it, which serves the next.
+            // A waiter that has left drops the buffer, which serves the next.
             waiter.told.send(buffer).ok();
         }
     }

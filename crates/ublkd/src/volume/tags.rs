@@ -1,4 +1,4 @@
-//! Which tags are free. The lowest is taken first, so that a modest load touches the memory of few.
+//! The free tags. The lowest is taken first, so that a modest load touches little memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ const BITS: usize = u64::BITS as usize;
 /// A set of tags, shared by threads.
 pub(super) struct Tags {
     free: Box<[AtomicU64]>,
-    /// Those that were taken since [`Tags::taken`] was asked.
+    /// Tags that were taken since the last call of [`Tags::taken`].
     taken: Box<[AtomicU64]>,
 }
 
@@ -52,7 +52,7 @@ impl Tags {
         None
     }
 
-    /// Takes this one if it is free. It does not count as taken.
+    /// Takes this tag if it is free. It does not count as taken.
     pub(super) fn take_this(&self, tag: Tag) -> bool {
         let (at, bit) = place(tag);
         self.free[at].fetch_and(!bit, Ordering::SeqCst) & bit != 0
@@ -65,7 +65,7 @@ impl Tags {
         assert!(before & bit == 0, "a tag was freed twice");
     }
 
-    /// Those that were taken since this was called last.
+    /// The tags that were taken since the last call.
     pub(super) fn taken(&self, mut visit: impl FnMut(Tag)) {
         for (at, word) in self.taken.iter().enumerate() {
             let mut bits = word.swap(0, Ordering::Relaxed);

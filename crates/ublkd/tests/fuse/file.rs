@@ -54,7 +54,7 @@ fn what_was_written_is_read() {
     let world = World::new(config(2000));
     for flags in [libc::O_DIRECT, 0] {
         let file = world.open_with(flags);
-        // Up to beyond what one FUSE message carries.
+        // Up to more than one FUSE message carries.
         for (lba, blocks) in [(0, 1), (7, 3), (100, 256), (1000, 1000)] {
             let data = pattern(lba + flags as u64, blocks);
             placed(0, &data, |data| file.write_all_at(data, lba * BLOCK)).expect("a write");
@@ -193,7 +193,7 @@ fn many_requests_are_under_way_at_once() {
             let file = Arc::clone(&file);
             scope.spawn(move || file.read_at(&mut [0; BLOCK_BYTES], user * BLOCK));
         }
-        // Nobody is answered before all have asked.
+        // No request is answered before all have come.
         let (mut asked, mut served, started) = (Vec::new(), 0, Instant::now());
         let mut most = 0;
         while served < USERS {

@@ -56,7 +56,7 @@ fn others_get_in_if_they_are_let() {
     assert_eq!(mode & 0o7777, 0o660);
 }
 
-/// A FUSE mount whose server is dead, or never lived; removed at the end whatever is left of it.
+/// A FUSE mount whose server is dead, or never lived; the mount is removed at the end in any case.
 struct RawMount {
     dir: PathBuf,
 }
@@ -68,7 +68,7 @@ impl RawMount {
         let options = std::ffi::CString::new(options).expect("no NUL");
         rustix::mount::mount("dead", dir, "fuse", MountFlags::NODEV, options.as_c_str())
             .expect("a mount");
-        // Dropping the device is what the kernel does for a killed server.
+        // Dropping the device has the effect of a killed server.
         Self { dir: dir.to_owned() }
     }
 }

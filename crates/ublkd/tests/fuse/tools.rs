@@ -1,4 +1,4 @@
-//! What people do with the file: file systems on a loop device, fio.
+//! Common uses of the file: file systems on a loop device, fio.
 
 use std::fs;
 use std::path::{Path, PathBuf};

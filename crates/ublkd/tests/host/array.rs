@@ -1,4 +1,4 @@
-//! Arrays on files in a temporary directory, and a client that knows what they should hold.
+//! Arrays on files in a temporary directory, and a client that knows their expected content.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -140,7 +140,7 @@ impl Port for Inbox {
     }
 }
 
-/// A front end that knows what every block should be.
+/// A front end that knows the expected content of every block.
 pub(crate) struct Client {
     volume: Volume,
     port: Arc<dyn Port>,
@@ -162,7 +162,7 @@ fn bytes(request: &Submit) -> std::ops::Range<usize> {
     start + within.start..start + within.end
 }
 
-/// Whether it does not matter which of them is first: changes may share blocks, not bytes.
+/// Whether their order does not matter: changes may share blocks, not bytes.
 fn are_apart(one: &Submit, other: &Submit) -> bool {
     let whole = |request: &Submit| bytes(&Submit { edges: Edges::NONE, ..*request });
     let (one, other) = if one.op == Op::Read || other.op == Op::Read {
@@ -193,7 +193,7 @@ impl Client {
         }
     }
 
-    /// The same knowledge of another run of the array.
+    /// The same expectations for another run of the array.
     pub(crate) fn moved_to(self, volume: Volume) -> Self {
         assert!(self.in_flight.is_empty());
         let mut rng = self.rng;
@@ -201,7 +201,7 @@ impl Client {
         Self::knowing(volume, seed, self.content)
     }
 
-    /// `count` random requests, many at once; some are still when it returns.
+    /// Issues `count` random requests, many at once; some are still under way when it returns.
     pub(crate) fn churn(&mut self, count: usize) {
         for _ in 0..count {
             self.receive_down_to(IN_FLIGHT);

@@ -1,4 +1,4 @@
-//! The control socket, and clients that keep it busy with nothing.
+//! The control socket, and clients that keep it busy.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ fn clients_that_ask_nothing_keep_no_others_out() {
             let mut client = UnixStream::connect(&path).unwrap();
             client.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
             if at % 2 == 0 {
-                // The first may have been sent away before.
+                // The first one may have been disconnected before.
                 let _ = client.write_all(b"{\"v\":1,");
             }
             client

@@ -93,7 +93,7 @@ fn what_is_written_is_read_on_every_level() {
 #[test]
 fn what_was_acknowledged_is_in_the_journal_whether_it_is_small_or_large() {
     let mut config = config();
-    // The journal keeps what it has.
+    // So that the journal keeps its entries.
     config.engine.quiesce_delay = Duration::from_secs(3600);
     for blocks in 1..=4 {
         let files = Files::create(Level::Raid5, 3, Consistency::Journal);
@@ -103,7 +103,7 @@ fn what_was_acknowledged_is_in_the_journal_whether_it_is_small_or_large() {
         (1..).zip(bytes).for_each(|(byte, block)| block.fill(byte));
         let write = Submit { op: Op::Write, lba: Lba(0), blocks, fua: false, edges: Edges::NONE };
         assert_eq!(ended(&volume, write, buffer), Ok(()));
-        // As a power failure leaves it.
+        // The state after a power failure.
         let left = files.copy();
         handle.stop().wait().unwrap();
 
@@ -165,7 +165,7 @@ fn a_member_fails_and_a_spare_takes_its_place() {
         assert_eq!(status.members[2].device, Some(spare));
         handle.stop().wait().unwrap();
 
-        // The former member was released, so another may use it, but not as part of this array.
+        // The former member was released, so it can be opened, but not as part of this array.
         drop(open(&files.members[2]));
         files.members[2] = path;
         let (volume, handle) = files.start(config(), false);
@@ -223,7 +223,7 @@ fn what_a_member_makes_up_is_put_right_where_redundancy_tells() {
         client.churn(600);
         client.verify();
         client.flush();
-        // A byte here and there, and all that is left of one member.
+        // Single bytes, and all the rest of one member.
         let spoil = |member: usize, from: u64, to: u64, byte: u8| {
             let file = File::options().write(true).open(&files.members[member]).unwrap();
             for block in start + from..start + to {
@@ -347,7 +347,7 @@ struct Tells(Mutex<Sender<Result<(), RequestError>>>);
 
 impl Port for Tells {
     fn completed(&self, _: u64, _: Buffer, result: Result<(), RequestError>) {
-        // Whoever wanted to know may be gone.
+        // The receiver may be gone.
         let _ = self.0.lock().unwrap().send(result);
     }
 }

@@ -16,7 +16,7 @@ use ublkd::metrics::{CLIENTS_MAX, HEAD_BYTES_MAX, MetricsServer, PAGE_TIME};
 use crate::array::{Client, Files};
 use crate::config;
 
-/// An array that tells of itself.
+/// An array that serves metrics.
 struct World {
     _files: Files,
     client: Client,
@@ -47,10 +47,10 @@ impl World {
         stream
     }
 
-    /// What is answered to `request`, up to the end of the connection.
+    /// The answer to `request`, up to the end of the connection.
     fn ask(&self, request: &[u8]) -> String {
         let mut stream = self.connect();
-        // Who is refused may find the connection closed before all is sent.
+        // A refused client may find the connection closed before all is sent.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();
         match stream.read_to_end(&mut answer) {
@@ -60,7 +60,7 @@ impl World {
         String::from_utf8(answer).unwrap()
     }
 
-    /// The samples, when what was told before is no longer told.
+    /// The samples, once the last page is no longer served.
     fn scrape(&self) -> BTreeMap<String, f64> {
         std::thread::sleep(PAGE_TIME);
         let answer = self.ask(b"GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n");
@@ -153,7 +153,7 @@ fn clients_that_mean_no_good_are_refused_or_left_behind() {
         assert!(answer.starts_with(status), "{answer}");
         assert!(answer.ends_with("\r\n\r\n"), "no body: {answer}");
     }
-    // The answer may be lost with the rest of what was sent, but that is all there is.
+    // The answer may be lost with the rest of the request, but there is nothing else.
     let answer = world.ask(&endless);
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
     // More than are served at a time, and none of them ever asks.
@@ -163,17 +163,17 @@ fn clients_that_mean_no_good_are_refused_or_left_behind() {
     world.client.verify();
     assert!(!world.scrape().is_empty(), "one that says nothing gives way to it");
     let mut rest = Vec::new();
-    // It was told nothing.
+    // It got no answer.
     assert!(silent[0].read_to_end(&mut rest).is_err() || rest.is_empty());
 }
 
 #[test]
 fn half_requests_keep_nobody_from_asking() {
     let world = World::new();
-    // One after the other, these would have the server's time for minutes.
+    // One after the other, these would take the server minutes.
     let silent = (0..40 * CLIENTS_MAX).map(|_| {
         let mut client = world.connect();
-        // It may have been sent away already.
+        // It may have been disconnected already.
         let _ = client.write_all(b"GET /metrics HTT");
         client
     });

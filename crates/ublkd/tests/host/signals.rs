@@ -1,4 +1,4 @@
-//! Members that stall, and don't say so.
+//! Members that stall, and don't report it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ hard = 0.05
 copy = "controller"
 "#;
 
-/// For how long a drive may not stall noticeably: far longer than it takes to fill it twice.
+/// The longest time without a noticeable stall: far longer than it takes to fill a drive twice.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// An array of drives that have been used.
@@ -94,7 +94,7 @@ fn reads_go_around_members_that_are_slow_though_they_say_nothing() {
     assert!(why.members.iter().all(|m| m.busy_us.is_none() || busy(m)), "{why:?}");
     assert!(judged > 0 && why.detours.reads > 0 && !why.verdicts.is_empty(), "{why:?}");
     assert!(settled >= why.verdicts.iter().filter(|v| v.text.contains("over")).count() as u64);
-    // Who decides that reads go home decides it for all.
+    // Once reads go home, they go home for all members.
     handle.set_scheme(Scheme::named("plain").unwrap()).wait().unwrap();
     client.settle();
     let before = detours(&handle);

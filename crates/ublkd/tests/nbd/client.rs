@@ -1,12 +1,12 @@
-//! A client that says whatever it is told to. Its numbers are the protocol's, written down apart
-//! from the server's.
+//! A client that can send anything. Its numbers of the protocol are written down independently of
+//! the server's.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How long to wait for a server that should have answered or closed: for ever, as tests go.
+/// The timeout for a server that should have answered or closed.
 const HANGS: Duration = Duration::from_secs(60);
 
 pub(crate) const READ: u16 = 0;
@@ -69,7 +69,7 @@ pub(crate) enum Content {
     },
 }
 
-/// What a read or other request came to.
+/// The result of a read or other request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
     pub(crate) error: u32,
@@ -185,12 +185,12 @@ impl Client {
         self.outcome(handle, offset, length)
     }
 
-    /// What a request comes to, if there are no others.
+    /// The result of a request, if there are no others.
     pub(crate) fn outcome(&mut self, handle: u64, start: u64, length: u32) -> Outcome {
         self.outcomes(&[handle], start, length).remove(0)
     }
 
-    /// What requests of the same range come to, if there are no others.
+    /// The results of requests of the same range, if there are no others.
     pub(crate) fn outcomes(&mut self, handles: &[u64], start: u64, length: u32) -> Vec<Outcome> {
         let none = Outcome { error: 0, data: vec![0; length as usize], pieces: 0 };
         let mut outcomes = vec![none; handles.len()];
@@ -231,13 +231,13 @@ impl Client {
         self.outcome(handle, 0, 0).error
     }
 
-    /// Asks for something without payload or data, and returns the error or zero.
+    /// Sends a request without payload or data, and returns the error or zero.
     pub(crate) fn command(&mut self, command: u16, flags: u16, offset: u64, length: u32) -> u32 {
         let handle = self.request(command, flags, offset, length);
         self.outcome(handle, 0, 0).error
     }
 
-    /// Sends, as far as the server takes it.
+    /// Sends as much as the server takes.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the server takes it");
     }

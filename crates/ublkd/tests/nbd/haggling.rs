@@ -32,7 +32,7 @@ fn kinds(replies: &[OptionReply]) -> Vec<u32> {
     replies.iter().map(|reply| reply.kind).collect()
 }
 
-/// That the reply is this error, with words.
+/// Checks that the reply is this error, with a text.
 fn assert_refused(replies: &[OptionReply], kind: u32) {
     assert_eq!(kinds(replies), [kind]);
     let words = String::from_utf8(replies[0].data.clone()).expect("words");
@@ -65,7 +65,7 @@ fn go_tells_size_flags_and_block_sizes() {
         assert_eq!(kinds(&replies), [3, 3, 3, 3, ACK]);
         let bytes = (config().blocks * BLOCK).to_be_bytes();
         assert_eq!(replies[0].data, [&[0, 0][..], &bytes, &FLAGS.to_be_bytes()].concat());
-        // A stripe of 48 blocks is no power of two, so a chunk is what is preferred.
+        // A stripe of 48 blocks is no power of two, so a chunk is preferred.
         let sizes = [4096u32, 16 * 4096, 32 << 20].map(u32::to_be_bytes).concat();
         assert_eq!(replies[1].data, [&[0, 3][..], &sizes].concat());
         assert_eq!(replies[2].data, b"\0\x01tank");

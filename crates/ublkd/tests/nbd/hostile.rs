@@ -1,5 +1,5 @@
-//! Clients that mean no good, or are broken. Whatever they do, the next one is served. What they say
-//! is chosen here; the fuzz target `nbd` says everything else.
+//! Hostile or broken clients. Whatever they do, the next one is served. Their messages are chosen
+//! here; the fuzz target `nbd` sends arbitrary ones.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ublkd::front::nbd::NbdLimits;
 use crate::client::{DF, DISCONNECT, EIO, READ, WRITE, header};
 use crate::world::{World, config, pattern};
 
-/// That the server serves, and has all its buffers.
+/// Checks that the server serves, and has all its buffers.
 fn assert_serves(world: &World) {
     world.wait_for_all_buffers();
     let mut client = world.connect().ready(true);
@@ -20,7 +20,7 @@ fn assert_serves(world: &World) {
     assert_eq!(client.rest(), b"");
 }
 
-/// Limits that end a test soon where the defaults would end it late.
+/// Limits that make a test short.
 fn impatient() -> NbdLimits {
     NbdLimits {
         handshake: Duration::from_millis(50),
@@ -112,14 +112,13 @@ fn a_client_that_takes_no_replies_is_cut_off_and_holds_its_share_until_then() {
     assert_serves(&world);
 }
 
-/// Limits by which a client that is waited for is never cut off, and no buffer waits for one for
-/// long.
+/// Limits with which a slow client is never cut off, and no buffer waits for one for long.
 fn lenient() -> NbdLimits {
     let for_ever = Duration::from_secs(3600);
     NbdLimits { patience: for_ever, linger: Duration::from_millis(5), ..NbdLimits::default() }
 }
 
-/// That another connection, and another front end, are served whatever these clients keep.
+/// Checks that another connection, and another front end, are served whatever these clients hold.
 fn assert_others_are_served(world: &World) {
     let mut other = world.connect().ready(true);
     let share = world.volume.share();
@@ -147,7 +146,7 @@ fn clients_that_take_no_replies_keep_no_others_from_being_served() {
         .collect();
     assert_others_are_served(&world);
 
-    // What they get at last is right.
+    // The data that they get at last is right.
     for ((at, client), asked) in greedy.iter_mut().enumerate().zip(asked) {
         let blocks = if at % 3 == 1 { 200 } else { 64 + at };
         for outcome in client.outcomes(&asked, 0, blocks as u32 * 4096) {
@@ -163,7 +162,7 @@ fn a_read_that_fails_when_it_is_repeated_is_told() {
     let world = World::with(config(), lenient());
     let mut greedy = world.connect().ready(true);
     let asked: Vec<_> = (0..60).map(|_| greedy.request(READ, 0, 0, 128 * 4096)).collect();
-    // It holds what it may, and then has to let go of it.
+    // It holds as many as it may, and then has to give them back.
     let free = || std::iter::from_fn(|| world.volume.try_buffer()).collect::<Vec<_>>().len();
     while free() > 4 {
         std::thread::yield_now();

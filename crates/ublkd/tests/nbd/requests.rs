@@ -1,4 +1,4 @@
-//! What requests do to the volume, and what is said about them.
+//! The effects of requests on the volume, and their replies.
 
 use raidcore::engine::Op;
 use raidcore::units::Lba;

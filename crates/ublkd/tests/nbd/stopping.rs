@@ -81,7 +81,7 @@ fn a_stop_does_not_wait_for_a_payload_for_ever() {
 fn a_stop_does_not_wait_for_the_last_of_endless_requests() {
     let mut world = World::with(config(), impatient());
     let mut eager = world.connect().ready(true);
-    // The volume never sees it, so only the client keeps the server busy.
+    // The volume never gets it, so only the client keeps the server busy.
     let refused = header(FLUSH, 0, 0, 0, 1);
     let mut sending = eager.stream.try_clone().expect("another descriptor");
     let sender = thread::spawn(move || (0..).find_map(|_| sending.write_all(&refused).err()));

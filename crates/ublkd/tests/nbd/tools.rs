@@ -1,4 +1,4 @@
-//! Clients that people use.
+//! Common NBD clients.
 
 use std::fs;
 use std::path::Path;

@@ -27,11 +27,11 @@ pub(crate) struct Memory {
     pub(crate) log: Vec<Submit>,
     /// Requests that touch one of these fail.
     pub(crate) broken: Vec<u64>,
-    /// Nothing is served meanwhile.
+    /// Whether requests have to wait.
     held: bool,
-    /// Requests that wait for that to end.
+    /// Requests that wait.
     waiting: usize,
-    /// The back end is gone at the next request.
+    /// Whether the back end is gone at the next request.
     ended: bool,
 }
 
@@ -48,7 +48,7 @@ impl Memory {
     }
 }
 
-/// The back end, from outside its thread.
+/// The handle of the back end outside its thread.
 #[derive(Clone, Default)]
 pub(crate) struct BackEnd {
     shared: Arc<(Mutex<Memory>, Condvar)>,

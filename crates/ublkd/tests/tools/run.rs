@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// What the command prints. `package` is what has it in Debian.
+/// The output of the command. `package` is its Debian package.
 pub(crate) fn run(command: &mut Command, package: &str) -> String {
     let output = command
         .output()

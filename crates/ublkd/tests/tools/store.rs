@@ -6,7 +6,7 @@ use raidcore::engine::Op;
 use raidcore::units::{BLOCK_BYTES, Lba};
 use ublkd::volume::{Submission, Submit};
 
-/// Does what is asked for; a block that is not there reads as zeros.
+/// Carries out a request; a block that is not there reads as zeros.
 pub(crate) fn serve(content: &mut BTreeMap<u64, Vec<u8>>, submission: &mut Submission) {
     let Submit { op, lba: Lba(first), blocks, edges, .. } = submission.request;
     let end = first + u64::from(blocks);

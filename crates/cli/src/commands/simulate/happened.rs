@@ -1,11 +1,11 @@
-//! What has happened in simulated worlds, for people and for programs.
+//! The counters of simulated worlds, for people and for programs.
 
 use serde_json::{Value, json};
 use sim::log::LogSummary;
 use sim::stack::StackSummary;
 use sim::{FaultCounts, Summary};
 
-/// A summary that can be told.
+/// A summary that can be printed.
 pub(super) trait Happened {
     /// The fields of an object.
     fn json(&self) -> Value;

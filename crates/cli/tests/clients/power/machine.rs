@@ -12,12 +12,12 @@ use crate::tools::{Loop, wait_for};
 use crate::volatile::{Disks, Unflushed};
 use crate::world::World;
 
-/// What the array's devices are.
+/// The kind of the array's devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Devices {
     /// Files of FUSE.
     Files,
-    /// The same, which take as long as used SSDs, and are busy at times.
+    /// The same, with the latencies of used SSDs, which are busy at times.
     Flash,
     /// Loop devices over files of FUSE.
     Loops,
@@ -62,7 +62,7 @@ impl Machine {
         machine
     }
 
-    /// What commands that give a disk to the array call it.
+    /// The name of a disk in commands.
     pub(super) fn name(&self, disk: usize) -> String {
         let model = if self.devices == Devices::Flash { "flash:mqsim+aged:" } else { "" };
         format!("{model}disks/d{disk}")
@@ -87,7 +87,7 @@ impl Machine {
     pub(super) fn fail(&mut self, unflushed: Unflushed) {
         self.world.kill();
         for disk in 0..self.count {
-            // Until then the kernel may have something of the process on the way.
+            // Until then the kernel may still have I/O of the process.
             wait_for("the disk is free", || self.is_free(disk).then_some(()));
         }
         self.disks.cut(&mut self.random, unflushed);
@@ -103,7 +103,7 @@ impl Machine {
         flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
-    /// Starts it, without a disk if one is given. That one is there again afterwards.
+    /// Starts it, without one disk if that is given; the disk is there again afterwards.
     pub(super) fn start(&mut self, options: &str, lost: Option<usize>) {
         if let Some(lost) = lost {
             fs::remove_file(self.link(lost)).expect("a link");
@@ -121,7 +121,7 @@ impl Machine {
         members.iter().map(|member| number(&member["path"])).collect()
     }
 
-    /// One that the array does not use: it was never used or, later, is stale.
+    /// A disk that the array does not use: it was never used, or is stale.
     pub(super) fn unused(&self) -> usize {
         let status = self.world.status();
         let devices = |which: &str| status[which].as_array().expect("a list").clone();
@@ -134,7 +134,7 @@ impl Machine {
         unused.unwrap_or_else(|| panic!("one more than members: {status:#}"))
     }
 
-    /// Replaces what is missing, and waits until all is done in the background.
+    /// Replaces missing members, and waits until all passes have ended.
     pub(super) fn make_whole(&self) {
         self.world.evenkeel("rebuild limit tank --min 1G --max 0");
         loop {

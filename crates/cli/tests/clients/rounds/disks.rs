@@ -1,4 +1,4 @@
-//! The disks of the array: which there are, which go missing, and which come back.
+//! The disks of the array: new ones, missing ones, and those that come back.
 
 use std::fs;
 
@@ -25,12 +25,12 @@ impl Life {
         format!("disks/{} --force", unused[disk])
     }
 
-    /// The members that don't serve, in words of the newest superblock.
+    /// The members that don't serve, in words, from the newest superblock.
     pub(super) fn lost_on_disk(&self) -> Lost {
         lost(&newest(&self.examined())["members"], "device")
     }
 
-    /// The stripe where a rebuild would go on after a kill; 0 if there is none.
+    /// The stripe where a rebuild would continue after a kill; 0 if there is none.
     pub(super) fn watermark(&self) -> u64 {
         let examined = self.examined();
         let members = newest(&examined)["members"].as_array().into_iter().flatten();
@@ -55,7 +55,7 @@ impl Life {
     }
 
     /// Disks that serve go missing, as many as the array can do without. Adds them to `lost`, and
-    /// tells which.
+    /// returns them.
     pub(super) fn disks_go_missing(&mut self, lost: &mut Lost) -> Vec<String> {
         let examined = self.examined();
         let record = newest(&examined);
@@ -85,8 +85,8 @@ impl Life {
         missing
     }
 
-    /// Disks that have been missing for a round come back, wiped or as they were. Tells which of
-    /// them the array has to leave out.
+    /// Disks that have been missing for a round come back, wiped or unchanged. Returns those that
+    /// the array has to leave out.
     pub(super) fn disks_come_back(&mut self) -> Vec<String> {
         let mut back = Vec::new();
         for name in files(&self.world, "shelf") {
@@ -111,7 +111,7 @@ impl Life {
     }
 }
 
-/// The record of those that has seen most.
+/// The record with the most events.
 fn newest(examined: &[Value]) -> &Value {
     examined.iter().max_by_key(|disk| disk["events"].as_u64()).expect("a member")
 }

@@ -1,17 +1,17 @@
-//! A workload that knows what each block has to hold, also after the process was killed.
+//! A workload that knows the expected content of each block, even after the process was killed.
 //!
-//! The blocks are dealt out to writers in runs, one run each by turns, so that they meet in stripes
-//! but never in a block. A writer has a connection of its own and does one request after the other.
-//! So each of its blocks holds what was acknowledged last. If its last request was not answered, the
-//! blocks of that one may also hold what it was to write.
+//! The blocks are divided into runs, and writers get one run each in turn, so that they share
+//! stripes but never a block. A writer has its own connection and one request at a time. So each of
+//! its blocks holds its last acknowledged write. If the last request was not answered, its blocks
+//! may also hold what it was to write.
 //!
-//! These blocks need not be the array's. Where they are smaller, the runs of two writers meet in a
-//! block of the array.
+//! The ledger's blocks need not be the array's. If they are smaller, the runs of two writers meet
+//! in a block of the array.
 //!
-//! The members outlive the process, and with them all that they have acknowledged. So *every*
-//! acknowledged write has to be there, flushed or not; that a flush makes it last when the power
-//! fails can't be seen here. Not so with a log volume, which keeps in memory for a while what was not
-//! flushed: there each change is made durable before it counts.
+//! The members outlive the process, and so do all writes that they have acknowledged. So *every*
+//! acknowledged write has to be there, flushed or not; the effect of flushes on power failures
+//! can't be tested here. A log volume differs: it keeps unflushed writes in memory for a while.
+//! There each change is made durable before it counts.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,15 +23,15 @@ use crate::nbd::Nbd;
 use crate::rounds::user::{Refusal, User};
 use crate::tools::pattern;
 
-/// What the protocol calls it when a server stops.
+/// The protocol's error of a server that stops.
 const ESHUTDOWN: u32 = 108;
 
-/// How the ledger's place is divided.
+/// How the ledger's part is divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grain {
     /// A block, in bytes: at least 16.
     pub(crate) block: usize,
-    /// How many blocks in a row are of one writer; no request is longer.
+    /// The number of consecutive blocks of a writer; no request is longer.
     pub(crate) run: u64,
 }
 
@@ -48,14 +48,14 @@ pub(crate) enum Durable {
     Sometimes,
     /// Mostly by a flush after each.
     ByFlush,
-    /// By the write itself, with no flush at all, which would make others' writes durable, too.
+    /// By the write itself, without any flush, which would make others' writes durable, too.
     ByWrite,
 }
 
-/// What is known of a block.
+/// The expected content of a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
-    /// What was acknowledged last; 0 is zeros, and any other has a number of its own.
+    /// The last acknowledged version; 0 is zeros, and every write has a number of its own.
     version: u64,
     doubt: Doubt,
 }
@@ -64,25 +64,25 @@ struct Block {
 enum Doubt {
     #[default]
     None,
-    /// It may also be this version, the write of which was not answered.
+    /// It may also hold this version, whose write was not answered.
     Unanswered(u64),
-    /// A write of it was not answered. What it holds was looked up since.
+    /// A write of it was not answered. Its content was read since.
     LookedUp,
-    /// It holds what was never written.
+    /// It holds content that was never written.
     Torn,
 }
 
-/// Blocks from the first one of the array on, and what they hold.
+/// Blocks from the first one of the array on, and their expected content.
 pub(crate) struct Ledger {
     writers: Vec<Writer>,
-    /// What became of requests that were not answered.
+    /// The effects of requests that were not answered.
     pub(crate) unanswered: Unanswered,
 }
 
 /// Writers at work.
 pub(crate) struct Working(Vec<JoinHandle<Writer>>);
 
-/// What blocks were found to hold that were being written, all in all.
+/// The content of blocks that were being written, in counts.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Unanswered {
     pub(crate) old: u64,
@@ -95,7 +95,7 @@ struct Writer {
     random: Prng,
     /// All of its runs, one after the other.
     blocks: Vec<Block>,
-    /// How many versions it has given out.
+    /// How many versions it has used.
     versions: u64,
     durable: Durable,
     grain: Grain,
@@ -123,7 +123,7 @@ impl Ledger {
         Self { writers: (0..WRITERS).map(writer).collect(), unanswered }
     }
 
-    /// For what keeps in memory what was not flushed.
+    /// For an array that keeps unflushed writes in memory.
     pub(crate) fn flushing(mut self) -> Self {
         self.make_durable(Durable::ByFlush);
         self
@@ -139,7 +139,7 @@ impl Ledger {
         self.work_as(|| Nbd::connect(socket, "tank"))
     }
 
-    /// Lets the writers work until the server is gone, each as a user of its own.
+    /// Lets the writers work until the server is gone, each with its own connection.
     pub(crate) fn work_as<U: User>(&mut self, user: impl Fn() -> U) -> Working {
         let work = |writer: Writer| {
             let user = user();
@@ -165,16 +165,16 @@ impl Ledger {
         self.writers = working.0.into_iter().map(end).collect();
     }
 
-    /// Reads everything; fails at a block that holds what it can't. What was not answered is old or
-    /// new, block by block, or with `torn` anything.
+    /// Reads everything; fails at a block with impossible content. The blocks of unanswered
+    /// requests are old or new, or with `torn` anything.
     pub(crate) fn check(&mut self, user: &mut impl User, torn: bool) {
         for writer in &mut self.writers {
             writer.check(user, torn, &mut self.unanswered);
         }
     }
 
-    /// Writes all blocks once more that were being written when the server went, as applications do
-    /// that keep a log. With `all` unset, only those that turned out to be neither old nor new.
+    /// Rewrites all blocks that were being written when the server ended, as applications with a
+    /// log do. Without `all`, only those that turned out to be neither old nor new.
     pub(crate) fn mend(&mut self, user: &mut impl User, all: bool) {
         for writer in &mut self.writers {
             writer.mend(user, all);
@@ -247,7 +247,7 @@ impl Writer {
         self.versions * WRITERS + self.number
     }
 
-    /// What a request is to write.
+    /// The content that a request is to write.
     fn unanswered(&self, range: Range<usize>) -> Vec<u8> {
         let content = |index: usize| match self.blocks[index].doubt {
             Doubt::Unanswered(version) => content(self.lba(index), version, self.grain.block),
@@ -318,7 +318,7 @@ impl Writer {
         }
     }
 
-    /// Where its block `index` is in the array.
+    /// The address of its block `index` in the array.
     fn lba(&self, index: usize) -> u64 {
         let (run, at) = (index as u64 / self.grain.run, index as u64 % self.grain.run);
         (run * WRITERS + self.number) * self.grain.run + at
@@ -356,7 +356,7 @@ impl Writer {
     }
 }
 
-/// The content of a version of a block; the first words tell which.
+/// The content of a version of a block; the first words name them.
 fn content(lba: u64, version: u64, bytes: usize) -> Vec<u8> {
     if version == 0 {
         return vec![0; bytes];

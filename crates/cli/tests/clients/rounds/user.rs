@@ -1,4 +1,4 @@
-//! A user of an array, by NBD or by the file that FUSE shows.
+//! A user of an array, by NBD or by the FUSE file.
 
 use std::fs::File;
 use std::io;
@@ -12,22 +12,22 @@ use crate::nbd::Nbd;
 /// Why a request was not carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// The server says so, with this code of the protocol or of the system.
+    /// The server refused it, with this error of the protocol or the system.
     Refused(u32),
-    /// The server is gone. It is not known whether it has carried the request out.
+    /// The server is gone. It is unknown whether the request was carried out.
     Gone,
 }
 
-/// See the [module](self). Does one request after the other.
+/// See the [module](self). It has one request at a time.
 pub(crate) trait User: Send + 'static {
     fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, Refusal>;
-    /// When this returns and `durable` was set, it is durable.
+    /// With `durable`, the data is durable when this returns.
     fn write(&mut self, offset: u64, data: &[u8], durable: bool) -> Result<(), Refusal>;
     /// Writes zeros.
     fn zero(&mut self, offset: u64, length: u32) -> Result<(), Refusal>;
     /// Discards; an array's discarded blocks are zeros.
     fn discard(&mut self, offset: u64, length: u32) -> Result<(), Refusal>;
-    /// When this returns, everything that was acknowledged is durable.
+    /// All acknowledged writes are durable when this returns.
     fn flush(&mut self) -> Result<(), Refusal>;
 }
 
@@ -53,10 +53,10 @@ impl User for Nbd {
     }
 }
 
-/// A user of the file that FUSE shows. Of it, any bytes can be written.
+/// A user of the FUSE file, which takes writes of any bytes.
 pub(crate) struct FileUser {
     file: File,
-    /// The same file, of which each write is durable.
+    /// The same file, with durable writes.
     durable: File,
 }
 

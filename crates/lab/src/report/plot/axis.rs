@@ -1,12 +1,12 @@
-//! Axes: where a value is, and which values are told.
+//! Axes: the position of a value, and the labelled values.
 
 use crate::report::number::{round, round_count, round_time, time_unit};
 
-/// The room that a label needs: in user units along a horizontal and a vertical axis. The style
-/// sheet's largest text fits.
+/// The space for a label, in user units along a horizontal and a vertical axis. It fits the style
+/// sheet's largest text.
 const ROOM: [f64; 2] = [60.0, 19.0];
 
-/// The shares that a scale of percentiles tells.
+/// The shares with labels on a percentile scale.
 pub(super) const PERCENTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
 
 /// An axis from one end of a panel to the other.
@@ -24,7 +24,7 @@ pub(super) struct Axis {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) at: f64,
-    /// What it says; empty for a small one.
+    /// Its label; empty for a small tick.
     pub(super) label: String,
 }
 
@@ -42,7 +42,7 @@ impl Axis {
         Self::log(values, (from, to), 1.0, round_time)
     }
 
-    /// Numbers, logarithmic; the ends are told if nothing else is.
+    /// Numbers, logarithmic; the ends have labels if nothing else has.
     fn log(
         values: impl Iterator<Item = f64>,
         (from, to): (f64, f64),
@@ -94,7 +94,7 @@ impl Axis {
         axis
     }
 
-    /// Percentiles up to that of `most`, a share, if that is not too far.
+    /// Percentiles up to that of `most`, a share, within a limit.
     pub(super) fn percentiles(most: f64, from: f64, to: f64) -> Self {
         let tick = |at: f64| Tick { at, label: round(at * 100.0) };
         let high = nines(most).clamp(1.0, nines(PERCENTILES[PERCENTILES.len() - 1]));
@@ -111,12 +111,12 @@ impl Axis {
         axis
     }
 
-    /// Values that are told as they were written.
+    /// Values with the labels that they were written with.
     pub(super) fn values(values: &[(f64, String)], from: f64, to: f64) -> Self {
         let at = || values.iter().map(|(at, _)| *at);
         let low = at().fold(f64::INFINITY, f64::min);
         let high = at().fold(f64::NEG_INFINITY, f64::max);
-        // What grows by factors is told by factors.
+        // Values over a large range are on a logarithmic scale.
         let scale = if low > 0.0 && high / low >= 8.0 { Scale::Log } else { Scale::Linear };
         let (low, high) = match scale {
             Scale::Log => (low / (high / low).powf(0.04), high * (high / low).powf(0.04)),
@@ -130,7 +130,7 @@ impl Axis {
         axis
     }
 
-    /// Where a value is on the page. What is beyond an end is at the end.
+    /// The position of a value on the page, limited to the axis.
     pub(super) fn at(&self, value: f64) -> f64 {
         let place = |value: f64| match self.scale {
             Scale::Linear => value,
@@ -170,7 +170,7 @@ impl Axis {
         }
     }
 
-    /// Takes labels away that are too close to one before.
+    /// Removes labels that are too close to the one before.
     fn thin(&mut self) {
         let mut last = f64::NEG_INFINITY;
         for index in 0..self.ticks.len() {

@@ -9,7 +9,7 @@ use crate::results::Estimate;
 
 const HEIGHT: f64 = 190.0;
 
-/// The factors, what they are called, and of what they are.
+/// The factors: their names, and their place in figures.
 const FACTORS: [(&str, &str); 3] =
     [("array WAF", "array"), ("device WAF", "device"), ("total WAF", "total")];
 
@@ -76,7 +76,7 @@ fn factor(point: &Point<'_>, name: &str) -> Estimate {
     Estimate { mean: if estimate.mean.is_finite() { estimate.mean } else { 0.0 }, ..estimate }
 }
 
-/// Half of the confidence interval, if there is one to be seen.
+/// Half of the confidence interval, if it is large enough to be seen.
 fn whisker(factor: &Estimate) -> Option<f64> {
     (factor.half_width.is_finite() && factor.half_width > 0.0).then_some(factor.half_width)
 }

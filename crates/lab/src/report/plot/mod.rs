@@ -1,4 +1,4 @@
-//! Plots, as SVG: what they have in common.
+//! Plots, as SVG: their common parts.
 //!
 //! All are equally wide in user units. Text is in user units too, larger on small screens; the
 //! margins have room for the largest.
@@ -42,12 +42,12 @@ pub(super) struct Plot {
     /// What kind it is; with the experiment it makes an id.
     pub(super) name: String,
     pub(super) title: String,
-    /// What the marks mean, if it is not plain.
+    /// The meaning of the marks, if it is not obvious.
     pub(super) note: Option<Markup>,
     pub(super) svg: Markup,
 }
 
-/// The frame of a plot. `says` is what it says to readers who can't see it.
+/// The frame of a plot. `says` is its text for screen readers.
 fn svg(height: f64, says: &str, content: &Markup) -> Markup {
     html! {
         svg class="plot" xmlns="http://www.w3.org/2000/svg" role="img" aria-label=(says)
@@ -105,7 +105,7 @@ fn grid(axis: &Axis, draw: impl Fn(&mut Path, f64, bool)) -> (String, String) {
     (grid.into_string(), small.into_string())
 }
 
-/// A marker, and what it says when it is pointed at.
+/// A marker, and its tooltip.
 fn marker(series: Series, x: f64, y: f64, says: &str) -> Markup {
     html! {
         path class={ "mark " (series.class()) } d=(outline(series, x, y)) {
@@ -142,7 +142,7 @@ fn whisker(x: f64, low: f64, high: f64) -> Markup {
     html! { path class="whisker" d=(path.into_string()) {} }
 }
 
-/// What a series looks like, for a legend.
+/// A sample of a series' style, for a legend.
 pub(super) fn swatch(series: Series) -> Markup {
     html! {
         svg class="swatch" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 30 10"

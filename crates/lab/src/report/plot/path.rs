@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// What a corner may be off, in user units, to keep a path short.
+/// The most that a corner may be moved, in user units, to shorten a path.
 const THIN: f64 = 0.4;
 
 /// A path in the making. Coordinates have one decimal.
@@ -13,13 +13,13 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Begins anew at a place.
+    /// Begins a new part at a place.
     pub(super) fn move_to(&mut self, x: f64, y: f64) {
         let _ = write!(self.d, "M{} {}", round(x), round(y));
         self.at = Some((x, y));
     }
 
-    /// A straight line; from nowhere, the beginning.
+    /// A straight line; the first point begins the path.
     pub(super) fn line_to(&mut self, x: f64, y: f64) {
         match self.at {
             None => self.move_to(x, y),
@@ -42,23 +42,23 @@ impl Path {
         self.at = None;
     }
 
-    /// Nothing leads to what comes next.
+    /// Interrupts the line before the next point.
     pub(super) fn lift(&mut self) {
         self.at = None;
     }
 
-    /// Whether it has been somewhere.
+    /// Whether it has no points.
     pub(super) fn is_empty(&self) -> bool {
         self.d.is_empty()
     }
 
-    /// As SVG has it.
+    /// The SVG text.
     pub(super) fn into_string(self) -> String {
         self.d
     }
 }
 
-/// Stairs: from the first place to each next one, along x first, or along y.
+/// A step line through the places, along x first, or along y.
 pub(super) fn stairs(places: impl Iterator<Item = (f64, f64)>, along_x: bool) -> Path {
     let mut path = Path::default();
     let mut skipped = None;

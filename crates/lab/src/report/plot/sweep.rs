@@ -17,7 +17,7 @@ const LINES: usize = 8;
 /// The percentiles that are drawn.
 const PERCENTILES: [&str; 3] = ["p50", "p99", "p99.9"];
 
-/// Points that differ in the swept key alone.
+/// Points that differ only in the swept key.
 struct Line<'a> {
     label: String,
     series: Series,
@@ -25,7 +25,7 @@ struct Line<'a> {
     points: Vec<(f64, &'a Point<'a>)>,
 }
 
-/// A key that was swept through numbers, and what came of it.
+/// A key that was swept through numbers, and its results.
 struct Sweep<'a> {
     key: &'a str,
     /// Its values, and how they were written.
@@ -34,8 +34,8 @@ struct Sweep<'a> {
     left_out: usize,
 }
 
-/// Latencies of reads and writes against the swept key of most values; none if no numbers were
-/// swept.
+/// Latencies of reads and writes against the swept key with the most values; none if no numbers
+/// were swept.
 pub(in crate::report) fn sweeps(points: &[Point<'_>]) -> Vec<Plot> {
     let Some(sweep) = Sweep::of(points) else { return Vec::new() };
     Requests::BOTH.into_iter().filter_map(|requests| sweep.plot(requests)).collect()
@@ -44,7 +44,7 @@ pub(in crate::report) fn sweeps(points: &[Point<'_>]) -> Vec<Plot> {
 impl<'a> Sweep<'a> {
     fn of(points: &'a [Point<'a>]) -> Option<Self> {
         let swept = &points.first()?.first().swept;
-        // Of as many values the first key.
+        // Of keys with equally many values, the first.
         let keys = swept.iter().rev();
         let keys = keys.filter_map(|(key, _)| Some((key.as_str(), values(points, key)?)));
         let (key, values) = keys.max_by_key(|(_, values)| values.len())?;
@@ -169,7 +169,7 @@ impl Line<'_> {
     }
 }
 
-/// A percentile along a line, where there are such requests: where, how long, and of which point.
+/// A percentile along a line, for points with such requests: position, latency, and point.
 fn percentiles<'a>(
     line: &Line<'a>,
     requests: Requests,

@@ -11,7 +11,7 @@ use crate::report::number::{round, time};
 
 const HEIGHT: f64 = 190.0;
 
-/// How many requests must be beyond a percentile for it to be worth telling.
+/// How many requests must be beyond a percentile for it to be meaningful.
 const BEYOND: f64 = 10.0;
 
 /// Latencies by percentile; `None` without enough requests.
@@ -44,7 +44,7 @@ pub(in crate::report) fn tail(
     })
 }
 
-/// The last share that enough requests are beyond.
+/// The last share with enough requests beyond it.
 fn last(latencies: &Distribution) -> f64 {
     1.0 - BEYOND / latencies.count() as f64
 }

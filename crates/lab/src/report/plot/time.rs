@@ -1,4 +1,4 @@
-//! What happened when: throughput, latency, and which SSD collected garbage.
+//! Runs over time: throughput, latency, and which SSD collected garbage.
 
 use maud::{Markup, html};
 
@@ -14,7 +14,7 @@ const POINTS: usize = 8;
 /// The most columns of a plot: about as many as a screen has pixels for.
 const COLUMNS: usize = 360;
 
-/// How many shades tell how much of a column's time went to garbage collection.
+/// The number of shades for a column's share of garbage collection.
 const SHADES: u8 = 8;
 
 /// The most SSDs whose garbage collection is drawn.
@@ -25,11 +25,11 @@ const THROUGHPUT: f64 = 76.0;
 const LATENCY: f64 = 96.0;
 const GAP: f64 = 34.0;
 
-/// How many times as long as the shortest run the longest may be to share an axis with it.
+/// Runs share a time axis if the longest is at most this many times as long as the shortest.
 const ALIKE: f64 = 4.0;
 
-/// The first seed of each point over time, or of some of them if there are many. What they share,
-/// their axes too, can be compared from one to the next.
+/// The first seed of each point over time, or of some points if there are many. They share their
+/// axes where possible, so that they can be compared.
 pub(in crate::report) fn times(points: &[Point<'_>]) -> Vec<Plot> {
     let runs: Vec<_> = spread(points, POINTS).into_iter().filter_map(Run::of).collect();
     let lengths = || runs.iter().map(|run| run.length);
@@ -54,7 +54,7 @@ pub(in crate::report) fn times(points: &[Point<'_>]) -> Vec<Plot> {
     runs.iter().enumerate().map(plot).collect()
 }
 
-/// What the plots of an experiment have in common.
+/// The common axes of an experiment's plots.
 struct Axes {
     rate: Axis,
     latency: Axis,
@@ -171,7 +171,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An SSD's strip: the darker, the more of the time it collected garbage.
+    /// An SSD's strip: the darker, the larger the share of garbage collection.
     fn collected(&self, x: &Axis, y: f64, ssd: usize, shares: &[f64]) -> Markup {
         let height = self.strip() - 1.0;
         let shade = |share: &f64| (share.clamp(0.0, 1.0) * f64::from(SHADES)).ceil() as u8;

@@ -1,4 +1,4 @@
-//! How a member is.
+//! The state of a member.
 
 use std::path::PathBuf;
 
@@ -22,14 +22,14 @@ pub struct MemberReport {
     /// Its device, if it has one.
     #[serde(default, with = "crate::paths::option")]
     pub path: Option<PathBuf>,
-    /// What the device is or was called when it was opened last, by its lasting name below
-    /// `/dev/disk/by-id` if it has one. Of one that is very long the end, after `...`.
+    /// The device's name when it was last opened, a lasting name below `/dev/disk/by-id` if it has
+    /// one. A very long name is cut at its beginning, with `...`.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::paths::option")]
     pub label: Option<PathBuf>,
     /// The device's serial number, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// How a write to its device becomes durable by the time it ends, if it has a device.
+    /// How a write to its device becomes durable, if it has a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable_by: Option<DurableBy>,
     /// Its device's identity.
@@ -45,20 +45,20 @@ pub struct MemberReport {
     /// The latest of these errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<ErrorReport>,
-    /// It does not answer, and is waited for.
+    /// Whether it does not answer and is waited for.
     #[serde(default)]
     pub hangs: bool,
-    /// If it is out of service or has come back: how much its device lacks at most, if that is known. Else
-    /// all of it is filled.
+    /// If it is out of service or has come back: how much its device lacks at most, if that is
+    /// known. Otherwise it has to be filled completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_bytes: Option<u64>,
     /// If it is out of service, how its device comes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comes_back: Option<WayBack>,
-    /// Why its device, which was found, has not come back by itself.
+    /// Why its device was found but has not come back by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_away: Option<String>,
-    /// If it is a modelled SSD, how that is.
+    /// If it is a modelled SSD, the model's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashReport>,
 }
@@ -104,7 +104,7 @@ pub enum MemberState {
 }
 
 impl MemberReport {
-    /// Puts together what the engine says and what is known of the device.
+    /// Combines the engine's state with what is known of the device.
     pub(super) fn new(
         status: &MemberStatus,
         group: Option<u8>,
@@ -137,7 +137,7 @@ impl MemberReport {
         }
     }
 
-    /// The same of one that is out of service.
+    /// The same for a member that is out of service.
     pub(super) fn away(self, (way, why): (WayBack, Option<String>)) -> Self {
         Self { comes_back: Some(way), why_away: why, ..self }
     }

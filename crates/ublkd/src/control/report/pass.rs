@@ -1,9 +1,9 @@
-//! How far work in the background has come, and how fast it is.
+//! The progress and rate of a background pass.
 
 use raidcore::engine::{PassKind, PassStatus};
 use serde::{Deserialize, Serialize};
 
-/// What is done in the background.
+/// The kind of a pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
@@ -11,9 +11,9 @@ pub enum Task {
     Resync,
     /// A member is filled.
     Rebuild,
-    /// What was on a member is put on the distributed spare.
+    /// A member is rebuilt onto the distributed spare.
     Distribute,
-    /// A member that serves is copied to the device that is to take its place.
+    /// A member that serves is copied to its successor.
     Copy,
     /// Redundancy is compared with data.
     Scrub,
@@ -24,7 +24,7 @@ pub enum Task {
 pub struct PassReport {
     /// What is done.
     pub task: Task,
-    /// Which member is rebuilt, copied, or put on the distributed spare.
+    /// The member that is rebuilt, copied, or put on the distributed spare.
     pub member: Option<u8>,
     /// Of which group of a log volume, if it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,26 +35,27 @@ pub struct PassReport {
     pub total_bytes: u64,
     /// Whether it is held.
     pub paused: bool,
-    /// The stripe where it can't go on.
+    /// The stripe at which it is stuck.
     pub stuck_at_stripe: Option<u64>,
-    /// Rows that did not match; a row is one block of each member.
+    /// Inconsistent rows; a row is one block of each member.
     pub mismatches: u64,
     /// Of these, rows in which redundancy tells which blocks are wrong.
     pub located: u64,
     /// How long it has run.
     pub elapsed_ms: u64,
-    /// How fast it has read or written each member so far, without what needed neither; 0 if it
-    /// has not run for long enough to tell.
+    /// The rate at which it has read or written each member, without stripes that needed neither; 0
+    /// if it has not run for long enough.
     pub bytes_per_second: u64,
-    /// How long the rest takes if it goes on as it did so far, with what needs nothing.
+    /// How long the rest takes at the overall rate so far, with stripes that needed no I/O.
     pub left_ms: Option<u64>,
 }
 
-/// For how long a pass has to run before its rate tells anything, in milliseconds.
+/// How long a pass has to run before its rate is meaningful, in milliseconds.
 const RATE_TELLS_MS: u64 = 1000;
 
 impl PassReport {
-    /// Of an array with such chunks, which is such a group of a log volume, if it is one.
+    /// The report of a pass of an array with chunks of this size, in this group of a log volume, if
+    /// it is in one.
     pub(super) fn of(pass: &PassStatus, chunk_bytes: u64, group: Option<u8>) -> Self {
         let (task, member) = match pass.kind {
             PassKind::Resync => (Task::Resync, None),
@@ -128,7 +129,7 @@ mod tests {
         }
     }
 
-    /// What is told of the rate, in MiB per second, and of what is left, in seconds.
+    /// The reported rate in MiB per second, and the remaining time in seconds.
     fn told(pass: &PassStatus) -> (u64, Option<u64>) {
         let report = PassReport::of(pass, MIB, None);
         assert_eq!((report.done_bytes, report.total_bytes), (700 * MIB, 1000 * MIB));
@@ -139,10 +140,10 @@ mod tests {
     fn a_rate_is_of_what_was_read_or_written() {
         let ten = Duration::from_secs(10);
         assert_eq!(told(&pass(0, 700, ten)), (70, Some(4)));
-        // Most of it were zeros. They come as often from now on, as far as is known.
+        // Most stripes were zeros. The rest is expected to be alike.
         assert_eq!(told(&pass(0, 70, ten)), (7, Some(4)));
         assert_eq!(told(&pass(0, 0, ten)), (0, Some(4)));
-        // What an earlier run had done counts for nothing.
+        // The progress of an earlier run does not count for the rate.
         assert_eq!(told(&pass(600, 100, ten)), (10, Some(30)));
         assert_eq!(told(&pass(700, 0, ten)), (0, None));
     }

@@ -3,12 +3,11 @@
 //! Invariants:
 //! - The file behaves like a block device that takes any offset and size: a read past the end is
 //!   short, a write past the end fails with ENOSPC, the size never changes.
-//! - What a directory of one file needs is answered; all else is ENOSYS, for which the kernel has
-//!   its own ways (seeking for data and holes, for example).
-//! - A write is done whole or fails: a loop device takes a short one for success.
-//! - What the kernel cuts off a larger request has at most the size of a buffer, by negotiation.
-//! - What the kernel sends is checked here; past this module there are only extents inside the
-//!   volume.
+//! - Only requests that a directory of one file needs are answered. All others get ENOSYS, and the
+//!   kernel falls back to its own ways (seeking for data and holes, for example).
+//! - A write is complete or fails: a loop device takes a short one for success.
+//! - The kernel cuts larger requests to the size of a buffer at most, by negotiation.
+//! - Requests of the kernel are checked here; behind this module all extents are inside the volume.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -104,7 +103,7 @@ impl Files {
 /// The blocks of a read, cut at the end of the file.
 fn readable(blocks: u64, offset: u64, length: u64) -> Touched {
     let length = length.min(size(blocks).saturating_sub(offset));
-    // What ends with the file has an end.
+    // A range within the file does not overflow.
     Touched::by(offset, length).unwrap_or_default()
 }
 
@@ -120,7 +119,7 @@ fn size(blocks: u64) -> u64 {
     blocks.saturating_mul(BLOCK)
 }
 
-/// What a `fallocate` asks for: as a block device does it, holes may reach past the end.
+/// The range of a `fallocate`. As on a block device, holes may reach past the end.
 fn allocation(blocks: u64, offset: u64, length: u64, mode: i32) -> Result<(Op, Touched), Errno> {
     let keep_size = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
     let op = match mode & !libc::FALLOC_FL_KEEP_SIZE {
@@ -148,7 +147,7 @@ impl Filesystem for Files {
                 tracing::debug!(?wish, "this kernel's FUSE can't");
             }
         }
-        // Each of these answers an error with the nearest value that it takes.
+        // On a refusal, each of these returns the nearest allowed value.
         let bytes = self.message_bytes;
         if let Err(nearest) = config.set_max_write(bytes) {
             config.set_max_write(nearest).ok();
@@ -175,7 +174,7 @@ impl Filesystem for Files {
         }
     }
 
-    /// Times, modes and owners are accepted and forgotten, as tools that copy files set them; the
+    /// Times, modes and owners are accepted and ignored, since tools that copy files set them; the
     /// size can't change.
     fn setattr(
         &self,

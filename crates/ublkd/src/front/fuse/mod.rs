@@ -1,14 +1,14 @@
 //! A volume as a file, through FUSE: `<directory>/<name>`, to be used as it is or, where a block
-//! device is required, under a loop device (`losetup --direct-io=on --sector-size 4096`; with sectors
-//! of 512 bytes parts of blocks are read, changed and written).
+//! device is required, under a loop device (`losetup --direct-io=on --sector-size 4096`; with
+//! sectors of 512 bytes, parts of blocks are read, modified and written).
 //!
 //! Invariants:
 //! - The session's thread parses requests and hands them to the volume; answers are written from
-//!   the volume's data thread. So the session may wait for a free buffer: those that hold one are
-//!   answered meanwhile.
+//!   the volume's data thread. So the session may wait for a free buffer: requests that hold one
+//!   are answered meanwhile.
 //! - Every request of the kernel gets exactly one answer, also when the volume stops.
-//! - Nothing is cached in the kernel: what was written is in the volume before the write returns. Only
-//!   what is mapped is, until `msync`, as with any file.
+//! - The kernel caches nothing: written data is in the volume before the write returns. Only mapped
+//!   pages are cached, until `msync`, as with any file.
 //! - A mount that a killed predecessor left is removed before mounting; one that is alive never is.
 
 mod files;
@@ -33,14 +33,14 @@ use crate::users;
 use crate::volume::Volume;
 use files::Files;
 
-/// How long after an unmount the session may take to end before it counts as held open.
+/// The longest time for the session to end after an unmount before it counts as held open.
 const SESSION_END: Duration = Duration::from_secs(2);
 
 /// The magic number by which `statfs` tells a FUSE file system.
 const FUSE_SUPER_MAGIC: i64 = 0x6573_5546;
 
-/// The most stale mounts on one directory that are removed, so that an unmount that does not help
-/// can't be repeated for ever.
+/// The most stale mounts on one directory that are removed. It bounds the loop if an unmount has no
+/// effect.
 const STALE_MOUNTS_MAX: usize = 16;
 
 /// Why a volume can't be served, or not be withdrawn, as a file.
@@ -113,8 +113,8 @@ pub enum FuseError {
 /// How a file system is mounted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FuseOptions {
-    /// Let others in, within the file's mode, which then is 0660 instead of 0600. Without it only
-    /// the user who runs the server gets in: not even root, if that is someone else.
+    /// Allow other users, within the file's mode, which then is 0660 instead of 0600. Without it
+    /// only the user that runs the server has access: not even root, if that is another user.
     pub allow_other: bool,
 }
 
@@ -192,13 +192,13 @@ impl FuseServer {
         self.dir.join(&self.name)
     }
 
-    /// Who uses the file, or is in its directory, as far as this process may know.
+    /// The users of the file or its directory, as far as this process may know.
     pub(crate) fn users(&self) -> Vec<String> {
         let file = self.file();
         let path = shown(&file);
         let Ok(meta) = file.metadata() else { return Vec::new() };
         let is_it = |link: PathBuf| {
-            // Only what is called like it is looked at: other files may be on file systems that hang.
+            // Only links of its name are followed: other files may be on file systems that hang.
             let named = fs::read_link(&link).is_ok_and(|target| target.ends_with(&self.name));
             let found = || link.metadata();
             named && found().is_ok_and(|m| (m.dev(), m.ino()) == (meta.dev(), meta.ino()))
@@ -216,20 +216,20 @@ impl FuseServer {
             .collect()
     }
 
-    /// Whether the kernel has a disk on the file, whose file systems may hold what is not written yet.
+    /// Whether the kernel has a disk on the file, whose file systems may hold unwritten data.
     pub(crate) fn carries_disks(&self) -> bool {
         users::loop_devices_on(&self.file()).next().is_some()
     }
 
-    /// Withdraws the file, if it is not in use. Only root can do it in this way; for others nothing
+    /// Withdraws the file, if it is not in use. Only root can do this; for other users nothing
     /// happens.
     ///
     /// # Errors
-    /// If it is in use: it goes on being served.
+    /// If it is in use: it is still served.
     pub(crate) fn withdraw_unused(&self) -> Result<(), String> {
         match unmount(&self.dir, UnmountFlags::empty()) {
             Err(Errno::BUSY) => Err(format!("{} is in use", shown(&self.dir))),
-            // The session's own way to unmount comes to know what else is wrong.
+            // Other errors show up in the session's own unmount.
             Ok(()) | Err(_) => Ok(()),
         }
     }
@@ -298,8 +298,8 @@ fn check_name(name: &str) -> Result<(), FuseError> {
     is_file_name.then_some(()).ok_or_else(|| FuseError::Name { name: name.to_owned() })
 }
 
-/// A killed server's mount answers with an error of the connection to everything that the kernel
-/// does not answer by itself, as it does `stat` for a while. They may lie on top of each other.
+/// A killed server's mount answers every request with a connection error, unless the kernel answers
+/// by itself, as it does `stat` for a while. There may be several on top of each other.
 fn remove_stale_mounts(dir: &Path) -> Result<(), FuseError> {
     for _ in 0..STALE_MOUNTS_MAX {
         match statfs(dir) {

@@ -1,10 +1,10 @@
 //! Requests of the kernel on their way through the volume.
 //!
 //! Invariants:
-//! - A transfer is in the table exactly while the volume has it; its cookie is its place.
-//! - A transfer has one buffer from the start, so transfers can't wait for each other. A read that
-//!   touches more than a buffer holds is done as far as it goes, and answered short; a write or
-//!   command like that is several transfers, and answered when the last one ends.
+//! - A transfer is in the table exactly while the volume has it; its cookie is its index.
+//! - A transfer has one buffer from the start, so transfers can't wait for each other. A read of
+//!   more than a buffer is cut, and answered short. A larger write or command is several transfers,
+//!   and answered when the last one ends.
 //! - The answer is written before the buffer goes back.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use raidcore::engine::{Op, RequestError};
 use crate::front::RANGE_BLOCKS_MAX;
 use crate::volume::{Buffer, Port, Share, Submit, Touched, Volume};
 
-/// Whom to answer.
+/// Where the answer goes.
 #[derive(Debug)]
 pub(super) enum Reply {
     Read(ReplyData),
@@ -24,7 +24,7 @@ pub(super) enum Reply {
     Part(Arc<Whole>),
 }
 
-/// The answer to what is done in parts, given when the last of them lets go of it.
+/// The answer to a request in several parts, sent when the last part ends.
 #[derive(Debug)]
 pub(super) struct Whole {
     reply: Option<WholeReply>,
@@ -48,7 +48,7 @@ impl Whole {
 #[derive(Debug)]
 struct Transfer {
     reply: Reply,
-    /// What of the buffer the answer counts or carries.
+    /// The bytes of the buffer that the answer counts or carries.
     bytes: Range<usize>,
 }
 
@@ -136,7 +136,7 @@ impl Transfers {
         self.volume.submit(&self.port, cookie, request, buffer);
     }
 
-    /// Takes as much off the extent as the volume does at once.
+    /// Takes as much off the extent as one transfer can do.
     fn cut(&self, op: Op, extent: &mut Touched) -> Submit {
         let most = match op {
             Op::Read | Op::Write => self.volume.max_request_blocks(),
@@ -182,7 +182,7 @@ impl Reply {
             Self::Read(reply) => reply.error(errno),
             Self::Write(reply) => reply.error(errno),
             Self::Part(whole) => {
-                // The first error is as good as any other.
+                // Any one of the errors will do.
                 whole.error.set(errno).ok();
             }
         }

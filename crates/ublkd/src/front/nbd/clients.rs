@@ -1,7 +1,7 @@
 //! The clients that are connected.
 //!
-//! Invariant: a client that [`Clients::shut`] does not name has not got past the negotiation, and does
-//! not before [`Clients::reopen`].
+//! Invariant: a client that [`Clients::shut`] does not name can't complete the negotiation until
+//! [`Clients::reopen`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,7 @@ impl Clients {
         self.lock().names.values().cloned().collect()
     }
 
-    /// Lets no client in any more, if none is there; else tells which are.
+    /// Lets no more clients in, if there are none; else returns their names.
     pub(super) fn shut(&self) -> Result<(), Vec<String>> {
         let mut state = self.lock();
         if state.names.is_empty() {

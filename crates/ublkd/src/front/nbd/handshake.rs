@@ -1,4 +1,4 @@
-//! The negotiation: a client names options until it chooses the export.
+//! The negotiation: a client sends options until it chooses the export.
 //!
 //! Invariants:
 //! - An option has at most [`OPTION_BYTES_MAX`] bytes of data, a negotiation at most
@@ -18,7 +18,7 @@ use super::wire::{
 use crate::front::LogicalBlock;
 use crate::volume::Volume;
 
-/// Far more than any option with names of the protocol's 4,096 bytes needs.
+/// Far more than any option needs, with names of 4,096 bytes as the protocol allows.
 const OPTION_BYTES_MAX: u32 = 64 << 10;
 
 /// Clients send fewer than ten.
@@ -26,7 +26,7 @@ const OPTIONS_MAX: usize = 64;
 
 const FLAGS: u16 = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES;
 
-/// What follows the answer to EXPORT_NAME, unless the client has agreed to do without.
+/// The padding of the answer to EXPORT_NAME, unless the client has agreed to do without.
 const EXPORT_PADDING: [u8; 124] = [0; 124];
 
 const DESCRIPTION: &str = "Evenkeel array";
@@ -36,7 +36,7 @@ const ALLOCATION: &str = "base:allocation";
 /// The name of `base:allocation` in this server's replies.
 pub(super) const ALLOCATION_ID: u32 = 1;
 
-/// What was agreed on.
+/// The result of the negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Session {
     /// Replies come in chunks.
@@ -89,8 +89,8 @@ const NO_TLS: Refusal = Refusal {
 const NO_OPTION: Refusal =
     Refusal { kind: reply::ERR_UNSUPPORTED, text: "this server does not have the option" };
 
-/// Negotiates; `None` if the client does not want to go on, or `enter` does not let it in, which is
-/// asked just before the client is told that it is in.
+/// Negotiates. `None` if the client aborts, or if `enter`, which is called just before the client
+/// is admitted, refuses it.
 pub(super) async fn negotiate<R, W, T>(
     reader: &mut R,
     writer: &mut W,
@@ -169,7 +169,7 @@ struct Haggling<'a> {
 }
 
 impl Haggling<'_> {
-    /// The only option that has an answer of its own form, and none for errors.
+    /// EXPORT_NAME, whose answer has a form of its own and can't be an error.
     fn export_name(&mut self, name: &[u8], no_zeroes: bool) -> Result<Next, HandshakeError> {
         if !self.is_export(name) {
             return Err(HandshakeError::Export);
@@ -234,7 +234,7 @@ impl Haggling<'_> {
         self.inform(option, info::EXPORT, &[&size, &flags]);
         let (minimum, preferred) = (self.logical_block.bytes(), preferred_bytes(self.volume));
         let sizes = [minimum, preferred, PAYLOAD_BYTES_MAX].map(u32::to_be_bytes);
-        // Sent unasked too, for it is not what clients would take for granted.
+        // Sent unasked, too, since it differs from clients' defaults.
         self.inform(option, info::BLOCK_SIZE, &[sizes.as_flattened()]);
         if wanted.contains(&info::NAME) {
             self.inform(option, info::NAME, &[self.volume.name().as_bytes()]);
@@ -261,7 +261,7 @@ impl Haggling<'_> {
         let all = !setting && (queries.is_empty() || queries.contains(&&b"base:"[..]));
         if all || queries.contains(&ALLOCATION.as_bytes()) {
             self.session.allocation |= setting;
-            // In a list, where the number has no meaning, it shall be zero.
+            // In a list the number has no meaning and must be zero.
             let id = if setting { ALLOCATION_ID } else { 0 };
             let parts = [&id.to_be_bytes(), ALLOCATION.as_bytes()];
             self.reply(option, reply::META_CONTEXT, &parts);
@@ -304,7 +304,7 @@ fn bytes(volume: &Volume) -> u64 {
     volume.blocks().saturating_mul(BLOCK_BYTES as u64)
 }
 
-/// A stripe, where writes need no old data; if that is no power of two, as it must be, a chunk.
+/// A stripe, whose writes need no old data; a chunk if that is no power of two, which it has to be.
 fn preferred_bytes(volume: &Volume) -> u32 {
     [volume.stripe_blocks(), volume.chunk_blocks()]
         .into_iter()
@@ -327,7 +327,7 @@ fn context_queries(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut rest = Bytes(data);
     let name = rest.string()?;
     let count = rest.u32()?;
-    // Collecting into an `Option` reserves nothing, and the data end before a hostile count.
+    // Collecting into an `Option` reserves nothing, and the data ends before a hostile count does.
     let queries = (0..count).map(|_| rest.string()).collect::<Option<_>>()?;
     rest.0.is_empty().then_some((name, queries))
 }

@@ -1,11 +1,11 @@
-//! The requests of a connection that the volume has, and the way from there to the replies.
+//! The requests of a connection that the volume has, and their way to the replies.
 //!
 //! Invariants:
-//! - A request is in the table from [`Ledger::open`] until its last part has ended, and a part ends
+//! - A request is in the table from [`Ledger::open`] until its last part has ended. A part ends
 //!   once: the volume completes it, or it was never submitted because the request was dropped.
-//! - A request's messages go out under the table's lock, so its last message is sent last.
-//! - A request is in flight from [`Ledger::admit`] until its last message is written, and a part has
-//!   its place until its message is written.
+//! - A request's messages are sent under the table's lock, so its last message is sent last.
+//! - A request is in flight from [`Ledger::admit`] until its last message is written, and a part
+//!   keeps its place until its message is written.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,13 +19,13 @@ use super::handshake::Session;
 use super::wire::{Errno, Head};
 use crate::volume::{Buffer, Edges, Port, Share, Submit, Touched, Volume};
 
-/// A place among the requests in flight; given back when it is dropped without an answer.
+/// A place among the requests in flight; freed when it is dropped without an answer.
 pub(super) type Permits<'a> = SemaphorePermit<'a>;
 
 /// Something to write to the client.
 pub(super) enum Outgoing {
     Message(Message),
-    /// A read whose data have to come in order. Nothing else is in flight meanwhile.
+    /// A read whose data has to be sent in order. Nothing else is in flight meanwhile.
     Stream(Stream),
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Message {
     pub(super) head: Head,
     /// The data that go with it.
     pub(super) part: Option<Part>,
-    /// Whether the request is answered with this.
+    /// Whether this message completes the request.
     pub(super) last: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Part {
     pub(super) lba: Lba,
     pub(super) blocks: u32,
     pub(super) edges: Edges,
-    /// Begins with the blocks; gone if it was needed elsewhere.
+    /// Begins with the blocks; `None` if it was needed elsewhere.
     pub(super) buffer: Option<Buffer>,
 }
 
@@ -59,21 +59,21 @@ impl Message {
         [numbers, text, data.unwrap_or_default()]
     }
 
-    /// Lets go of the buffer.
+    /// Gives up the buffer.
     pub(super) fn give_back(&mut self) {
         if let Some(part) = &mut self.part {
             part.buffer = None;
         }
     }
 
-    /// The data were read again.
+    /// The data was read again.
     pub(super) fn take(&mut self, buffer: Buffer) {
         if let Some(part) = &mut self.part {
             part.buffer = Some(buffer);
         }
     }
 
-    /// The data could not be read again, which is what the client is told instead.
+    /// The data could not be read again: the client gets an error instead.
     pub(super) fn fail(&mut self, ledger: &Ledger, error: Errno) {
         if let Some(part) = &self.part {
             let head = ledger.failure(part.handle, error);
@@ -87,18 +87,18 @@ impl Message {
 pub(super) struct Stream {
     pub(super) handle: u64,
     pub(super) extent: Extent,
-    /// As a chunk, or else as a simple reply.
+    /// As a chunk; otherwise as a simple reply.
     pub(super) structured: bool,
 }
 
-/// A range of blocks, in pieces of which each fits what it is for: whole stripes where possible, so
-/// that cutting a large write does not make small ones.
+/// A range of blocks in pieces: whole stripes where possible, so that cutting a large write does
+/// not make partial ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Extent {
     lba: u64,
     blocks: u64,
     edges: Edges,
-    /// A piece ends where this divides the address.
+    /// Pieces end at multiples of this.
     unit: u64,
 }
 
@@ -119,7 +119,8 @@ impl Extent {
         (last / self.unit - self.lba / self.unit + 1) as u32
     }
 
-    /// The address and size of a piece, and what of it is not meant.
+    /// The address and size of a piece, and the bytes at its edges that are not part of the
+    /// request.
     pub(super) fn piece(&self, index: u32) -> (Lba, u32, Edges) {
         let first = (self.lba / self.unit + u64::from(index)).saturating_mul(self.unit);
         let start = first.max(self.lba);
@@ -171,7 +172,7 @@ struct Entry {
     error: Option<Errno>,
 }
 
-/// A request whose parts are being submitted. What is not when it is dropped fails.
+/// A request whose parts are being submitted. Parts that are not submitted when it is dropped fail.
 pub(super) struct Request<'a> {
     ledger: &'a Ledger,
     slot: u32,
@@ -208,8 +209,8 @@ impl Ledger {
         self.places(1).await
     }
 
-    /// Waits until nothing is in flight but the request that has this place; nothing else is
-    /// admitted until that one is done.
+    /// Waits until only the request with this place is in flight; nothing else is admitted until it
+    /// is done.
     pub(super) async fn admit_alone<'a>(&'a self, mut place: Permits<'a>) -> Permits<'a> {
         place.merge(self.places(self.requests_max - 1).await);
         place
@@ -260,7 +261,7 @@ impl Ledger {
         self.send(head, None, true);
     }
 
-    /// Leaves a request that was admitted alone to the replies.
+    /// Leaves a request that was admitted alone to the writer of replies.
     pub(super) fn stream(&self, place: Permits<'_>, stream: Stream) {
         place.forget();
         // Without a receiver the connection is ending.
@@ -278,7 +279,7 @@ impl Ledger {
         self.requests.add_permits(self.requests_max as usize);
     }
 
-    /// What answers a request that succeeded without data.
+    /// The reply to a request that succeeded without data.
     pub(super) fn success(&self, handle: u64, reads: bool) -> Head {
         if reads && self.session.structured {
             Head::none(handle)
@@ -287,7 +288,7 @@ impl Ledger {
         }
     }
 
-    /// What answers a request that failed.
+    /// The reply to a request that failed.
     pub(super) fn failure(&self, handle: u64, error: Errno) -> Head {
         if self.session.structured {
             Head::error(handle, error)
@@ -306,7 +307,7 @@ impl Ledger {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what was read, and if this was the last part, what ends the request.
+    /// Sends the data of a part, and after the last part the end of the request.
     fn reply(&self, entry: &Entry, part: u32, buffer: Buffer) {
         let last = entry.left == 0 && entry.error.is_none();
         let (lba, blocks, edges) = entry.extent.piece(part);

@@ -2,9 +2,9 @@
 //!
 //! Invariants:
 //! - A Unix socket's file is for its owner only before the first client can connect.
-//! - A file is replaced only if it is a socket without a listener. Servers that start in the
-//!   same directory take turns (a lock on the directory), so that none takes another's socket for
-//!   stale while that one is between binding and listening.
+//! - A file is replaced only if it is a socket without a listener. Servers that start in the same
+//!   directory take turns (a lock on the directory), so that no server takes another's socket for
+//!   stale between its bind and listen.
 //! - At the end the file is removed if it is still ours.
 
 use std::fs::{self, File, Permissions};
@@ -24,8 +24,8 @@ use crate::users;
 /// How many clients may wait to be accepted.
 const BACKLOG: u32 = 128;
 
-/// What a Unix socket may hold for a client that is busy; the default, 208 KiB, costs a switch of
-/// threads for every 208 KiB. The kernel may allow less.
+/// The send buffer of a Unix socket, which holds data for a busy client. With the default of 208
+/// KiB there is a thread switch for every 208 KiB. The kernel may allow less.
 const SEND_BUFFER_BYTES: usize = 4 << 20;
 
 /// A client.
@@ -35,7 +35,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// What to call the client at the other end.
+    /// The name of the client at the other end.
     pub(super) fn peer(&self) -> String {
         match self {
             Self::Unix(stream) => {
@@ -76,7 +76,7 @@ impl Listener {
         }
     }
 
-    /// The address, with the port that the kernel chose if it was to choose one.
+    /// The address, with the port that the kernel chose if it was 0.
     pub(super) fn address(&self) -> io::Result<NbdAddress> {
         match self {
             Self::Unix(_, file) => Ok(NbdAddress::Unix(file.path.clone())),
@@ -173,7 +173,8 @@ async fn remove_stale(path: &Path) -> Result<(), NbdError> {
         Ok(_) => {
             return Err(NbdError::InUse { path: path.to_owned() });
         }
-        // A full backlog (EAGAIN) is a listener too; anything else is no proof of the opposite.
+        // A full backlog (EAGAIN) means a listener, too; other errors don't prove that there is
+        // none.
         Err(source) => return Err(failed(source)),
     }
     tracing::warn!(path = %shown(path), "removing the socket that a dead server left");

@@ -1,15 +1,16 @@
 //! A volume over the network block device protocol, for `nbd-client`, qemu, libnbd, fio: fixed
-//! newstyle handshake, simple and structured replies, `base:allocation`, several connections to
-//! one export.
+//! newstyle handshake, simple and structured replies, `base:allocation`, several connections to one
+//! export.
 //!
 //! Invariants:
 //! - A request has one reply, or its connection is cut.
-//! - Nothing that a client sends makes the server allocate more than an option's length, or a
-//!   buffer's to set aside what the client does not take or send; or hold more of the volume's
-//!   buffers than a connection's share, or for long while others have none.
-//! - A client that makes the server wait (in the handshake, amid a payload, by not reading replies)
-//!   is cut off after a time; only between requests it may take as long as it likes.
-//! - When the server stops, what the volume already has is answered before the connection closes.
+//! - For a client the server allocates at most the length of an option, and that of a buffer for
+//!   data that the client is slow to take or send. It holds at most a connection's share of the
+//!   volume's buffers, and not for long while others have none.
+//! - A client that makes the server wait (in the handshake, within a payload, by not reading
+//!   replies) is cut off after a time. Between requests a client may be idle for any time.
+//! - When the server stops, requests that the volume already has are answered before the connection
+//!   closes.
 //!
 //! The protocol: `doc/proto.md` of the NBD project.
 
@@ -46,11 +47,11 @@ use pace::Pace;
 use replies::Replies;
 use requests::Requests;
 
-/// The most that a request may read or write, and every server should take, in bytes.
+/// The largest request in bytes, which every server should accept.
 const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
-/// What is read ahead of a connection: some small requests, or the beginning of a large one, which
-/// then is copied once more than the rest.
+/// How much is read ahead of a connection: some small requests, or the beginning of a large one,
+/// which is then copied once more than the rest.
 const READ_AHEAD_BYTES: usize = 16 << 10;
 
 /// Where clients connect.
@@ -58,8 +59,8 @@ const READ_AHEAD_BYTES: usize = 16 << 10;
 pub enum NbdAddress {
     /// A Unix socket, for this user only.
     Unix(PathBuf),
-    /// TCP. NBD knows no password: whoever can connect can read and write. Port 0 lets the kernel
-    /// choose one.
+    /// TCP. NBD has no passwords: everyone who can connect can read and write. Port 0 lets the
+    /// kernel choose one.
     Tcp(SocketAddr),
 }
 
@@ -77,10 +78,10 @@ impl fmt::Display for NbdAddress {
 pub struct NbdConfig {
     /// Where clients connect.
     pub address: NbdAddress,
-    /// Whether the address may be one that other machines reach. Off by default, since NBD as
-    /// served here knows neither passwords nor encryption.
+    /// Whether other machines may reach the address. Off by default, since this server has neither
+    /// passwords nor encryption.
     pub allow_remote: bool,
-    /// The smallest piece that clients may read and write.
+    /// The logical block size for clients.
     pub logical_block: LogicalBlock,
     /// What clients may take.
     pub limits: NbdLimits,
@@ -95,26 +96,27 @@ impl NbdConfig {
     }
 }
 
-/// What clients may take. Zero counts as one.
+/// Limits for clients. Zero counts as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NbdLimits {
-    /// Connections at a time. Of more, the one that has been negotiating longest is closed, and the
-    /// newcomer if none is. 64 by default: a few clients with the usual 4 to 16 connections.
+    /// Connections at a time. Beyond that, the one that has been negotiating longest is closed, or
+    /// the new one if none is negotiating. 64 by default: a few clients with the usual 4 to 16
+    /// connections.
     pub connections: u16,
     /// Requests of a connection that are read before the first one's reply is written. 128 by
-    /// default, what the kernel's client has in flight.
+    /// default, as many as the kernel's client has in flight.
     pub requests: u16,
-    /// Parts of requests, each as large as a buffer of the volume at most, that are under way or
-    /// wait for the client to take them. 64 by default. How many buffers they have is the volume's
-    /// matter.
+    /// Parts of requests that are under way or wait for the client to take them; a part is at most
+    /// as large as a buffer of the volume. 64 by default. The volume decides how many buffers they
+    /// get.
     pub buffers: u16,
     /// How long the negotiation of a connection may take; 30 s by default.
     pub handshake: Duration,
-    /// How long the payload of a write, or taking a reply, may take per buffer of the volume, and
-    /// how long a client may go on sending when the server stops; 30 s by default.
+    /// The time for the payload of a write, or for taking a reply, per buffer of the volume, and
+    /// the time for which a client may go on sending when the server stops; 30 s by default.
     pub patience: Duration,
-    /// For how long buffers may wait for the client (its payloads, its taking of replies) while
-    /// another user of the volume has none; then they go back, at the price of copying or reading
+    /// How long buffers may wait for the client (its payloads, its taking of replies) while another
+    /// user of the volume has none. Then they are given back, at the price of copying or reading
     /// again. 100 ms by default.
     pub linger: Duration,
 }
@@ -135,7 +137,7 @@ impl Default for NbdLimits {
 /// Why a volume can't be served.
 #[derive(Debug, thiserror::Error)]
 pub enum NbdError {
-    /// Other machines could connect, which was not asked for.
+    /// Other machines could connect, which is not allowed.
     #[error(
         "{address} can be reached from other machines, and NBD has no passwords: use 127.0.0.1, \
          [::1] or a Unix socket, or allow remote clients explicitly"
@@ -224,16 +226,16 @@ impl NbdServer {
         &self.uri
     }
 
-    /// The clients that are connected and have chosen the export: processes, or addresses.
+    /// The clients that have chosen the export: processes, or addresses.
     #[must_use]
     pub fn clients(&self) -> Vec<String> {
         self.clients.names()
     }
 
-    /// Lets no client choose the export any more, if none has.
+    /// Admits no more clients, if there are none.
     ///
     /// # Errors
-    /// If some have, with what they are called; then nothing has changed.
+    /// The names of the clients, if there are any; then nothing has changed.
     pub fn shut(&self) -> Result<(), Vec<String>> {
         self.clients.shut()
     }
@@ -269,7 +271,7 @@ struct Service {
     limits: NbdLimits,
     clients: Clients,
     stop: Stop,
-    /// What clients do wrong is said seldom.
+    /// Clients' errors are logged at intervals.
     log: Arc<Mutex<Seldom>>,
 }
 
@@ -380,13 +382,13 @@ where
     replies.into_writer().shutdown().await.ok();
 }
 
-/// When a client has sent long enough after the server was told to stop.
+/// The end of the time for which a client may go on sending after the server was told to stop.
 async fn overdue(stop: &Stop, patience: Duration) {
     stop.wait().await;
     sleep(patience).await;
 }
 
-/// As the NBD project's `doc/uri.md` has it.
+/// As in the NBD project's `doc/uri.md`.
 fn uri(address: &NbdAddress, name: &str) -> String {
     let name = escaped(name.as_bytes());
     match address {

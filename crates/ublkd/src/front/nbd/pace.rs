@@ -1,4 +1,4 @@
-//! How long a client is waited for.
+//! How long the server waits for a client.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) struct Pace {
 
 /// How waiting for a client ended.
 pub(super) enum Waited<T> {
-    /// The client did what it should.
+    /// The client did its part.
     Ended(T),
     /// Buffers that wait for this client are needed elsewhere.
     Starved,
@@ -30,8 +30,8 @@ impl Pace {
         Self { patience: limits.patience, linger: limits.linger }
     }
 
-    /// Waits for a client, for `times` as long as one buffer may take, while it has buffers of the
-    /// volume. What is not done by then can be gone on with.
+    /// Waits for a client while it has buffers of the volume, for `times` the time of one buffer.
+    /// The future can be continued after that.
     pub(super) async fn wait<F: Future>(
         self,
         volume: &Volume,

@@ -1,12 +1,13 @@
-//! From the volume back to the client.
+//! Writes replies to the client.
 //!
 //! Invariants:
 //! - Messages are written in the order in which they came, several at once if they are there.
-//! - Data go from the volume's buffer into the socket, and the buffer goes back right afterwards.
-//! - Buffers whose data the client does not take go back while others have none. One message at
-//!   most is copied for that; the others' data are read again when their turn comes, which gives the
-//!   client what it may expect: no reply has begun, so each of these reads may still happen now.
-//! - Nothing waits for a buffer while it keeps some that wait for it.
+//! - Data goes from the volume's buffer into the socket, and the buffer is given back right
+//!   afterwards.
+//! - Buffers whose data the client does not take are given back if others have none. At most one
+//!   message is copied for that. The data of the others is read again when their turn comes. That
+//!   is correct: their replies have not begun, so these reads may still take place now.
+//! - Nothing waits for a buffer while it holds others.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -33,7 +34,7 @@ pub(super) struct Replies<W> {
     volume: Volume,
     ledger: Arc<Ledger>,
     outgoing: UnboundedReceiver<Outgoing>,
-    /// What has to be written before that, without buffers.
+    /// Messages before that, without buffers.
     backlog: VecDeque<Outgoing>,
     pace: Pace,
 }
@@ -54,11 +55,11 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         self.writer
     }
 
-    /// Writes until that fails.
+    /// Writes replies until an error.
     pub(super) async fn run(&mut self) -> io::Error {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            // We hold a sender ourselves, so there is always a message to come.
+            // This side holds a sender, too, so the channel never closes.
             self.outgoing.recv_many(&mut batch, BATCH).await;
             if let Err(error) = self.write(&mut batch).await {
                 return error;
@@ -109,8 +110,8 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         }
     }
 
-    /// Gives back the buffers of messages of which so many bytes are written, and writes the first
-    /// that is not written whole.
+    /// Gives back the buffers of messages of which `written` bytes are written, and writes the rest
+    /// of the first that is incomplete.
     async fn give_back(&mut self, messages: Vec<Message>, mut written: usize) -> io::Result<()> {
         let (mut last, mut parts) = (0, 0);
         let mut rest = Vec::new();
@@ -137,7 +138,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         Ok(())
     }
 
-    /// Writes what no buffer waits for.
+    /// Writes bytes that hold no buffer.
     async fn write_rest(&mut self, rest: Vec<u8>) -> io::Result<()> {
         let Self { writer, volume, outgoing, backlog, pace, .. } = self;
         let (mut slices, mut written) = ([IoSlice::new(&rest)], 0);
@@ -154,7 +155,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         ended.await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// Reads a message's data again if they were given back.
+    /// Reads a message's data again if its buffer was given back.
     async fn complete(&mut self, message: &mut Message) {
         let Some(part) = &message.part else { return };
         if part.buffer.is_some() {
@@ -187,8 +188,8 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         }
     }
 
-    /// An error in the first piece is reported as such. Later it is too late for that: a chunk is
-    /// filled with zeros and followed by the error, while a simple reply can only be cut off.
+    /// An error in the first piece is reported as such. A later one can't be: a chunk is filled
+    /// with zeros and followed by the error, and a simple reply can only be cut off.
     async fn write_stream(&mut self, stream: Stream) -> io::Result<()> {
         let Stream { handle, extent, structured } = stream;
         let pieces = extent.pieces();
@@ -240,7 +241,8 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
             if let Pushed::Some(written) = pushed {
                 let rest = [head[0], head[1], &*data].concat().split_off(written);
                 drop(buffer);
-                // What is read ahead is read again; its buffer goes back when that read ends.
+                // The piece that was read ahead is read again; its buffer goes back when that read
+                // ends.
                 ahead = None;
                 self.write_rest(rest).await?;
             }
@@ -256,7 +258,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         self.write_rest(head.parts().concat()).await
     }
 
-    /// Asks for a piece of a stream.
+    /// Requests a piece of a stream.
     fn read(&self, stream: Stream, piece: u32, buffer: Buffer) -> oneshot::Receiver<Ended> {
         let (lba, blocks, _) = stream.extent.piece(piece);
         self.ask(Submit { op: Op::Read, lba, blocks, fua: false, edges: Edges::NONE }, buffer)
@@ -270,7 +272,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
     }
 }
 
-/// Takes what is to be written without the buffers.
+/// Takes the messages to be written without their buffers.
 fn set_aside(from: &mut UnboundedReceiver<Outgoing>, to: &mut VecDeque<Outgoing>) {
     while let Ok(mut outgoing) = from.try_recv() {
         if let Outgoing::Message(message) = &mut outgoing {
@@ -298,7 +300,7 @@ impl Port for Single {
 /// How far writing came.
 enum Pushed {
     All,
-    /// So many bytes; the buffers are needed elsewhere.
+    /// This many bytes were written; the buffers are needed elsewhere.
     Some(usize),
 }
 

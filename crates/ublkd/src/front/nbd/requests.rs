@@ -1,11 +1,11 @@
-//! From the connection into the volume.
+//! Reads requests from the connection and submits them to the volume.
 //!
 //! Invariants:
-//! - A payload goes from the socket into the volume's buffer, apart from what was read ahead with
-//!   the request before it.
+//! - A payload is read from the socket into the volume's buffer, except for bytes that were read
+//!   ahead.
 //! - A buffer is taken when its part of the payload has begun to arrive, and the rest of that part
-//!   must follow in time. While others have no buffer, what has arrived of it is set aside.
-//! - A payload is taken or skipped also if the request is refused, so the next request is found.
+//!   must follow in time. If others have no buffer meanwhile, the received bytes are set aside.
+//! - The payload of a refused request is skipped, so that the next request is found.
 
 use std::io;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub(super) enum Cut {
     Slow,
 }
 
-/// What to do for a request that is all right.
+/// The task of a valid request.
 enum Task {
     Volume {
         op: Op,
@@ -165,8 +165,8 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Ok(())
     }
 
-    /// Reads payload to there in the buffer, or in another if that is needed elsewhere while the
-    /// payload does not come.
+    /// Reads payload into this range of the buffer, or of another one if the buffer is needed
+    /// elsewhere while the payload does not arrive.
     async fn receive(&mut self, mut buffer: Buffer, to: Range<usize>) -> Result<Buffer, Cut> {
         let mut got = 0;
         let waited = {
@@ -199,7 +199,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Ok(())
     }
 
-    /// What a request asks for, if it may.
+    /// The task of a request, if it is valid.
     fn check(&self, header: &Header) -> Result<Task, Errno> {
         let session = self.ledger.session();
         let set = |flag: u16| header.flags & flag != 0;
@@ -228,8 +228,8 @@ impl<R: AsyncRead + Unpin> Requests<R> {
                 if set(flag::FAST_ZERO) && !self.are_stripes(range) {
                     return Err(Errno::NotSupported);
                 }
-                // Members keep the space if the client wants that, and may have it back otherwise;
-                // the blocks are zeros either way.
+                // With NO_HOLE members keep the space, otherwise they may free it; the blocks are
+                // zeros either way.
                 let op = if set(flag::NO_HOLE) { Op::WriteZeroes } else { Op::Discard };
                 Ok(self.task(op, range))
             }
@@ -252,7 +252,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         }
     }
 
-    /// A read; `whole` if its data have to come as one piece.
+    /// A read; `whole` if its data has to be sent in one piece.
     fn read(&self, header: &Header, range: Touched, whole: bool) -> Result<Task, Errno> {
         let structured = self.ledger.session().structured;
         if header.length > PAYLOAD_BYTES_MAX {
@@ -280,13 +280,14 @@ impl<R: AsyncRead + Unpin> Requests<R> {
         Task::Volume { op, extent }
     }
 
-    /// Where whole units of a discard become zeros nothing is written but that they are.
+    /// Whether a discard is of whole stripes, for which only a map is written.
     fn are_stripes(&self, Touched { lba, blocks, edges }: Touched) -> bool {
         let unit = u64::from(self.volume.discard_blocks().max(1));
         edges.is_none() && lba.is_multiple_of(unit) && blocks.is_multiple_of(unit)
     }
 
-    /// The blocks, if these are logical blocks, and not `beyond` the end.
+    /// The blocks of a request, if they are logical blocks; the error `beyond` if they are past the
+    /// end.
     fn check_range(&self, header: &Header, beyond: Errno) -> Result<Touched, Errno> {
         let (unit, length) = (u64::from(self.logical_block.bytes()), u64::from(header.length));
         if !header.offset.is_multiple_of(unit) || !length.is_multiple_of(unit) {
@@ -300,7 +301,7 @@ impl<R: AsyncRead + Unpin> Requests<R> {
     }
 }
 
-/// Fills a payload of which some is there.
+/// Reads the rest of a payload.
 async fn fill<R: AsyncRead + Unpin>(
     reader: &mut R,
     payload: &mut [u8],

@@ -1,11 +1,11 @@
-//! What goes over the wire, as in the NBD project's `proto.md`: numbers are big-endian; a request
-//! has 28 bytes and then, if it is a write, its payload.
+//! The messages of the protocol, as in the NBD project's `proto.md`. Numbers are big-endian. A
+//! request has 28 bytes, and a write is followed by its payload.
 
 use raidcore::engine::RequestError;
 
-/// What a server says first.
+/// The first bytes of a server.
 pub(super) const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// Then this, for the newstyle negotiation; it also begins each option.
+/// The next ones, for the newstyle negotiation; they also begin each option.
 pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 /// Begins each reply to an option.
 pub(super) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
@@ -44,7 +44,7 @@ pub(super) mod reply {
     pub(crate) const ERR_UNKNOWN: u32 = (1 << 31) + 6;
 }
 
-/// What a client may want to know of an export.
+/// Information on an export that a client can request.
 pub(super) mod info {
     pub(crate) const EXPORT: u16 = 0;
     pub(crate) const NAME: u16 = 1;
@@ -52,7 +52,7 @@ pub(super) mod info {
     pub(crate) const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can do.
+/// Capabilities of an export.
 pub(super) mod transmission {
     pub(crate) const HAS_FLAGS: u16 = 1;
     pub(crate) const SEND_FLUSH: u16 = 1 << 2;
@@ -83,7 +83,7 @@ mod chunk {
     pub(super) const ERROR: u16 = (1 << 15) + 1;
 }
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     Read,
@@ -93,7 +93,7 @@ pub(super) enum Command {
     Trim,
     WriteZeroes,
     BlockStatus,
-    /// None that this server has.
+    /// Unknown to this server.
     Other(u16),
 }
 
@@ -168,7 +168,7 @@ impl From<RequestError> for Errno {
     }
 }
 
-/// A reply or chunk without its data: a few numbers, and perhaps words.
+/// A reply or chunk without its data: a few numbers, and perhaps a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     numbers: [u8; 32],
@@ -182,7 +182,7 @@ impl Head {
         Self::new().u32(SIMPLE_REPLY_MAGIC).u32(error.map_or(0, |error| error as u32)).u64(handle)
     }
 
-    /// That all chunks were sent.
+    /// The end of a request whose chunks were all sent.
     pub(super) fn none(handle: u64) -> Self {
         Self::chunk(DONE, chunk::NONE, handle, 0)
     }
@@ -204,7 +204,7 @@ impl Head {
         head
     }
 
-    /// The same of a chunk after which others come.
+    /// The same as a chunk that is not the last one.
     pub(super) fn not_last(mut self) -> Self {
         self.numbers[4..6].copy_from_slice(&0u16.to_be_bytes());
         self

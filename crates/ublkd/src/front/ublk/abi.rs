@@ -1,7 +1,7 @@
 //! The driver's interface, as bytes: numbers and offsets of `include/uapi/linux/ublk_cmd.h`.
 //!
 //! Invariants:
-//! - No other file of this front end knows a number or an offset of the interface.
+//! - The numbers and offsets of the interface are only in this file.
 //! - Bytes that have no meaning yet are zero.
 
 /// A control command, by its ioctl encoding: `_IOR` or `_IOWR` of `'u'`, the number, and the 32
@@ -34,11 +34,11 @@ pub(super) enum Io {
 
 /// I/O survives the server: it waits for the next one.
 pub(super) const FEATURE_USER_RECOVERY: u64 = 1 << 3;
-/// What the dead server had is issued again.
+/// The dead server's requests are issued again.
 pub(super) const FEATURE_USER_RECOVERY_REISSUE: u64 = 1 << 4;
 /// Commands are encoded as above.
 pub(super) const FEATURE_IOCTL_ENCODE: u64 = 1 << 6;
-/// There is [`Control::TryStopDevice`], which refuses while the device is open.
+/// [`Control::TryStopDevice`] exists: it refuses while the device is open.
 pub(super) const FEATURE_SAFE_STOP: u64 = 1 << 17;
 
 /// The answer to a fetch: there is a request.
@@ -69,7 +69,7 @@ pub(super) struct ControlCommand {
 }
 
 impl ControlCommand {
-    /// What goes into the entry of a ring with large entries.
+    /// The bytes for the entry of a ring with large entries.
     pub(super) fn encode(self) -> [u8; 80] {
         let mut bytes = [0; 80];
         put(&mut bytes, 0, self.device.to_ne_bytes());
@@ -90,7 +90,7 @@ pub(super) struct IoCommand {
     pub(super) tag: u16,
     /// How the request ended: bytes, or a negative errno.
     pub(super) result: i32,
-    /// Where its memory is: what was read, and where the tag's next request has its data.
+    /// Where its memory is: that of the data that was read, and of the tag's next request.
     pub(super) address: u64,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct DeviceInfo {
     pub(super) request_bytes: u32,
     pub(super) id: u32,
     pub(super) features: u64,
-    /// Kept by the driver for servers (`ublksrv_flags`).
+    /// A field that the driver keeps for servers (`ublksrv_flags`).
     pub(super) owner: u64,
 }
 
@@ -149,7 +149,7 @@ impl DeviceInfo {
     }
 }
 
-/// `struct ublk_params`, with what it says of the disk and of discards. Sizes in sectors.
+/// `struct ublk_params`, with its parts on the disk and on discards. Sizes in sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Params {
     /// Shifts of: logical block, physical block, smallest and best I/O, in bytes.
@@ -163,7 +163,7 @@ pub(super) struct Params {
     pub(super) boundary: u32,
     /// The disk's size.
     pub(super) capacity: u64,
-    /// Discards are worth while in multiples of these bytes.
+    /// Discards should be multiples of this many bytes.
     pub(super) discard_granularity: u32,
     /// The largest discard and the largest write-zeroes.
     pub(super) max_range: u32,
@@ -175,7 +175,8 @@ impl Params {
 
     const TYPE_BASIC: u32 = 1 << 0;
     const TYPE_DISCARD: u32 = 1 << 1;
-    /// Completed writes need a flush; FUA makes one durable. The driver heeds FUA only with both.
+    /// Completed writes need a flush; FUA makes one durable. The driver heeds FUA only with both
+    /// flags.
     const ATTRIBUTES: u32 = (1 << 2) | (1 << 3);
 
     pub(super) fn encode(self) -> [u8; Self::BYTES] {
@@ -199,13 +200,13 @@ impl Params {
         bytes
     }
 
-    /// The disk's size in what the driver has.
+    /// The disk's size in the driver's parameters.
     pub(super) fn capacity(bytes: &[u8; Self::BYTES]) -> u64 {
         u64::from_ne_bytes(get(bytes, 24))
     }
 }
 
-/// `struct ublksrv_io_desc`: what is asked of a tag. Lies in memory shared with the driver.
+/// `struct ublksrv_io_desc`: the request of a tag, in memory shared with the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Descriptor {
     op_and_flags: u32,

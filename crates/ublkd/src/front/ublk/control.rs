@@ -1,8 +1,8 @@
 //! Control commands, through `/dev/ublk-control`.
 //!
 //! Invariants:
-//! - One command at a time, each in a ring of its own: what the kernel may still touch is never
-//!   reused.
+//! - One command at a time, each in a ring of its own: memory that the kernel may still touch is
+//!   never reused.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -17,15 +17,15 @@ use rustix::fs::{Mode, OFlags};
 use super::abi::{self, Control as Command, ControlCommand, DeviceInfo, Params};
 use super::{UblkError, disk};
 
-/// What this front end can't do without.
+/// Features that this front end requires.
 const REQUIRED: u64 =
     abi::FEATURE_USER_RECOVERY | abi::FEATURE_USER_RECOVERY_REISSUE | abi::FEATURE_IOCTL_ENCODE;
 
 /// How long a dead server's requests may take to come back. On Linux 6.12 that is half a minute if
-/// it had all of a queue, and longer while its writes are under way.
+/// the server had all requests of a queue, and longer while its writes are under way.
 const RECOVERY_WAIT: Duration = Duration::from_secs(120);
 
-/// How often it is asked whether they have.
+/// How often to check whether they have.
 const RECOVERY_POLL: Duration = Duration::from_millis(20);
 
 /// The driver.
@@ -36,7 +36,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// The driver behind `path`, if it can what is needed.
+    /// The driver behind `path`, if it has the required features.
     pub(super) fn open(path: &Path) -> Result<Self, UblkError> {
         let device = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
         let device = device.map_err(|error| match error {
@@ -61,7 +61,7 @@ impl Control {
         Ok(control)
     }
 
-    /// Makes a device, and says how it turned out.
+    /// Adds a device, and returns its actual parameters.
     pub(super) fn add(&self, wish: DeviceInfo) -> Result<DeviceInfo, UblkError> {
         let wish = DeviceInfo { features: REQUIRED, ..wish };
         let answer = self.run(Command::AddDevice, wish.id, wish.encode().to_vec(), 0);
@@ -72,7 +72,7 @@ impl Control {
         Ok(DeviceInfo::decode(&array(&answer)))
     }
 
-    /// What there is of a device.
+    /// The parameters of a device.
     pub(super) fn info(&self, id: u32) -> Result<DeviceInfo, UblkError> {
         let memory = vec![0; DeviceInfo::BYTES];
         let answer = self.run(Command::GetDeviceInfo, id, memory, 0);
@@ -80,11 +80,11 @@ impl Control {
         Ok(DeviceInfo::decode(&array(&answer)))
     }
 
-    /// The devices that bear this owner's mark.
+    /// The devices with this owner's mark.
     pub(super) fn owned_by(&self, owner: NonZeroU64) -> Result<Vec<DeviceInfo>, UblkError> {
         let numbers =
             disk::all().map_err(|source| UblkError::command("listing devices", source))?;
-        // What goes away meanwhile, or may not be asked, is not ours.
+        // Devices that vanish meanwhile, or can't be queried, are not ours.
         let found = numbers.into_iter().filter_map(|id| self.info(id).ok());
         Ok(found.filter(|info| info.owner == owner.get()).collect())
     }
@@ -141,7 +141,7 @@ impl Control {
         if let Some(user) = disk::user(&disk::path(id)) {
             return Err(in_use(user));
         }
-        // Between the question and the command a user can come; some drivers ask themselves.
+        // A user may appear between the query and the command; newer drivers check it themselves.
         let command = match self.features & abi::FEATURE_SAFE_STOP {
             0 => Command::StopDevice,
             _ => Command::TryStopDevice,
@@ -156,8 +156,7 @@ impl Control {
         }
     }
 
-    /// Takes a device without a server away from its users: what they have under way fails, and all
-    /// that they ask for later.
+    /// Removes a device without a server from its users: their requests fail from now on.
     pub(super) fn give_up(&self, id: u32) -> Result<(), UblkError> {
         match self.run_for(Command::StopDevice, id, 0) {
             Err(error) if error.raw_os_error() != Some(libc::ENODEV) => {
@@ -167,7 +166,7 @@ impl Control {
         }
     }
 
-    /// Gives the device's number back; without waiting for users that still have it open, if possible.
+    /// Frees the device's number; if possible, without waiting for users that still have it open.
     pub(super) fn delete(&self, id: u32) -> Result<(), UblkError> {
         let unknown = [libc::EOPNOTSUPP, libc::EINVAL].map(Some);
         let deleted = match self.run_for(Command::DeleteDeviceAsync, id, 0) {
@@ -188,7 +187,7 @@ impl Control {
         self.run(command, id, Vec::new(), data).map(drop)
     }
 
-    /// Carries out a command on `memory`, and returns that.
+    /// Carries out a command on `memory`, and returns the memory.
     fn run(
         &self,
         command: Command,
@@ -243,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_no_driver_is_refused() {
-        // It takes any command, and answers none.
+        // It accepts any command, and reports no features.
         let error = Control::open(Path::new("/dev/null")).expect_err("no features");
         assert!(matches!(error, UblkError::OldDriver), "{error}");
         let error = Control::open(Path::new("/dev/zero")).expect_err("no commands");

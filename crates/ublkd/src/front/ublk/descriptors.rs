@@ -20,10 +20,10 @@ pub(super) struct Descriptors {
 unsafe impl Send for Descriptors {}
 
 impl Descriptors {
-    /// Those of the device's queue.
+    /// The descriptors of the device's queue.
     pub(super) fn map(device: BorrowedFd<'_>, queue: u16, depth: u16) -> io::Result<Self> {
         let (offset, bytes) = abi::descriptors_at(queue, depth, rustix::param::page_size());
-        // SAFETY: a new mapping, which nothing else knows, so nothing that exists is replaced.
+        // SAFETY: a new mapping at a free address replaces nothing.
         let base = unsafe {
             let wherever = ptr::null_mut();
             mmap(wherever, bytes, ProtFlags::READ, MapFlags::SHARED, device, offset)
@@ -31,7 +31,7 @@ impl Descriptors {
         Ok(Self { base: base.cast_const().cast(), depth, bytes })
     }
 
-    /// What is asked of a tag that the driver has handed over.
+    /// The request of a tag that the driver has handed over.
     pub(super) fn get(&self, tag: u16) -> Descriptor {
         assert!(tag < self.depth, "tag {tag} of {}", self.depth);
         // SAFETY: the place of a tag is inside the mapping, and bytes are always initialised. The

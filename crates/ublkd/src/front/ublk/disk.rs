@@ -1,4 +1,4 @@
-//! A device's files in `/dev`: what they are called, and what has them open.
+//! A device's files in `/dev`: their names and their users.
 //!
 //! Invariants:
 //! - A device in use is found to be so by what has it open: a mount, a holder (device-mapper, md,
@@ -16,7 +16,7 @@ use super::abi;
 use crate::paths::shown;
 use crate::users;
 
-/// Where devices have the names of their arrays.
+/// The directory of names of arrays.
 const NAMES: &str = "/dev/evenkeel";
 
 /// The block device of this number.
@@ -41,7 +41,7 @@ pub(super) fn all() -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// What has a block device open, as far as this process may know; `None` if nothing has.
+/// The user of a block device, as far as this process may know; `None` if it has none.
 pub(super) fn user(disk: &Path) -> Option<String> {
     let exclusive = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
     if rustix::fs::open(disk, exclusive, Mode::empty()).err() == Some(rustix::io::Errno::BUSY) {
@@ -59,7 +59,7 @@ fn process_with(device: u64) -> Option<String> {
     users::processes_that(has_it).next()
 }
 
-/// Lets the device be found by its array's name; replaces what an earlier server has left there.
+/// Gives the device its array's name as a link, replacing that of an earlier server.
 pub(super) fn give_name(disk: &Path, array: &str) -> io::Result<PathBuf> {
     fs::create_dir_all(NAMES)?;
     let name = Path::new(NAMES).join(array);

@@ -1,15 +1,15 @@
 //! A volume as a block device `/dev/ublkbN`, through the kernel's ublk driver.
 //!
 //! Invariants:
-//! - The device outlives a server that dies: its users wait, and the next server goes on with what
-//!   they have under way. It finds the device by the owner that is noted in it. But if the last server
-//!   has taken writes with it that it had acknowledged, nobody is let go on as if nothing had happened:
-//!   the device is taken away, as a disk's that has lost its cache.
-//! - A device in use is not taken away ([`UblkServer::stop`]).
-//! - A start that fails leaves no device behind that was not there before.
+//! - The device outlives a server that dies: its users wait, and the next server continues with
+//!   their requests under way. It finds the device by the owner's mark. But if the last server has
+//!   lost acknowledged writes, its users must not continue: the device is removed, like a disk that
+//!   has lost its cache.
+//! - A device in use is not removed ([`UblkServer::stop`]).
+//! - A start that fails leaves no new device behind.
 //! - Its queues are served by the array's thread, on the ring of member I/O. So when a server dies,
 //!   its last writes have ended before the driver gives the device to another.
-//! - Whatever can fail is done before a device is taken over: the buffers are there before.
+//! - All steps that can fail come before a device is taken over, such as getting buffers.
 
 mod abi;
 mod control;
@@ -37,10 +37,10 @@ use control::Control;
 pub use null::NullServer;
 use queue::{Queue, Served};
 
-/// Gives a queue to the thread that is to serve it; returns when the driver has all its tags.
+/// Passes a queue to the thread that serves it; returns when the driver has all its tags.
 type Admit<'a> = dyn Fn(Box<dyn Resident>) -> Result<(), UblkError> + 'a;
 
-/// Where the driver takes commands.
+/// The driver's control device.
 const CONTROL: &str = "/dev/ublk-control";
 
 /// Why a volume can't be served, or not be withdrawn, as a block device.
@@ -122,18 +122,18 @@ impl UblkError {
     }
 }
 
-/// What a device is like.
+/// The parameters of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UblkOptions {
-    /// By which the device is known to be this array's, when a server has died. Devices of other
-    /// programs have no owner: zeros.
+    /// The owner's mark, by which the array finds its device when a server has died. Devices of
+    /// other programs have none: zeros.
     pub owner: NonZeroU64,
     /// The number N of `/dev/ublkbN`; `None` for the first that is free.
     pub id: Option<u32>,
-    /// Whether a device that was left is taken away from its users, because writes were lost that had
-    /// been acknowledged and not flushed.
+    /// Whether a device that was left is removed from its users, since acknowledged writes that
+    /// were not flushed were lost.
     pub gives_up: bool,
-    /// The smallest piece that users read and write. A device that was left keeps its own.
+    /// The logical block size for users. A device that was left keeps its own.
     pub logical_block: LogicalBlock,
     /// The most requests under way, at most 4096. Each has a buffer of the volume for as long as the
     /// device lives.
@@ -148,8 +148,8 @@ impl UblkOptions {
     }
 }
 
-/// A volume that is served as a block device. Dropping it stops the device, unless that is in use:
-/// then it stays, and waits for a server to take it over once this process has ended.
+/// A volume that is served as a block device. Dropping it stops the device. A device in use stays,
+/// and waits for the next server once this process has ended.
 #[derive(Debug)]
 pub struct UblkServer {
     control: Control,
@@ -162,14 +162,14 @@ pub struct UblkServer {
 }
 
 impl UblkServer {
-    /// Serves `volume`, on its host's thread: as the device that its last server has left by dying,
-    /// if there is one, or as a new one. What the users of a device that was left have under way is
-    /// issued again, so the volume must be consistent, and have all that was acknowledged; if it has not,
-    /// [`UblkOptions::gives_up`] has to say so.
+    /// Serves `volume` on its host's thread: as the device that a dead server has left, if there is
+    /// one, or as a new one. Requests of users of a device that was left are issued again. So the
+    /// volume must be consistent and have all acknowledged writes; if it has not,
+    /// [`UblkOptions::gives_up`] must be set.
     ///
     /// # Errors
-    /// When there is no driver, this process is not allowed to, the number is another's, or the
-    /// volume has too few buffers.
+    /// If there is no driver or no permission, if the number is taken, or if the volume has too few
+    /// buffers.
     pub fn start(
         volume: &Volume,
         host: &HostHandle,
@@ -193,7 +193,7 @@ impl UblkServer {
                     shown(disk::path(left.id))
                 );
                 control.give_up(left.id)?;
-                // Its users keep the number for as long as they have it open.
+                // Its users block the number as long as they have it open.
                 options.id = options.id.filter(|&id| id != left.id);
                 continue;
             }
@@ -203,13 +203,13 @@ impl UblkServer {
                 }
                 return Self::recover(control, volume, admit, &left);
             }
-            // Its server died before it started, or as it had stopped.
+            // Its server died before the device was started, or after it was stopped.
             control.delete(left.id)?;
         }
         Self::create(control, volume, admit, options)
     }
 
-    /// Whether a server of this owner has left a device, which may have users that wait.
+    /// Whether a server of this owner has left a device, which may have waiting users.
     #[must_use]
     pub fn is_left(owner: NonZeroU64) -> bool {
         let left = Control::open(Path::new(CONTROL)).and_then(|control| control.owned_by(owner));
@@ -223,7 +223,7 @@ impl UblkServer {
         options: UblkOptions,
     ) -> Result<Self, UblkError> {
         let info = control.add(DeviceInfo {
-            // More would be served by the same thread.
+            // More queues would be served by the same thread.
             queues: 1,
             depth: options.depth.clamp(1, abi::DEPTH_MAX),
             request_bytes: request_bytes(volume),
@@ -288,15 +288,15 @@ impl UblkServer {
         &self.disk
     }
 
-    /// What has the device open, as far as this process may know.
+    /// The user of the device, as far as this process may know.
     pub(crate) fn user(&self) -> Option<String> {
         disk::user(&self.disk).map(|user| format!("{} is in use by {user}", shown(&self.disk)))
     }
 
-    /// Takes the device away, once what is under way has ended.
+    /// Removes the device, once requests under way have ended.
     ///
     /// # Errors
-    /// When it is in use: it goes on being served, and this can be called again.
+    /// If it is in use: it is still served, and this can be called again.
     pub fn stop(&mut self) -> Result<(), UblkError> {
         if self.queues.is_empty() {
             return Ok(());
@@ -309,8 +309,8 @@ impl UblkServer {
         self.control.delete(self.id)
     }
 
-    /// Leaves the device to the next server of its owner. Requests are still taken until the array
-    /// has stopped, and what that can't do any more is left undone.
+    /// Leaves the device to the next server of its owner. Requests are accepted until the array has
+    /// stopped; those that it can't complete stay for the next server.
     pub fn leave(mut self) {
         self.queues.clear();
     }
@@ -338,7 +338,7 @@ fn buffers(info: &DeviceInfo, volume: &Volume) -> Result<Vec<Buffer>, UblkError>
     if have < need { Err(UblkError::Buffers { need, have }) } else { Ok(buffers) }
 }
 
-/// Has the device's queues served, and returns when the driver has all their tags.
+/// Starts serving the device's queues, and returns when the driver has all their tags.
 fn serve(
     admit: &Admit<'_>,
     info: &DeviceInfo,

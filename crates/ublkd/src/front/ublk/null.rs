@@ -1,5 +1,5 @@
-//! A block device that answers at once and holds nothing: what a request costs before an array has
-//! anything to do with it. It is there to be measured.
+//! A null block device, which answers at once and stores nothing. It measures the cost of a request
+//! without an array.
 
 use std::io;
 use std::path::Path;

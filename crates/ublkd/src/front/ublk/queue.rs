@@ -1,12 +1,13 @@
 //! One hardware queue of a device, on the array's thread.
 //!
 //! Invariants:
-//! - A tag is with the driver, or with the volume, or has ended. Its buffer goes with it: the driver
-//!   copies written data into it before it hands the tag over, and read data out of it when the tag
-//!   is given back, so there is no other copy.
-//! - All commands of a queue come from one thread, which is what the driver demands.
+//! - A tag is with the driver, or with the volume, or has ended, and so is its buffer. The driver
+//!   copies written data into the buffer before it hands the tag over, and read data out of it when
+//!   the tag is given back. There is no other copy.
+//! - All commands of a queue come from one thread, as the driver demands.
 //! - Once the driver has taken a tag back for good, nothing more is given to it.
-//! - What an array that stops leaves undone is not answered: it stays for the next server.
+//! - Requests that a stopping array does not complete are not answered: they stay for the next
+//!   server.
 #![allow(unsafe_code)]
 
 use std::convert::Infallible;
@@ -30,12 +31,12 @@ enum Slot {
     Driver(Buffer),
     /// With the volume.
     Volume {
-        /// What the driver will be told if all goes well.
+        /// The result for the driver on success.
         moved: i32,
-        /// Where in the buffer it is that was read.
+        /// Where the read data begins in the buffer.
         at: u16,
     },
-    /// The driver waits for it, and gets it from the next server.
+    /// The driver waits for it, and will get it from the next server.
     Left,
     /// The driver has no more use for it.
     Ended,
@@ -49,7 +50,7 @@ pub(super) struct Queue {
     slots: Vec<Slot>,
     ended: usize,
     device: Arc<OwnedFd>,
-    /// Goes last: what waits for that finds the device closed.
+    /// Dropped last: a receiver that waits for that finds the device closed.
     _gone: Sender<Infallible>,
 }
 
@@ -139,7 +140,7 @@ impl Resident for Queue {
                 let mut buffer = buffer;
                 let bytes = request.edges.within(request.blocks);
                 let at = if request.op == Op::Read { request.edges.front } else { 0 };
-                // What does not fit is refused by the volume.
+                // The volume refuses requests that don't fit.
                 if request.op == Op::Write && bytes.start > 0 && bytes.end <= buffer.len() {
                     buffer.copy_within(..bytes.len(), bytes.start);
                 }
@@ -167,7 +168,7 @@ impl Resident for Queue {
             Err(error) => self.commit(tag, buffer, request::errno(error)),
             Ok(()) => {
                 if at > 0 {
-                    // The driver takes as many bytes as it is told, from the beginning.
+                    // The driver takes the result's number of bytes from the buffer's beginning.
                     let at = usize::from(at);
                     buffer.copy_within(at..at + moved as usize, 0);
                 }
@@ -199,7 +200,7 @@ mod tests {
         volume: Volume,
     }
 
-    /// A queue of a driver that asks for these (operation, sectors, start), by tag.
+    /// A queue of a driver with these requests (operation, sectors, start), by tag.
     fn world(asks: impl Fn(u16) -> (u32, u32, u64)) -> World {
         let (volume, _) = Volume::channel(VolumeConfig {
             name: "tank".to_owned(),

@@ -9,11 +9,11 @@ use crate::volume::{Submit, Touched, Volume};
 
 const BLOCK_SECTORS: u32 = BLOCK_BYTES as u32 / SECTOR_BYTES;
 
-/// What is asked of the volume, and what the driver is told when it was done: the bytes of a read or
-/// write, since it issues again what is missing of them.
+/// The volume's request, and the result for the driver on success: the bytes of a read or write,
+/// since the driver issues again what is missing.
 ///
 /// # Errors
-/// The negative errno for what the device never said it could do.
+/// The negative errno for a request that the device does not offer.
 pub(super) fn translate(descriptor: Descriptor) -> Result<(Submit, i32), i32> {
     let op = match descriptor.op() {
         Descriptor::READ => Op::Read,
@@ -23,7 +23,7 @@ pub(super) fn translate(descriptor: Descriptor) -> Result<(Submit, i32), i32> {
         Descriptor::WRITE_ZEROES => Op::WriteZeroes,
         _ => return Err(-libc::EOPNOTSUPP),
     };
-    // A flush is of no sectors, whatever the kernel has left where they are told.
+    // A flush has no sectors, whatever the descriptor's fields hold.
     let (start, sectors) = match op {
         Op::Flush => (0, 0),
         Op::Read | Op::Write | Op::Discard | Op::WriteZeroes => {
@@ -57,10 +57,10 @@ pub(super) fn errno(error: RequestError) -> i32 {
     }
 }
 
-/// What the driver shall know of the volume, for requests of at most `request_bytes`.
+/// The driver's parameters of the volume, for requests of at most `request_bytes`.
 ///
-/// The driver takes the best size of I/O as a power of two only. Where a stripe is none, it is told
-/// the largest that divides one, and cuts requests at stripes anyway.
+/// The driver takes only powers of two as the best size of I/O. If a stripe is none, the parameter
+/// is the largest one that divides a stripe; requests are cut at stripes anyway.
 pub(super) fn params(volume: &Volume, request_bytes: u32, logical_block: LogicalBlock) -> Params {
     let block_shift = BLOCK_BYTES.trailing_zeros() as u8;
     let shift = |blocks: u32| block_shift + blocks.max(1).trailing_zeros() as u8;
@@ -77,7 +77,7 @@ pub(super) fn params(volume: &Volume, request_bytes: u32, logical_block: Logical
         max: if touches_more { most - BLOCK_SECTORS } else { most },
         boundary,
         capacity: capacity(volume),
-        // The block layer reckons with a power of two here.
+        // The block layer expects a power of two here.
         discard_granularity: volume
             .discard_blocks()
             .max(1)

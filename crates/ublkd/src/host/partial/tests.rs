@@ -9,11 +9,11 @@ const BUFFER_BLOCKS: usize = 6;
 struct Asked {
     tag: Tag,
     submit: Submit,
-    /// It has had its effect, but is not said to have ended.
+    /// It has had its effect, but has not been completed.
     is_done: bool,
 }
 
-/// Requests over blocks in memory, which take effect at some time between being asked for and ended.
+/// Requests over blocks in memory, which take effect at any time between submission and completion.
 struct World {
     partials: Partials,
     disk: Vec<u8>,
@@ -172,7 +172,7 @@ fn an_error_of_any_part_is_the_request_s_and_keeps_nothing_else() {
     }
 }
 
-/// Users have bytes of their own, in blocks that they share, and find there what they wrote.
+/// Users with ranges of their own, in blocks that they share, find there what they wrote.
 #[test]
 fn users_of_one_block_don_t_undo_each_other() {
     for seed in 0..300 {

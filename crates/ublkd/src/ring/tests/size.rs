@@ -10,14 +10,14 @@ fn file_of_64(dir: &tempfile::TempDir) -> (Device, File) {
     (Device::open(&path, crate::members::OpenOptions::default()).unwrap(), file)
 }
 
-/// A file that can be watched, that is member; and a second handle of it.
+/// A member file that can be watched, and a second handle of it.
 fn watched(dir: &tempfile::TempDir) -> (World, File) {
     let (device, file) = file_of_64(dir);
     assert!(device.can_be_watched(), "temporary files are on a local file system");
     (world_of(device), file)
 }
 
-/// The same, of a file whose size has to be asked for.
+/// The same for a file whose size has to be requested.
 fn asked(dir: &tempfile::TempDir) -> (World, File) {
     let (device, file) = file_of_64(dir);
     (world_of(device.elsewhere()), file)
@@ -25,7 +25,7 @@ fn asked(dir: &tempfile::TempDir) -> (World, File) {
 
 #[test]
 fn a_file_that_was_cut_off_is_gone_although_writes_make_it_longer() {
-    // The last write would make it as long as it was.
+    // The last write would restore its length.
     for at in [40, 63] {
         let dir = tempfile::tempdir().unwrap();
         let (mut world, file) = watched(&dir);
