@@ -1,32 +1,17 @@
 //! Arithmetic that engines ask for, carried out over bytes.
 
-use raidcore::engine::{Engine, JobId};
 use raidcore::parity::{Kernels, gf};
 use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::Mem;
 
-/// What an engine names with [`Mem`]. However many bytes of a block are kept, all blocks have as many.
-pub(crate) trait Memory {
-    fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8>;
-
-    fn put(&mut self, mem: Mem, blocks: u32, bytes: &[u8]);
-}
-
-/// A step of arithmetic, and over how many blocks it goes.
-type OwnedStep = (Step<Vec<Mem>>, u32);
-
-/// The steps of a job.
-pub(crate) fn steps(engine: &Engine, job: JobId) -> Vec<OwnedStep> {
-    let mut steps = Vec::new();
-    engine.steps(job, |step, blocks| steps.push((owned(step), blocks)));
-    steps
-}
+use crate::disk::Kept;
+use crate::memory::Memory;
 
 /// Carries out a step; returns what there is to tell.
-pub(crate) fn carry_out(
+pub(crate) fn carry_out<B: Kept>(
     kernels: &Kernels,
-    memory: &mut impl Memory,
-    step: Step<Vec<Mem>>,
+    memory: &mut Memory<B>,
+    step: BoundStep<'_>,
     n: u32,
 ) -> Option<Found> {
     let all = |memory: &dyn Fn(Mem) -> Vec<u8>, srcs: &[Mem]| -> Vec<Vec<u8>> {
@@ -35,19 +20,19 @@ pub(crate) fn carry_out(
     let bytes = |mem: Mem| memory.bytes(mem, n);
     match step {
         Step::Xor { dst, srcs } => {
-            let (mut sum, srcs) = (bytes(dst), all(&bytes, &srcs));
+            let (mut sum, srcs) = (bytes(dst), all(&bytes, srcs));
             kernels.xor(&mut sum, &srcs.iter().map(|src| &src[..]).collect::<Vec<_>>());
             memory.put(dst, n, &sum);
         }
         Step::Pq { p, q, srcs } => {
-            let (mut new_p, mut new_q, srcs) = (bytes(p), bytes(q), all(&bytes, &srcs));
+            let (mut new_p, mut new_q, srcs) = (bytes(p), bytes(q), all(&bytes, srcs));
             let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|src| Some(&src[..])).collect();
             kernels.pq(&mut new_p, &mut new_q, &srcs);
             memory.put(p, n, &new_p);
             memory.put(q, n, &new_q);
         }
         Step::Q { q, srcs } => {
-            let (mut new_q, srcs) = (bytes(q), all(&bytes, &srcs));
+            let (mut new_q, srcs) = (bytes(q), all(&bytes, srcs));
             let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|src| Some(&src[..])).collect();
             kernels.q(&mut new_q, &srcs);
             memory.put(q, n, &new_q);
@@ -98,21 +83,4 @@ pub(crate) fn carry_out(
         }
     }
     None
-}
-
-fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {
-    match step {
-        Step::Xor { dst, srcs } => Step::Xor { dst, srcs: srcs.to_vec() },
-        Step::Pq { p, q, srcs } => Step::Pq { p, q, srcs: srcs.to_vec() },
-        Step::Q { q, srcs } => Step::Q { q, srcs: srcs.to_vec() },
-        Step::Add { dst, src } => Step::Add { dst, src },
-        Step::Delta { p, q, index, old, new } => Step::Delta { p, q, index, old, new },
-        Step::Unscale { dst, index } => Step::Unscale { dst, index },
-        Step::Solve { a, b, x, y } => Step::Solve { a, b, x, y },
-        Step::Clear { dst } => Step::Clear { dst },
-        Step::Copy { dst, src } => Step::Copy { dst, src },
-        Step::Compare { a, b } => Step::Compare { a, b },
-        Step::Locate { row, p, q, data } => Step::Locate { row, p, q, data },
-        Step::Vote { row, copies } => Step::Vote { row, copies: copies.to_vec() },
-    }
 }

@@ -65,7 +65,7 @@ impl World {
     /// Members and staging devices that do not serve in full, or will not when the engine finds out, or
     /// would not after a crash now.
     pub(crate) fn missing(&self) -> usize {
-        missing(&self.engine, &self.disks)
+        missing(self.engine(), &self.disks)
     }
 
     /// The superblocks of the disks that answer.
@@ -76,7 +76,7 @@ impl World {
     /// Where a stripe is on a disk: its chunk, and a copy of another member's on the distributed
     /// spare.
     fn places(&self, stripe: Stripe, disk: usize) -> Vec<std::ops::Range<u64>> {
-        let geometry = self.engine.geometry();
+        let geometry = self.engine().geometry();
         let at_home = geometry.place(stripe, self.areas.data_start());
         let copies = self.copies_on_spare(stripe);
         let copies = copies.into_iter().filter(|&(holder, _)| holder == disk).map(|(_, at)| at);
@@ -87,11 +87,11 @@ impl World {
     /// The copies of a stripe's chunk that are on the distributed spare, or may be.
     pub(crate) fn copies_on_spare(&self, stripe: Stripe) -> Vec<(usize, Pba)> {
         let (SpareUse::Filling(failed) | SpareUse::StandsInFor(failed)) =
-            self.engine.distributed_spare().unwrap_or(SpareUse::Free)
+            self.engine().distributed_spare().unwrap_or(SpareUse::Free)
         else {
             return Vec::new();
         };
-        let (geometry, members) = (self.engine.geometry(), self.engine.status().members);
+        let (geometry, members) = (self.engine().geometry(), self.engine().status().members);
         let place = |copy| {
             let (MemberId(member), at) =
                 self.areas.on_distributed_spare(geometry, failed, stripe, copy);
@@ -105,7 +105,7 @@ impl World {
     /// How many members can't be read in the stripe where they are worst off.
     fn spoilt(&self) -> usize {
         let members = self.member_disks();
-        let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
+        let stripes = (0..self.engine().geometry().stripes()).map(Stripe);
         let known = self.spoilt.values().map(BTreeSet::len);
         let bad = stripes.map(|stripe| self.bad_in(stripe, &members).len());
         bad.chain(known).max().unwrap_or(0)
@@ -174,17 +174,17 @@ impl World {
     /// A disk that may fail now: a spare, a member that is being filled (unless those hang that it is
     /// filled from), or any member if redundancy makes up for it.
     pub(crate) fn victim(&mut self) -> Option<usize> {
-        let members: Vec<_> = self.engine.members().collect();
-        let mut victims: Vec<_> = self.engine.spares().collect();
+        let members: Vec<_> = self.engine().members().collect();
+        let mut victims: Vec<_> = self.engine().spares().collect();
         if self.may_fail() && !self.something_hangs() {
             // A staging device that is being filled may hold something already, for all that a start knows
             // after a power failure: if more are missing than may be, it is refused.
             let many = self.missing() > self.redundancy();
             let filled = members.iter().filter(|m| m.state != SlotState::Up && !(m.stages && many));
-            let filled = filled.filter(|m| !is_filled(&self.engine, m.member));
+            let filled = filled.filter(|m| !is_filled(self.engine(), m.member));
             victims.extend(filled.filter_map(|m| m.device));
         }
-        let successor = self.engine.successor();
+        let successor = self.engine().successor();
         victims.extend(successor.filter(|s| s.done < s.total).map(|s| s.device));
         if self.can_lose_one() {
             victims.extend(members.iter().filter_map(|m| m.device));
@@ -223,7 +223,7 @@ impl World {
 
     /// Whether a device is a member in service.
     fn is_in_service(&self, device: DeviceId) -> bool {
-        self.engine.members().any(|m| m.device == Some(device) && m.state == SlotState::Up)
+        self.engine().members().any(|m| m.device == Some(device) && m.state == SlotState::Up)
     }
 
     /// What was to fail as a spare, or while it was being filled, does not as the member that it has become:
@@ -256,9 +256,9 @@ impl World {
             return;
         }
         let members = self.member_disks();
-        let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+        let stripe = Stripe(self.source.below(self.engine().geometry().stripes()));
         // A job on the stripe knows of all that have been bad meanwhile.
-        if self.engine.is_idle() {
+        if self.engine().is_idle() {
             self.forget_spoilt();
         }
         let mut spoilt = self.bad_in(stripe, &members);
@@ -275,7 +275,7 @@ impl World {
     /// No job remembers what could not be read and can be now.
     pub(crate) fn forget_spoilt(&mut self) {
         let members = self.member_disks();
-        let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
+        let stripes = (0..self.engine().geometry().stripes()).map(Stripe);
         let bad = stripes.map(|stripe| (stripe, self.bad_in(stripe, &members)));
         self.spoilt = bad.filter(|(_, disks)| !disks.is_empty()).collect();
     }
@@ -321,7 +321,7 @@ impl World {
                 self.disks[disk].gone = true;
             }
         } else {
-            let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+            let stripe = Stripe(self.source.below(self.engine().geometry().stripes()));
             for _ in 0..=2 * self.redundancy() {
                 let disk = self.source.one_of(&members);
                 self.spoil(stripe, disk, false);
@@ -340,7 +340,7 @@ impl World {
             }
             return;
         }
-        let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+        let stripe = Stripe(self.source.below(self.engine().geometry().stripes()));
         let full = self.source.chance(1, 2);
         let why = if full { "finds no room" } else { "can't be written" };
         self.trace(format_args!("{stripe:?} {why}"));

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use raidcore::engine::{Io, IoError, IoOp, JobId};
 use raidcore::meta::{Image, checksum};
 use raidcore::units::{BLOCK_BYTES, Pba};
+use raidlog::ONLY;
 
 use crate::arithmetic;
 use crate::checks;
-use crate::disk::{FOR_GOOD, KEPT, Meta, whole};
+use crate::disk::{FOR_GOOD, Kept, Meta};
 use crate::under_way::{Payload, Pending};
 use crate::world::World;
 
@@ -20,7 +21,7 @@ impl World {
             IoOp::Write { from, .. } => Payload::Data(self.memory.blocks(from, io.blocks)),
             IoOp::Store(page) => {
                 let mut bytes = [0; BLOCK_BYTES];
-                self.engine.encode(page, io.device, &mut bytes);
+                self.engine().encode(page, io.device, &mut bytes);
                 Payload::Meta(vec![Rc::new(bytes)])
             }
             IoOp::Journal => Payload::Meta(self.journal_entry(&io)),
@@ -35,14 +36,14 @@ impl World {
     }
 
     fn journal_entry(&self, io: &Io) -> Vec<Meta> {
-        let headers = self.engine.journal_header_blocks(io.id) as usize;
+        let headers = self.engine().journal_header_blocks(io.id) as usize;
         let mut header = vec![0; headers * BLOCK_BYTES];
-        let crc_of = |mem| checksum(&whole(&self.memory.blocks(mem, 1)[0]));
-        self.engine.encode_journal(io.id, crc_of, &mut header);
+        let crc_of = |mem| checksum(&self.memory.blocks(mem, 1)[0].whole());
+        self.engine().encode_journal(io.id, crc_of, &mut header);
         let (header, _) = header.as_chunks::<BLOCK_BYTES>();
         let mut blocks: Vec<Meta> = header.iter().map(|block| Rc::new(*block)).collect();
-        self.engine.journal_payload(io.id, |mem, count| {
-            blocks.extend(self.memory.blocks(mem, count).iter().map(|data| Rc::new(whole(data))));
+        self.engine().journal_payload(io.id, |mem, count| {
+            blocks.extend(self.memory.blocks(mem, count).iter().map(|data| Rc::new(data.whole())));
         });
         assert_eq!(blocks.len(), io.blocks as usize, "an entry is as long as it says");
         blocks
@@ -85,13 +86,7 @@ impl World {
                     return Err(IoError::Medium);
                 }
                 for (to, at) in self.memory.blocks_mut(into, io.blocks).iter_mut().zip(range) {
-                    *to = if at < disk.meta_blocks() {
-                        let (head, rest) = disk.meta(at).split_at(KEPT);
-                        assert!(rest.iter().all(|&byte| byte == 0), "data is read, not metadata");
-                        head.try_into().expect("it is as long")
-                    } else {
-                        *disk.data(at)
-                    };
+                    *to = disk.read(at);
                 }
             }
             IoOp::Write { from, fua } => {
@@ -123,7 +118,7 @@ impl World {
             Payload::Data(data) => {
                 for (at, block) in (start..).zip(data).filter(|&(at, _)| which(at)) {
                     if copies.iter().any(|copies| copies.contains(&at)) {
-                        disk.write_meta(at, Rc::new(whole(block)), fua);
+                        disk.write_meta(at, Rc::new(block.whole()), fua);
                     } else {
                         disk.write_data(at, *block, fua);
                     }
@@ -138,11 +133,10 @@ impl World {
     }
 
     pub(crate) fn compute(&mut self, job: JobId) {
-        for (step, blocks) in arithmetic::steps(&self.engine, job) {
-            if let Some(found) = arithmetic::carry_out(self.kernels, &mut self.memory, step, blocks)
-            {
-                self.engine.found(job, found);
-            }
-        }
+        let mut found = Vec::new();
+        self.machine.steps(ONLY, job, |step, blocks| {
+            found.extend(arithmetic::carry_out(self.kernels, &mut self.memory, step, blocks));
+        });
+        found.into_iter().for_each(|found| self.machine.found(ONLY, job, found));
     }
 }

@@ -14,10 +14,11 @@ use raidcore::meta::{
 };
 use raidcore::parity::Kernels;
 use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
+use raidlog::{Actions, Machine, ONLY};
 
 use crate::create::create;
 use crate::digest::Digest;
-use crate::disk::Disk;
+use crate::disk::{Data, Disk, KEPT};
 use crate::flash::Flash;
 use crate::fuse::Fuse;
 use crate::memory::Memory;
@@ -37,9 +38,9 @@ pub(crate) struct World {
     pub(crate) areas: Areas,
     /// Where copies of what is read often lie, on members and on staging devices.
     pub(crate) copies: [(Pba, u64); 2],
-    pub(crate) engine: Engine,
+    pub(crate) machine: Machine,
     pub(crate) kernels: &'static Kernels,
-    pub(crate) memory: Memory,
+    pub(crate) memory: Memory<Data>,
     pub(crate) ios: Vec<Pending>,
     /// What was given up, and may be done all the same.
     pub(crate) given_up: Vec<Pending>,
@@ -80,7 +81,7 @@ pub(crate) struct World {
     pub(crate) beyond: bool,
     /// How requests have ended while that was so.
     pub(crate) results: Vec<Result<(), RequestError>>,
-    out: Vec<Action>,
+    actions: Actions,
     pub(crate) summary: Summary,
     pub(crate) digest: Digest,
     sink: Option<Sink>,
@@ -100,7 +101,7 @@ impl World {
         let capacity = record.geometry.capacity();
         let exposed = scenario.used_disks && is_exposed(&scenario);
         let mut world = Self {
-            memory: Memory::new(&scenario, capacity),
+            memory: Memory::new(payload(&scenario, capacity)),
             flash: scenario.flash.then(Flash::default),
             requests: (0..scenario.tags).map(|_| None).collect(),
             model: Model::new(capacity, if scenario.used_disks { GARBAGE } else { 0 }),
@@ -113,7 +114,7 @@ impl World {
             uuids,
             copies: [0, record.slots.len() - 1].map(|at| record.copies_of(MemberId::at(at))),
             areas: record.areas,
-            engine,
+            machine: Machine::Array(Box::new(engine)),
             kernels,
             ios: Vec::new(),
             given_up: Vec::new(),
@@ -133,7 +134,7 @@ impl World {
             adopted: BTreeMap::new(),
             beyond: false,
             results: Vec::new(),
-            out: Vec::new(),
+            actions: Actions::default(),
             summary: Summary::default(),
             digest: Digest::default(),
             sink,
@@ -144,12 +145,16 @@ impl World {
 
     /// A new engine begins its work.
     pub(crate) fn begin_life(&mut self) {
-        self.memory.new_scratch(self.engine.geometry().chunk(), self.engine.scratch_buffers());
+        self.memory.new_scratch(&self.machine.pools(0), &[0xa5; KEPT]);
         self.settled_full = 0;
         self.refused.clear();
         self.earlier_commands = self.commands;
         self.notes.clear();
         self.step(Input::Tick);
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.machine.engine(ONLY)
     }
 
     /// Tells what happens.
@@ -163,11 +168,11 @@ impl World {
     pub(crate) fn summary(&self) -> Summary {
         Summary {
             commands: self.commands,
-            detours: self.summary.detours + self.engine.counters().detours,
-            hedges: self.summary.hedges + self.engine.counters().hedged_reads,
-            staged: self.summary.staged + self.engine.counters().staged_writes,
-            reclaimed: self.summary.reclaimed + self.engine.counters().reclaimed_blocks,
-            copy_reads: self.summary.copy_reads + self.engine.counters().copy_reads,
+            detours: self.summary.detours + self.engine().counters().detours,
+            hedges: self.summary.hedges + self.engine().counters().hedged_reads,
+            staged: self.summary.staged + self.engine().counters().staged_writes,
+            reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
+            copy_reads: self.summary.copy_reads + self.engine().counters().copy_reads,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
             digest: self.digest.value(),
@@ -181,7 +186,7 @@ impl World {
 
     /// Time goes by until something is due, or just a little.
     pub(crate) fn pass_time(&mut self) {
-        let wait = match self.engine.deadline() {
+        let wait = match self.engine().deadline() {
             Some((at, _)) if at > self.now && self.source.chance(3, 4) => at - self.now,
             _ => Duration::from_micros(self.source.below(2000)),
         };
@@ -269,16 +274,16 @@ impl World {
 
     pub(crate) fn step(&mut self, input: Input) {
         self.summary.events += 1;
-        let mut out = std::mem::take(&mut self.out);
-        self.engine.step(self.now, input, &mut out);
-        for action in out.drain(..) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.machine.tell(self.now, ONLY, input, &mut actions);
+        for action in actions.of_array.drain(..) {
             self.act(action);
         }
-        self.out = out;
+        self.actions = actions;
         if self.is_whole() {
             self.whole_at = self.model.now();
         }
-        self.engine.check();
+        self.engine().check();
         self.give_up();
     }
 
@@ -302,7 +307,7 @@ impl World {
             // The policy is changed under load.
             let without = self.source.chance(1, 2);
             let around = around(&self.scenario);
-            self.engine.set_steering(around.filter(|_| !without));
+            self.machine.set_steering(ONLY, around.filter(|_| !without));
         }
         let busy = some_busy(&mut self.source, self.scenario.places());
         self.step(Input::Busy(busy));
@@ -317,25 +322,32 @@ impl World {
     }
 
     pub(crate) fn redundancy(&self) -> usize {
-        self.engine.geometry().redundancy()
+        self.engine().geometry().redundancy()
     }
 
     /// Whether all members serve.
     pub(crate) fn is_whole(&self) -> bool {
-        let mut members = self.engine.members().filter(|m| !m.stages);
+        let mut members = self.engine().members().filter(|m| !m.stages);
         members.all(|m| m.device.is_some() && m.state == SlotState::Up)
     }
 
     /// The disks of the members.
     pub(crate) fn member_disks(&self) -> Vec<usize> {
-        let members = self.engine.members().filter(|m| !m.stages);
+        let members = self.engine().members().filter(|m| !m.stages);
         members.filter_map(|m| Some(m.device?.0 as usize)).collect()
     }
 
     /// The disks of the members and those that are staging devices.
     pub(crate) fn disks_in_use(&self) -> Vec<usize> {
-        self.engine.members().filter_map(|m| Some(m.device?.0 as usize)).collect()
+        self.engine().members().filter_map(|m| Some(m.device?.0 as usize)).collect()
     }
+}
+
+/// The buffers of users' requests. The first one's holds the whole array.
+fn payload(scenario: &Scenario, capacity: u64) -> Vec<Vec<Data>> {
+    let blocks = |tag| if tag == 0 { capacity } else { u64::from(scenario.load.blocks) };
+    let buffer = |tag| vec![[0; KEPT]; blocks(tag).min(capacity) as usize];
+    (0..scenario.tags).map(buffer).collect()
 }
 
 /// Whether redundancy can't be built upon before a resync has ended.

@@ -21,6 +21,7 @@ use std::io;
 use std::ops::Range;
 
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
+use raidlog::Pool;
 
 use crate::region::Region;
 use crate::volume::PayloadMemory;
@@ -42,13 +43,6 @@ const RUNS: usize = 64;
 
 /// The front of a piece, which is registered by itself: all that small requests touch.
 pub(crate) const HEAD_BYTES: usize = 16 * BLOCK_BYTES;
-
-/// Scratch buffers of one size, which are numbered on from those before them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Pieces {
-    pub(crate) count: u16,
-    pub(crate) blocks: u32,
-}
 
 /// Names a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +115,7 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// The memory of all tags, scratch buffers, and zeros, as many as the largest of these has.
-    pub(crate) fn new(payload: PayloadMemory, scratch: &[Pieces]) -> io::Result<Self> {
+    pub(crate) fn new(payload: PayloadMemory, scratch: &[Pool]) -> io::Result<Self> {
         let bytes_of = |blocks: u32| blocks as usize * BLOCK_BYTES;
         let zero_bytes = bytes_of(scratch.iter().map(|of| of.blocks).max().unwrap_or(1));
         let count: usize = scratch.iter().map(|of| usize::from(of.count)).sum();

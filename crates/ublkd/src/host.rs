@@ -22,7 +22,6 @@ mod metrics;
 mod notes;
 mod orders;
 mod partial;
-mod places;
 mod residents;
 mod returns;
 

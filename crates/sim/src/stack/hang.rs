@@ -16,7 +16,7 @@ impl World {
             return;
         }
         let one = self.source.chance(3, 4).then(|| self.victim(group)).flatten();
-        let members = self.array.array(group).members().filter_map(|m| m.device);
+        let members = self.machine.engine(group).members().filter_map(|m| m.device);
         let hanging = one.map_or_else(|| members.collect(), |one| vec![one]);
         self.trace(format_args!("disks {hanging:?} of {group:?} hang"));
         self.summary.hangs += 1;
@@ -58,7 +58,7 @@ impl World {
     fn tell_who_hangs(&mut self, group: GroupId) {
         let disks = &self.groups[group.index()].disks;
         let hangs = |device: DeviceId| disks[device.0 as usize].hangs;
-        let members = self.array.array(group).members();
+        let members = self.machine.engine(group).members();
         let hanging = members.filter(|member| member.device.is_some_and(hangs));
         let hanging = hanging.map(|member| member.member).collect();
         self.step(Input::Array { group, input: engine::Input::Hung(hanging) });

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use raidcore::engine::{self, IoError, IoOp};
 use raidcore::meta::checksum;
-use raidcore::units::BLOCK_BYTES;
-use raidlog::array::{Action, Input, LogMem};
-use raidlog::{Answer, BatchId, GroupId, Pages};
+use raidcore::units::{BLOCK_BYTES, Mem};
+use raidlog::array::{Action, Input};
+use raidlog::{Actions, Answer, BatchId, GroupId, Pages};
 
-use super::memory::{Below, on};
 use super::under_way::{Looking, Payload, Pending};
 use super::world::World;
 use crate::arithmetic;
@@ -19,14 +18,10 @@ impl World {
     /// Tells the log array something, and does what it answers.
     pub(super) fn step(&mut self, input: Input<'_>) {
         self.trace(format_args!("{}", short(&input)));
-        let mut actions = Vec::new();
-        self.array.step(self.now, input, &mut actions);
+        let mut actions = Actions::default();
+        self.machine.step(self.now, input, &mut actions);
         self.summary.events += 1;
-        if let (Some(volume), true) = (self.array.volume(), self.memory.segments.is_empty()) {
-            let blocks = self.shape.segment_blocks() as usize;
-            self.memory.segments = vec![vec![Block::ZERO; blocks]; volume.buffers().into()];
-        }
-        for action in actions {
+        for action in actions.of_log {
             self.trace(format_args!("  {action:?}"));
             self.act(action);
         }
@@ -39,9 +34,9 @@ impl World {
 
     pub(super) fn check(&self) {
         for group in self.all_groups() {
-            self.array.array(group).check();
+            self.machine.engine(group).check();
         }
-        if let Some(volume) = self.array.volume() {
+        if let Some(volume) = self.machine.volume() {
             volume.check();
         }
     }
@@ -56,20 +51,15 @@ impl World {
                 self.released.push((group, device));
             }
             Action::Array { .. } => {}
-            Action::Summary { batch, buffer, first, .. } => self.summary_of(batch, buffer, first),
-            Action::Pages { group, pages, blocks, slot } => self.pages(group, pages, blocks, slot),
-            Action::Look { look, slot, blocks, checksums, .. } => {
-                self.looks.push(Looking { look, slot, blocks, checksums });
+            Action::Summary { batch, to, .. } => self.summary_of(batch, to),
+            Action::Pages { group, pages, blocks, to } => self.pages(group, pages, blocks, to),
+            Action::Look { look, from, blocks, checksums, .. } => {
+                self.looks.push(Looking { look, from, blocks, checksums });
             }
-            Action::Copy { from, to, blocks } => {
-                for n in 0..blocks {
-                    let block = self.memory.block(on(from, n));
-                    self.memory.put(on(to, n), block);
-                }
-            }
+            Action::Copy { from, to, blocks } => self.memory.copy(from, to, blocks),
             Action::Complete { tag, result } => {
                 self.digest.add(u64::from(tag.0) << 1 | u64::from(result.is_ok()));
-                let from = &self.memory.payloads[usize::from(tag.0)];
+                let from = &self.memory.payload[usize::from(tag.0)];
                 let to = &mut self.users.payloads[usize::from(tag.0)];
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = from.user());
                 let beyond = self.beyond;
@@ -84,18 +74,16 @@ impl World {
         }
     }
 
-    fn summary_of(&mut self, batch: BatchId, buffer: u16, first: u32) {
-        let volume = self.array.volume().expect("who writes a batch");
+    fn summary_of(&mut self, batch: BatchId, to: Mem) {
+        let volume = self.machine.volume().expect("who writes a batch");
         let mut bytes = vec![0xaa; volume.shape().summary() as usize * BLOCK_BYTES];
-        let segment = &mut self.memory.segments[usize::from(buffer)];
-        volume.encode_summary(batch, &mut bytes, |at| segment[at as usize].checksum());
-        for (block, bytes) in segment[first as usize..].iter_mut().zip(bytes.as_chunks().0) {
-            *block = Block::of(bytes);
-        }
+        let sum = |mem| self.memory.blocks(mem, 1)[0].checksum();
+        volume.encode_summary(batch, &mut bytes, sum);
+        self.memory.put(to, volume.shape().summary(), &bytes);
     }
 
-    fn pages(&mut self, group: GroupId, pages: Pages, blocks: u32, slot: u16) {
-        let volume = self.array.volume().expect("who stores pages");
+    fn pages(&mut self, group: GroupId, pages: Pages, blocks: u32, to: Mem) {
+        let volume = self.machine.volume().expect("who stores pages");
         for n in 0..blocks {
             let page = match pages {
                 Pages::Header => Pages::Header,
@@ -103,12 +91,8 @@ impl World {
             };
             let mut bytes = [0xaa; BLOCK_BYTES];
             volume.encode_page(group, page, &mut bytes);
-            self.memory.slots[usize::from(slot)][n as usize] = Block::of(&bytes);
+            self.memory.put(to.plus(n), 1, &bytes);
         }
-    }
-
-    fn blocks(&self, place: LogMem, count: u32) -> Vec<Block> {
-        (0..count).map(|n| self.memory.block(on(place, n))).collect()
     }
 
     fn begin(&mut self, group: GroupId, io: engine::Io) {
@@ -116,34 +100,29 @@ impl World {
         for other in self.ios.iter().filter(|other| other.group == group) {
             assert!(!meet(&io, &other.io), "{io:?} begins amid {:?}", other.io);
         }
-        let place = match io.op {
-            IoOp::Read(mem) | IoOp::Write { from: mem, .. } => Some(self.array.place(group, mem)),
-            IoOp::Store(_) | IoOp::Journal | IoOp::Flush | IoOp::Discard => None,
-        };
-        let payload = match (io.op, place) {
-            (IoOp::Write { .. }, Some(place)) => Payload::Data(self.blocks(place, io.blocks)),
-            (IoOp::Store(page), _) => {
+        let payload = match io.op {
+            IoOp::Write { from, .. } => Payload::Data(self.memory.blocks(from, io.blocks)),
+            IoOp::Store(page) => {
                 let mut bytes = [0; BLOCK_BYTES];
-                self.array.array(group).encode(page, io.device, &mut bytes);
+                self.machine.engine(group).encode(page, io.device, &mut bytes);
                 Payload::Meta(vec![Rc::new(bytes)])
             }
-            (IoOp::Journal, _) => Payload::Meta(self.journal_entry(group, &io)),
-            _ => Payload::None,
+            IoOp::Journal => Payload::Meta(self.journal_entry(group, &io)),
+            IoOp::Read(_) | IoOp::Flush | IoOp::Discard => Payload::None,
         };
         let mark = self.groups[group.index()].disks[io.device.0 as usize].flush_mark();
-        self.ios.push(Pending { group, io, place, payload, mark });
+        self.ios.push(Pending { group, io, payload, mark });
     }
 
     fn journal_entry(&self, group: GroupId, io: &engine::Io) -> Vec<Meta> {
-        let engine = self.array.array(group);
-        let place = |mem| self.array.place(group, mem);
+        let engine = self.machine.engine(group);
         let mut header = vec![0; engine.journal_header_blocks(io.id) as usize * BLOCK_BYTES];
-        let crc_of = |mem| checksum(&self.memory.block(place(mem)).bytes());
-        engine.encode_journal(io.id, crc_of, &mut header);
+        let crc_of = |mem| checksum(&self.memory.blocks(mem, 1)[0].whole());
+        self.machine.encode_journal(group, io.id, crc_of, &mut header);
         let mut blocks: Vec<Meta> = header.as_chunks().0.iter().map(|b| Rc::new(*b)).collect();
-        engine.journal_payload(io.id, |mem, count| {
-            let payload = self.blocks(place(mem), count);
-            blocks.extend(payload.iter().map(|block| Rc::new(block.bytes())));
+        self.machine.journal_payload(group, io.id, |mem, count| {
+            let payload = self.memory.blocks(mem, count);
+            blocks.extend(payload.iter().map(|block| Rc::new(block.whole())));
         });
         assert_eq!(blocks.len(), io.blocks as usize, "an entry is as long as it says");
         blocks
@@ -178,9 +157,10 @@ impl World {
     }
 
     fn carry_out(&mut self, pending: &Pending) -> Result<(), IoError> {
-        let Pending { group, io, place, payload, mark } = pending;
-        if let (Payload::Data(data), Some(place)) = (payload, *place) {
-            assert!(self.blocks(place, io.blocks) == *data, "memory changed during {io:?}");
+        let Pending { group, io, payload, mark } = pending;
+        if let (Payload::Data(data), IoOp::Write { from, .. }) = (payload, io.op) {
+            let now = self.memory.blocks(from, io.blocks);
+            assert!(now == *data, "memory changed during {io:?}");
         }
         let disk = &mut self.groups[group.index()].disks[io.device.0 as usize];
         if disk.gone {
@@ -190,25 +170,19 @@ impl World {
             self.write_some(pending);
             return Err(error);
         }
-        match (io.op, *place) {
-            (IoOp::Read(_), Some(place)) => {
+        match io.op {
+            IoOp::Read(into) => {
                 let extent = io.at.0..io.at.0 + u64::from(io.blocks);
                 if disk.bad.range(extent).next().is_some() {
                     return Err(IoError::Medium);
                 }
-                for (n, at) in (0..io.blocks).zip(io.at.0..) {
-                    let block = match at < disk.meta_blocks() {
-                        true => Block::of(disk.meta(at)),
-                        false => disk.data(at).clone(),
-                    };
-                    self.memory.put(on(place, n), block);
-                }
+                let to = self.memory.blocks_mut(into, io.blocks).iter_mut();
+                to.zip(io.at.0..).for_each(|(to, at)| *to = disk.read(at));
             }
-            (IoOp::Write { fua, .. }, _) => self.write(pending, fua, |_| true),
-            (IoOp::Store(_) | IoOp::Journal, _) => self.write(pending, true, |_| true),
-            (IoOp::Flush, _) => disk.flushed(*mark),
-            (IoOp::Discard, _) => disk.discard(&mut self.source, io.at.0, io.blocks.into()),
-            (IoOp::Read(_), None) => panic!("{io:?} reads to nowhere"),
+            IoOp::Write { fua, .. } => self.write(pending, fua, |_| true),
+            IoOp::Store(_) | IoOp::Journal => self.write(pending, true, |_| true),
+            IoOp::Flush => disk.flushed(*mark),
+            IoOp::Discard => disk.discard(&mut self.source, io.at.0, io.blocks.into()),
         }
         Ok(())
     }
@@ -252,25 +226,23 @@ impl World {
 
     fn compute(&mut self, index: usize) {
         let (group, job) = self.computes.swap_remove(index);
-        for (step, blocks) in arithmetic::steps(self.array.array(group), job) {
-            let mut below = Below { array: &self.array, group, memory: &mut self.memory };
-            let found = arithmetic::carry_out(self.kernels, &mut below, step, blocks);
-            if let Some(found) = found {
-                self.array.found(group, job, found);
-            }
-        }
+        let mut found = Vec::new();
+        self.machine.steps(group, job, |step, blocks| {
+            found.extend(arithmetic::carry_out(self.kernels, &mut self.memory, step, blocks));
+        });
+        found.into_iter().for_each(|found| self.machine.found(group, job, found));
         self.step(Input::Array { group, input: engine::Input::Computed(job) });
     }
 
     fn look(&mut self, index: usize) {
-        let Looking { look, slot, blocks, checksums } = self.looks.swap_remove(index);
-        let blocks = self.blocks(LogMem::Slot { slot, at: 0 }, blocks);
+        let Looking { look, from, blocks, checksums } = self.looks.swap_remove(index);
+        let blocks = self.memory.blocks(from, blocks);
         if checksums {
             self.summary.proven += blocks.len() as u64;
             let sums: Vec<u32> = blocks.iter().map(Block::checksum).collect();
             return self.step(Input::Seen { look, answer: Answer::Checksums(&sums) });
         }
-        let bytes: Vec<u8> = blocks.iter().flat_map(Block::bytes).collect();
+        let bytes: Vec<u8> = blocks.iter().flat_map(Block::whole).collect();
         self.step(Input::Seen { look, answer: Answer::Bytes(&bytes) });
     }
 }

@@ -8,7 +8,6 @@
 
 mod hang;
 mod host;
-mod memory;
 mod phases;
 #[cfg(test)]
 mod regressions;

@@ -1,9 +1,9 @@
 //! What is under way.
 
 use raidcore::engine;
-use raidcore::units::DeviceId;
+use raidcore::units::{DeviceId, Mem};
 use raidlog::GroupId;
-use raidlog::array::{LogMem, Look};
+use raidlog::array::Look;
 
 use crate::disk::{Block, Meta};
 
@@ -11,8 +11,6 @@ use crate::disk::{Block, Meta};
 pub(super) struct Pending {
     pub(super) group: GroupId,
     pub(super) io: engine::Io,
-    /// Where its bytes are.
-    pub(super) place: Option<LogMem>,
     pub(super) payload: Payload,
     /// What a flush will make durable.
     pub(super) mark: u64,
@@ -44,7 +42,7 @@ pub(super) enum Payload {
 /// Something that was read, to be looked at.
 pub(super) struct Looking {
     pub(super) look: Look,
-    pub(super) slot: u16,
+    pub(super) from: Mem,
     pub(super) blocks: u32,
     pub(super) checksums: bool,
 }

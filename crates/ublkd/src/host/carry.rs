@@ -4,7 +4,7 @@ use raidcore::engine::{Action, Io, IoOp, JobId};
 use raidcore::meta::checksum;
 use raidcore::units::BLOCK_BYTES;
 use raidlog::array::STOP;
-use raidlog::{Actions, GroupId, Machine, ONLY};
+use raidlog::{Actions, GroupId, ONLY};
 
 use super::data::Data;
 use super::notes::Happened;
@@ -50,12 +50,10 @@ impl Data {
         let (now, range) = (self.now, (io.at, io.blocks));
         let who = (IoName { group, id: io.id }, io.device);
         let (machine, ring, arena) = (&self.machine, &mut self.ring, &mut self.arena);
-        let place = |mem| self.places.place(machine, group, mem);
         match io.op {
-            IoOp::Read(to) => ring.read(now, arena, who, place(to), range),
+            IoOp::Read(to) => ring.read(now, arena, who, to, range),
             IoOp::Write { from, fua } => {
-                let from = Source::Mem(place(from));
-                ring.write(now, arena, who, from, fua, range);
+                ring.write(now, arena, who, Source::Mem(from), fua, range);
             }
             IoOp::Store(page) => {
                 let pages = arena.take_pages(1);
@@ -74,9 +72,8 @@ impl Data {
     /// continues, since copying a few blocks into registered memory takes less than the kernel takes
     /// to find scattered ones.
     fn journal(&mut self, group: GroupId, io: Io) {
-        let engine = self.machine.engine(group);
-        let place = |mem| self.places.place(&self.machine, group, mem);
-        let header = engine.journal_header_blocks(io.id);
+        let machine = &self.machine;
+        let header = machine.engine(group).journal_header_blocks(io.id);
         // The holders of an entry's copies are told one after the other.
         let (known, mut next) = (&mut self.checksums, 0);
         let mut encode = |arena: &Arena, head: &mut [u8]| {
@@ -84,7 +81,6 @@ impl Data {
             // must not be taken for one.
             head.fill(0);
             let crc_of = |mem| {
-                let mem = place(mem);
                 if known.get(next).is_none_or(|&(of, _)| of != mem) {
                     known.truncate(next);
                     known.push((mem, checksum(arena.blocks(mem, 1))));
@@ -92,7 +88,7 @@ impl Data {
                 next += 1;
                 known[next - 1].1
             };
-            engine.encode_journal(io.id, crc_of, head);
+            machine.encode_journal(group, io.id, crc_of, head);
         };
         let (now, who) = (self.now, (IoName { group, id: io.id }, io.device));
         let (ring, arena) = (&mut self.ring, &mut self.arena);
@@ -100,8 +96,8 @@ impl Data {
             ring.write_behind(now, arena, who, (io.at, io.blocks), |arena, into| {
                 let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
                 encode(arena, head);
-                engine.journal_payload(io.id, |mem, blocks| {
-                    let from = arena.blocks(place(mem), blocks);
+                machine.journal_payload(group, io.id, |mem, blocks| {
+                    let from = arena.blocks(mem, blocks);
                     let (to, after) = std::mem::take(&mut rest).split_at_mut(from.len());
                     to.copy_from_slice(from);
                     rest = after;
@@ -111,7 +107,7 @@ impl Data {
             let pages = arena.take_pages(header);
             arena.fill_pages(pages, 0..header, encode);
             ring.gather(now, arena, who, (pages, header), io.at, |visit| {
-                engine.journal_payload(io.id, |mem, blocks| visit(place(mem), blocks));
+                machine.journal_payload(group, io.id, visit);
             });
         }
     }
@@ -119,16 +115,9 @@ impl Data {
     fn compute(&mut self, group: GroupId, job: JobId) {
         let mut found = std::mem::take(&mut self.found);
         let (kernels, arena) = (self.kernels, &mut self.arena);
-        // Each operand of each step is looked up: of an array, for which that is nothing, it costs nothing.
-        match &self.machine {
-            Machine::Array(engine) => engine.steps(job, |step, blocks| {
-                found.extend(compute::run(kernels, arena, |mem| mem, step, blocks));
-            }),
-            machine @ Machine::Log(array) => array.array(group).steps(job, |step, blocks| {
-                let place = |mem| self.places.place(machine, group, mem);
-                found.extend(compute::run(kernels, arena, place, step, blocks));
-            }),
-        }
+        self.machine.steps(group, job, |step, blocks| {
+            found.extend(compute::run(kernels, arena, step, blocks));
+        });
         found.drain(..).for_each(|found| self.machine.found(group, job, found));
         self.found = found;
         self.computed.push_back((group, job));

@@ -1,7 +1,7 @@
 //! How the data thread carries out what a log volume says, besides what the engines of its groups say.
 
 use raidcore::units::BLOCK_BYTES;
-use raidlog::array::{Action, Input, LogMem};
+use raidlog::array::{Action, Input};
 use raidlog::{Answer, Pages, RecoveryError, codec};
 
 use super::data::Data;
@@ -13,8 +13,8 @@ impl Data {
     pub(super) fn look(&mut self) -> bool {
         let Some(mut log) = self.log.take_if(|log| !log.looks.is_empty()) else { return false };
         let looked = log.looks.pop_front();
-        let Looked { look, slot, blocks, checksums } = looked.expect("it wants to see something");
-        let seen = self.arena.blocks(self.places.of(LogMem::Slot { slot, at: 0 }), blocks);
+        let Looked { look, from, blocks, checksums } = looked.expect("it wants to see something");
+        let seen = self.arena.blocks(from, blocks);
         let answer = if checksums {
             log.checksums.clear();
             log.checksums.extend(seen.chunks_exact(BLOCK_BYTES).map(codec::checksum));
@@ -46,16 +46,15 @@ impl Data {
     pub(super) fn carry_out_of_log(&mut self, action: Action) {
         let Some(log) = &mut self.log else { return };
         match action {
-            Action::Summary { batch, buffer, first, .. } => {
+            Action::Summary { batch, to, .. } => {
                 let Some(volume) = self.machine.volume() else { return };
                 log.bytes.resize(volume.shape().summary() as usize * BLOCK_BYTES, 0);
-                let place = |at| self.places.of(LogMem::Segment { buffer, at });
-                volume.encode_summary(batch, &mut log.bytes, |at| {
-                    codec::checksum(self.arena.blocks(place(at), 1))
+                volume.encode_summary(batch, &mut log.bytes, |mem| {
+                    codec::checksum(self.arena.blocks(mem, 1))
                 });
-                self.arena.put(place(first), &log.bytes);
+                self.arena.put(to, &log.bytes);
             }
-            Action::Pages { group, pages, blocks, slot } => {
+            Action::Pages { group, pages, blocks, to } => {
                 let Some(volume) = self.machine.volume() else { return };
                 log.bytes.resize(blocks as usize * BLOCK_BYTES, 0);
                 for (n, into) in (0..).zip(log.bytes.chunks_exact_mut(BLOCK_BYTES)) {
@@ -65,13 +64,13 @@ impl Data {
                     };
                     volume.encode_page(group, page, into);
                 }
-                self.arena.put(self.places.of(LogMem::Slot { slot, at: 0 }), &log.bytes);
+                self.arena.put(to, &log.bytes);
             }
-            Action::Look { look, slot, blocks, checksums, .. } => {
-                log.looks.push_back(Looked { look, slot, blocks, checksums });
+            Action::Look { look, from, blocks, checksums, .. } => {
+                log.looks.push_back(Looked { look, from, blocks, checksums });
             }
             Action::Copy { from, to, blocks } => {
-                self.arena.copy(self.places.of(from), self.places.of(to), blocks);
+                self.arena.copy(from, to, blocks);
             }
             Action::Note(note) => self.note(Happened::Volume(note)),
             Action::Lost(error) => self.lost(error),

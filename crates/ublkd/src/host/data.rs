@@ -32,7 +32,6 @@ use super::handle::{End, Order, Reply, Shared, lock, reply};
 use super::log::{self, Begin, Log};
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
-use super::places::Places;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
@@ -130,7 +129,6 @@ pub(super) struct Data {
     pub(super) machine: Machine,
     /// If it is a log volume.
     pub(super) log: Option<Log>,
-    pub(super) places: Places,
     pub(super) kernels: &'static Kernels,
     // The ring goes before the memory that it may use, the residents' among it.
     pub(super) ring: Ring,
@@ -188,22 +186,14 @@ impl Data {
             engine
         });
         let mut engines: Vec<Engine> = engines.collect();
-        let (machine, log, (places, pieces)) = match begin.zip(part) {
-            Some((begin, part)) => {
-                let log_config = config.log_config();
-                let segments = log_config.buffers_in_all(part.groups.into());
-                let machine = log::machine(log_config, part, begin, engines);
-                let places = Places::new(&machine, segments, part.segment);
-                (machine, Some(Log::new(part)), places)
-            }
-            None => {
-                let machine = Machine::Array(Box::new(engines.swap_remove(0)));
-                let places = Places::new(&machine, 0, 0);
-                (machine, None, places)
-            }
+        let machine = match begin.zip(part) {
+            Some((begin, part)) => log::machine(config.log_config(), part, begin, engines),
+            None => Machine::Array(Box::new(engines.swap_remove(0))),
         };
+        let log = machine.log().and(part).map(Log::new);
+        let pools = machine.pools(part.map_or(0, |part| part.segment));
         let next_device = devices.len() as u32;
-        let arena = Arena::new(submissions.payload_memory(), &pieces)?;
+        let arena = Arena::new(submissions.payload_memory(), &pools)?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,
@@ -218,7 +208,6 @@ impl Data {
         Ok(Self {
             machine,
             log,
-            places,
             kernels: Kernels::best(),
             ring,
             residents: Vec::new(),

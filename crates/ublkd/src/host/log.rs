@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use raidcore::engine::Engine;
 use raidcore::meta::VolumePart;
+use raidcore::units::Mem;
 use raidlog::array::Look;
 use raidlog::{Config, LogArray, Machine, Shape, Status, VolumeId};
 
@@ -62,7 +63,7 @@ pub(super) struct Log {
 /// What is to be looked at.
 pub(super) struct Looked {
     pub(super) look: Look,
-    pub(super) slot: u16,
+    pub(super) from: Mem,
     pub(super) blocks: u32,
     pub(super) checksums: bool,
 }
