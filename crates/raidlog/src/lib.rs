@@ -15,6 +15,7 @@ extern crate alloc;
 pub mod array;
 mod buckets;
 pub mod codec;
+pub mod host;
 mod layout;
 mod machine;
 mod map;

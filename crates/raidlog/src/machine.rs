@@ -41,8 +41,7 @@ impl Pool {
     }
 }
 
-/// What a machine wants done. It is taken out before the next step, in this order, and all of it has
-/// to be begun before that.
+/// What a machine wants done, to be carried out by [`host`](crate::host).
 #[derive(Debug, Default)]
 pub struct Actions {
     /// What the engine of an array wants, where there is no log. [`STOP`] is the number of the command
@@ -50,21 +49,6 @@ pub struct Actions {
     pub of_array: Vec<engine::Action>,
     /// What a log array wants.
     pub of_log: Vec<Action>,
-}
-
-impl Actions {
-    /// Takes all out, in the words of a log array.
-    pub fn drain(&mut self) -> impl Iterator<Item = Action> + use<'_> {
-        self.of_log.drain(..).chain(self.of_array.drain(..).map(|action| match action {
-            engine::Action::Complete { tag, result } => Action::Complete { tag, result },
-            engine::Action::Answer { number: STOP, result } => Action::Stopped(result),
-            action @ (engine::Action::Io(_)
-            | engine::Action::Compute(_)
-            | engine::Action::Answer { .. }
-            | engine::Action::Note(_)
-            | engine::Action::Release(_)) => Action::Array { group: ONLY, action },
-        }))
-    }
 }
 
 impl Machine {

@@ -41,6 +41,9 @@ pub(crate) trait Kept: Clone + PartialEq {
     /// What parity is made of: of all blocks as many bytes.
     fn kept(&self) -> impl Iterator<Item = u8>;
 
+    /// The world's own checksum of it: as good as one over all of its bytes.
+    fn checksum(&self) -> u32;
+
     /// Of what parity is made of.
     fn of_kept(bytes: &[u8]) -> Self;
 
@@ -73,6 +76,10 @@ impl Kept for Data {
         self.iter().copied()
     }
 
+    fn checksum(&self) -> u32 {
+        raidlog::codec::checksum(self)
+    }
+
     fn of_kept(bytes: &[u8]) -> Self {
         bytes.try_into().expect("it is as long")
     }
@@ -92,14 +99,6 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// The world's own checksum of it: as good as one over all of its bytes.
-    pub(crate) fn checksum(&self) -> u32 {
-        match self {
-            Self::Data(data) => raidlog::codec::checksum(data),
-            Self::Meta(bytes) => raidlog::codec::checksum(&**bytes),
-        }
-    }
-
     /// What a user reads of it. What is not a user's is seen to be wrong.
     pub(crate) fn user(&self) -> Data {
         match self {
@@ -132,6 +131,13 @@ impl Kept for Block {
 
     fn kept(&self) -> impl Iterator<Item = u8> {
         self.whole().into_iter()
+    }
+
+    fn checksum(&self) -> u32 {
+        match self {
+            Self::Data(data) => data.checksum(),
+            Self::Meta(bytes) => raidlog::codec::checksum(&**bytes),
+        }
     }
 
     fn of_kept(bytes: &[u8]) -> Self {

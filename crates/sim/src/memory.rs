@@ -1,5 +1,6 @@
 //! What machines call memory.
 
+use raidcore::parity::Kernels;
 use raidcore::units::{Mem, Tag};
 use raidlog::Pool;
 
@@ -7,14 +8,15 @@ use crate::disk::Kept;
 
 /// What a machine names with [`Mem`].
 pub(crate) struct Memory<B> {
+    pub(crate) kernels: &'static Kernels,
     /// Users' buffers, by tag.
     pub(crate) payload: Vec<Vec<B>>,
     scratch: Vec<Vec<B>>,
 }
 
 impl<B: Kept> Memory<B> {
-    pub(crate) fn new(payload: Vec<Vec<B>>) -> Self {
-        Self { payload, scratch: Vec::new() }
+    pub(crate) fn new(kernels: &'static Kernels, payload: Vec<Vec<B>>) -> Self {
+        Self { kernels, payload, scratch: Vec::new() }
     }
 
     /// Scratch buffers for a machine that begins its work.
@@ -41,18 +43,13 @@ impl<B: Kept> Memory<B> {
         buffer[at as usize..(at + count) as usize].to_vec()
     }
 
-    pub(crate) fn copy(&mut self, from: Mem, to: Mem, blocks: u32) {
-        let copied = self.blocks(from, blocks);
-        self.blocks_mut(to, blocks).clone_from_slice(&copied);
-    }
-
     /// What arithmetic sees of blocks.
     pub(crate) fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
         self.blocks(mem, blocks).iter().flat_map(Kept::kept).collect()
     }
 
     /// What arithmetic has made of blocks.
-    pub(crate) fn put(&mut self, mem: Mem, blocks: u32, bytes: &[u8]) {
+    pub(crate) fn put_kept(&mut self, mem: Mem, blocks: u32, bytes: &[u8]) {
         let each = bytes.len() / blocks as usize;
         let blocks = self.blocks_mut(mem, blocks).iter_mut();
         blocks.zip(bytes.chunks_exact(each)).for_each(|(to, bytes)| *to = B::of_kept(bytes));

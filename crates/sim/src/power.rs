@@ -36,7 +36,7 @@ impl World {
             }
         }
         self.end_given_up();
-        self.computes.clear();
+        self.work.computes.clear();
         self.requests.iter_mut().for_each(|request| *request = None);
         let torn = self.scenario.faults.torn;
         for disk in &mut self.disks {

@@ -105,12 +105,11 @@ impl World {
 
     /// Ends the first arithmetic that is under way; tells whether there was some.
     fn end_first_compute(&mut self) -> bool {
-        if self.computes.is_empty() {
-            return false;
+        let ends = !self.work.computes.is_empty();
+        if ends {
+            self.end_compute(0);
         }
-        let job = self.computes.remove(0);
-        self.end_compute(job);
-        true
+        ends
     }
 
     /// What is being stored and fits is torn, as by a power failure. Tells how much that is.

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Action, Command, CommandError, Config, Detour, Engine, Input, JobId, Note, Pace, Redirect,
-    RequestError, SteeringPolicy,
+    Command, CommandError, Config, Detour, Engine, Input, Note, Pace, Redirect, RequestError,
+    SteeringPolicy,
 };
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
 use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
-use raidlog::{Actions, Machine, ONLY};
+use raidlog::host::{self, Work};
+use raidlog::{Machine, ONLY};
 
 use crate::create::create;
 use crate::digest::Digest;
@@ -39,7 +40,6 @@ pub(crate) struct World {
     /// Where copies of what is read often lie, on members and on staging devices.
     pub(crate) copies: [(Pba, u64); 2],
     pub(crate) machine: Machine,
-    pub(crate) kernels: &'static Kernels,
     pub(crate) memory: Memory<Data>,
     pub(crate) ios: Vec<Pending>,
     /// What was given up, and may be done all the same.
@@ -50,7 +50,7 @@ pub(crate) struct World {
     pub(crate) released: Vec<DeviceId>,
     /// The SSDs that say when I/O ends, if the disks are such.
     pub(crate) flash: Option<Flash>,
-    pub(crate) computes: Vec<JobId>,
+    pub(crate) work: Work,
     pub(crate) requests: Vec<Option<Outstanding>>,
     pub(crate) model: Model,
     pub(crate) versions: u64,
@@ -81,7 +81,6 @@ pub(crate) struct World {
     pub(crate) beyond: bool,
     /// How requests have ended while that was so.
     pub(crate) results: Vec<Result<(), RequestError>>,
-    actions: Actions,
     pub(crate) summary: Summary,
     pub(crate) digest: Digest,
     sink: Option<Sink>,
@@ -101,7 +100,7 @@ impl World {
         let capacity = record.geometry.capacity();
         let exposed = scenario.used_disks && is_exposed(&scenario);
         let mut world = Self {
-            memory: Memory::new(payload(&scenario, capacity)),
+            memory: Memory::new(kernels, payload(&scenario, capacity)),
             flash: scenario.flash.then(Flash::default),
             requests: (0..scenario.tags).map(|_| None).collect(),
             model: Model::new(capacity, if scenario.used_disks { GARBAGE } else { 0 }),
@@ -115,12 +114,11 @@ impl World {
             copies: [0, record.slots.len() - 1].map(|at| record.copies_of(MemberId::at(at))),
             areas: record.areas,
             machine: Machine::Array(Box::new(engine)),
-            kernels,
             ios: Vec::new(),
             given_up: Vec::new(),
             fuse: Fuse::None,
             released: Vec::new(),
-            computes: Vec::new(),
+            work: Work::default(),
             versions: 0,
             commands: 0,
             earlier_commands: 0,
@@ -134,7 +132,6 @@ impl World {
             adopted: BTreeMap::new(),
             beyond: false,
             results: Vec::new(),
-            actions: Actions::default(),
             summary: Summary::default(),
             digest: Digest::default(),
             sink,
@@ -181,7 +178,7 @@ impl World {
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        !self.ios.is_empty() || !self.computes.is_empty()
+        !self.ios.is_empty() || !self.work.computes.is_empty()
     }
 
     /// Time goes by until something is due, or just a little.
@@ -200,16 +197,14 @@ impl World {
             return;
         }
         self.now = self.now + Duration::from_micros(self.source.below(50));
-        let (ios, computes) = (self.ios.len() as u64, self.computes.len() as u64);
+        let (ios, computes) = (self.ios.len() as u64, self.work.computes.len() as u64);
         let pick = match self.scenario.faults.reorder {
             true => self.source.below(ios + computes),
             false if computes > 0 => ios,
             false => 0,
         };
         if let Some(index) = pick.checked_sub(ios) {
-            let job = self.computes.remove(index as usize);
-            self.end_compute(job);
-            return;
+            return self.end_compute(index as usize);
         }
         let events = self.summary.events;
         let stalls = |at: usize| self.disks[self.ios[at].io.device.0 as usize].stalled_until;
@@ -222,9 +217,8 @@ impl World {
 
     /// What ends next by the SSDs' time ends; arithmetic takes none. False if it is nothing.
     fn complete_in_time(&mut self) -> bool {
-        if !self.computes.is_empty() {
-            let job = self.computes.remove(0);
-            self.end_compute(job);
+        if !self.work.computes.is_empty() {
+            self.end_compute(0);
             return true;
         }
         let events = self.summary.events;
@@ -253,9 +247,10 @@ impl World {
         index.is_some()
     }
 
-    pub(crate) fn end_compute(&mut self, job: JobId) {
-        self.compute(job);
-        self.step(Input::Computed(job));
+    pub(crate) fn end_compute(&mut self, index: usize) {
+        let (group, job) = self.work.computes.remove(index).expect("arithmetic under way");
+        host::compute(self, group, job);
+        self.went_on();
     }
 
     pub(crate) fn end_io(&mut self, index: usize) {
@@ -273,32 +268,16 @@ impl World {
     }
 
     pub(crate) fn step(&mut self, input: Input) {
-        self.summary.events += 1;
-        let mut actions = std::mem::take(&mut self.actions);
-        self.machine.tell(self.now, ONLY, input, &mut actions);
-        for action in actions.of_array.drain(..) {
-            self.act(action);
-        }
-        self.actions = actions;
+        host::tell(self, ONLY, input);
+        self.went_on();
+    }
+
+    fn went_on(&mut self) {
         if self.is_whole() {
             self.whole_at = self.model.now();
         }
         self.engine().check();
         self.give_up();
-    }
-
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Io(io) => self.begin_io(io),
-            Action::Compute(job) => self.computes.push(job),
-            Action::Complete { tag, result } => self.completed(tag, result),
-            Action::Answer { number, result } => self.answers.push((number, result)),
-            Action::Note(note) => {
-                self.trace(format_args!("{note:?}"));
-                self.notes.push(note);
-            }
-            Action::Release(device) => self.released.push(device),
-        }
     }
 
     /// Says which members are busy: any, or none.

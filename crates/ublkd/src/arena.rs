@@ -20,6 +20,7 @@ mod idle;
 use std::io;
 use std::ops::Range;
 
+use raidcore::parity::Kernels;
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
 use raidlog::Pool;
 
@@ -94,6 +95,8 @@ pub(crate) struct Span {
 
 /// See the [module](self).
 pub(crate) struct Arena {
+    /// What computes over it.
+    pub(crate) kernels: &'static Kernels,
     payload: PayloadMemory,
     pieces: Vec<Piece>,
     tags: Vec<PieceId>,
@@ -125,6 +128,7 @@ impl Arena {
         let (base, bytes) = payload.initial();
         let tags = bytes / payload.slot_bytes();
         let mut arena = Self {
+            kernels: Kernels::best(),
             pieces: Vec::with_capacity(tags + count + PAGES_AT_ONCE + 1),
             tags: Vec::with_capacity(tags),
             scratch: Vec::with_capacity(count),

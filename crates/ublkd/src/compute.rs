@@ -3,7 +3,7 @@
 //! Invariant: what a step writes overlaps nothing else that it names, which is checked.
 #![allow(unsafe_code)]
 
-use raidcore::parity::{Kernels, gf};
+use raidcore::parity::gf;
 use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX, Mem};
 
@@ -13,12 +13,8 @@ use crate::arena::Arena;
 const OPERANDS_MAX: usize = MEMBERS_MAX + 2;
 
 /// Carries out a step over `blocks` blocks; tells what it found, if it was to find something.
-pub(crate) fn run(
-    kernels: &Kernels,
-    arena: &mut Arena,
-    step: BoundStep<'_>,
-    blocks: u32,
-) -> Option<Found> {
+pub(crate) fn run(arena: &mut Arena, step: BoundStep<'_>, blocks: u32) -> Option<Found> {
+    let kernels = arena.kernels;
     let memory = Memory { arena, blocks };
     match step {
         Step::Xor { dst, srcs } => {

@@ -9,7 +9,6 @@
 
 mod askers;
 mod carry;
-mod carry_log;
 mod clock;
 mod counts;
 mod data;

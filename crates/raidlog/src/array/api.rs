@@ -73,20 +73,7 @@ pub enum Action {
         to: Mem,
     },
     /// Look at what was read, and tell [`Input::Seen`].
-    Look {
-        /// Comes back with the answer.
-        look: Look,
-        /// Where it is.
-        from: Mem,
-        /// From which group it was read.
-        group: GroupId,
-        /// From which block of it on.
-        at: u64,
-        /// How many blocks.
-        blocks: u32,
-        /// Whether only [checksums](crate::codec::checksum) of the blocks are wanted.
-        checksums: bool,
-    },
+    Look(Looking),
     /// Copy blocks.
     Copy {
         /// The bytes.
@@ -109,6 +96,23 @@ pub enum Action {
     Lost(RecoveryError),
     /// Everything has stopped; whether that is on record in every group's array.
     Stopped(Result<(), CommandError>),
+}
+
+/// What is to be looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Looking {
+    /// Comes back with the answer.
+    pub look: Look,
+    /// Where it is.
+    pub from: Mem,
+    /// From which group it was read.
+    pub group: GroupId,
+    /// From which block of it on.
+    pub at: u64,
+    /// How many blocks.
+    pub blocks: u32,
+    /// Whether only [checksums](crate::codec::checksum) of the blocks are wanted.
+    pub checksums: bool,
 }
 
 /// Names an [`Action::Look`].

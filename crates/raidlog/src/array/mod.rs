@@ -350,7 +350,8 @@ impl LogArray {
             // The slot is free when the bytes have been seen.
             let look = Look(Some(id), slot);
             let from = slot_at(slot);
-            out.push(Action::Look { look, from, group, at, blocks, checksums: false });
+            let looking = Looking { look, from, group, at, blocks, checksums: false };
+            out.push(Action::Look(looking));
             return;
         }
         self.free_slots.extend(slot);

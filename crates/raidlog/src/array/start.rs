@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use det::Instant;
 use raidcore::engine::{Engine, IoError, Op, RequestError};
 
-use super::{Action, Carried, LogArray, Look, SLOT_BLOCKS, Upper, slot_at};
+use super::{Action, Carried, LogArray, Look, Looking, SLOT_BLOCKS, Upper, slot_at};
 use crate::codec::VolumeId;
 use crate::recovery::{Answer, Found, Recovery, Wanted};
 use crate::volume::{self, Config};
@@ -97,7 +97,7 @@ impl LogArray {
         let Wanted { group, checksums, .. } = wanted;
         let slot = self.slots.start;
         let (look, from) = (Look(None, slot), slot_at(slot));
-        out.push(Action::Look { look, from, group, at, blocks, checksums });
+        out.push(Action::Look(Looking { look, from, group, at, blocks, checksums }));
     }
 
     /// What was read has been looked at.

@@ -125,6 +125,17 @@ pub enum Pages {
     From(u32),
 }
 
+impl Pages {
+    /// From so many further on; there is one header.
+    #[must_use]
+    pub fn plus(self, pages: u32) -> Self {
+        match self {
+            Self::Header => Self::Header,
+            Self::From(first) => Self::From(first + pages),
+        }
+    }
+}
+
 /// What the host tells the volume.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {

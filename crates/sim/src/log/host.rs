@@ -122,12 +122,8 @@ impl World {
     }
 
     fn page(&self, io: &Io, pages: Pages, n: u32) -> Block {
-        let page = match pages {
-            Pages::Header => Pages::Header,
-            Pages::From(first) => Pages::From(first + n),
-        };
         let mut bytes = [0xaa; BLOCK_BYTES];
-        self.volume.encode_page(io.group, page, &mut bytes);
+        self.volume.encode_page(io.group, pages.plus(n), &mut bytes);
         Block::Meta(Rc::new(bytes))
     }
 

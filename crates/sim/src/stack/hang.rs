@@ -6,8 +6,9 @@ use raidcore::units::DeviceId;
 use raidlog::GroupId;
 use raidlog::array::Input;
 
-use super::under_way::Pending;
 use super::world::World;
+use crate::disk::Block;
+use crate::under_way::Pending;
 
 impl World {
     /// A member of a group does not answer any more, or none of them does.
@@ -30,9 +31,8 @@ impl World {
         self.groups[group.index()].disks.iter().any(|disk| disk.hangs)
     }
 
-    pub(super) fn does_hang(&self, pending: &Pending) -> bool {
-        let (group, DeviceId(device)) = pending.at();
-        self.groups[group.index()].disks[device as usize].hangs
+    pub(super) fn does_hang(&self, pending: &Pending<Block>) -> bool {
+        self.disk_of(pending).hangs
     }
 
     /// What hangs may answer again, and what was given up may be done.
@@ -67,13 +67,13 @@ impl World {
     /// The host gives up what the disks have not ended that hang and are out of service now.
     pub(super) fn give_up(&mut self) {
         while let Some(released) = self.released.pop() {
-            let gives_up = |pending: &Pending| pending.at() == released;
+            let gives_up = |pending: &Pending<Block>| pending.at() == released;
             while let Some(at) = self.ios.iter().position(gives_up)
                 && self.does_hang(&self.ios[at])
             {
                 let pending = self.ios.swap_remove(at);
                 let input =
-                    engine::Input::IoDone { id: pending.id(), result: Err(IoError::TimedOut) };
+                    engine::Input::IoDone { id: pending.io.id, result: Err(IoError::TimedOut) };
                 self.given_up.push(pending);
                 self.step(Input::Array { group: released.0, input });
             }

@@ -12,7 +12,6 @@ mod phases;
 #[cfg(test)]
 mod regressions;
 mod scenario;
-mod under_way;
 mod world;
 
 use std::ops::AddAssign;

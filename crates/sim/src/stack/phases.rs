@@ -41,7 +41,7 @@ impl Lives for World {
     }
 
     fn is_busy(&self) -> bool {
-        !self.ios.is_empty() || !self.computes.is_empty() || !self.looks.is_empty()
+        !self.ios.is_empty() || !self.work.computes.is_empty() || !self.work.looks.is_empty()
     }
 
     fn complete_any(&mut self) {

@@ -3,15 +3,15 @@
 use std::fmt;
 
 use det::Instant;
-use raidcore::engine::{Command, Engine, IoError, JobId};
+use raidcore::engine::{Command, Engine, IoError};
 use raidcore::meta::{Areas, VolumePart, VolumeUuid};
 use raidcore::parity::Kernels;
 use raidcore::units::DeviceId;
+use raidlog::host::Work;
 use raidlog::{GroupId, LogArray, Machine, Note, RecoveryError, Shape, VolumeId, array};
 
 use super::StackSummary;
 use super::scenario::StackScenario;
-use super::under_way::{Looking, Pending};
 use crate::create::{create, uuid_of};
 use crate::digest::Digest;
 use crate::disk::{Block, Disk, FOR_GOOD, Kept, Sick};
@@ -21,6 +21,7 @@ use crate::memory::Memory;
 use crate::play::Sink;
 use crate::power::array_of;
 use crate::source::Source;
+use crate::under_way::Pending;
 use crate::world::{around, config, is_exposed, some_busy};
 
 const VOLUME: VolumeId = VolumeId(*b"above the arrays");
@@ -48,13 +49,12 @@ pub(super) struct World {
     pub(super) now: Instant,
     pub(super) memory: Memory<Block>,
     pub(super) users: Users,
-    pub(super) ios: Vec<Pending>,
+    pub(super) ios: Vec<Pending<Block>>,
     /// What was given up, and may be done all the same.
-    pub(super) given_up: Vec<Pending>,
+    pub(super) given_up: Vec<Pending<Block>>,
     /// The members that are out of service since the step before.
     pub(super) released: Vec<(GroupId, DeviceId)>,
-    pub(super) computes: Vec<(GroupId, JobId)>,
-    pub(super) looks: Vec<Looking>,
+    pub(super) work: Work,
     /// Nothing fails any more.
     pub(super) calm: bool,
     /// More fails than redundancy makes up for: requests may end with errors.
@@ -97,12 +97,11 @@ impl World {
             groups,
             kernels,
             now: Instant::ORIGIN,
-            memory: Memory::new(Vec::new()),
+            memory: Memory::new(kernels, Vec::new()),
             ios: Vec::new(),
             given_up: Vec::new(),
             released: Vec::new(),
-            computes: Vec::new(),
-            looks: Vec::new(),
+            work: Work::default(),
             calm: false,
             beyond: false,
             stopped: false,
@@ -118,7 +117,7 @@ impl World {
 
     /// Sets a log array going.
     fn wake(&mut self) {
-        self.memory = Memory::new(vec![Vec::new(); self.scenario.log.tags.into()]);
+        self.memory = Memory::new(self.kernels, vec![Vec::new(); self.scenario.log.tags.into()]);
         self.memory.new_scratch(&self.machine.pools(self.shape.segment_blocks()), &Block::ZERO);
         (self.stopped, self.lost) = (false, None);
         self.step(array::Input::Tick);
@@ -184,7 +183,9 @@ impl World {
         let first = areas.meta_blocks();
         let at = first + self.source.below(disks[device as usize].size() - first);
         // What is being written would be read again at once.
-        if self.ios.iter().any(|pending| pending.is_at(group, DeviceId(device), at)) {
+        if self.ios.iter().any(|pending| {
+            pending.at() == (group, DeviceId(device)) && pending.range().contains(&at)
+        }) {
             return;
         }
         self.trace(format_args!("block {at} of disk {device} of {group:?} can't be read"));

@@ -1,10 +1,13 @@
-//! Carries out what a machine says, and the engines of its groups.
+//! The data thread as a machine's host: what it says is carried out over the ring and the arena.
 
-use raidcore::engine::{Action, Io, IoOp, JobId};
+use det::Instant;
+use raidcore::engine::{Io, IoOp, RequestError};
 use raidcore::meta::checksum;
-use raidcore::units::BLOCK_BYTES;
-use raidlog::array::STOP;
-use raidlog::{Actions, GroupId, ONLY};
+use raidcore::plan::{BoundStep, Found};
+use raidcore::units::{BLOCK_BYTES, Mem, Tag};
+use raidlog::array::Looking;
+use raidlog::host::{Host, Memory, Said, Work};
+use raidlog::{GroupId, Machine, codec};
 
 use super::data::Data;
 use super::notes::Happened;
@@ -13,40 +16,59 @@ use crate::compute;
 use crate::ops::IoName;
 use crate::ring::Source;
 
-impl Data {
-    /// Carries out what a step has come to.
-    pub(super) fn carry_out_all(&mut self, actions: &mut Actions) {
-        self.checksums.clear();
-        for action in actions.of_array.drain(..) {
-            self.carry_out(ONLY, action);
-        }
-        if self.log.is_some() && !self.is_as_said() {
-            actions.of_log.clear();
-        }
-        for action in actions.of_log.drain(..) {
-            self.carry_out_of_log(action);
-        }
+impl Memory for Arena {
+    fn compute(&mut self, step: BoundStep<'_>, blocks: u32) -> Option<Found> {
+        compute::run(self, step, blocks)
     }
 
-    pub(super) fn carry_out(&mut self, group: GroupId, action: Action) {
-        match action {
-            Action::Io(io) => {
-                self.steering[group.index()].began(self.now, &io);
-                self.begin(group, io);
-            }
-            Action::Compute(job) => self.compute(group, job),
-            Action::Complete { tag, result } => self.complete(tag, result),
-            Action::Answer { number: STOP, result } => self.stopped = Some(result),
-            Action::Answer { number, result } => self.answer(number, result),
-            Action::Note(note) => {
-                self.remember_former(group, &note);
-                self.note(Happened::Array { group, note });
-            }
-            Action::Release(device) => self.ring.close(&mut self.arena, device),
+    fn checksum(&self, of: Mem) -> u32 {
+        codec::checksum(self.blocks(of, 1))
+    }
+
+    fn put(&mut self, to: Mem, bytes: &[u8], _: Option<(GroupId, u64)>) {
+        self.put(to, bytes);
+    }
+
+    fn copy(&mut self, from: Mem, to: Mem, blocks: u32) {
+        self.copy(from, to, blocks);
+    }
+
+    fn show(&self, looking: &Looking, to: impl FnOnce(&[u8])) {
+        to(self.blocks(looking.from, looking.blocks));
+    }
+}
+
+impl Host for Data {
+    type Memory = Arena;
+
+    fn parts(&mut self) -> (&mut Machine, &mut Work, &mut Arena) {
+        (&mut self.machine, &mut self.work, &mut self.arena)
+    }
+
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn stepped(&mut self) -> bool {
+        if cfg!(debug_assertions)
+            && let Machine::Array(engine) = &self.machine
+        {
+            engine.check();
         }
+        self.checksums.clear();
+        let machine = &self.machine;
+        let as_said = self.log.as_mut().is_none_or(|log| log.is_as_said(machine));
+        if !as_said {
+            tracing::error!(
+                "the log volume is not what its members' superblocks say; nothing was written"
+            );
+            self.broken = true;
+        }
+        as_said
     }
 
     fn begin(&mut self, group: GroupId, io: Io) {
+        self.steering[group.index()].began(self.now, &io);
         let (now, range) = (self.now, (io.at, io.blocks));
         let who = (IoName { group, id: io.id }, io.device);
         let (machine, ring, arena) = (&self.machine, &mut self.ring, &mut self.arena);
@@ -68,6 +90,29 @@ impl Data {
         }
     }
 
+    fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
+        self.request_ended(tag, result);
+    }
+
+    fn hear(&mut self, said: Said) {
+        match said {
+            Said::Answer { number, result } => self.answer(number, result),
+            Said::Array(group, note) => {
+                self.remember_former(group, &note);
+                self.note(Happened::Array { group, note });
+            }
+            Said::Volume(note) => self.note(Happened::Volume(note)),
+            Said::Release(_, device) => self.ring.close(&mut self.arena, device),
+            Said::Lost(error) => {
+                tracing::error!("the log volume can't be started: {error}");
+                self.shared.lose(error);
+            }
+            Said::Stopped(result) => self.stopped = Some(result),
+        }
+    }
+}
+
+impl Data {
     /// Begins to write an entry of the journal: a small one in one piece, and with those that it
     /// continues, since copying a few blocks into registered memory takes less than the kernel takes
     /// to find scattered ones.
@@ -110,16 +155,5 @@ impl Data {
                 machine.journal_payload(group, io.id, visit);
             });
         }
-    }
-
-    fn compute(&mut self, group: GroupId, job: JobId) {
-        let mut found = std::mem::take(&mut self.found);
-        let (kernels, arena) = (self.kernels, &mut self.arena);
-        self.machine.steps(group, job, |step, blocks| {
-            found.extend(compute::run(kernels, arena, step, blocks));
-        });
-        found.drain(..).for_each(|found| self.machine.found(group, job, found));
-        self.found = found;
-        self.computed.push_back((group, job));
     }
 }

@@ -4,12 +4,9 @@
 //! - A tag is in `in_flight` from before the engine hears of its request until the engine completes
 //!   it.
 //! - Residents go after the ring: no command outlives the memory that it names.
-//! - All actions of a step are begun before the next step; arithmetic is carried out when it is
-//!   asked for, and reported after the last action of that step, as is what a volume looks at.
 //! - The thread sleeps only when there is nothing to take in, and everything begun is with the
 //!   kernel.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,12 +14,10 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{CommandError, Engine, Input, JobId, Request, RequestError};
-use raidcore::parity::Kernels;
-use raidcore::plan::Found;
+use raidcore::engine::{CommandError, Engine, Input, Request, RequestError};
 use raidcore::units::{DeviceId, Mem, Tag};
-use raidlog::array;
-use raidlog::{Actions, GroupId, Machine};
+use raidlog::host::{self, Work};
+use raidlog::{GroupId, Machine, array};
 use steering::Steering;
 
 use super::askers::Askers;
@@ -129,7 +124,6 @@ pub(super) struct Data {
     pub(super) machine: Machine,
     /// If it is a log volume.
     pub(super) log: Option<Log>,
-    pub(super) kernels: &'static Kernels,
     // The ring goes before the memory that it may use, the residents' among it.
     pub(super) ring: Ring,
     /// By [`CommandSlot`].
@@ -141,15 +135,11 @@ pub(super) struct Data {
     /// By tag.
     in_flight: Vec<Option<InFlight>>,
     partials: Partials,
+    pub(super) work: Work,
     /// Scratch space.
-    /// Scratch space, in a box since it is taken out for each step.
-    pub(super) actions: Option<Box<Actions>>,
     orders: Vec<Order>,
-    pub(super) found: Vec<Found>,
     /// Of the last entry of a journal in this step, in which no memory changes that it is made of.
     pub(super) checksums: Vec<(Mem, u32)>,
-    /// Arithmetic that was carried out in this step.
-    pub(super) computed: VecDeque<(GroupId, JobId)>,
     pub(super) askers: Askers,
     next_device: u32,
     pub(super) former: Former,
@@ -208,7 +198,6 @@ impl Data {
         Ok(Self {
             machine,
             log,
-            kernels: Kernels::best(),
             ring,
             residents: Vec::new(),
             arena,
@@ -217,11 +206,9 @@ impl Data {
             submissions,
             shared,
             now,
-            actions: None,
+            work: Work::default(),
             orders: Vec::new(),
-            found: Vec::new(),
             checksums: Vec::new(),
-            computed: VecDeque::new(),
             askers: Askers::default(),
             next_device,
             former: Former::default(),
@@ -364,7 +351,7 @@ impl Data {
     /// Tells the machine of a request of whole blocks.
     fn ask(&mut self, tag: Tag, asked: Submit) {
         let Submit { op, lba, blocks, fua, .. } = asked;
-        self.step(array::Input::Request(Request { tag, op, lba, blocks, fua }));
+        host::step(self, array::Input::Request(Request { tag, op, lba, blocks, fua }));
     }
 
     /// Goes on with requests that change parts of blocks, as far as there is something to be done.
@@ -390,49 +377,21 @@ impl Data {
 
     /// Tells the machine, and carries out what follows until nothing does.
     pub(super) fn feed(&mut self, input: array::Input<'_>) {
-        self.step(input);
+        host::step(self, input);
         self.follow_up();
     }
 
     /// The same, of what is for a group's engine.
     pub(super) fn feed_group(&mut self, group: GroupId, input: Input) {
-        self.step_group(group, input);
+        host::tell(self, group, input);
         self.follow_up();
     }
 
     fn follow_up(&mut self) {
-        loop {
-            if let Some((group, job)) = self.computed.pop_front() {
-                self.step_group(group, Input::Computed(job));
-            } else if !self.look() && (self.partials.is_empty() || !self.go_on()) {
-                return;
-            }
-        }
+        while host::settle(self) || (!self.partials.is_empty() && self.go_on()) {}
     }
 
-    fn step(&mut self, input: array::Input<'_>) {
-        let mut actions = self.actions.take().unwrap_or_default();
-        self.machine.step(self.now, input, &mut actions);
-        self.stepped(actions);
-    }
-
-    fn step_group(&mut self, group: GroupId, input: Input) {
-        let mut actions = self.actions.take().unwrap_or_default();
-        self.machine.tell(self.now, group, input, &mut actions);
-        self.stepped(actions);
-    }
-
-    fn stepped(&mut self, mut actions: Box<Actions>) {
-        if cfg!(debug_assertions)
-            && let Machine::Array(engine) = &self.machine
-        {
-            engine.check();
-        }
-        self.carry_out_all(&mut actions);
-        self.actions = Some(actions);
-    }
-
-    pub(super) fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
+    pub(super) fn request_ended(&mut self, tag: Tag, result: Result<(), RequestError>) {
         if self.partials.is_empty() || !self.partials.ended(tag, result) {
             self.answer_request(tag, result);
         }

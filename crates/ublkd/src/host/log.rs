@@ -1,11 +1,7 @@
-//! A log volume: what it wants done besides what the engines of its groups want.
-
-use std::collections::VecDeque;
+//! A log volume: how it begins, how it is, and whether it is what it should be.
 
 use raidcore::engine::Engine;
 use raidcore::meta::VolumePart;
-use raidcore::units::Mem;
-use raidlog::array::Look;
 use raidlog::{Config, LogArray, Machine, Shape, Status, VolumeId};
 
 /// How a log volume begins.
@@ -48,30 +44,18 @@ pub(super) fn status(machine: &Machine) -> Option<LogStatus> {
     Some(LogStatus { shape: *volume.shape(), status: volume.status(), used: volume.used() })
 }
 
-/// What a log volume wants done besides what the engines of its groups want, and what it is known by.
+/// What a log volume is known by.
 pub(super) struct Log {
     /// What the superblocks say of it.
     part: VolumePart,
     /// That the volume is what the superblocks say was seen.
     seen: bool,
-    pub(super) looks: VecDeque<Looked>,
-    /// Scratch space for what is encoded.
-    pub(super) bytes: Vec<u8>,
-    pub(super) checksums: Vec<u32>,
-}
-
-/// What is to be looked at.
-pub(super) struct Looked {
-    pub(super) look: Look,
-    pub(super) from: Mem,
-    pub(super) blocks: u32,
-    pub(super) checksums: bool,
 }
 
 impl Log {
     /// The volume that superblocks tell of.
     pub(super) fn new(part: VolumePart) -> Self {
-        Self { part, seen: false, looks: VecDeque::new(), bytes: Vec::new(), checksums: Vec::new() }
+        Self { part, seen: false }
     }
 
     /// Whether the volume, once it is there, is what the superblocks say.
