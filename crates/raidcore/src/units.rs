@@ -199,7 +199,11 @@ impl<T: Element> fmt::Debug for Set<T> {
     }
 }
 
-/// Where bytes are: the host owns the memory, the core refers to it. Offsets are in blocks.
+/// Where bytes are: the host owns the memory, machines name it. Offsets are in blocks.
+///
+/// To the host that runs a machine each name means one thing, whatever of the machine names it. What is
+/// in the middle of a machine sees its own part: to an engine below a log volume, the volume is the user,
+/// and its scratch buffers are numbered from zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mem {
     /// In the buffer of a user's request.
@@ -209,7 +213,7 @@ pub enum Mem {
         /// From which block of its buffer on.
         at: u32,
     },
-    /// In a scratch buffer. Each holds one chunk.
+    /// In a scratch buffer: of an array one chunk, of a log volume also a segment, or pages.
     Scratch {
         /// Which of the scratch buffers.
         buffer: u16,
@@ -219,6 +223,8 @@ pub enum Mem {
     /// Zeros, as many as asked for. Never a destination.
     Zero,
 }
+
+const _: () = assert!(size_of::<Mem>() == 8, "plans and I/O are full of it");
 
 impl Mem {
     /// The memory `blocks` further on.

@@ -14,6 +14,7 @@ extern crate alloc;
 pub mod array;
 mod buckets;
 pub mod codec;
+pub mod host;
 mod layout;
 mod machine;
 mod map;
@@ -27,13 +28,13 @@ mod volume;
 pub use array::LogArray;
 pub use codec::VolumeId;
 pub use layout::{Layout, LayoutNameError};
-pub use machine::{Actions, Machine, ONLY};
+pub use machine::{Actions, Machine, ONLY, Pool};
 pub use map::Map;
 pub use recovery::{Answer, Found, Recovery, RecoveryError, Wanted};
 pub use segments::{Choice, SegmentState};
 pub use shape::{Shape, ShapeError, Wish};
 pub use units::{GroupId, Pba, Segment};
 pub use volume::{
-    Action, Batch, BatchId, Cleaning, Config, Counters, Input, Io, IoId, IoOp, Mem, Note, Pages,
-    Status, Volume,
+    Action, Batch, BatchId, Cleaning, Config, Counters, Input, Io, IoId, IoOp, Note, Pages, Status,
+    Volume,
 };

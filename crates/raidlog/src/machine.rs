@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use det::Instant;
 use raidcore::engine::{self, Command, Engine, JobId, SteeringPolicy};
 use raidcore::meta::DeviceLabel;
-use raidcore::plan::Found;
-use raidcore::units::{DeviceId, Tag};
+use raidcore::plan::{BoundStep, Found};
+use raidcore::units::{DeviceId, MEMBERS_MAX, Mem, Tag};
 
 use crate::array::{Action, Input, LogArray, STOP};
 use crate::units::GroupId;
@@ -26,8 +26,23 @@ pub enum Machine {
     Log(Box<LogArray>),
 }
 
-/// The actions of a machine. They have to be taken out and begun in this order before the next
-/// step.
+/// Scratch buffers of one size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pool {
+    /// How many.
+    pub count: u16,
+    /// How large each is.
+    pub blocks: u32,
+}
+
+impl Pool {
+    /// Those of an engine.
+    pub(crate) fn of(engine: &Engine) -> Self {
+        Self { count: engine.scratch_buffers(), blocks: engine.geometry().chunk() }
+    }
+}
+
+/// What a machine wants done, to be carried out by [`host`](crate::host).
 #[derive(Debug, Default)]
 pub struct Actions {
     /// Actions of an array's engine, if there is no log. [`STOP`] is the number of the command that
@@ -35,21 +50,6 @@ pub struct Actions {
     pub of_array: Vec<engine::Action>,
     /// Actions of a log array.
     pub of_log: Vec<Action>,
-}
-
-impl Actions {
-    /// Takes all actions out, as those of a log array.
-    pub fn drain(&mut self) -> impl Iterator<Item = Action> + use<'_> {
-        self.of_log.drain(..).chain(self.of_array.drain(..).map(|action| match action {
-            engine::Action::Complete { tag, result } => Action::Complete { tag, result },
-            engine::Action::Answer { number: STOP, result } => Action::Stopped(result),
-            action @ (engine::Action::Io(_)
-            | engine::Action::Compute(_)
-            | engine::Action::Answer { .. }
-            | engine::Action::Note(_)
-            | engine::Action::Release(_)) => Action::Array { group: ONLY, action },
-        }))
-    }
 }
 
 impl Machine {
@@ -129,6 +129,69 @@ impl Machine {
             Self::Array(engine) => engine,
             Self::Log(array) => array.array(group),
         }
+    }
+
+    /// The scratch buffers that the host provides, in the order of their numbers. Segments, if it is a
+    /// log volume, have `segment` blocks.
+    #[must_use]
+    pub fn pools(&self, segment: u32) -> Vec<Pool> {
+        match self {
+            Self::Array(engine) => [Pool::of(engine)].into(),
+            Self::Log(array) => array.pools(segment).collect(),
+        }
+    }
+
+    /// Those of them that are in no use: what they hold means nothing until the next step.
+    pub fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
+        let (array, log) = match self {
+            Self::Array(engine) => (engine.free_scratch(), None),
+            Self::Log(array) => (&[][..], Some(array)),
+        };
+        array.iter().copied().chain(log.into_iter().flat_map(|array| array.free_buffers()))
+    }
+
+    /// Where the memory is that a group's engine names.
+    #[inline]
+    fn place(&self, group: GroupId, mem: Mem) -> Mem {
+        match self {
+            Self::Array(_) => mem,
+            Self::Log(array) => array.place(group, mem),
+        }
+    }
+
+    /// Visits the arithmetic of a job of a group's engine, as [`Engine::steps`].
+    pub fn steps(&self, group: GroupId, job: JobId, mut visit: impl FnMut(BoundStep<'_>, u32)) {
+        match self {
+            Self::Array(engine) => engine.steps(job, visit),
+            Self::Log(array) => array.array(group).steps(job, |step, blocks| {
+                let mut room = [Mem::Zero; MEMBERS_MAX + 2];
+                visit(step.rebind(|mem| array.place(group, mem), &mut room), blocks);
+            }),
+        }
+    }
+
+    /// Visits the payload of a group's [`IoOp::Journal`](engine::IoOp::Journal), as
+    /// [`Engine::journal_payload`].
+    pub fn journal_payload(
+        &self,
+        group: GroupId,
+        io: engine::IoId,
+        mut visit: impl FnMut(Mem, u32),
+    ) {
+        let visit = |mem, blocks| visit(self.place(group, mem), blocks);
+        self.engine(group).journal_payload(io, visit);
+    }
+
+    /// Encodes the header of a group's [`IoOp::Journal`](engine::IoOp::Journal), as
+    /// [`Engine::encode_journal`].
+    pub fn encode_journal(
+        &self,
+        group: GroupId,
+        io: engine::IoId,
+        mut crc_of: impl FnMut(Mem) -> u32,
+        into: &mut [u8],
+    ) {
+        self.engine(group).encode_journal(io, |mem| crc_of(self.place(group, mem)), into);
     }
 
     /// Visits the users' requests that an I/O of a group's engine is for.

@@ -8,7 +8,7 @@ use det::{Instant, Prng};
 use raidcore::engine::{Op, Request};
 use raidcore::units::{BLOCK_BYTES, Lba, Tag};
 use raidlog::{
-    Action, Choice, Cleaning, Config, GroupId, Input, Io, IoOp, Mem, Shape, Volume, VolumeId, Wish,
+    Action, Choice, Cleaning, Config, GroupId, Input, Io, IoOp, Shape, Volume, VolumeId, Wish,
 };
 
 /// More I/O than any volume here needs to come to rest, or to take a block.
@@ -110,7 +110,7 @@ impl World {
     }
 
     fn begin(&mut self, io: Io) {
-        if let IoOp::Write { batch, from: Mem::Segment { .. } } = io.op {
+        if let IoOp::Write { batch, .. } = io.op {
             let blocks = self.volume.shape().summary() as usize;
             let mut bytes = vec![0; blocks * BLOCK_BYTES];
             self.volume.encode_summary(batch, &mut bytes, |_| 0);

@@ -1,33 +1,45 @@
-//! Carries out engines' arithmetic over bytes.
+//! Memory as machines use it, and the arithmetic that they ask for, over its bytes.
 
-use raidcore::engine::{Engine, JobId};
 use raidcore::parity::{Kernels, gf};
 use raidcore::plan::{BoundStep, Finding, Found, Step};
-use raidcore::units::Mem;
+use raidcore::units::{BLOCK_BYTES, Mem};
+use raidlog::array::Looking;
+use raidlog::{GroupId, host};
 
-/// The memory that an engine refers to with [`Mem`]. Only a part of each block is kept, which has
-/// the same size for all blocks.
-pub(crate) trait Memory {
-    fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8>;
+use crate::disk::Kept;
+use crate::memory::Memory;
 
-    fn put(&mut self, mem: Mem, blocks: u32, bytes: &[u8]);
+impl<B: Kept> host::Memory for Memory<B> {
+    fn compute(&mut self, step: BoundStep<'_>, blocks: u32) -> Option<Found> {
+        carry_out(self.kernels, self, step, blocks)
+    }
+
+    fn checksum(&self, of: Mem) -> u32 {
+        self.blocks(of, 1)[0].checksum()
+    }
+
+    fn put(&mut self, to: Mem, bytes: &[u8], _: Option<(GroupId, u64)>) {
+        let (bytes, _) = bytes.as_chunks::<BLOCK_BYTES>();
+        let blocks = self.blocks_mut(to, bytes.len() as u32).iter_mut();
+        blocks.zip(bytes).for_each(|(to, bytes)| *to = B::of(bytes));
+    }
+
+    fn copy(&mut self, from: Mem, to: Mem, blocks: u32) {
+        let copied = self.blocks(from, blocks);
+        self.blocks_mut(to, blocks).clone_from_slice(&copied);
+    }
+
+    fn show(&self, looking: &Looking, to: impl FnOnce(&[u8])) {
+        let blocks = self.blocks(looking.from, looking.blocks);
+        to(blocks.iter().map(Kept::whole).collect::<Vec<_>>().as_flattened());
+    }
 }
 
-/// A step of arithmetic, and over how many blocks it goes.
-type OwnedStep = (Step<Vec<Mem>>, u32);
-
-/// The steps of a job.
-pub(crate) fn steps(engine: &Engine, job: JobId) -> Vec<OwnedStep> {
-    let mut steps = Vec::new();
-    engine.steps(job, |step, blocks| steps.push((owned(step), blocks)));
-    steps
-}
-
-/// Carries out a step; returns its finding.
-pub(crate) fn carry_out(
+/// Carries out a step; returns what there is to tell.
+fn carry_out<B: Kept>(
     kernels: &Kernels,
-    memory: &mut impl Memory,
-    step: Step<Vec<Mem>>,
+    memory: &mut Memory<B>,
+    step: BoundStep<'_>,
     n: u32,
 ) -> Option<Found> {
     let all = |memory: &dyn Fn(Mem) -> Vec<u8>, srcs: &[Mem]| -> Vec<Vec<u8>> {
@@ -36,27 +48,27 @@ pub(crate) fn carry_out(
     let bytes = |mem: Mem| memory.bytes(mem, n);
     match step {
         Step::Xor { dst, srcs } => {
-            let (mut sum, srcs) = (bytes(dst), all(&bytes, &srcs));
+            let (mut sum, srcs) = (bytes(dst), all(&bytes, srcs));
             kernels.xor(&mut sum, &srcs.iter().map(|src| &src[..]).collect::<Vec<_>>());
-            memory.put(dst, n, &sum);
+            memory.put_kept(dst, n, &sum);
         }
         Step::Pq { p, q, srcs } => {
-            let (mut new_p, mut new_q, srcs) = (bytes(p), bytes(q), all(&bytes, &srcs));
+            let (mut new_p, mut new_q, srcs) = (bytes(p), bytes(q), all(&bytes, srcs));
             let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|src| Some(&src[..])).collect();
             kernels.pq(&mut new_p, &mut new_q, &srcs);
-            memory.put(p, n, &new_p);
-            memory.put(q, n, &new_q);
+            memory.put_kept(p, n, &new_p);
+            memory.put_kept(q, n, &new_q);
         }
         Step::Q { q, srcs } => {
-            let (mut new_q, srcs) = (bytes(q), all(&bytes, &srcs));
+            let (mut new_q, srcs) = (bytes(q), all(&bytes, srcs));
             let srcs: Vec<Option<&[u8]>> = srcs.iter().map(|src| Some(&src[..])).collect();
             kernels.q(&mut new_q, &srcs);
-            memory.put(q, n, &new_q);
+            memory.put_kept(q, n, &new_q);
         }
         Step::Add { dst, src } => {
             let (mut sum, src) = (bytes(dst), bytes(src));
             kernels.add(&mut sum, &src);
-            memory.put(dst, n, &sum);
+            memory.put_kept(dst, n, &sum);
         }
         Step::Delta { p, q, index, old, new } => {
             let (old, new) = (bytes(old), bytes(new));
@@ -64,27 +76,27 @@ pub(crate) fn carry_out(
             let (p_bytes, q_bytes) = (new_p.as_deref_mut(), new_q.as_deref_mut());
             kernels.delta(p_bytes, q_bytes, index.into(), Some(&old), Some(&new));
             for (mem, bytes) in p.zip(new_p).into_iter().chain(q.zip(new_q)) {
-                memory.put(mem, n, &bytes);
+                memory.put_kept(mem, n, &bytes);
             }
         }
         Step::Unscale { dst, index } => {
             let mut scaled = bytes(dst);
             kernels.scale(&mut scaled, gf::inv(gf::pow2(index.into())));
-            memory.put(dst, n, &scaled);
+            memory.put_kept(dst, n, &scaled);
         }
         Step::Solve { a, b, x, y } => {
             let (mut new_a, mut new_b) = (bytes(a), bytes(b));
             kernels.solve(&mut new_a, &mut new_b, x.into(), y.into());
-            memory.put(a, n, &new_a);
-            memory.put(b, n, &new_b);
+            memory.put_kept(a, n, &new_a);
+            memory.put_kept(b, n, &new_b);
         }
         Step::Clear { dst } => {
             let zeros = vec![0; bytes(dst).len()];
-            memory.put(dst, n, &zeros);
+            memory.put_kept(dst, n, &zeros);
         }
         Step::Copy { dst, src } => {
             let src = bytes(src);
-            memory.put(dst, n, &src);
+            memory.put_kept(dst, n, &src);
         }
         Step::Compare { a, b } => return (bytes(a) != bytes(b)).then_some(Found::Difference),
         Step::Locate { row, p, q, data } => {
@@ -99,21 +111,4 @@ pub(crate) fn carry_out(
         }
     }
     None
-}
-
-fn owned(step: BoundStep<'_>) -> Step<Vec<Mem>> {
-    match step {
-        Step::Xor { dst, srcs } => Step::Xor { dst, srcs: srcs.to_vec() },
-        Step::Pq { p, q, srcs } => Step::Pq { p, q, srcs: srcs.to_vec() },
-        Step::Q { q, srcs } => Step::Q { q, srcs: srcs.to_vec() },
-        Step::Add { dst, src } => Step::Add { dst, src },
-        Step::Delta { p, q, index, old, new } => Step::Delta { p, q, index, old, new },
-        Step::Unscale { dst, index } => Step::Unscale { dst, index },
-        Step::Solve { a, b, x, y } => Step::Solve { a, b, x, y },
-        Step::Clear { dst } => Step::Clear { dst },
-        Step::Copy { dst, src } => Step::Copy { dst, src },
-        Step::Compare { a, b } => Step::Compare { a, b },
-        Step::Locate { row, p, q, data } => Step::Locate { row, p, q, data },
-        Step::Vote { row, copies } => Step::Vote { row, copies: copies.to_vec() },
-    }
 }

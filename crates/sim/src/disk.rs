@@ -32,7 +32,22 @@ pub(crate) trait Kept: Clone + PartialEq {
 
     fn noise(source: &mut Source) -> Self;
 
-    /// A block after a power failure that may leave some sectors old and others new.
+    /// Of a whole block.
+    fn of(bytes: &[u8; BLOCK_BYTES]) -> Self;
+
+    /// The whole block.
+    fn whole(&self) -> [u8; BLOCK_BYTES];
+
+    /// What parity is made of: of all blocks as many bytes.
+    fn kept(&self) -> impl Iterator<Item = u8>;
+
+    /// The world's own checksum of it: as good as one over all of its bytes.
+    fn checksum(&self) -> u32;
+
+    /// Of what parity is made of.
+    fn of_kept(bytes: &[u8]) -> Self;
+
+    /// What a power failure makes of it that may leave it old in some sectors and new in others.
     fn torn(source: &mut Source, old: &Self, new: &Self) -> Self;
 }
 
@@ -45,7 +60,31 @@ impl Kept for Data {
         noise
     }
 
-    /// An array promises nothing for such a block, and users expect nothing.
+    fn of(bytes: &[u8; BLOCK_BYTES]) -> Self {
+        let (data, rest) = bytes.split_first_chunk().expect("a block is longer");
+        assert!(rest.iter().all(|&byte| byte == 0), "data is read, not metadata");
+        *data
+    }
+
+    fn whole(&self) -> [u8; BLOCK_BYTES] {
+        let mut block = [0; BLOCK_BYTES];
+        block[..KEPT].copy_from_slice(self);
+        block
+    }
+
+    fn kept(&self) -> impl Iterator<Item = u8> {
+        self.iter().copied()
+    }
+
+    fn checksum(&self) -> u32 {
+        raidlog::codec::checksum(self)
+    }
+
+    fn of_kept(bytes: &[u8]) -> Self {
+        bytes.try_into().expect("it is as long")
+    }
+
+    /// Arrays promise nothing of such a block, and their users expect nothing.
     fn torn(_: &mut Source, _: &Self, new: &Self) -> Self {
         *new
     }
@@ -60,29 +99,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    pub(crate) fn of(bytes: &[u8; BLOCK_BYTES]) -> Self {
-        match bytes.split_first_chunk() {
-            Some((data, rest)) if rest.iter().all(|&byte| byte == 0) => Self::Data(*data),
-            _ => Self::Meta(Rc::new(*bytes)),
-        }
-    }
-
-    pub(crate) fn bytes(&self) -> [u8; BLOCK_BYTES] {
-        match self {
-            Self::Data(data) => whole(data),
-            Self::Meta(bytes) => **bytes,
-        }
-    }
-
-    /// The simulation's own checksum: as good as one over all bytes.
-    pub(crate) fn checksum(&self) -> u32 {
-        match self {
-            Self::Data(data) => raidlog::codec::checksum(data),
-            Self::Meta(bytes) => raidlog::codec::checksum(&**bytes),
-        }
-    }
-
-    /// The content that a user reads. A block that is not a user's counts as wrong.
+    /// What a user reads of it. What is not a user's is seen to be wrong.
     pub(crate) fn user(&self) -> Data {
         match self {
             Self::Data(data) => *data,
@@ -98,6 +115,35 @@ impl Kept for Block {
         Self::Data(Data::noise(source))
     }
 
+    fn of(bytes: &[u8; BLOCK_BYTES]) -> Self {
+        match bytes.split_first_chunk() {
+            Some((data, rest)) if rest.iter().all(|&byte| byte == 0) => Self::Data(*data),
+            _ => Self::Meta(Rc::new(*bytes)),
+        }
+    }
+
+    fn whole(&self) -> [u8; BLOCK_BYTES] {
+        match self {
+            Self::Data(data) => data.whole(),
+            Self::Meta(bytes) => **bytes,
+        }
+    }
+
+    fn kept(&self) -> impl Iterator<Item = u8> {
+        self.whole().into_iter()
+    }
+
+    fn checksum(&self) -> u32 {
+        match self {
+            Self::Data(data) => data.checksum(),
+            Self::Meta(bytes) => raidlog::codec::checksum(&**bytes),
+        }
+    }
+
+    fn of_kept(bytes: &[u8]) -> Self {
+        Self::of(bytes.try_into().expect("a block"))
+    }
+
     fn torn(source: &mut Source, old: &Self, new: &Self) -> Self {
         if source.chance(1, 2) || old == new {
             return new.clone();
@@ -105,16 +151,9 @@ impl Kept for Block {
         match (old, new) {
             // Neither the old content nor the new one.
             (_, Self::Data(_)) => Self::noise(source),
-            (old, Self::Meta(new)) => Self::Meta(Rc::new(mixed(source, &old.bytes(), new))),
+            (old, Self::Meta(new)) => Self::Meta(Rc::new(mixed(source, &old.whole(), new))),
         }
     }
-}
-
-/// A block of data as it is in full.
-pub(crate) fn whole(data: &Data) -> [u8; BLOCK_BYTES] {
-    let mut block = [0; BLOCK_BYTES];
-    block[..KEPT].copy_from_slice(data);
-    block
 }
 
 static BLANK: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
@@ -347,6 +386,10 @@ impl<D: Kept> Disk<D> {
 
     pub(crate) fn meta(&self, at: u64) -> &[u8; BLOCK_BYTES] {
         self.meta.read(at as usize).as_deref().unwrap_or(&BLANK)
+    }
+
+    pub(crate) fn read(&self, at: u64) -> D {
+        if at < self.meta_blocks() { D::of(self.meta(at)) } else { self.data(at).clone() }
     }
 
     pub(crate) fn write_data(&mut self, at: u64, block: D, fua: bool) {

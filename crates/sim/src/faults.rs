@@ -66,7 +66,7 @@ impl World {
     /// Members and staging devices that do not serve in full, or will not when the engine finds out, or
     /// would not after a crash now.
     pub(crate) fn missing(&self) -> usize {
-        missing(&self.engine, &self.disks)
+        missing(self.engine(), &self.disks)
     }
 
     /// The superblocks of the disks that answer.
@@ -77,9 +77,9 @@ impl World {
     /// Where a stripe is on a disk: its chunk, and a copy of another member's on the distributed
     /// spare.
     fn places(&self, stripe: Stripe, disk: usize) -> Vec<std::ops::Range<u64>> {
-        let layout = self.engine.layout();
+        let layout = self.engine().layout();
         let is_disk = |member: &MemberStatus| member.device == Some(DeviceId(disk as u32));
-        let member = self.engine.members().filter(|m| !m.stages).find(is_disk);
+        let member = self.engine().members().filter(|m| !m.stages).find(is_disk);
         let role = member.and_then(|m| layout.role(stripe, m.member));
         let at_home = role.map(|role| layout.place(stripe, role).1);
         let copies = self.copies_on_spare(stripe);
@@ -91,11 +91,11 @@ impl World {
     /// The copies of a stripe's chunk that are, or may be, on the distributed spare.
     pub(crate) fn copies_on_spare(&self, stripe: Stripe) -> Vec<(usize, Pba)> {
         let (SpareUse::Filling(failed) | SpareUse::StandsInFor(failed)) =
-            self.engine.distributed_spare().unwrap_or(SpareUse::Free)
+            self.engine().distributed_spare().unwrap_or(SpareUse::Free)
         else {
             return Vec::new();
         };
-        let (layout, members) = (self.engine.layout(), self.engine.status().members);
+        let (layout, members) = (self.engine().layout(), self.engine().status().members);
         let place = |copy| {
             let (MemberId(member), at) =
                 self.areas.on_distributed_spare(layout, failed, stripe, copy);
@@ -109,7 +109,7 @@ impl World {
     /// The most members that can't be read in any stripe.
     fn spoilt(&self) -> usize {
         let members = self.member_disks();
-        let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
+        let stripes = (0..self.engine().geometry().stripes()).map(Stripe);
         let known = self.spoilt.values().map(BTreeSet::len);
         let bad = stripes.map(|stripe| self.bad_in(stripe, &members).len());
         bad.chain(known).max().unwrap_or(0)
@@ -178,17 +178,17 @@ impl World {
     /// A disk that may fail now: a spare, a member that is being filled (unless the members that it
     /// is filled from hang), or any member if redundancy permits it.
     pub(crate) fn victim(&mut self) -> Option<usize> {
-        let members: Vec<_> = self.engine.members().collect();
-        let mut victims: Vec<_> = self.engine.spares().collect();
+        let members: Vec<_> = self.engine().members().collect();
+        let mut victims: Vec<_> = self.engine().spares().collect();
         if self.may_fail() && !self.something_hangs() {
             // After a power failure, a staging device that is being filled may already count as one
             // in service. If too many are missing then, the start is refused.
             let many = self.missing() > self.redundancy();
             let filled = members.iter().filter(|m| m.state != SlotState::Up && !(m.stages && many));
-            let filled = filled.filter(|m| !is_filled(&self.engine, m.member));
+            let filled = filled.filter(|m| !is_filled(self.engine(), m.member));
             victims.extend(filled.filter_map(|m| m.device));
         }
-        let successor = self.engine.successor();
+        let successor = self.engine().successor();
         victims.extend(successor.filter(|s| s.done < s.total).map(|s| s.device));
         if self.can_lose_one() {
             victims.extend(members.iter().filter_map(|m| m.device));
@@ -227,7 +227,7 @@ impl World {
 
     /// Whether a device is a member in service.
     fn is_in_service(&self, device: DeviceId) -> bool {
-        self.engine.members().any(|m| m.device == Some(device) && m.state == SlotState::Up)
+        self.engine().members().any(|m| m.device == Some(device) && m.state == SlotState::Up)
     }
 
     /// A disk that was to fail as a spare, or while it was being filled, does not fail as the
@@ -260,9 +260,9 @@ impl World {
             return;
         }
         let members = self.member_disks();
-        let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
-        // A job on the stripe remembers all blocks that have been bad meanwhile.
-        if self.engine.is_idle() {
+        let stripe = Stripe(self.source.below(self.engine().geometry().stripes()));
+        // A job on the stripe knows of all that have been bad meanwhile.
+        if self.engine().is_idle() {
             self.forget_spoilt();
         }
         let mut spoilt = self.bad_in(stripe, &members);
@@ -279,7 +279,7 @@ impl World {
     /// No job remembers blocks that could not be read before and can be now.
     pub(crate) fn forget_spoilt(&mut self) {
         let members = self.member_disks();
-        let stripes = (0..self.engine.geometry().stripes()).map(Stripe);
+        let stripes = (0..self.engine().geometry().stripes()).map(Stripe);
         let bad = stripes.map(|stripe| (stripe, self.bad_in(stripe, &members)));
         self.spoilt = bad.filter(|(_, disks)| !disks.is_empty()).collect();
     }
@@ -328,7 +328,7 @@ impl World {
                 self.disks[disk].gone = true;
             }
         } else {
-            let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+            let stripe = Stripe(self.source.below(self.engine().geometry().stripes()));
             for _ in 0..=2 * self.redundancy() {
                 let disk = self.source.one_of(&members);
                 self.spoil(stripe, disk, false);
@@ -347,7 +347,7 @@ impl World {
             }
             return;
         }
-        let stripe = Stripe(self.source.below(self.engine.geometry().stripes()));
+        let stripe = Stripe(self.source.below(self.engine().geometry().stripes()));
         let full = self.source.chance(1, 2);
         let why = if full { "finds no room" } else { "can't be written" };
         self.trace(format_args!("{stripe:?} {why}"));

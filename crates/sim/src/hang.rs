@@ -44,7 +44,7 @@ impl World {
     }
 
     fn tell_who_hangs(&mut self) {
-        let hanging = self.engine.members().filter(|member| {
+        let hanging = self.engine().members().filter(|member| {
             member.device.is_some_and(|device| self.disks[device.0 as usize].hangs)
         });
         let hanging = hanging.map(|member| member.member).collect();

@@ -1,54 +1,57 @@
-//! The engine's memory.
+//! What machines call memory.
 
-use raidcore::units::Mem;
+use raidcore::parity::Kernels;
+use raidcore::units::{Mem, Tag};
+use raidlog::Pool;
 
-use crate::arithmetic;
-use crate::disk::{Data, KEPT};
-use crate::scenario::Scenario;
+use crate::disk::Kept;
 
-/// The memory that the engine refers to with [`Mem`].
-pub(crate) struct Memory {
-    pub(crate) payload: Vec<Vec<Data>>,
-    scratch: Vec<Vec<Data>>,
+/// What a machine names with [`Mem`].
+pub(crate) struct Memory<B> {
+    pub(crate) kernels: &'static Kernels,
+    /// Users' buffers, by tag.
+    pub(crate) payload: Vec<Vec<B>>,
+    scratch: Vec<Vec<B>>,
 }
 
-impl Memory {
-    /// The first request's buffer holds the whole array.
-    pub(crate) fn new(scenario: &Scenario, capacity: u64) -> Self {
-        let blocks = |tag| if tag == 0 { capacity } else { u64::from(scenario.load.blocks) };
-        let buffer = |tag| vec![[0; KEPT]; blocks(tag).min(capacity) as usize];
-        Self { payload: (0..scenario.tags).map(buffer).collect(), scratch: Vec::new() }
+impl<B: Kept> Memory<B> {
+    pub(crate) fn new(kernels: &'static Kernels, payload: Vec<Vec<B>>) -> Self {
+        Self { kernels, payload, scratch: Vec::new() }
     }
 
-    pub(crate) fn new_scratch(&mut self, chunk: u32, buffers: u16) {
-        self.scratch = vec![vec![[0xa5; KEPT]; chunk as usize]; buffers.into()];
+    /// Scratch buffers for a machine that begins its work.
+    pub(crate) fn new_scratch(&mut self, pools: &[Pool], content: &B) {
+        let buffers = pools.iter().flat_map(|pool| vec![pool.blocks; pool.count.into()]);
+        self.scratch = buffers.map(|blocks| vec![content.clone(); blocks as usize]).collect();
     }
 
-    pub(crate) fn blocks_mut(&mut self, mem: Mem, count: u32) -> &mut [Data] {
+    pub(crate) fn blocks_mut(&mut self, mem: Mem, count: u32) -> &mut [B] {
         let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&mut self.payload[usize::from(tag.0)], at),
+            Mem::Payload { tag: Tag(tag), at } => (&mut self.payload[usize::from(tag)], at),
             Mem::Scratch { buffer, at } => (&mut self.scratch[usize::from(buffer)], at),
             Mem::Zero => panic!("zeros are never a destination"),
         };
         &mut buffer[at as usize..(at + count) as usize]
     }
 
-    pub(crate) fn blocks(&self, mem: Mem, count: u32) -> Vec<Data> {
+    pub(crate) fn blocks(&self, mem: Mem, count: u32) -> Vec<B> {
         let (buffer, at) = match mem {
-            Mem::Payload { tag, at } => (&self.payload[usize::from(tag.0)], at),
+            Mem::Payload { tag: Tag(tag), at } => (&self.payload[usize::from(tag)], at),
             Mem::Scratch { buffer, at } => (&self.scratch[usize::from(buffer)], at),
-            Mem::Zero => return vec![[0; KEPT]; count as usize],
+            Mem::Zero => return vec![B::ZERO; count as usize],
         };
         buffer[at as usize..(at + count) as usize].to_vec()
     }
-}
 
-impl arithmetic::Memory for Memory {
-    fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
-        self.blocks(mem, blocks).into_flattened()
+    /// What arithmetic sees of blocks.
+    pub(crate) fn bytes(&self, mem: Mem, blocks: u32) -> Vec<u8> {
+        self.blocks(mem, blocks).iter().flat_map(Kept::kept).collect()
     }
 
-    fn put(&mut self, mem: Mem, blocks: u32, bytes: &[u8]) {
-        self.blocks_mut(mem, blocks).as_flattened_mut().copy_from_slice(bytes);
+    /// What arithmetic has made of blocks.
+    pub(crate) fn put_kept(&mut self, mem: Mem, blocks: u32, bytes: &[u8]) {
+        let each = bytes.len() / blocks as usize;
+        let blocks = self.blocks_mut(mem, blocks).iter_mut();
+        blocks.zip(bytes.chunks_exact(each)).for_each(|(to, bytes)| *to = B::of_kept(bytes));
     }
 }

@@ -12,10 +12,10 @@ const DISKS_MAX: usize = 16;
 impl World {
     /// Finds out whether redundancy can be relied on again.
     pub(crate) fn look_synced(&mut self) {
-        if !self.unsynced || !self.engine.is_serving() {
+        if !self.unsynced || !self.engine().is_serving() {
             return;
         }
-        let resyncs = self.engine.pass().is_some_and(|p| p.kind == PassKind::Resync);
+        let resyncs = self.engine().pass().is_some_and(|p| p.kind == PassKind::Resync);
         let ended = |note: &Note| matches!(note, Note::PassEnded(PassKind::Resync, PassEnd::Done));
         if !resyncs && self.notes.iter().any(ended) {
             self.unsynced = false;
@@ -24,13 +24,13 @@ impl World {
     }
 
     pub(crate) fn operate(&mut self) {
-        if !self.engine.is_serving() {
+        if !self.engine().is_serving() {
             return;
         }
         let impaired = !self.is_whole();
         let redundant = self.redundancy() > 0;
-        let spares: Vec<_> = self.engine.spares().collect();
-        let successor = self.engine.successor().map(|successor| successor.device);
+        let spares: Vec<_> = self.engine().spares().collect();
+        let successor = self.engine().successor().map(|successor| successor.device);
         let removable: Vec<_> = spares.iter().copied().chain(successor).collect();
         let member = MemberId(self.source.below(self.scenario.places() as u64) as u8);
         let command = match self.source.below(20) {
@@ -60,7 +60,7 @@ impl World {
     }
 
     fn serves(&self, member: MemberId) -> bool {
-        let found = self.engine.members().nth(member.index());
+        let found = self.engine().members().nth(member.index());
         found.is_some_and(|m| m.state == SlotState::Up)
     }
 }

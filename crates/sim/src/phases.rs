@@ -101,7 +101,7 @@ impl World {
             self.proceed();
             bound.spend(self);
         }
-        let staged = self.engine.staging_status().map_or(0, |log| log.dirty);
+        let staged = self.engine().staging_status().map_or(0, |log| log.dirty);
         assert!(staged == 0 || self.beyond, "{staged} staged blocks are not at home after a stop");
         let io = self.ios.first().map(|pending| pending.io);
         assert_eq!(io, None, "nothing is under way after a stop");
@@ -141,13 +141,13 @@ impl World {
             self.corrupt_and_scrub();
         }
         self.scrub(false);
-        let found = self.engine.status().last_scrub.map_or(0, |scrub| scrub.rows);
+        let found = self.engine().status().last_scrub.map_or(0, |scrub| scrub.rows);
         assert_eq!(found, 0, "redundancy does not match: {:?}", self.notes);
         self.verify();
     }
 
     pub(crate) fn is_online(&self) -> bool {
-        self.engine.array_health() == ArrayHealth::Online
+        self.engine().array_health() == ArrayHealth::Online
     }
 
     /// Repairs the array.
@@ -170,8 +170,8 @@ impl World {
                 continue;
             }
             let healthy = is_healthy(self);
-            let pass = self.engine.pass();
-            if pass.is_none() && self.engine.is_serving() && healthy {
+            let pass = self.engine().pass();
+            if pass.is_none() && self.engine().is_serving() && healthy {
                 return;
             }
             if pass.is_some_and(|p| p.paused || p.stuck.is_some()) {
@@ -179,7 +179,7 @@ impl World {
             }
             let need = self.areas.member_blocks();
             let fits = |spare: DeviceId| self.disks[spare.0 as usize].size() >= need;
-            let spare = self.engine.spares().any(fits);
+            let spare = self.engine().spares().any(fits);
             if !healthy && pass.is_none() && !spare {
                 let returns = self.source.chance(3, 4) && self.return_a_disk();
                 if !returns {
@@ -210,7 +210,7 @@ impl World {
         assert!(self.answers.contains(&(number, Ok(()))), "{:?}", self.answers.last());
         let mut bound = Bound::new("the scrub is over", 1_000_000);
         let scrubs = |kind| matches!(kind, PassKind::Scrub { .. });
-        while self.is_busy() || self.engine.pass().is_some_and(|p| scrubs(p.kind)) {
+        while self.is_busy() || self.engine().pass().is_some_and(|p| scrubs(p.kind)) {
             self.proceed();
             bound.spend(self);
         }
@@ -227,7 +227,7 @@ impl World {
         checks::metadata::agrees(self);
         self.power_off();
         self.power_on(Outage::Quiet);
-        let dirty = self.engine.status().dirty_regions.0;
+        let dirty = self.engine().status().dirty_regions.0;
         assert_eq!(dirty, 0, "a clean stop leaves no region marked");
         self.drain();
         self.verify();

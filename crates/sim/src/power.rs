@@ -6,6 +6,7 @@ use raidcore::meta::{
     assemble,
 };
 use raidcore::units::{DeviceId, Lba, Pba};
+use raidlog::{Machine, ONLY};
 
 use crate::disk::{Disk, FOR_GOOD, Kept};
 use crate::fuse::Fuse;
@@ -35,7 +36,7 @@ impl World {
             }
         }
         self.end_given_up();
-        self.computes.clear();
+        self.work.computes.clear();
         self.requests.iter_mut().for_each(|request| *request = None);
         let torn = self.scenario.faults.torn;
         for disk in &mut self.disks {
@@ -57,8 +58,8 @@ impl World {
     /// Finds the blocks that the loss of a member would damage now, whether or not a journal closes
     /// the write hole.
     fn expose(&mut self, journaled: bool) {
-        let past_the_journal = self.engine.counters().unjournaled_writes > self.settled_full;
-        let geometry = *self.engine.geometry();
+        let past_the_journal = self.engine().counters().unjournaled_writes > self.settled_full;
+        let geometry = *self.engine().geometry();
         let unsettled = (0..geometry.capacity()).filter(|&lba| self.model.is_unsettled(lba));
         let unsettled: Vec<u64> = unsettled.collect();
         match self.scenario.level {
@@ -74,8 +75,9 @@ impl World {
             }
             Level::Raid4 | Level::Raid5 | Level::Raid6 => {
                 let width = u64::from(geometry.stripe_blocks());
-                // Staged blocks may have been coming home.
-                let staged = |&lba: &u64| self.engine.is_staged(Lba(lba));
+                // What is staged may have been coming home.
+                let engine = self.machine.engine(ONLY);
+                let staged = |&lba: &u64| engine.is_staged(Lba(lba));
                 let coming = (0..geometry.capacity()).filter(staged);
                 let stripes = unsettled.into_iter().chain(coming).map(|lba| lba / width * width);
                 self.exposed.extend(stripes.flat_map(|lba| lba..lba + width));
@@ -115,7 +117,7 @@ impl World {
             .by_ref()
             .take(self.scenario.members)
             .all(|(image, slot)| image.is_some() && slot.state == SlotState::Up);
-        let geometry = *self.engine.geometry();
+        let geometry = *self.engine().geometry();
         let is_marked = |lba: u64| {
             let (stripe, _) = geometry.locate(Lba(lba));
             assembled.bitmap.get(self.areas.region(stripe))
@@ -126,13 +128,15 @@ impl World {
         if !whole && self.scenario.level != Level::Raid1 && outage != Outage::Quiet {
             self.suspects.extend(&self.exposed);
         }
+        let counters = self.engine().counters();
         let (scenario, source) = (&self.scenario, &mut self.source);
-        self.summary.detours += self.engine.counters().detours;
-        self.summary.hedges += self.engine.counters().hedged_reads;
-        self.summary.copy_reads += self.engine.counters().copy_reads;
-        self.summary.staged += self.engine.counters().staged_writes;
-        self.summary.reclaimed += self.engine.counters().reclaimed_blocks;
-        self.engine = start(scenario, assembled, &devices, source, self.now);
+        self.summary.detours += counters.detours;
+        self.summary.hedges += counters.hedged_reads;
+        self.summary.copy_reads += counters.copy_reads;
+        self.summary.staged += counters.staged_writes;
+        self.summary.reclaimed += counters.reclaimed_blocks;
+        let engine = start(scenario, assembled, &devices, source, self.now);
+        self.machine = Machine::Array(Box::new(engine));
         (self.beyond, self.fuse) = (false, Fuse::None);
         self.forget_spoilt();
         self.begin_life();

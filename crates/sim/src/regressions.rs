@@ -105,12 +105,11 @@ impl World {
 
     /// Ends the first arithmetic under way; returns whether there was any.
     fn end_first_compute(&mut self) -> bool {
-        if self.computes.is_empty() {
-            return false;
+        let ends = !self.work.computes.is_empty();
+        if ends {
+            self.end_compute(0);
         }
-        let job = self.computes.remove(0);
-        self.end_compute(job);
-        true
+        ends
     }
 
     /// Stores under way that fit are torn, as by a power failure. Returns how many.
@@ -127,7 +126,7 @@ impl World {
     fn rest(&mut self) {
         let unsettled =
             |status: raidcore::engine::Status| status.dirty_regions.0 > 0 || status.replayable > 0;
-        while self.is_busy() || unsettled(self.engine.status()) {
+        while self.is_busy() || unsettled(self.engine().status()) {
             self.proceed();
         }
     }
@@ -185,7 +184,7 @@ impl World {
         self.command(Command::Fail(MemberId(1)));
         let spare = self.new_spare();
         self.command(spare);
-        while self.engine.status().pass.is_none_or(|pass| pass.done < 3) {
+        while self.engine().status().pass.is_none_or(|pass| pass.done < 3) {
             self.turns(1);
         }
         self.command(Command::Pause);
@@ -197,7 +196,7 @@ impl World {
 
     /// The home member of a block: its disk, if none was replaced.
     fn home_of(&self, lba: u64) -> usize {
-        let geometry = self.engine.geometry();
+        let geometry = self.engine().geometry();
         let (stripe, offset) = geometry.locate(Lba(lba));
         geometry.member(stripe, geometry.chunk_at(offset).0).index()
     }
@@ -278,7 +277,7 @@ fn a_device_joins_once() {
         world.command(Command::AddSpare { device, uuid, blocks });
         world.drain();
     }
-    assert_eq!(world.engine.status().spares, [device]);
+    assert_eq!(world.engine().status().spares, [device]);
     assert!(world.superblocks().count() > 0, "superblocks name every device once");
 }
 
@@ -299,7 +298,7 @@ fn a_policy_is_on_record_when_that_is_answered() {
         world.disks[seed as usize % 3].gone = true;
         world.cut_power();
         world.drain();
-        let found = world.engine.policy().expect("one is on record").name;
+        let found = world.engine().policy().expect("one is on record").name;
         assert!(found == new || found == old && !is_answered, "{found}");
     }
     assert!((1..60).contains(&answered), "{answered} are answered");
@@ -312,7 +311,7 @@ fn a_member_that_the_stop_finds_gone_leaves_the_array_clean() {
     world.disks[1].gone = true;
     assert!(world.stops());
     world.restart();
-    assert_eq!(world.engine.status().dirty_regions.0, 0);
+    assert_eq!(world.engine().status().dirty_regions.0, 0);
 }
 
 #[test]
@@ -325,7 +324,7 @@ fn a_stop_that_finds_a_spare_gone_is_answered_when_that_is_on_record() {
     world.disks[device.0 as usize].gone = true;
     assert!(world.stops());
     world.restart();
-    assert_eq!(world.engine.status().spares, []);
+    assert_eq!(world.engine().status().spares, []);
 }
 
 #[test]
@@ -375,7 +374,7 @@ fn members_are_not_replaced_while_the_journal_is_carried_out() {
         world.ios.clear();
         world.power_off();
         world.power_on(Outage::Quiet);
-        if !world.engine.is_serving() {
+        if !world.engine().is_serving() {
             let member = MemberId((seed % 3) as u8);
             world.command(Command::Replace { member, spare: device });
             replaced += 1;
@@ -395,7 +394,7 @@ fn a_mirror_is_resynced_from_whatever_can_be_read() {
     world.disks[0].bad.insert(areas.data_start().0 + 5, FOR_GOOD);
     world.drain();
     world.turns(3000);
-    assert!(world.engine.status().pass.is_none(), "{:?}", world.engine.status().pass);
+    assert!(world.engine().status().pass.is_none(), "{:?}", world.engine().status().pass);
     assert!(!world.has_bad(), "and what can't be read is repaired");
 }
 
@@ -404,7 +403,7 @@ fn bad_blocks_in_different_rows_are_all_repaired() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
     let areas = world.areas.clone();
     for lba in [0, 7] {
-        let geometry = *world.engine.geometry();
+        let geometry = *world.engine().geometry();
         let (stripe, offset) = geometry.locate(Lba(lba));
         let member = geometry.member(stripe, geometry.chunk_at(offset).0);
         let at = areas.data_start().0 + u64::from(offset % 4);

@@ -28,7 +28,7 @@ impl World {
             let device = DeviceId(disk as u32);
             let superblock = self.disks[disk].superblock()?;
             let busy = self.ios.iter().any(|pending| pending.io.device == device);
-            let how = self.engine.may_return(&superblock, self.disks[disk].size()).ok()?;
+            let how = self.engine().may_return(&superblock, self.disks[disk].size()).ok()?;
             (!busy).then_some((disk, how))
         })
         .collect()
@@ -36,7 +36,7 @@ impl World {
 
     /// A disk returns, if one can; tells whether it does.
     pub(crate) fn return_a_disk(&mut self) -> bool {
-        if !self.engine.is_serving() || self.beyond || self.disks.len() >= DISKS_MAX {
+        if !self.engine().is_serving() || self.beyond || self.disks.len() >= DISKS_MAX {
             return false;
         }
         let disks = self.returnable();
@@ -60,9 +60,9 @@ impl World {
         self.disks.push(back);
         self.uuids.push(uuid_of(new));
         let (device, uuid) = (DeviceId(new as u32), uuid_of(new));
-        let before = self.engine.counters().returned_members;
+        let before = self.engine().counters().returned_members;
         let number = self.command(Command::Return { returning, device, uuid, blocks });
-        self.summary.faults.returned += self.engine.counters().returned_members - before;
+        self.summary.faults.returned += self.engine().counters().returned_members - before;
         number
     }
 

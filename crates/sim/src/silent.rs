@@ -14,14 +14,14 @@ impl World {
     /// Corrupts a block in some stripes, and checks that a scrub finds each. Where redundancy tells
     /// which block is wrong, the data is right afterwards; elsewhere the data is believed.
     pub(crate) fn corrupt_and_scrub(&mut self) {
-        let geometry = *self.engine.geometry();
+        let geometry = *self.engine().geometry();
         if geometry.redundancy() == 0 {
             return;
         }
         let mut hit = BTreeSet::new();
         for _ in 0..1 + self.source.below(3) {
             let stripe = Stripe(self.source.below(geometry.stripes()));
-            if !self.engine.is_discarded(stripe) && hit.insert(stripe) {
+            if !self.engine().is_discarded(stripe) && hit.insert(stripe) {
                 self.corrupt(stripe);
             }
         }
@@ -44,12 +44,12 @@ impl World {
     }
 
     fn corrupt(&mut self, stripe: Stripe) {
-        let geometry = *self.engine.geometry();
+        let geometry = *self.engine().geometry();
         let role = self.source.below(geometry.width() as u64) as usize;
         let row = self.source.below(geometry.chunk().into());
-        let (member, home) = self.engine.layout().place(stripe, Role::at(role));
-        let device = self.engine.members().nth(member.index()).and_then(|member| member.device);
-        // At home, or one of the copies on the distributed spare, which the others can correct.
+        let (member, home) = self.engine().layout().place(stripe, Role::at(role));
+        let device = self.engine().members().nth(member.index()).and_then(|member| member.device);
+        // At home, or one of the copies on the distributed spare, of which the others tell.
         let (disk, Pba(start), told) = match device {
             Some(device) => {
                 let told = match geometry.level() {

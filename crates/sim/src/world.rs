@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use det::Instant;
 use raidcore::engine::{
-    Action, Command, CommandError, Config, Detour, Engine, Input, JobId, Note, Pace, Redirect,
-    RequestError, SteeringPolicy,
+    Command, CommandError, Config, Detour, Engine, Input, Note, Pace, Redirect, RequestError,
+    SteeringPolicy,
 };
 use raidcore::meta::{
     Areas, AssembleOptions, Assembled, Consistency, DeviceUuid, SlotState, assemble,
 };
 use raidcore::parity::Kernels;
 use raidcore::units::{DeviceId, Lba, MemberId, Pba, Set, Stripe};
+use raidlog::host::{self, Work};
+use raidlog::{Machine, ONLY};
 
 use crate::create::create;
 use crate::digest::Digest;
-use crate::disk::Disk;
+use crate::disk::{Data, Disk, KEPT};
 use crate::flash::Flash;
 use crate::fuse::Fuse;
 use crate::memory::Memory;
@@ -37,9 +39,8 @@ pub(crate) struct World {
     pub(crate) areas: Areas,
     /// The areas for copies of popular blocks, on members and on staging devices.
     pub(crate) copies: [(Pba, u64); 2],
-    pub(crate) engine: Engine,
-    pub(crate) kernels: &'static Kernels,
-    pub(crate) memory: Memory,
+    pub(crate) machine: Machine,
+    pub(crate) memory: Memory<Data>,
     pub(crate) ios: Vec<Pending>,
     /// I/O that was given up, and may still be carried out.
     pub(crate) given_up: Vec<Pending>,
@@ -49,7 +50,7 @@ pub(crate) struct World {
     pub(crate) released: Vec<DeviceId>,
     /// The SSDs that decide when I/O ends, if the disks are SSDs.
     pub(crate) flash: Option<Flash>,
-    pub(crate) computes: Vec<JobId>,
+    pub(crate) work: Work,
     pub(crate) requests: Vec<Option<Outstanding>>,
     pub(crate) model: Model,
     pub(crate) versions: u64,
@@ -81,7 +82,6 @@ pub(crate) struct World {
     pub(crate) beyond: bool,
     /// The results of requests while that is so.
     pub(crate) results: Vec<Result<(), RequestError>>,
-    out: Vec<Action>,
     pub(crate) summary: Summary,
     pub(crate) digest: Digest,
     sink: Option<Sink>,
@@ -101,7 +101,7 @@ impl World {
         let capacity = record.geometry.capacity();
         let exposed = scenario.used_disks && is_exposed(&scenario);
         let mut world = Self {
-            memory: Memory::new(&scenario, capacity),
+            memory: Memory::new(kernels, payload(&scenario, capacity)),
             flash: scenario.flash.then(Flash::default),
             requests: (0..scenario.tags).map(|_| None).collect(),
             model: Model::new(capacity, if scenario.used_disks { GARBAGE } else { 0 }),
@@ -114,13 +114,12 @@ impl World {
             uuids,
             copies: [0, record.slots.len() - 1].map(|at| record.copies_of(MemberId::at(at))),
             areas: record.areas,
-            engine,
-            kernels,
+            machine: Machine::Array(Box::new(engine)),
             ios: Vec::new(),
             given_up: Vec::new(),
             fuse: Fuse::None,
             released: Vec::new(),
-            computes: Vec::new(),
+            work: Work::default(),
             versions: 0,
             commands: 0,
             earlier_commands: 0,
@@ -134,7 +133,6 @@ impl World {
             adopted: BTreeMap::new(),
             beyond: false,
             results: Vec::new(),
-            out: Vec::new(),
             summary: Summary::default(),
             digest: Digest::default(),
             sink,
@@ -145,7 +143,7 @@ impl World {
 
     /// Starts a new engine.
     pub(crate) fn begin_life(&mut self) {
-        self.memory.new_scratch(self.engine.geometry().chunk(), self.engine.scratch_buffers());
+        self.memory.new_scratch(&self.machine.pools(0), &[0xa5; KEPT]);
         self.settled_full = 0;
         self.refused.clear();
         self.earlier_commands = self.commands;
@@ -153,7 +151,11 @@ impl World {
         self.step(Input::Tick);
     }
 
-    /// Reports an event.
+    pub(crate) fn engine(&self) -> &Engine {
+        self.machine.engine(ONLY)
+    }
+
+    /// Tells what happens.
     pub(crate) fn trace(&self, what: std::fmt::Arguments<'_>) {
         if let Some(sink) = &self.sink {
             sink(self.now, what);
@@ -164,11 +166,11 @@ impl World {
     pub(crate) fn summary(&self) -> Summary {
         Summary {
             commands: self.commands,
-            detours: self.summary.detours + self.engine.counters().detours,
-            hedges: self.summary.hedges + self.engine.counters().hedged_reads,
-            staged: self.summary.staged + self.engine.counters().staged_writes,
-            reclaimed: self.summary.reclaimed + self.engine.counters().reclaimed_blocks,
-            copy_reads: self.summary.copy_reads + self.engine.counters().copy_reads,
+            detours: self.summary.detours + self.engine().counters().detours,
+            hedges: self.summary.hedges + self.engine().counters().hedged_reads,
+            staged: self.summary.staged + self.engine().counters().staged_writes,
+            reclaimed: self.summary.reclaimed + self.engine().counters().reclaimed_blocks,
+            copy_reads: self.summary.copy_reads + self.engine().counters().copy_reads,
             collections: self.flash.as_ref().map_or(0, Flash::collections),
             simulated: self.now - Instant::ORIGIN,
             digest: self.digest.value(),
@@ -177,12 +179,12 @@ impl World {
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        !self.ios.is_empty() || !self.computes.is_empty()
+        !self.ios.is_empty() || !self.work.computes.is_empty()
     }
 
     /// Lets time pass until the next deadline, or just a little.
     pub(crate) fn pass_time(&mut self) {
-        let wait = match self.engine.deadline() {
+        let wait = match self.engine().deadline() {
             Some((at, _)) if at > self.now && self.source.chance(3, 4) => at - self.now,
             _ => Duration::from_micros(self.source.below(2000)),
         };
@@ -196,16 +198,14 @@ impl World {
             return;
         }
         self.now = self.now + Duration::from_micros(self.source.below(50));
-        let (ios, computes) = (self.ios.len() as u64, self.computes.len() as u64);
+        let (ios, computes) = (self.ios.len() as u64, self.work.computes.len() as u64);
         let pick = match self.scenario.faults.reorder {
             true => self.source.below(ios + computes),
             false if computes > 0 => ios,
             false => 0,
         };
         if let Some(index) = pick.checked_sub(ios) {
-            let job = self.computes.remove(index as usize);
-            self.end_compute(job);
-            return;
+            return self.end_compute(index as usize);
         }
         let events = self.summary.events;
         let stalls = |at: usize| self.disks[self.ios[at].io.device.0 as usize].stalled_until;
@@ -218,9 +218,8 @@ impl World {
 
     /// Ends the next I/O by the SSDs' time; arithmetic takes none. False if there is nothing.
     fn complete_in_time(&mut self) -> bool {
-        if !self.computes.is_empty() {
-            let job = self.computes.remove(0);
-            self.end_compute(job);
+        if !self.work.computes.is_empty() {
+            self.end_compute(0);
             return true;
         }
         let events = self.summary.events;
@@ -249,9 +248,10 @@ impl World {
         index.is_some()
     }
 
-    pub(crate) fn end_compute(&mut self, job: JobId) {
-        self.compute(job);
-        self.step(Input::Computed(job));
+    pub(crate) fn end_compute(&mut self, index: usize) {
+        let (group, job) = self.work.computes.remove(index).expect("arithmetic under way");
+        host::compute(self, group, job);
+        self.went_on();
     }
 
     pub(crate) fn end_io(&mut self, index: usize) {
@@ -269,41 +269,25 @@ impl World {
     }
 
     pub(crate) fn step(&mut self, input: Input) {
-        self.summary.events += 1;
-        let mut out = std::mem::take(&mut self.out);
-        self.engine.step(self.now, input, &mut out);
-        for action in out.drain(..) {
-            self.act(action);
-        }
-        self.out = out;
+        host::tell(self, ONLY, input);
+        self.went_on();
+    }
+
+    fn went_on(&mut self) {
         if self.is_whole() {
             self.whole_at = self.model.now();
         }
-        self.engine.check();
+        self.engine().check();
         self.give_up();
     }
 
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Io(io) => self.begin_io(io),
-            Action::Compute(job) => self.computes.push(job),
-            Action::Complete { tag, result } => self.completed(tag, result),
-            Action::Answer { number, result } => self.answers.push((number, result)),
-            Action::Note(note) => {
-                self.trace(format_args!("{note:?}"));
-                self.notes.push(note);
-            }
-            Action::Release(device) => self.released.push(device),
-        }
-    }
-
-    /// Reports which members are busy: any, or none.
+    /// Says which members are busy: any, or none.
     pub(crate) fn say_who_is_busy(&mut self) {
         if self.source.chance(1, 8) {
             // The policy is changed under load.
             let without = self.source.chance(1, 2);
             let around = around(&self.scenario);
-            self.engine.set_steering(around.filter(|_| !without));
+            self.machine.set_steering(ONLY, around.filter(|_| !without));
         }
         let busy = some_busy(&mut self.source, self.scenario.places());
         self.step(Input::Busy(busy));
@@ -318,28 +302,35 @@ impl World {
     }
 
     pub(crate) fn redundancy(&self) -> usize {
-        self.engine.geometry().redundancy()
+        self.engine().geometry().redundancy()
     }
 
     /// Whether all members serve.
     pub(crate) fn is_whole(&self) -> bool {
-        let mut members = self.engine.members().filter(|m| !m.stages);
+        let mut members = self.engine().members().filter(|m| !m.stages);
         members.all(|m| m.device.is_some() && m.state == SlotState::Up)
     }
 
     /// The disks of the members.
     pub(crate) fn member_disks(&self) -> Vec<usize> {
-        let members = self.engine.members().filter(|m| !m.stages);
+        let members = self.engine().members().filter(|m| !m.stages);
         members.filter_map(|m| Some(m.device?.0 as usize)).collect()
     }
 
     /// The disks of the members and those that are staging devices.
     pub(crate) fn disks_in_use(&self) -> Vec<usize> {
-        self.engine.members().filter_map(|m| Some(m.device?.0 as usize)).collect()
+        self.engine().members().filter_map(|m| Some(m.device?.0 as usize)).collect()
     }
 }
 
-/// Whether redundancy can't be relied on before a resync has ended.
+/// The buffers of users' requests. The first one's holds the whole array.
+fn payload(scenario: &Scenario, capacity: u64) -> Vec<Vec<Data>> {
+    let blocks = |tag| if tag == 0 { capacity } else { u64::from(scenario.load.blocks) };
+    let buffer = |tag| vec![[0; KEPT]; blocks(tag).min(capacity) as usize];
+    (0..scenario.tags).map(buffer).collect()
+}
+
+/// Whether redundancy can't be built upon before a resync has ended.
 pub(crate) fn is_exposed(scenario: &Scenario) -> bool {
     scenario.consistency != Consistency::Journal
         || scenario.level == raidcore::geometry::Level::Raid1

@@ -20,7 +20,9 @@ mod idle;
 use std::io;
 use std::ops::Range;
 
+use raidcore::parity::Kernels;
 use raidcore::units::{BLOCK_BYTES, Mem, Tag};
+use raidlog::Pool;
 
 use crate::region::Region;
 use crate::volume::PayloadMemory;
@@ -42,13 +44,6 @@ const RUNS: usize = 64;
 
 /// The front of a piece, which is registered separately: small requests touch only this.
 pub(crate) const HEAD_BYTES: usize = 16 * BLOCK_BYTES;
-
-/// Scratch buffers of one size, numbered from the end of those before them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Pieces {
-    pub(crate) count: u16,
-    pub(crate) blocks: u32,
-}
 
 /// Names a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +95,8 @@ pub(crate) struct Span {
 
 /// See the [module](self).
 pub(crate) struct Arena {
+    /// What computes over it.
+    pub(crate) kernels: &'static Kernels,
     payload: PayloadMemory,
     pieces: Vec<Piece>,
     tags: Vec<PieceId>,
@@ -121,7 +118,7 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// The memory of all tags, scratch buffers, and zeros, as many as the largest of these has.
-    pub(crate) fn new(payload: PayloadMemory, scratch: &[Pieces]) -> io::Result<Self> {
+    pub(crate) fn new(payload: PayloadMemory, scratch: &[Pool]) -> io::Result<Self> {
         let bytes_of = |blocks: u32| blocks as usize * BLOCK_BYTES;
         let zero_bytes = bytes_of(scratch.iter().map(|of| of.blocks).max().unwrap_or(1));
         let count: usize = scratch.iter().map(|of| usize::from(of.count)).sum();
@@ -131,6 +128,7 @@ impl Arena {
         let (base, bytes) = payload.initial();
         let tags = bytes / payload.slot_bytes();
         let mut arena = Self {
+            kernels: Kernels::best(),
             pieces: Vec::with_capacity(tags + count + PAGES_AT_ONCE + 1),
             tags: Vec::with_capacity(tags),
             scratch: Vec::with_capacity(count),

@@ -3,7 +3,7 @@
 //! Invariant: the memory that a step writes overlaps no other memory of the step, which is checked.
 #![allow(unsafe_code)]
 
-use raidcore::parity::{Kernels, gf};
+use raidcore::parity::gf;
 use raidcore::plan::{BoundStep, Finding, Found, Step};
 use raidcore::units::{BLOCK_BYTES, MEMBERS_MAX, Mem};
 
@@ -12,16 +12,10 @@ use crate::arena::Arena;
 /// The most memory that a step names.
 const OPERANDS_MAX: usize = MEMBERS_MAX + 2;
 
-/// Carries out a step over `blocks` blocks; returns its finding, if it looks for one. `place` gives
-/// the place in the arena of the step's memory.
-pub(crate) fn run(
-    kernels: &Kernels,
-    arena: &mut Arena,
-    place: impl Fn(Mem) -> Mem,
-    step: BoundStep<'_>,
-    blocks: u32,
-) -> Option<Found> {
-    let memory = Memory { arena, place, blocks };
+/// Carries out a step over `blocks` blocks; tells what it found, if it was to find something.
+pub(crate) fn run(arena: &mut Arena, step: BoundStep<'_>, blocks: u32) -> Option<Found> {
+    let kernels = arena.kernels;
+    let memory = Memory { arena, blocks };
     match step {
         Step::Xor { dst, srcs } => {
             memory.check([dst], srcs);
@@ -81,15 +75,14 @@ pub(crate) fn run(
     None
 }
 
-/// The arena's memory during a step. The arena is borrowed mutably, so nothing else accesses it.
-/// The kernel has no I/O on the step's memory, since the engine computes between reads and writes.
-struct Memory<'a, P> {
+/// The arena's memory during a step. The arena is borrowed mutably, so nothing else has it; the
+/// kernel has no I/O on what a step names, for the engine computes between reads and writes.
+struct Memory<'a> {
     arena: &'a mut Arena,
-    place: P,
     blocks: u32,
 }
 
-impl<P: Fn(Mem) -> Mem> Memory<'_, P> {
+impl Memory<'_> {
     /// That `targets` (zeros stand for none) overlap neither each other nor `operands`.
     fn check<const N: usize>(&self, targets: [Mem; N], operands: &[Mem]) {
         for (i, &target) in targets.iter().enumerate() {
@@ -103,7 +96,7 @@ impl<P: Fn(Mem) -> Mem> Memory<'_, P> {
         if a == Mem::Zero || b == Mem::Zero {
             return true;
         }
-        let start = |mem| self.arena.resolve((self.place)(mem), self.blocks).0.addr();
+        let start = |mem| self.arena.resolve(mem, self.blocks).0.addr();
         start(a).abs_diff(start(b)) >= self.len()
     }
 
@@ -112,7 +105,7 @@ impl<P: Fn(Mem) -> Mem> Memory<'_, P> {
     }
 
     fn bytes(&self, mem: Mem) -> &[u8] {
-        let (base, _) = self.arena.resolve((self.place)(mem), self.blocks);
+        let (base, _) = self.arena.resolve(mem, self.blocks);
         // SAFETY: `resolve` has checked the range; see `Memory`, and `check` for targets.
         unsafe { std::slice::from_raw_parts(base, self.len()) }
     }
@@ -137,7 +130,7 @@ impl<P: Fn(Mem) -> Mem> Memory<'_, P> {
     #[expect(clippy::mut_from_ref, reason = "`check` tells apart what a step borrows")]
     fn target(&self, mem: Mem) -> &mut [u8] {
         assert!(mem != Mem::Zero, "zeros can't be written");
-        let (base, _) = self.arena.resolve((self.place)(mem), self.blocks);
+        let (base, _) = self.arena.resolve(mem, self.blocks);
         // SAFETY: `resolve` has checked the range; see `Memory`, and `check` for the others.
         unsafe { std::slice::from_raw_parts_mut(base, self.len()) }
     }

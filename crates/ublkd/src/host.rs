@@ -9,7 +9,6 @@
 
 mod askers;
 mod carry;
-mod carry_log;
 mod clock;
 mod counts;
 mod data;
@@ -22,7 +21,6 @@ mod metrics;
 mod notes;
 mod orders;
 mod partial;
-mod places;
 mod residents;
 mod returns;
 

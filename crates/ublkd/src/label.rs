@@ -13,8 +13,8 @@ const SERIAL_BYTES: usize = 256;
 
 /// Where the system describes its devices.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogMemory<'a> {
-    /// Links to devices by model and serial number.
+pub(crate) struct Places<'a> {
+    /// Links to devices by what they are.
     by_id: &'a Path,
     /// The kernel's block devices by their numbers.
     sys: &'a Path,
@@ -24,7 +24,7 @@ pub(crate) struct LogMemory<'a> {
 
 /// The label of the device or file at `path`; for a file, only its path.
 pub(crate) fn label(path: &Path) -> DeviceLabel {
-    let places = LogMemory {
+    let places = Places {
         by_id: Path::new("/dev/disk/by-id"),
         sys: Path::new("/sys/dev/block"),
         udev: Path::new("/run/udev/data"),
@@ -33,7 +33,7 @@ pub(crate) fn label(path: &Path) -> DeviceLabel {
     places.label(path, device.map(|meta| meta.rdev()))
 }
 
-impl LogMemory<'_> {
+impl Places<'_> {
     fn label(&self, path: &Path, number: Option<u64>) -> DeviceLabel {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         let Some(number) = number else {
@@ -121,11 +121,8 @@ mod tests {
         }
 
         fn label(&self, node: &str, minor: u32) -> DeviceLabel {
-            let places = LogMemory {
-                by_id: &self.at("by-id"),
-                sys: &self.at("block"),
-                udev: &self.at("udev"),
-            };
+            let places =
+                Places { by_id: &self.at("by-id"), sys: &self.at("block"), udev: &self.at("udev") };
             places.label(&self.at(node), Some(rustix::fs::makedev(8, minor)))
         }
     }

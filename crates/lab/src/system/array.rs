@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use det::Instant;
 use flashsim::{Op, Ssd};
-use raidcore::engine::{self, Action, Command, Config, Engine, Note, Pace, PassEnd, PassKind};
+use raidcore::engine::{self, Command, Config, Engine, Note, Pace, PassEnd, PassKind};
 use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, LayoutError, NewArray, STAGING_MAX};
 use raidcore::units::{BLOCK_BYTES, DeviceId, MemberId, Pba};
-use raidlog::array::{self, Input};
-use raidlog::{Actions, Machine, ONLY};
+use raidlog::array::Input;
+use raidlog::host::Said;
+use raidlog::{Machine, ONLY};
 use steering::Steering;
 
 use super::array_spec::{ArraySpec, RebuildSpec};
@@ -55,27 +56,27 @@ struct Rebuilt {
 }
 
 impl Beyond for Rebuilt {
-    fn act(&mut self, _: &Machine, now: Instant, action: array::Action) {
-        let array::Action::Array { action, .. } = action else { return };
-        match action {
-            Action::Note(Note::PassEnded(
-                PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_),
-                PassEnd::Done,
-            )) => self.took = Some(now - self.failed_at),
-            Action::Answer { result, .. } => {
+    fn hear(&mut self, now: Instant, said: Said) {
+        match said {
+            Said::Array(
+                _,
+                Note::PassEnded(
+                    PassKind::Rebuild(_) | PassKind::Distribute(_) | PassKind::Copy(_),
+                    PassEnd::Done,
+                ),
+            ) => self.took = Some(now - self.failed_at),
+            Said::Answer { result, .. } => {
                 assert_eq!(result, Ok(()), "what is asked of it here is possible");
             }
-            Action::Io(_)
-            | Action::Compute(_)
-            | Action::Complete { .. }
-            | Action::Note(_)
-            | Action::Release(_) => {}
+            Said::Array(..)
+            | Said::Volume(_)
+            | Said::Release(..)
+            | Said::Lost(_)
+            | Said::Stopped(_) => {}
         }
     }
 
-    fn answer(&mut self, _: &mut Machine, _: Instant, _: &mut Actions) -> bool {
-        false
-    }
+    fn settled(&mut self, _: &Machine) {}
 }
 
 /// The parameters of the array, on drives of `member_blocks` blocks.

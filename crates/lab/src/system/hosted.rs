@@ -1,14 +1,16 @@
 //! The common host of arrays and log arrays: a machine over simulated SSDs, group after group.
 //! Arithmetic takes no time.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 
 use det::Instant;
 use flashsim::{Op, Ssd};
-use raidcore::engine::{self, Action, Counters, Engine, IoId, IoOp, JobId};
-use raidcore::units::{Lba, Tag};
-use raidlog::array::{self, Input};
-use raidlog::{Actions, GroupId, Machine};
+use raidcore::engine::{self, Counters, Engine, IoId, IoOp, RequestError};
+use raidcore::plan::{BoundStep, Found};
+use raidcore::units::{Lba, Mem, Tag};
+use raidlog::array::{Input, Looking};
+use raidlog::host::{self, Host, Memory, Said, Work};
+use raidlog::{GroupId, Machine};
 use steering::Steering;
 
 use super::drive::{Drive, Fleet, Io, IoEnd};
@@ -26,21 +28,85 @@ pub(super) struct Hosted {
     /// By tag: whether the request has waited for garbage collection, and the side that a read goes
     /// to.
     delayed: Vec<(bool, Option<Side>)>,
-    actions: Actions,
-    computing: VecDeque<(GroupId, JobId)>,
+    work: Work,
+    summaries: Summaries,
     io_ends: Vec<IoEnd>,
     ios: (u64, u64),
     /// The counters of each group's engine when statistics were reset.
     before: Vec<Counters>,
 }
 
-/// Handles the other actions of a machine.
+/// What a machine is besides I/O and users' requests.
 pub(super) trait Beyond {
-    /// Carries out an action that is no I/O, arithmetic or end of a request.
-    fn act(&mut self, machine: &Machine, now: Instant, action: array::Action);
+    /// The machine has said something.
+    fn hear(&mut self, now: Instant, said: Said);
 
-    /// Gives the machine an answer that it waits for, if there is one.
-    fn answer(&mut self, machine: &mut Machine, now: Instant, out: &mut Actions) -> bool;
+    /// The machine wants no more at once.
+    fn settled(&mut self, machine: &Machine);
+}
+
+/// All that has bytes here: summaries, which a volume reads again when it cleans, by group and block.
+#[derive(Default)]
+struct Summaries(HashMap<(GroupId, u64), Box<[u8]>>);
+
+impl Memory for Summaries {
+    const PAGES: bool = false;
+
+    fn compute(&mut self, _: BoundStep<'_>, _: u32) -> Option<Found> {
+        None
+    }
+
+    fn checksum(&self, _: Mem) -> u32 {
+        0
+    }
+
+    fn put(&mut self, _: Mem, bytes: &[u8], goes: Option<(GroupId, u64)>) {
+        self.0.extend(goes.map(|goes| (goes, bytes.into())));
+    }
+
+    fn copy(&mut self, _: Mem, _: Mem, _: u32) {}
+
+    fn show(&self, looking: &Looking, to: impl FnOnce(&[u8])) {
+        to(self.0.get(&(looking.group, looking.at)).map_or(&[][..], |bytes| bytes));
+    }
+}
+
+/// A machine that is told something.
+struct Telling<'a> {
+    hosted: &'a mut Hosted,
+    now: Instant,
+    beyond: &'a mut dyn Beyond,
+    told: &'a mut Told,
+}
+
+impl Host for Telling<'_> {
+    type Memory = Summaries;
+
+    fn parts(&mut self) -> (&mut Machine, &mut Work, &mut Summaries) {
+        let Hosted { machine, work, summaries, .. } = self.hosted;
+        (machine, work, summaries)
+    }
+
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn begin(&mut self, group: GroupId, io: engine::Io) {
+        let Hosted { steering, drives, members, .. } = self.hosted;
+        steering[group.index()].began(self.now, &io);
+        let drive = group.index() * *members + io.device.0 as usize;
+        drives[drive].begin(self.now, translated(&io), &mut self.told.gc);
+    }
+
+    fn complete(&mut self, Tag(tag): Tag, result: Result<(), RequestError>) {
+        assert_eq!(result, Ok(()), "no drive fails, and nobody stops it");
+        let (delayed_by_gc, side) = core::mem::take(&mut self.hosted.delayed[usize::from(tag)]);
+        self.told.ended.push(Ended { tag, delayed_by_gc, side });
+    }
+
+    fn hear(&mut self, said: Said) {
+        self.beyond.hear(self.now, said);
+    }
 }
 
 impl Hosted {
@@ -59,8 +125,8 @@ impl Hosted {
             drives,
             members,
             delayed: vec![(false, None); tags.into()],
-            actions: Actions::default(),
-            computing: VecDeque::new(),
+            work: Work::default(),
+            summaries: Summaries::default(),
             io_ends: Vec::new(),
             ios: (0, 0),
             before: vec![Counters::default(); groups],
@@ -75,52 +141,10 @@ impl Hosted {
         beyond: &mut dyn Beyond,
         told: &mut Told,
     ) {
-        let mut actions = core::mem::take(&mut self.actions);
-        self.machine.step(now, input, &mut actions);
-        loop {
-            for action in actions.drain() {
-                self.act(now, action, beyond, told);
-            }
-            if let Some((group, job)) = self.computing.pop_front() {
-                let input = Input::Array { group, input: engine::Input::Computed(job) };
-                self.machine.step(now, input, &mut actions);
-            } else if !beyond.answer(&mut self.machine, now, &mut actions) {
-                break;
-            }
-        }
-        self.actions = actions;
-    }
-
-    fn act(
-        &mut self,
-        now: Instant,
-        action: array::Action,
-        beyond: &mut dyn Beyond,
-        told: &mut Told,
-    ) {
-        match action {
-            array::Action::Array { group, action: Action::Io(io) } => {
-                self.steering[group.index()].began(now, &io);
-                let drive = group.index() * self.members + io.device.0 as usize;
-                self.drives[drive].begin(now, translated(&io), &mut told.gc);
-            }
-            array::Action::Array { group, action: Action::Compute(job) } => {
-                self.computing.push_back((group, job));
-            }
-            array::Action::Complete { tag: Tag(tag), result } => {
-                assert_eq!(result, Ok(()), "no drive fails, and nobody stops it");
-                let (delayed_by_gc, side) = core::mem::take(&mut self.delayed[usize::from(tag)]);
-                told.ended.push(Ended { tag, delayed_by_gc, side });
-            }
-            action @ (array::Action::Array { .. }
-            | array::Action::Summary { .. }
-            | array::Action::Pages { .. }
-            | array::Action::Look { .. }
-            | array::Action::Copy { .. }
-            | array::Action::Note(_)
-            | array::Action::Lost(_)
-            | array::Action::Stopped(_)) => beyond.act(&self.machine, now, action),
-        }
+        let mut telling = Telling { hosted: self, now, beyond, told };
+        host::step(&mut telling, input);
+        host::settle(&mut telling);
+        beyond.settled(&self.machine);
     }
 
     /// Takes a request; a read goes to this side of a log array.

@@ -4,7 +4,6 @@
 //! which the volume reads again when it cleans. All other actions of the volume and its arrays,
 //! including metadata, are I/O on the SSDs.
 
-use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use det::{Instant, Prng};
@@ -13,10 +12,9 @@ use raidcore::engine::{self, Engine};
 use raidcore::geometry::Placement;
 use raidcore::meta::{ArrayId, Assembled, DeviceUuid, NewArray};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba};
-use raidlog::array::{Action, Input, Look};
-use raidlog::{
-    Actions, Answer, Counters, GroupId, LogArray, Machine, Shape, Volume, VolumeId, Wish,
-};
+use raidlog::array::Input;
+use raidlog::host::Said;
+use raidlog::{Counters, GroupId, LogArray, Machine, Shape, Volume, VolumeId, Wish};
 use steering::Steering;
 
 use super::drive::Drive;
@@ -41,12 +39,9 @@ pub struct Log {
     before: Counters,
 }
 
-/// Handles the volume's own blocks.
+/// How a volume is cleaned.
 #[derive(Default)]
 struct Volumes {
-    /// Summaries, by group and block.
-    summaries: HashMap<(GroupId, u64), Box<[u8]>>,
-    looks: VecDeque<(Look, GroupId, u64)>,
     /// How long users have waited for cleaning, and the longest of these waits since then.
     waited: Duration,
     longest_wait: Duration,
@@ -55,38 +50,14 @@ struct Volumes {
 }
 
 impl Beyond for Volumes {
-    fn act(&mut self, machine: &Machine, _: Instant, action: Action) {
-        match action {
-            Action::Summary { batch, group, at, .. } => {
-                let volume = volume_of(machine);
-                let mut bytes = vec![0; volume.shape().summary() as usize * BLOCK_BYTES];
-                volume.encode_summary(batch, &mut bytes, |_| 0);
-                self.summaries.insert((group, at), bytes.into());
-            }
-            Action::Look { look, group, at, .. } => self.looks.push_back((look, group, at)),
-            Action::Lost(error) => unreachable!("nothing was recovered: {error}"),
-            Action::Array { .. }
-            | Action::Complete { .. }
-            | Action::Pages { .. }
-            | Action::Copy { .. }
-            | Action::Note(_)
-            | Action::Stopped(_) => {}
+    fn hear(&mut self, _: Instant, said: Said) {
+        if let Said::Lost(error) = said {
+            unreachable!("nothing was recovered: {error}");
         }
     }
 
-    fn answer(&mut self, machine: &mut Machine, now: Instant, out: &mut Actions) -> bool {
-        let Some((look, group, at)) = self.looks.pop_front() else {
-            self.count(volume_of(machine).counters());
-            return false;
-        };
-        let bytes = self.summaries.get(&(group, at)).map_or(&[][..], |bytes| bytes);
-        machine.step(now, Input::Seen { look, answer: Answer::Bytes(bytes) }, out);
-        true
-    }
-}
-
-impl Volumes {
-    fn count(&mut self, counters: Counters) {
+    fn settled(&mut self, machine: &Machine) {
+        let counters = volume_of(machine).counters();
         if self.cleaned_from.is_none() && counters.victims > 0 {
             self.cleaned_from = Some(counters.written);
         }

@@ -216,36 +216,53 @@ impl Step {
         bind: impl Fn(Mem) -> Mem,
         room: &'a mut [Mem; MEMBERS_MAX + 2],
     ) -> BoundStep<'a> {
-        let operands = |run: Operands, room: &'a mut [Mem; MEMBERS_MAX + 2]| {
-            let mems = plan.operands(run);
-            for (to, &from) in room.iter_mut().zip(mems) {
-                *to = bind(from);
-            }
-            &room[..mems.len()]
-        };
+        self.map(&bind, |run| mapped(plan.operands(run), &bind, room))
+    }
+}
+
+impl BoundStep<'_> {
+    /// The same step over other memory, as [`Step::bind`].
+    pub fn rebind<'a>(
+        self,
+        bind: impl Fn(Mem) -> Mem,
+        room: &'a mut [Mem; MEMBERS_MAX + 2],
+    ) -> BoundStep<'a> {
+        self.map(&bind, |mems| mapped(mems, &bind, room))
+    }
+}
+
+fn mapped<'a>(
+    mems: &[Mem],
+    bind: impl Fn(Mem) -> Mem,
+    room: &'a mut [Mem; MEMBERS_MAX + 2],
+) -> &'a [Mem] {
+    for (to, &from) in room.iter_mut().zip(mems) {
+        *to = bind(from);
+    }
+    &room[..mems.len()]
+}
+
+impl<S> Step<S> {
+    /// The same step over other memory, and over operands that are kept in another way.
+    pub fn map<T>(self, at: impl Fn(Mem) -> Mem, all: impl FnOnce(S) -> T) -> Step<T> {
         match self {
-            Self::Xor { dst, srcs } => Step::Xor { dst: bind(dst), srcs: operands(srcs, room) },
-            Self::Pq { p, q, srcs } => {
-                Step::Pq { p: bind(p), q: bind(q), srcs: operands(srcs, room) }
+            Self::Xor { dst, srcs } => Step::Xor { dst: at(dst), srcs: all(srcs) },
+            Self::Pq { p, q, srcs } => Step::Pq { p: at(p), q: at(q), srcs: all(srcs) },
+            Self::Q { q, srcs } => Step::Q { q: at(q), srcs: all(srcs) },
+            Self::Add { dst, src } => Step::Add { dst: at(dst), src: at(src) },
+            Self::Delta { p, q, index, old, new } => {
+                let (p, q) = (p.map(&at), q.map(&at));
+                Step::Delta { p, q, index, old: at(old), new: at(new) }
             }
-            Self::Q { q, srcs } => Step::Q { q: bind(q), srcs: operands(srcs, room) },
-            Self::Add { dst, src } => Step::Add { dst: bind(dst), src: bind(src) },
-            Self::Delta { p, q, index, old, new } => Step::Delta {
-                p: p.map(&bind),
-                q: q.map(&bind),
-                index,
-                old: bind(old),
-                new: bind(new),
-            },
-            Self::Unscale { dst, index } => Step::Unscale { dst: bind(dst), index },
-            Self::Solve { a, b, x, y } => Step::Solve { a: bind(a), b: bind(b), x, y },
-            Self::Clear { dst } => Step::Clear { dst: bind(dst) },
-            Self::Copy { dst, src } => Step::Copy { dst: bind(dst), src: bind(src) },
-            Self::Compare { a, b } => Step::Compare { a: bind(a), b: bind(b) },
+            Self::Unscale { dst, index } => Step::Unscale { dst: at(dst), index },
+            Self::Solve { a, b, x, y } => Step::Solve { a: at(a), b: at(b), x, y },
+            Self::Clear { dst } => Step::Clear { dst: at(dst) },
+            Self::Copy { dst, src } => Step::Copy { dst: at(dst), src: at(src) },
+            Self::Compare { a, b } => Step::Compare { a: at(a), b: at(b) },
             Self::Locate { row, p, q, data } => {
-                Step::Locate { row, p: p.map(&bind), q: q.map(&bind), data }
+                Step::Locate { row, p: p.map(&at), q: q.map(&at), data }
             }
-            Self::Vote { row, copies } => Step::Vote { row, copies: operands(copies, room) },
+            Self::Vote { row, copies } => Step::Vote { row, copies: all(copies) },
         }
     }
 }

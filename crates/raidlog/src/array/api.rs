@@ -1,7 +1,7 @@
 //! The interface between the host and a log array.
 
 use raidcore::engine::{self, CommandError, Request, RequestError};
-use raidcore::units::Tag;
+use raidcore::units::{Mem, Tag};
 
 use crate::recovery::{Answer, RecoveryError};
 use crate::units::GroupId;
@@ -39,8 +39,9 @@ pub enum Input<'a> {
 /// Actions for the host, to be begun in this order.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
-    /// An action of a group's array. [`LogArray::place`](super::LogArray::place) translates its
-    /// memory. There are no completions among these.
+    /// What a group's array wants. The memory of its I/O is the host's, and so is that which
+    /// [`Machine`](crate::Machine) tells of arithmetic and the journal. There are no completions among
+    /// these.
     Array {
         /// Whose array.
         group: GroupId,
@@ -52,17 +53,15 @@ pub enum Action {
     Summary {
         /// Whose.
         batch: BatchId,
-        /// The buffer that holds the batch.
-        buffer: u16,
-        /// The block of it where the summary goes.
-        first: u32,
+        /// Where it goes, in front of what the batch holds.
+        to: Mem,
         /// To which group it will be written.
         group: GroupId,
         /// To which block of it.
         at: u64,
     },
-    /// Encode pages into a slot, one after the other, with
-    /// [`Volume::encode_page`](crate::Volume::encode_page).
+    /// Put pages into memory, one after the other: they are
+    /// [`Volume::encode_page`](crate::Volume::encode_page)'s.
     Pages {
         /// For which group.
         group: GroupId,
@@ -70,30 +69,17 @@ pub enum Action {
         pages: Pages,
         /// How many.
         blocks: u32,
-        /// Into which slot, from its first block on.
-        slot: u16,
+        /// Where the first goes.
+        to: Mem,
     },
-    /// Pass the content of a slot, from its first block on, to [`Input::Seen`].
-    Look {
-        /// Comes back with the answer.
-        look: Look,
-        /// In which slot.
-        slot: u16,
-        /// From which group it was read.
-        group: GroupId,
-        /// From which block of it on.
-        at: u64,
-        /// How many blocks.
-        blocks: u32,
-        /// Whether only [checksums](crate::codec::checksum) of the blocks are wanted.
-        checksums: bool,
-    },
+    /// Look at what was read, and tell [`Input::Seen`].
+    Look(Looking),
     /// Copy blocks.
     Copy {
         /// The bytes.
-        from: LogMem,
+        from: Mem,
         /// Where they go.
-        to: LogMem,
+        to: Mem,
         /// How many blocks.
         blocks: u32,
     },
@@ -112,43 +98,23 @@ pub enum Action {
     Stopped(Result<(), CommandError>),
 }
 
+/// What is to be looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Looking {
+    /// Comes back with the answer.
+    pub look: Look,
+    /// Where it is.
+    pub from: Mem,
+    /// From which group it was read.
+    pub group: GroupId,
+    /// From which block of it on.
+    pub at: u64,
+    /// How many blocks.
+    pub blocks: u32,
+    /// Whether only [checksums](crate::codec::checksum) of the blocks are wanted.
+    pub checksums: bool,
+}
+
 /// Names an [`Action::Look`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look(pub(super) Option<IoId>, pub(super) u16);
-
-/// Where bytes are: the host owns the memory. Offsets are in blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LogMem {
-    /// In the buffer of a user's request.
-    Payload {
-        /// Whose request.
-        tag: Tag,
-        /// From which block of its buffer on.
-        at: u32,
-    },
-    /// In one of the [buffers of one segment](crate::Volume::buffers).
-    Segment {
-        /// Which.
-        buffer: u16,
-        /// From which block of it on.
-        at: u32,
-    },
-    /// In one of the [slots](super::LogArray::slots) of [`SLOT_BLOCKS`](super::SLOT_BLOCKS).
-    Slot {
-        /// Which.
-        slot: u16,
-        /// From which block of it on.
-        at: u32,
-    },
-    /// In a scratch buffer of a group's array.
-    Scratch {
-        /// Whose.
-        group: GroupId,
-        /// Which.
-        buffer: u16,
-        /// From which block of it on.
-        at: u32,
-    },
-    /// Zeros. Never a destination.
-    Zero,
-}

@@ -1,15 +1,17 @@
 //! The host's access to the arrays of the groups besides steps, and to their memory.
 
 use alloc::boxed::Box;
+use core::ops::Range;
 
 use raidcore::engine::{self, Engine, JobId, SteeringPolicy};
 use raidcore::meta::DeviceLabel;
 use raidcore::plan::Found;
 use raidcore::units::{DeviceId, Mem, Tag};
 
-use super::{Carried, LogArray, LogMem, plus, start};
+use super::{Carried, LogArray, Lower, SLOT_BLOCKS, slot_at};
+use crate::machine::Pool;
 use crate::units::GroupId;
-use crate::volume::{self, Io, IoOp};
+use crate::volume::{Io, IoOp, Volume};
 
 impl LogArray {
     /// The array of a group, to look at and to encode its writes.
@@ -51,38 +53,28 @@ impl LogArray {
         self.arrays.len()
     }
 
-    /// How many slots of [`SLOT_BLOCKS`](super::SLOT_BLOCKS) the host has to provide.
-    #[must_use]
-    pub fn slots(&self) -> u16 {
-        self.slots
+    /// The scratch buffers that the host provides, in the order of their numbers; segments have so many
+    /// blocks.
+    pub(crate) fn pools(&self, segment: u32) -> impl Iterator<Item = Pool> + '_ {
+        let Range { start, end } = self.slots;
+        let segments = Pool { count: start, blocks: segment };
+        let slots = Pool { count: end - start, blocks: SLOT_BLOCKS };
+        let engines = self.arrays.iter().map(|lower| Pool::of(&lower.engine));
+        [segments, slots].into_iter().chain(engines)
     }
 
-    /// The unused slots. Their content is void until the next step.
-    #[must_use]
-    pub fn free_slots(&self) -> &[u16] {
-        &self.free_slots
+    /// Those that are in no use.
+    pub(crate) fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
+        let segments = self.volume().into_iter().flat_map(Volume::free_buffers);
+        let engines = self.arrays.iter().flat_map(|lower| {
+            lower.engine.free_scratch().iter().map(|&buffer| lower.scratch + buffer)
+        });
+        segments.chain(self.free_slots.iter().copied()).chain(engines)
     }
 
-    /// Where the memory of an array's action is.
-    ///
-    /// # Panics
-    /// If no action under way uses it.
-    #[must_use]
-    pub fn place(&self, group: GroupId, mem: Mem) -> LogMem {
-        let (tag, at) = match mem {
-            Mem::Scratch { buffer, at } => return LogMem::Scratch { group, buffer, at },
-            Mem::Zero => return LogMem::Zero,
-            Mem::Payload { tag, at } => (tag, at),
-        };
-        let carried = self.arrays[group.index()].carried[usize::from(tag.0)];
-        match carried.expect("memory is that of something under way") {
-            Carried::Io(_, Some(slot)) => LogMem::Slot { slot, at },
-            Carried::Io(Io { op: IoOp::Read(from) | IoOp::Write { from, .. }, .. }, None) => {
-                plus(from, at)
-            }
-            Carried::Start => LogMem::Slot { slot: start::SLOT, at },
-            Carried::Io(io, None) => panic!("{io:?} has no memory"),
-        }
+    /// Where the memory is that a group's array names.
+    pub(crate) fn place(&self, group: GroupId, mem: Mem) -> Mem {
+        self.arrays[group.index()].place(mem)
     }
 
     /// The users' requests that an I/O of a group's array is for.
@@ -94,12 +86,34 @@ impl LogArray {
         let lower = &self.arrays[group.index()];
         lower.engine.waiting_for(io).iter().filter_map(|tag| {
             match lower.carried[usize::from(tag.0)] {
-                Some(Carried::Io(
-                    Io { op: IoOp::Read(volume::Mem::Payload { tag, .. }), .. },
-                    _,
-                )) => Some(tag),
+                Some(Carried::Io(Io { op: IoOp::Read(Mem::Payload { tag, .. }), .. }, _)) => {
+                    Some(tag)
+                }
                 _ => None,
             }
         })
+    }
+}
+
+impl Lower {
+    /// Where the memory is that the engine names.
+    ///
+    /// # Panics
+    /// If it is none of an action that is under way.
+    pub(super) fn place(&self, mem: Mem) -> Mem {
+        let (tag, at) = match mem {
+            Mem::Scratch { buffer, at } => {
+                return Mem::Scratch { buffer: self.scratch + buffer, at };
+            }
+            Mem::Zero => return Mem::Zero,
+            Mem::Payload { tag, at } => (tag, at),
+        };
+        let carried = self.carried[usize::from(tag.0)];
+        match carried.expect("memory is that of something under way") {
+            Carried::Io(_, Some(slot)) | Carried::Start(slot) => slot_at(slot),
+            Carried::Io(Io { op: IoOp::Read(from) | IoOp::Write { from, .. }, .. }, None) => from,
+            Carried::Io(io, None) => panic!("{io:?} has no memory"),
+        }
+        .plus(at)
     }
 }

@@ -30,10 +30,11 @@ mod start;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use det::Instant;
 use raidcore::engine::{self, Command, CommandError, Engine, IoError, Op, Request, RequestError};
-use raidcore::units::{Lba, Tag};
+use raidcore::units::{Lba, Mem, Tag};
 
 pub use api::*;
 
@@ -44,8 +45,8 @@ use crate::units::GroupId;
 use crate::volume::{self, Config, Io, IoId, IoOp, Pages, Volume};
 use start::Start;
 
-/// Blocks of a slot: room for the pages of an I/O, and for a summary.
-pub const SLOT_BLOCKS: u32 = 64;
+/// Blocks of a *slot*, a scratch buffer for the pages of an I/O, or a summary.
+pub(crate) const SLOT_BLOCKS: u32 = 64;
 
 /// The number of the command that stops an engine.
 pub const STOP: u64 = u64::MAX;
@@ -53,15 +54,17 @@ pub const STOP: u64 = u64::MAX;
 /// The purpose of an engine's request.
 #[derive(Clone, Copy, Debug)]
 enum Carried {
-    /// An I/O of the volume, and its slot.
+    /// An I/O of the volume, and the number of the slot that it has.
     Io(Io, Option<u16>),
-    /// A recovery reads, or writes back.
-    Start,
+    /// A recovery reads into a slot, or writes back.
+    Start(u16),
 }
 
 /// The array of a group.
 struct Lower {
     engine: Engine,
+    /// Which of all scratch buffers is the engine's first.
+    scratch: u16,
     carried: Vec<Option<Carried>>,
     free: Vec<Tag>,
     /// I/Os of the volume for which there is no tag.
@@ -82,7 +85,8 @@ enum Upper {
 pub struct LogArray {
     upper: Upper,
     arrays: Vec<Lower>,
-    slots: u16,
+    /// The scratch buffers that are slots; those of segments are before them, those of engines after.
+    slots: Range<u16>,
     free_slots: Vec<u16>,
     /// Requests that came before the volume was found.
     held: Vec<Request>,
@@ -133,8 +137,16 @@ impl LogArray {
     fn new(upper: Upper, config: &Config, engines: Vec<Engine>) -> Self {
         // One for the start, one for the cleaner of each group, and as many as a checkpoint has I/Os.
         let slots = 1 + engines.len() as u16 + volume::ios(engines.len()) as u16;
+        let segments = config.buffers_in_all(engines.len());
+        let slots = segments..segments.saturating_add(slots);
         let tags = tags(config);
-        let lower = |engine| Lower {
+        let mut next = slots.end;
+        let lower = |engine: Engine| Lower {
+            scratch: {
+                // Where there are more than numbers, a host refuses what it is asked for.
+                let after = next.saturating_add(engine.scratch_buffers());
+                core::mem::replace(&mut next, after)
+            },
             engine,
             carried: alloc::vec![None; tags.into()],
             free: (0..tags).rev().map(Tag).collect(),
@@ -144,8 +156,8 @@ impl LogArray {
         Self {
             upper,
             arrays: engines.into_iter().map(lower).collect(),
+            free_slots: (slots.start + 1..slots.end).rev().collect(),
             slots,
-            free_slots: (start::SLOT + 1..slots).rev().collect(),
             held: Vec::new(),
             ended: VecDeque::new(),
             above: Vec::new(),
@@ -224,7 +236,7 @@ impl LogArray {
             match action {
                 volume::Action::Io(io) => self.carry(now, io, out),
                 volume::Action::Copy { from, to, blocks } => {
-                    out.push(Action::Copy { from: plus(from, 0), to: plus(to, 0), blocks });
+                    out.push(Action::Copy { from, to, blocks });
                 }
                 volume::Action::Complete { tag, result } => {
                     out.push(Action::Complete { tag, result });
@@ -249,13 +261,12 @@ impl LogArray {
         let op = match io.op {
             IoOp::Read(_) | IoOp::Load => Op::Read,
             IoOp::Write { batch, from } => {
-                if let volume::Mem::Segment { buffer, at: first } = from {
-                    out.push(Action::Summary { batch, buffer, first, group, at });
-                }
+                out.push(Action::Summary { batch, to: from, group, at });
                 Op::Write
             }
             IoOp::Store(pages) => {
-                out.extend(slot.map(|slot| Action::Pages { group, pages, blocks, slot }));
+                let to = slot.map(slot_at);
+                out.extend(to.map(|to| Action::Pages { group, pages, blocks, to }));
                 Op::Write
             }
             IoOp::Flush => Op::Flush,
@@ -290,8 +301,15 @@ impl LogArray {
                     self.ended.push_back((group, tag, result));
                 }
                 engine::Action::Answer { number: STOP, result } => lower.stopped = Some(result),
-                action @ (engine::Action::Io(_)
-                | engine::Action::Compute(_)
+                engine::Action::Io(mut io) => {
+                    if let engine::IoOp::Read(mem) | engine::IoOp::Write { from: mem, .. } =
+                        &mut io.op
+                    {
+                        *mem = lower.place(*mem);
+                    }
+                    out.push(Action::Array { group, action: engine::Action::Io(io) });
+                }
+                action @ (engine::Action::Compute(_)
                 | engine::Action::Answer { .. }
                 | engine::Action::Note(_)
                 | engine::Action::Release(_)) => out.push(Action::Array { group, action }),
@@ -311,7 +329,7 @@ impl LogArray {
             }
             match carried {
                 Some(Carried::Io(io, slot)) => self.carried(now, io, slot, result, out),
-                Some(Carried::Start) => self.start_carried(now, result, out),
+                Some(Carried::Start(_)) => self.start_carried(now, result, out),
                 None => {}
             }
             self.start(now, out);
@@ -332,7 +350,9 @@ impl LogArray {
         if let (IoOp::Load, Some(slot), Ok(())) = (op, slot, result) {
             // The slot is free when the bytes have been seen.
             let look = Look(Some(id), slot);
-            out.push(Action::Look { look, slot, group, at, blocks, checksums: false });
+            let from = slot_at(slot);
+            let looking = Looking { look, from, group, at, blocks, checksums: false };
+            out.push(Action::Look(looking));
             return;
         }
         self.free_slots.extend(slot);
@@ -403,11 +423,7 @@ fn tags(config: &Config) -> u16 {
     config.tags.saturating_mul(2).saturating_add(256)
 }
 
-/// The volume's memory, `blocks` further on.
-fn plus(mem: volume::Mem, blocks: u32) -> LogMem {
-    match mem {
-        volume::Mem::Payload { tag, at } => LogMem::Payload { tag, at: at + blocks },
-        volume::Mem::Segment { buffer, at } => LogMem::Segment { buffer, at: at + blocks },
-        volume::Mem::Zero => LogMem::Zero,
-    }
+/// The beginning of a slot.
+fn slot_at(slot: u16) -> Mem {
+    Mem::Scratch { buffer: slot, at: 0 }
 }

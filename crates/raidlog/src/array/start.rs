@@ -9,13 +9,10 @@ use alloc::vec::Vec;
 use det::Instant;
 use raidcore::engine::{Engine, IoError, Op, RequestError};
 
-use super::{Action, Carried, LogArray, Look, SLOT_BLOCKS, Upper};
+use super::{Action, Carried, LogArray, Look, Looking, SLOT_BLOCKS, Upper, slot_at};
 use crate::codec::VolumeId;
 use crate::recovery::{Answer, Found, Recovery, Wanted};
 use crate::volume::{self, Config};
-
-/// The slot that a recovery reads into.
-pub(super) const SLOT: u16 = 0;
 
 /// See the [module](self).
 pub(super) struct Start {
@@ -76,7 +73,8 @@ impl LogArray {
         let Upper::Starting(start) = &mut self.upper else { return };
         let Some((wanted, at, blocks)) = start.part() else { return };
         start.stage = stage;
-        self.ask(now, wanted.group, Carried::Start, (op, at, blocks, false), out);
+        let carried = Carried::Start(self.slots.start);
+        self.ask(now, wanted.group, carried, (op, at, blocks, false), out);
     }
 
     /// What was read or written back has ended.
@@ -97,8 +95,9 @@ impl LogArray {
         }
         start.stage = Stage::Looking;
         let Wanted { group, checksums, .. } = wanted;
-        let look = Look(None, SLOT);
-        out.push(Action::Look { look, slot: SLOT, group, at, blocks, checksums });
+        let slot = self.slots.start;
+        let (look, from) = (Look(None, slot), slot_at(slot));
+        out.push(Action::Look(Looking { look, from, group, at, blocks, checksums }));
     }
 
     /// The recovery's answer to a part is there.

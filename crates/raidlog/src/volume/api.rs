@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use raidcore::engine::{IoError, Request, RequestError};
-use raidcore::units::Tag;
+use raidcore::units::{Mem, Tag};
 
 use crate::segments::Choice;
 use crate::units::{GroupId, Segment};
@@ -16,7 +16,8 @@ pub type BatchId = det::Id<super::Batch>;
 pub struct Config {
     /// Requests that users can have in flight; their tags are below it.
     pub tags: u16,
-    /// Buffers of one segment each for what users write. Each group's cleaner has two more.
+    /// Buffers of one segment each for what users write. Each group's cleaner has two more. They are
+    /// the first of the scratch buffers, and a segment's blocks lie in one where they do in the segment.
     pub buffers: u16,
     /// Which segment a cleaner takes.
     pub choice: Choice,
@@ -124,25 +125,15 @@ pub enum Pages {
     From(u32),
 }
 
-/// Where bytes are: the host owns the memory, the volume refers to it. Offsets are in blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mem {
-    /// In the buffer of a user's request.
-    Payload {
-        /// Whose request.
-        tag: Tag,
-        /// From which block of its buffer on.
-        at: u32,
-    },
-    /// In a buffer of one segment.
-    Segment {
-        /// Which of the buffers.
-        buffer: u16,
-        /// From which block of it on: the same as of the segment.
-        at: u32,
-    },
-    /// Zeros, as many as asked for. Never a destination.
-    Zero,
+impl Pages {
+    /// From so many further on; there is one header.
+    #[must_use]
+    pub fn plus(self, pages: u32) -> Self {
+        match self {
+            Self::Header => Self::Header,
+            Self::From(first) => Self::From(first + pages),
+        }
+    }
 }
 
 /// An event or request for the volume.

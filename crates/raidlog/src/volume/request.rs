@@ -6,10 +6,10 @@
 use alloc::vec::Vec;
 
 use raidcore::engine::{IoError, Op as UserOp, Request, RequestError};
-use raidcore::units::{Lba, Tag};
+use raidcore::units::{Lba, Mem, Tag};
 
 use super::stream::HOT;
-use super::{Action, IoOp, Mem, Op, Volume};
+use super::{Action, IoOp, Op, Volume};
 use crate::units::{Pba, Segment};
 
 /// The most reads under way, for each possible request.
@@ -117,7 +117,7 @@ impl Volume {
         let blocks = match self.segments.get(segment).memory {
             Some((buffer, from)) if start >= from => {
                 let blocks = run.min(end - start);
-                let from = Mem::Segment { buffer, at: start };
+                let from = Mem::Scratch { buffer, at: start };
                 out.push(Action::Copy { from, to, blocks });
                 return blocks;
             }

@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 
 use det::Instant;
 use raidcore::engine::IoError;
-use raidcore::units::Lba;
+use raidcore::units::{Lba, Mem};
 
-use super::{Action, BatchId, IoOp, Mem, Note, Op, Volume};
+use super::{Action, BatchId, IoOp, Note, Op, Volume};
 use crate::codec::{Entry, Position, Summary};
 use crate::segments::SegmentState;
 use crate::units::{GroupId, Segment};
@@ -228,7 +228,7 @@ impl Volume {
         stream.data += (stream.entries.len() - before) as u32;
         stream.age = stream.age.max(age);
         let buffer = stream.buffer.expect("who appends has asked for room");
-        (Mem::Segment { buffer, at }, stream.position.segment, at)
+        (Mem::Scratch { buffer, at }, stream.position.segment, at)
     }
 
     /// Appends the record of a discard to the users' stream, which has room for an entry. A record
@@ -314,7 +314,7 @@ impl Volume {
         self.counters.padding += u64::from(blocks - used);
         let group = self.shape.group_of(segment);
         let place = (self.shape.start_of(segment) + u64::from(at), blocks);
-        let write = IoOp::Write { from: Mem::Segment { buffer, at }, batch: id };
+        let write = IoOp::Write { from: Mem::Scratch { buffer, at }, batch: id };
         self.issue(Op::Write(id), group, write, place, out);
     }
 
@@ -366,7 +366,7 @@ impl Volume {
         &self,
         batch: BatchId,
         into: &mut [u8],
-        mut checksum: impl FnMut(u32) -> u32,
+        mut checksum: impl FnMut(Mem) -> u32,
     ) {
         let batch = &self.batches[batch];
         let summary = batch.summary.as_ref().expect("a batch under way has a summary");
@@ -374,7 +374,8 @@ impl Volume {
         let entries = batch.entries.iter().map(|entry| match *entry {
             Entry::Data { lba, .. } => {
                 at += 1;
-                Entry::Data { lba, checksum: checksum(at - 1) }
+                let mem = Mem::Scratch { buffer: batch.buffer, at: at - 1 };
+                Entry::Data { lba, checksum: checksum(mem) }
             }
             trim @ Entry::Trim { .. } => trim,
         });

@@ -15,7 +15,7 @@ pub(crate) fn no_error(world: &World, request: &Request, result: Result<(), Requ
         "{request:?} ended with {result:?}, but redundancy was never exceeded; {:?}; {:?}; disks: \
          {:?}",
         world.notes,
-        world.engine.status(),
+        world.engine().status(),
         disks(),
     );
 }

@@ -6,10 +6,10 @@ use crate::world::World;
 
 /// With nothing under way, and everything recorded.
 pub(crate) fn agrees(world: &World) {
-    let devices = world.engine.members().filter_map(|m| m.device);
+    let devices = world.engine().members().filter_map(|m| m.device);
     let mut first: Option<Superblock> = None;
-    let successor = world.engine.successor().map(|successor| successor.device);
-    for device in devices.chain(world.engine.spares()).chain(successor) {
+    let successor = world.engine().successor().map(|successor| successor.device);
+    for device in devices.chain(world.engine().spares()).chain(successor) {
         let disk = &world.disks[device.0 as usize];
         for at in SUPERBLOCKS {
             let found = Superblock::decode(disk.meta(at.0));

@@ -11,7 +11,7 @@ use crate::world::World;
 
 /// A flush was acknowledged.
 pub(crate) fn flushed(world: &World) {
-    for lba in 0..world.engine.geometry().capacity() {
+    for lba in 0..world.engine().geometry().capacity() {
         if world.model.is_written(lba) && !world.model.is_unsettled(lba) {
             is_durable(world, lba);
         }
@@ -28,11 +28,11 @@ pub(crate) fn written_through(world: &World, request: &Request, begun: u64) {
 /// Asserts that a start after a crash now would find a block: on its home members that such a start
 /// would take for current.
 fn is_durable(world: &World, lba: u64) {
-    if world.engine.is_staged(Lba(lba)) {
-        // Staged blocks are durable in the log; crashes show whether they are found there.
+    if world.engine().is_staged(Lba(lba)) {
+        // What is in the log is durable; whether it is found there, crashes tell.
         return;
     }
-    let geometry = world.engine.geometry();
+    let geometry = world.engine().geometry();
     let (stripe, offset) = geometry.locate(Lba(lba));
     let (first, row) = geometry.chunk_at(offset);
     let copies = match geometry.level() {
@@ -43,7 +43,7 @@ fn is_durable(world: &World, lba: u64) {
     };
     // A resync may be levelling the copies on the distributed spare.
     let levelled = !world.unsynced && world.exposed.is_empty();
-    let spared = world.engine.distributed_spare();
+    let spared = world.engine().distributed_spare();
     let home = geometry.member(stripe, first);
     if spared == Some(SpareUse::StandsInFor(home)) && levelled {
         for (disk, Pba(at)) in world.copies_on_spare(stripe) {
@@ -51,8 +51,8 @@ fn is_durable(world: &World, lba: u64) {
         }
     }
     for role in (first.index()..).take(copies).map(Role::at) {
-        let (member, Pba(start)) = world.engine.layout().place(stripe, role);
-        let Some(member) = world.engine.members().nth(member.index()) else { continue };
+        let (member, Pba(start)) = world.engine().layout().place(stripe, role);
+        let Some(member) = world.engine().members().nth(member.index()) else { continue };
         let Some(device) = member.device.filter(|_| member.state == SlotState::Up) else {
             continue;
         };

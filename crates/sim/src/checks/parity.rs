@@ -10,9 +10,9 @@ use crate::world::World;
 
 /// With nothing under way, and all members serving, or the distributed spare for one of them.
 pub(crate) fn agrees(world: &World) {
-    let geometry = world.engine.geometry();
+    let geometry = world.engine().geometry();
     for stripe in (0..geometry.stripes()).map(Stripe) {
-        if world.engine.is_discarded(stripe) {
+        if world.engine().is_discarded(stripe) {
             continue;
         }
         for row in 0..geometry.chunk() {
@@ -33,8 +33,8 @@ pub(crate) fn agrees(world: &World) {
 }
 
 fn block(world: &World, stripe: Stripe, role: usize, row: u32) -> Data {
-    let (MemberId(member), home) = world.engine.layout().place(stripe, Role::at(role));
-    let member = world.engine.members().nth(member.into()).expect("there is such a member");
+    let (MemberId(member), home) = world.engine().layout().place(stripe, Role::at(role));
+    let member = world.engine().members().nth(member.into()).expect("there is such a member");
     let places = match member.device {
         Some(device) => vec![(device.0 as usize, home)],
         None => world.copies_on_spare(stripe),

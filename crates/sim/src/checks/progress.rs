@@ -20,7 +20,7 @@ impl Bound {
             self.left > 0,
             "it takes for ever until {}: {:?}",
             self.what,
-            world.engine.status()
+            world.engine().status()
         );
         self.left -= 1;
     }
@@ -41,7 +41,7 @@ impl World {
         let mut bound = Bound::new("all is quiet", 1_000_000);
         // An array that can't even be started never serves.
         let waits = |world: &Self| {
-            let starts = !world.engine.is_serving() && !world.beyond;
+            let starts = !world.engine().is_serving() && !world.beyond;
             starts || world.requests.iter().any(Option::is_some)
         };
         while self.is_busy() || waits(self) {

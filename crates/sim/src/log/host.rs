@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use raidcore::engine::{IoError, Op};
-use raidcore::units::BLOCK_BYTES;
-use raidlog::{Action, Input, Io, IoOp, Mem, Pages};
+use raidcore::units::{BLOCK_BYTES, Mem};
+use raidlog::{Action, Input, Io, IoOp, Pages};
 
 use super::world::{Pending, World};
 use crate::disk::{Block, Kept};
@@ -52,7 +52,7 @@ impl World {
             Mem::Payload { tag, at } => {
                 Block::Data(self.users.payloads[usize::from(tag.0)][(at + n) as usize])
             }
-            Mem::Segment { buffer, at } => {
+            Mem::Scratch { buffer, at } => {
                 self.buffers[usize::from(buffer)][(at + n) as usize].clone()
             }
             Mem::Zero => Block::ZERO,
@@ -64,10 +64,10 @@ impl World {
             Mem::Payload { tag, at } => {
                 self.users.payloads[usize::from(tag.0)][(at + n) as usize] = block.user();
             }
-            Mem::Segment { buffer, at } => {
+            Mem::Scratch { buffer, at } => {
                 let at = (at + n) as usize;
                 let is_written = |pending: &Pending| {
-                    let IoOp::Write { from: Mem::Segment { buffer: b, at: first }, .. } =
+                    let IoOp::Write { from: Mem::Scratch { buffer: b, at: first }, .. } =
                         pending.io.op
                     else {
                         return false;
@@ -100,14 +100,14 @@ impl World {
             IoOp::Read(_) | IoOp::Load if quick => self.found(&io),
             IoOp::Read(_) | IoOp::Load | IoOp::Flush | IoOp::Discard => Vec::new(),
             IoOp::Write { from, batch } => {
-                let Mem::Segment { buffer, at } = from else {
+                let Mem::Scratch { buffer, at } = from else {
                     panic!("{io:?} is not of a segment")
                 };
                 assert!(io.at.is_multiple_of(self.shape.unit().into()), "{io:?} is no full stripe");
                 assert!(io.blocks.is_multiple_of(self.shape.unit()), "{io:?} is no full stripe");
                 let mut summary = vec![0xaa; self.shape.summary() as usize * BLOCK_BYTES];
-                let sums = &self.buffers[usize::from(buffer)];
-                self.volume.encode_summary(batch, &mut summary, |at| sums[at as usize].checksum());
+                let sum = |mem| self.memory(mem, 0).checksum();
+                self.volume.encode_summary(batch, &mut summary, sum);
                 for (n, bytes) in (0..).zip(summary.as_chunks().0) {
                     let block = Block::Meta(Rc::new(*bytes));
                     self.buffers[usize::from(buffer)][at as usize + n] = block;
@@ -122,12 +122,8 @@ impl World {
     }
 
     fn page(&self, io: &Io, pages: Pages, n: u32) -> Block {
-        let page = match pages {
-            Pages::Header => Pages::Header,
-            Pages::From(first) => Pages::From(first + n),
-        };
         let mut bytes = [0xaa; BLOCK_BYTES];
-        self.volume.encode_page(io.group, page, &mut bytes);
+        self.volume.encode_page(io.group, pages.plus(n), &mut bytes);
         Block::Meta(Rc::new(bytes))
     }
 
@@ -176,7 +172,7 @@ impl World {
                 }
             }
             IoOp::Load => {
-                let bytes: Vec<u8> = found.iter().flat_map(Block::bytes).collect();
+                let bytes: Vec<u8> = found.iter().flat_map(Block::whole).collect();
                 return self.step(Input::Loaded { id, result: Ok(&bytes) });
             }
             IoOp::Write { .. } | IoOp::Store(_) => {

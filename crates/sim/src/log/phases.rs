@@ -10,7 +10,7 @@ use super::lives::{BOUND, Lives};
 use super::scenario::LogScenario;
 use super::users::Users;
 use super::world::{VOLUME, World};
-use crate::disk::Block;
+use crate::disk::{Block, Kept};
 use crate::source::Source;
 
 impl Lives for World {
@@ -132,7 +132,7 @@ impl World {
             let sums: Vec<u32> = blocks.map(Block::checksum).collect();
             return recovery.step(Some(Answer::Checksums(&sums)));
         }
-        let bytes: Vec<u8> = blocks.flat_map(Block::bytes).collect();
+        let bytes: Vec<u8> = blocks.flat_map(Block::whole).collect();
         recovery.step(Some(Answer::Bytes(&bytes)))
     }
 }

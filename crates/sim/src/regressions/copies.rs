@@ -3,6 +3,7 @@
 use det::Instant;
 use raidcore::engine::{Detour, IoError, Redirect, SteeringPolicy};
 use raidcore::units::{MemberId, Set};
+use raidlog::ONLY;
 
 use super::*;
 use crate::disk::KEPT;
@@ -45,7 +46,7 @@ impl SteeringPolicy for KeeperAround {
 /// RAID5 of three. Block 0 was written and read: it is at home on member 0, and copied to member 1.
 fn copied(seed: u64) -> (World, u64) {
     let mut world = staging::staging_world(seed);
-    world.engine.set_steering(Some(Box::new(Keeper)));
+    world.machine.set_steering(ONLY, Some(Box::new(Keeper)));
     let version = world.write_one(0);
     assert_eq!(world.read_one(0), version);
     assert_eq!(world.copies(), 1);
@@ -54,21 +55,21 @@ fn copied(seed: u64) -> (World, u64) {
 
 impl World {
     fn copies(&self) -> u64 {
-        self.engine.staging_status().expect("there is room for copies").copied
+        self.engine().staging_status().expect("there is room for copies").copied
     }
 
     /// Reads block 0 while its home is busy; tells whether it was read from the copy.
     fn read_busy(&mut self) -> (u64, bool) {
-        let before = self.engine.counters().copy_reads;
+        let before = self.engine().counters().copy_reads;
         self.step(Input::Busy(Set::one(MemberId(0))));
         let version = self.read_one(0);
-        (version, self.engine.counters().copy_reads > before)
+        (version, self.engine().counters().copy_reads > before)
     }
 
     /// Reads blocks of member 2 one by one: enough that their copies fill the room on member 1. I/O
     /// that `waits` fits does not end.
     fn read_much(&mut self, waits: impl Fn(&Io) -> bool) {
-        let geometry = *self.engine.geometry();
+        let geometry = *self.engine().geometry();
         for lba in (0..u64::from(geometry.stripe_blocks()) * 30).map(Lba) {
             let (stripe, offset) = geometry.locate(lba);
             let (role, _) = geometry.chunk_at(offset);
@@ -93,7 +94,7 @@ fn a_busy_member_is_not_read_if_there_is_a_copy() {
     assert!(!world.ios.iter().any(|p| p.io.device == DeviceId(0)), "nobody waits for who is busy");
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
-    assert_eq!(world.engine.counters().copy_reads, 1);
+    assert_eq!(world.engine().counters().copy_reads, 1);
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn what_is_written_or_discarded_has_no_copy() {
     let version = world.write_one(0);
     assert_eq!(world.read_busy(), (version, false));
     let (mut world, _) = copied(1);
-    let stripe = world.engine.geometry().stripe_blocks();
+    let stripe = world.engine().geometry().stripe_blocks();
     world.ask(0, Op::Discard, 0, stripe);
     world.drain();
     assert_eq!(world.copies(), 0);
@@ -139,7 +140,7 @@ fn what_is_being_read_makes_no_room() {
 fn what_could_not_be_written_is_no_copy() {
     for seed in 0..8 {
         let mut world = staging::staging_world(seed);
-        world.engine.set_steering(Some(Box::new(Keeper)));
+        world.machine.set_steering(ONLY, Some(Box::new(Keeper)));
         let version = world.write_one(0);
         world.command(Command::Fail(MemberId(2)));
         world.drain();
@@ -166,7 +167,7 @@ fn a_copy_that_can_not_be_read_is_read_at_home() {
 #[test]
 fn what_is_read_from_the_others_in_the_end_is_not_copied_from_where_it_was_to_be_read_to() {
     let mut world = staging::staging_world(1);
-    world.engine.set_steering(Some(Box::new(KeeperAround)));
+    world.machine.set_steering(ONLY, Some(Box::new(KeeperAround)));
     // The parity is something else.
     world.write_one(4);
     let version = world.write_one(0);
@@ -174,6 +175,6 @@ fn what_is_read_from_the_others_in_the_end_is_not_copied_from_where_it_was_to_be
     world.step(Input::Busy(Set::one(MemberId(0))));
     world.disks[0].gone = true;
     world.drain();
-    world.engine.set_steering(Some(Box::new(Keeper)));
+    world.machine.set_steering(ONLY, Some(Box::new(Keeper)));
     assert_eq!(world.read_one(0), version);
 }

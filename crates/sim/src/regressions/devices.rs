@@ -20,7 +20,7 @@ fn staged() -> (World, u64) {
     let mut world = play(1, scenario);
     world.step(Input::Busy(Set::one(MemberId(0)).with(MemberId(2))));
     let version = world.write_one(0);
-    assert!(world.engine.is_staged(Lba(0)));
+    assert!(world.engine().is_staged(Lba(0)));
     (world, version)
 }
 
@@ -60,10 +60,10 @@ fn a_member_is_needed_that_alone_has_what_a_staging_device_took_with_it() {
     assert_eq!(world.read_one(0), version);
     // It is brought home, even to busy members; then the member is no longer needed.
     world.drain();
-    assert!(!world.engine.is_staged(Lba(0)));
+    assert!(!world.engine().is_staged(Lba(0)));
     world.fails(MemberId(1));
     world.drain();
-    assert_eq!(world.engine.members().filter(|member| member.device.is_none()).count(), 2);
+    assert_eq!(world.engine().members().filter(|member| member.device.is_none()).count(), 2);
     assert_eq!(world.read_one(0), version);
 }
 
@@ -121,7 +121,7 @@ fn a_start_without_a_device_that_is_being_filled_misses_none() {
     world.command(spare);
     world.fails(MemberId(2));
     world.end_all(is_record);
-    let state = world.engine.members().nth(DEVICE.index()).expect("its place").state;
+    let state = world.engine().members().nth(DEVICE.index()).expect("its place").state;
     assert!(matches!(state, SlotState::Rebuilding { .. }), "{state:?}");
     assert_eq!(world.thin(), [true; 3], "it is staged on member 1 only");
     let device = world.disks.len() - 1;
@@ -138,12 +138,12 @@ fn another_staging_device_takes_the_place_of_one_that_failed() {
     let spare = world.new_spare();
     world.command(spare);
     world.drain();
-    let device = world.engine.members().nth(DEVICE.index()).expect("its place");
+    let device = world.engine().members().nth(DEVICE.index()).expect("its place");
     assert!(device.device.is_some(), "{device:?}");
     // The blocks that it gets from now on count.
     world.step(Input::Busy(Set::one(MemberId(0)).with(MemberId(2))));
     let newer = world.write_one(0);
-    assert!(newer != version && world.engine.is_staged(Lba(0)));
+    assert!(newer != version && world.engine().is_staged(Lba(0)));
     world.disks[1].gone = true;
     world.restart();
     assert_eq!(world.read_one(0), newer);
@@ -158,7 +158,7 @@ fn what_a_new_staging_device_takes_is_acknowledged_when_it_is_on_record() {
     let spare = world.new_spare();
     world.command(spare);
     let is_up = |world: &World| {
-        let device = world.engine.members().nth(DEVICE.index()).expect("its place");
+        let device = world.engine().members().nth(DEVICE.index()).expect("its place");
         device.state == SlotState::Up
     };
     while !is_up(&world) {
@@ -170,7 +170,7 @@ fn what_a_new_staging_device_takes_is_acknowledged_when_it_is_on_record() {
     world.end_all(|io| !is_record(io));
     assert!(world.requests[0].is_some(), "a start would not look for it on the device");
     world.drain();
-    assert!(world.engine.is_staged(Lba(0)));
+    assert!(world.engine().is_staged(Lba(0)));
     world.disks[1].gone = true;
     world.restart();
     assert_eq!(world.read_one(0), version);
@@ -188,7 +188,7 @@ fn a_staging_device_that_is_not_one_yet_is_not_missed() {
     world.command(spare);
     // It is being filled as long as only this is stored.
     world.end_all(is_record);
-    let state = world.engine.members().nth(DEVICE.index()).expect("its place").state;
+    let state = world.engine().members().nth(DEVICE.index()).expect("its place").state;
     assert!(matches!(state, SlotState::Rebuilding { .. }), "{state:?}");
     let device = world.disks.len() - 1;
     assert!(world.assemble_without(&[1, device]).is_ok());
@@ -213,7 +213,7 @@ fn known_to_one_member() -> (World, u64) {
     // It is at home on member 0, its parity on member 4.
     world.step(Input::Busy(Set::first(5).without(MemberId(1))));
     world.write_one(0);
-    assert!(world.engine.is_staged(Lba(0)), "on the device and member 1");
+    assert!(world.engine().is_staged(Lba(0)), "on the device and member 1");
     world.step(Input::Busy(Set::one(MemberId(1))));
     world.now = world.now + Duration::from_secs(60);
     world.pass_time();
@@ -221,10 +221,10 @@ fn known_to_one_member() -> (World, u64) {
     // It is at home, but for the flush; the marker goes to members that are not busy.
     world.step(Input::Busy(Set::first(4)));
     world.drain();
-    assert!(!world.engine.is_staged(Lba(0)), "it is at home, and that was told");
+    assert!(!world.engine().is_staged(Lba(0)), "it is at home, and that was told");
     world.step(Input::Busy(Set::EMPTY));
     let newer = world.write_one(0);
-    assert!(!world.engine.is_staged(Lba(0)));
+    assert!(!world.engine().is_staged(Lba(0)));
     world.fails(device);
     world.end_all(|io| io.op != IoOp::Journal);
     (world, newer)

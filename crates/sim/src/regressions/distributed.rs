@@ -21,7 +21,7 @@ pub(super) fn written_by(seed: u64, stripes: u64) -> (World, Vec<u64>) {
     let mut scenario = scenario(Level::Raid5, 5, Consistency::Journal);
     (scenario.distributed_spare, scenario.stripes) = (true, stripes);
     let mut world = play(seed, scenario);
-    let capacity = world.engine.geometry().capacity();
+    let capacity = world.engine().geometry().capacity();
     let versions = (0..capacity).map(|lba| world.write_one(lba)).collect();
     (world, versions)
 }
@@ -36,7 +36,7 @@ impl World {
     /// Ends everything that was begun, including passes.
     pub(super) fn finish(&mut self) {
         let mut bound = Bound::new("all passes are over", 100_000);
-        while self.is_busy() || self.engine.pass().is_some() {
+        while self.is_busy() || self.engine().pass().is_some() {
             self.proceed();
             bound.spend(self);
         }
@@ -57,18 +57,18 @@ impl World {
     fn fill_a_little(&mut self) {
         self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
         self.command(Command::Fail(FAILED));
-        while self.engine.pass().is_none_or(|pass| pass.done < 3) {
+        while self.engine().pass().is_none_or(|pass| pass.done < 3) {
             self.proceed();
         }
     }
 
     /// Where the distributed spare begins, which is on the same block of all members.
     pub(super) fn spare_start(&self) -> Pba {
-        self.engine.layout().data_end(FAILED)
+        self.engine().layout().data_end(FAILED)
     }
 
     pub(super) fn spare_is(&self, used: SpareUse) {
-        assert_eq!(self.engine.distributed_spare(), Some(used));
+        assert_eq!(self.engine().distributed_spare(), Some(used));
     }
 }
 
@@ -78,7 +78,7 @@ fn two_members_in_turn_may_fail_of_a_raid5_and_are_replaced_one_after_the_other(
     world.spare_is(SpareUse::Free);
     world.fail(FAILED);
     world.spare_is(SpareUse::StandsInFor(FAILED));
-    assert_eq!(world.engine.array_health(), ArrayHealth::Online);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Online);
     checks::parity::agrees(&world);
     world.holds(&versions);
     for (lba, version) in (0..20).zip(&mut versions) {
@@ -87,7 +87,7 @@ fn two_members_in_turn_may_fail_of_a_raid5_and_are_replaced_one_after_the_other(
     checks::parity::agrees(&world);
 
     world.fail(MemberId(0));
-    assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Degraded);
     world.holds(&versions);
     versions[7] = world.write_one(7);
     let refused = world.command(Command::Fail(MemberId(1)));
@@ -98,7 +98,7 @@ fn two_members_in_turn_may_fail_of_a_raid5_and_are_replaced_one_after_the_other(
     let device = world.new_spare();
     world.command(device);
     world.finish();
-    assert!(world.engine.members().next().is_some_and(|member| member.device.is_some()));
+    assert!(world.engine().members().next().is_some_and(|member| member.device.is_some()));
     world.spare_is(SpareUse::StandsInFor(FAILED));
     checks::parity::agrees(&world);
     world.fail(MemberId(1));
@@ -122,7 +122,7 @@ fn what_is_on_the_spare_is_copied_back_not_made_anew() {
     let device = world.new_spare();
     world.command(device);
     let mut reads = 0;
-    while world.is_busy() || world.engine.pass().is_some() {
+    while world.is_busy() || world.engine().pass().is_some() {
         reads = reads.max(world.ios.iter().filter(|p| matches!(p.io.op, IoOp::Read(_))).count());
         let data = |io: &Io| io.at < world.spare_start();
         let reads_home = |io: &Io| matches!(io.op, IoOp::Read(_)) && data(io);
@@ -157,7 +157,7 @@ fn the_spare_does_not_stand_in_if_it_could_not_be_flushed() {
     let all_but_flushes = |world: &mut World| {
         while world.end_first_compute() || world.end_one(|io| !is_flush(io)) {}
     };
-    while world.engine.pass().is_none_or(|pass| pass.done < pass.total) {
+    while world.engine().pass().is_none_or(|pass| pass.done < pass.total) {
         all_but_flushes(&mut world);
         if !world.end_one(is_flush) {
             world.pass_time();
@@ -177,7 +177,7 @@ fn a_second_member_can_not_be_spared_before_the_spare_is_filled() {
     let (mut world, _) = written();
     world.fill_a_little();
     world.spare_is(SpareUse::Filling(FAILED));
-    assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Degraded);
     let refused = world.command(Command::Fail(MemberId(0)));
     assert!(world.answers.contains(&(refused, Err(CommandError::NoRedundancy))));
 }
@@ -188,7 +188,7 @@ fn a_copy_that_can_not_be_read_is_read_from_another_and_written_anew() {
     world.fail(FAILED);
     // The array has no redundancy left: only the other copy can be read.
     world.fail(MemberId(0));
-    let stripes = world.engine.geometry().stripes();
+    let stripes = world.engine().geometry().stripes();
     let mut bad = 0;
     for stripe in (0..stripes).map(Stripe) {
         let copies = world.copies_on_spare(stripe);
@@ -206,7 +206,7 @@ fn what_is_tried_block_by_block_is_read_to_its_end_while_another_copy_is_tried()
     for bad in 0..2 {
         let (mut world, versions) = written();
         world.fail(FAILED);
-        let geometry = *world.engine.geometry();
+        let geometry = *world.engine().geometry();
         let stripes = (0..geometry.stripes()).map(Stripe);
         let role = |stripe| geometry.role(stripe, FAILED).expect("it has a part").index();
         let stripe =
@@ -214,7 +214,7 @@ fn what_is_tried_block_by_block_is_read_to_its_end_while_another_copy_is_tried()
         // The last block of the failed member's chunk, and the chunk after it.
         let next = Role(role(stripe) as u8 + 1);
         let lba = geometry.lba(stripe, next, 0).0 - 1;
-        let (MemberId(home), start) = world.engine.layout().place(stripe, next);
+        let (MemberId(home), start) = world.engine().layout().place(stripe, next);
         world.disks[usize::from(home)].bad.insert(start.0 + 3, FOR_GOOD);
         let (disk, copy) = world.copies_on_spare(stripe)[bad];
         world.disks[disk].bad.insert(copy.0 + 3, FOR_GOOD);
@@ -277,7 +277,7 @@ fn copies_of_which_none_agrees_become_like_the_first() {
     assert!(world.notes.contains(&note), "{:?}", world.notes);
     checks::parity::agrees(&world);
     world.scrub(false);
-    assert_eq!(world.engine.status().last_scrub.map(|scrub| scrub.rows), Some(0));
+    assert_eq!(world.engine().status().last_scrub.map(|scrub| scrub.rows), Some(0));
 }
 
 #[test]
@@ -303,8 +303,8 @@ fn a_replay_brings_nothing_back_that_a_failed_member_held() {
             }
         }
     };
-    // In the last stripe, which is handled after all this.
-    let last = Lba(2 * u64::from(world.engine.geometry().stripe_blocks()));
+    // Of the last stripe, whose turn comes when all this has happened.
+    let last = Lba(2 * u64::from(world.engine().geometry().stripe_blocks()));
     world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
     world.ask(0, Op::Write, last.0, 1);
     while world.requests[0].is_some() {
@@ -327,14 +327,14 @@ fn what_is_staged_is_at_home_before_the_spare_stands_in() {
     (scenario.distributed_spare, scenario.stripes) = (true, 9);
     (scenario.staging, scenario.busy) = (128, 1);
     let mut world = play(1, scenario);
-    let home = world.engine.geometry().member(Stripe(0), Role(0));
+    let home = world.engine().geometry().member(Stripe(0), Role(0));
     world.step(Input::Busy(Set::one(home)));
     world.ask(0, Op::Write, 0, 1);
     let version = version_of(0, &world.memory.payload[0][0]);
     let entries = world.ios.iter().filter(|p| p.io.op == IoOp::Journal);
     let holders: Vec<_> = entries.map(|p| p.io.device).collect();
     world.drain();
-    assert!(world.engine.is_staged(Lba(0)) && holders.len() == 2, "it is on {holders:?}");
+    assert!(world.engine().is_staged(Lba(0)) && holders.len() == 2, "it is on {holders:?}");
     for DeviceId(holder) in holders {
         world.disks[holder as usize].gone = true;
         world.step(Input::DeviceGone(DeviceId(holder)));
@@ -355,7 +355,8 @@ fn what_was_filled_for_one_member_is_not_on_record_of_the_next() {
     let spare = world.new_spare();
     world.command(spare);
     world.command(Command::SetPace(Pace::default()));
-    let is_filled = |world: &World| world.engine.pass().is_some_and(|pass| pass.done == pass.total);
+    let is_filled =
+        |world: &World| world.engine().pass().is_some_and(|pass| pass.done == pass.total);
     while !is_filled(&world) || !world.ios.iter().any(|p| is_page(&p.io)) {
         world.end_all(|io| !is_page(io));
         world.pass_time();

@@ -20,7 +20,7 @@ fn last_one_left(hangs: bool) -> (World, DeviceId, u64) {
     let Command::AddSpare { device, .. } = spare else { unreachable!() };
     world.command(spare);
     let is_write = |io: &Io| io.device == device && matches!(io.op, IoOp::Write { .. });
-    while world.engine.pass().is_none_or(|pass| pass.done < pass.total) {
+    while world.engine().pass().is_none_or(|pass| pass.done < pass.total) {
         world.turns(1);
     }
     world.ask(0, Op::Write, 40, 1);
@@ -29,7 +29,7 @@ fn last_one_left(hangs: bool) -> (World, DeviceId, u64) {
         world.step(Input::Hung(Set::one(MemberId(0))));
     }
     let is_up = |world: &World| {
-        let slot = world.engine.members().nth(HEIR.index()).expect("a member");
+        let slot = world.engine().members().nth(HEIR.index()).expect("a member");
         slot.device == Some(device) && slot.state == SlotState::Up
     };
     for _ in 0..10_000 {

@@ -18,14 +18,14 @@ fn hanging_write(level: Level, members: usize) -> (World, u64) {
 }
 
 fn hangs(world: &World) -> Vec<bool> {
-    world.engine.members().map(|m| m.hangs).collect()
+    world.engine().members().map(|m| m.hangs).collect()
 }
 
 #[test]
 fn members_that_hang_are_given_up_together_and_come_back_stale() {
     let (mut world, version) = hanging_write(Level::Raid6, 4);
     world.step(Input::Hung(Set::first(2)));
-    assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Degraded);
     assert_eq!(hangs(&world), [false; 4]);
     for disk in 0..2 {
         world.disks[disk].gone = true;
@@ -37,7 +37,7 @@ fn members_that_hang_are_given_up_together_and_come_back_stale() {
         world.disks[disk].gone = false;
     }
     world.restart();
-    assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Degraded);
     assert_eq!(world.read_one(0), version);
 }
 
@@ -47,12 +47,12 @@ fn members_that_can_not_all_be_spared_are_waited_for() {
     world.step(Input::Hung(Set::first(2)));
     world.end_all(|io| io.device.0 > 1);
     assert!(world.requests[0].is_some(), "nothing has failed");
-    assert_eq!(world.engine.array_health(), ArrayHealth::Online);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Online);
     assert_eq!(hangs(&world), [true, true, false]);
     // One of them answers; the other one alone can be missing.
     world.step(Input::Hung(Set::one(MemberId(1))));
     assert_eq!(hangs(&world), [false; 3]);
-    assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Degraded);
     let (member, device) = (MemberId(0), DeviceId(0));
     assert!(world.notes.contains(&Note::MemberHangs { member, device }));
     assert!(world.notes.contains(&Note::MemberAnswers { member, device }));
@@ -72,11 +72,11 @@ fn a_member_that_hangs_is_given_up_as_soon_as_it_can_be_spared() {
     // Though slow, it answers the reads of the rebuild.
     let spare = world.new_spare();
     world.command(spare);
-    while !world.engine.members().any(|m| m.member == MemberId(2) && m.state == SlotState::Up) {
+    while !world.engine().members().any(|m| m.member == MemberId(2) && m.state == SlotState::Up) {
         world.turns(1);
     }
     assert_eq!(hangs(&world), [false; 3]);
-    let down: Vec<_> = world.engine.members().map(|m| m.device.is_none()).collect();
+    let down: Vec<_> = world.engine().members().map(|m| m.device.is_none()).collect();
     assert_eq!(down, [true, false, false]);
     assert_eq!(world.read_one(0), version);
 }
@@ -89,7 +89,7 @@ fn who_is_not_told_to_hang_any_more_is_not_given_up() {
     assert_eq!(hangs(&world), [false, true]);
     world.step(Input::Hung(Set::EMPTY));
     assert_eq!(hangs(&world), [false, false]);
-    assert_eq!(world.engine.array_health(), ArrayHealth::Online);
+    assert_eq!(world.engine().array_health(), ArrayHealth::Online);
     assert_eq!(world.read_one(0), version);
 }
 

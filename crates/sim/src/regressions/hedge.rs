@@ -3,6 +3,7 @@
 use det::Instant;
 use raidcore::engine::{Detour, Redirect, SteeringPolicy};
 use raidcore::units::{MemberId, Set};
+use raidlog::ONLY;
 
 use super::*;
 
@@ -30,7 +31,7 @@ impl SteeringPolicy for Impatient {
 fn stalled(level: Level) -> (World, u64) {
     let mut world = world(level, 3, Consistency::Bitmap);
     let version = world.write_one(0);
-    world.engine.set_steering(Some(Box::new(Impatient)));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
     world.ask(0, Op::Read, 0, 1);
     assert_eq!((world.ios.len(), world.ios[0].io.device), (1, DeviceId(0)));
     world.now = world.now + PATIENCE;
@@ -51,7 +52,7 @@ fn the_others_answer_for_who_takes_long() {
             assert!(ended, "{level:?} waits for member 0");
         }
         assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
-        let counters = world.engine.counters();
+        let counters = world.engine().counters();
         assert_eq!((counters.hedged_reads, counters.hedges_won), (1, 1));
         // The late read does not write to memory that is reused by now.
         world.ask(0, Op::Write, 5, 1);
@@ -70,7 +71,7 @@ fn a_read_that_was_answered_is_not_tried_again() {
         world.write_one(lba);
     }
     let start = world.areas.data_start();
-    world.engine.set_steering(Some(Box::new(Impatient)));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
     world.ask(0, Op::Read, 0, 1);
     world.now = world.now + PATIENCE / 4;
     world.ask(1, Op::Read, 4, 1);
@@ -114,7 +115,7 @@ fn who_took_long_answers_if_the_others_take_longer_or_fail() {
         }
         assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
         world.drain();
-        assert_eq!(world.engine.counters().hedges_won, 0);
+        assert_eq!(world.engine().counters().hedges_won, 0);
     }
 }
 
@@ -136,8 +137,8 @@ fn who_tries_again_leaves_alone_what_is_staged_too() {
     // It comes home, but may not stay there.
     world.step(Input::Busy(Set::EMPTY));
     world.end_all(|io| io.op != IoOp::Flush);
-    assert!(world.engine.is_staged(Lba(0)), "it is in the log, too");
-    world.engine.set_steering(Some(Box::new(Impatient)));
+    assert!(world.engine().is_staged(Lba(0)), "it is in the log, too");
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
     world.ask(0, Op::Read, 0, 1);
     world.step(Input::Busy(Set::one(MemberId(0))));
     world.now = world.now + PATIENCE;
@@ -157,7 +158,7 @@ fn a_dying_disk_is_read_block_by_block_for_longer_than_patience_lasts() {
     (large.chunk, large.load.blocks, large.scratch_blocks) = (256, 256, 256 * 100);
     let mut world = play(1, large);
     let version = world.write_one(0);
-    world.engine.set_steering(Some(Box::new(Impatient)));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
     world.disks[0].unreadable = true;
     world.ask(0, Op::Read, 0, 256);
     for _ in 0..100 {
@@ -193,7 +194,7 @@ impl SteeringPolicy for Once {
 fn what_is_read_to_a_users_memory_is_not_tried_twice() {
     let mut world = world(Level::Raid1, 3, Consistency::Bitmap);
     let version = world.write_one(0);
-    world.engine.set_steering(Some(Box::new(Once::default())));
+    world.machine.set_steering(ONLY, Some(Box::new(Once::default())));
     world.ask(0, Op::Read, 0, 1);
     world.disks[0].gone = true;
     // It reads from another member now, without a deadline.
@@ -226,8 +227,8 @@ fn in_doubt() -> World {
     }
     world.power_on(Outage::Quiet);
     world.drain();
-    assert_eq!((world.read_one(0), world.engine.is_in_doubt(0, 1)), (version, true));
-    world.engine.set_steering(Some(Box::new(Impatient)));
+    assert_eq!((world.read_one(0), world.engine().is_in_doubt(0, 1)), (version, true));
+    world.machine.set_steering(ONLY, Some(Box::new(Impatient)));
     world
 }
 

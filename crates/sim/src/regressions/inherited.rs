@@ -19,7 +19,7 @@ impl World {
 #[test]
 fn what_was_filled_of_one_device_is_not_on_record_of_the_next() {
     let mut world = world(Level::Raid5, 3, Consistency::Journal);
-    for lba in 0..world.engine.geometry().capacity() {
+    for lba in 0..world.engine().geometry().capacity() {
         world.write_one(lba);
     }
     let member = MemberId(1);
@@ -27,7 +27,7 @@ fn what_was_filled_of_one_device_is_not_on_record_of_the_next() {
     world.command(Command::Fail(member));
     let (spare, _) = world.noisy_spare();
     world.command(spare);
-    let done = |world: &World| world.engine.pass().map_or(0, |pass| pass.done);
+    let done = |world: &World| world.engine().pass().map_or(0, |pass| pass.done);
     while done(&world) < 6 || !world.ios.iter().any(|p| is_flush(&p.io)) {
         world.proceed();
     }
@@ -52,7 +52,7 @@ fn a_write_that_waits_for_memory_does_not_read_another_device_in_a_members_place
     for lba in 0..64 {
         world.write_one(lba);
     }
-    let lost = world.engine.geometry().member(Stripe(7), Role(1));
+    let lost = world.engine().geometry().member(Stripe(7), Role(1));
     (0..8).for_each(|tag| world.ask(tag, Op::Write, u64::from(tag) * 8, 1));
     world.command(Command::Fail(lost));
     let (spare, _) = world.noisy_spare();

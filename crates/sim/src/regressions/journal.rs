@@ -10,7 +10,7 @@ fn is_write(io: &Io) -> bool {
 
 /// The disk that has a role of the first stripe.
 fn disk_of(world: &World, role: u8) -> usize {
-    world.engine.geometry().member(Stripe(0), Role(role)).index()
+    world.engine().geometry().member(Stripe(0), Role(role)).index()
 }
 
 /// An array in which these blocks were written and retired from the journal.
@@ -106,11 +106,11 @@ fn an_entry_that_nobody_has_leaves_no_hole_where_there_is_no_parity() {
         (0..12).for_each(|i| world.ask(i, Op::Write, 8 * (20 + u64::from(i)), 1));
         world.end_all(|_| true);
         world.cut_power();
-        assert!(!world.engine.is_serving(), "there is no journal to be carried out");
+        assert!(!world.engine().is_serving(), "there is no journal to be carried out");
         world.disks[gone].gone = true;
         world.step(Input::DeviceGone(DeviceId(gone as u32)));
         world.drain();
-        assert!(world.engine.is_serving(), "without disk {gone} it does not start");
+        assert!(world.engine().is_serving(), "without disk {gone} it does not start");
     }
 }
 
@@ -332,15 +332,15 @@ fn a_durable_write_into_a_row_that_was_overwritten_whole_is_there_without_its_me
 fn members_that_a_journaled_write_is_bound_for_have_it_in_hand() {
     let (mut world, _) = written(Level::Raid5, 4, [0, 4]);
     let [home, other, parity] =
-        [0, 1, 3].map(|role| world.engine.geometry().member(Stripe(0), Role(role)));
+        [0, 1, 3].map(|role| world.engine().geometry().member(Stripe(0), Role(role)));
     world.ask(0, Op::Write, 0, 1);
     world.end_all(|io| io.op != IoOp::Journal);
-    let in_hand = [home, other, parity].map(|member| world.engine.in_hand(member));
+    let in_hand = [home, other, parity].map(|member| world.engine().in_hand(member));
     assert_eq!(in_hand, [1, 0, 2], "the entry, and what is to go home");
     let stored = |world: &World| world.ios.iter().map(|p| p.io.device).collect::<Vec<_>>();
     assert_eq!(stored(&world), [DeviceId(parity.0.into())]);
     world.end_all(|io| io.op == IoOp::Journal);
-    let in_hand = [home, other, parity].map(|member| world.engine.in_hand(member));
+    let in_hand = [home, other, parity].map(|member| world.engine().in_hand(member));
     assert_eq!(in_hand, [1, 0, 1], "it goes home");
     world.drain();
 }

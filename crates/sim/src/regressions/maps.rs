@@ -176,7 +176,7 @@ fn a_durable_mark_outlives_a_later_page_that_no_member_stores() {
     assert_eq!(world.results, [Ok(()), Err(RequestError::Io), Err(RequestError::Io)]);
     assert!(world.requests[0].is_some(), "the write is still under way");
     world.cut_power();
-    assert_eq!(world.engine.status().dirty_regions.0, 1, "what may be half written is marked");
+    assert_eq!(world.engine().status().dirty_regions.0, 1, "what may be half written is marked");
 }
 
 /// A write of a stripe is half done when the power fails; then the page with its region's bit can't
@@ -187,7 +187,7 @@ fn a_page_that_is_lost_leaves_its_own_regions_in_doubt() {
     let mut small = scenario(Level::Raid5, 3, Consistency::Bitmap);
     (small.region_stripes, small.page_bits) = (1, 2);
     let mut world = play(1, small);
-    let stripe = u64::from(world.engine.geometry().stripe_blocks());
+    let stripe = u64::from(world.engine().geometry().stripe_blocks());
     world.ask(0, Op::Write, 3 * stripe, 1);
     world.end_all(|io| !is_write(io));
     assert!(world.end_one(is_write) && world.ios.iter().any(|p| is_write(&p.io)));
@@ -201,7 +201,7 @@ fn a_page_that_is_lost_leaves_its_own_regions_in_doubt() {
     }
     world.power_on(Outage::Quiet);
     let in_doubt: Vec<_> =
-        (0..6).map(|at| world.engine.is_in_doubt(at * stripe, stripe as u32)).collect();
+        (0..6).map(|at| world.engine().is_in_doubt(at * stripe, stripe as u32)).collect();
     assert_eq!(in_doubt, [false, false, true, true, false, false]);
 }
 

@@ -20,7 +20,7 @@ enum Meanwhile {
 
 /// Where users write: not where a resync begins.
 fn place(world: &World) -> (u64, u32) {
-    let stripe = world.engine.geometry().stripe_blocks();
+    let stripe = world.engine().geometry().stripe_blocks();
     (u64::from(stripe) * 5, stripe.min(12))
 }
 
@@ -64,10 +64,10 @@ impl World {
     /// Goes on until users are served, and the resync, if there is one, is paused.
     fn begin_pass_paused(&mut self) {
         self.command(Command::SetPace(Pace { min: 1, max: 1 }));
-        while !self.engine.is_serving() {
+        while !self.engine().is_serving() {
             self.proceed();
         }
-        if self.engine.pass().is_some() {
+        if self.engine().pass().is_some() {
             self.command(Command::Pause);
         }
     }
@@ -79,7 +79,7 @@ fn does_not_age(level: Level, members: usize, consistency: Consistency, meanwhil
         for lost in 0..members {
             let mut world = in_doubt(seed, level, members, consistency);
             let (lba, blocks) = place(&world);
-            in_doubts += u32::from(world.engine.is_in_doubt(lba, blocks));
+            in_doubts += u32::from(world.engine().is_in_doubt(lba, blocks));
             let before = seen(&mut world);
             match meanwhile {
                 Meanwhile::Loss => {
@@ -137,7 +137,7 @@ fn parity_gives_back_what_a_read_has_shown() {
 /// The block of a member where the users' stripe begins.
 fn home(world: &World) -> u64 {
     let (lba, _) = place(world);
-    let layout = world.engine.layout();
+    let layout = world.engine().layout();
     layout.place(layout.locate(Lba(lba)).0, Role(0)).1.0
 }
 
@@ -182,7 +182,7 @@ fn a_read_of_a_stripe_in_doubt_does_not_pass_a_write_to_it() {
         world.drain();
         world.ask(1, Op::Write, lba + 3, 1);
         world.end_all(|io| !writes(io));
-        let doubt = world.engine.is_in_doubt(lba, blocks);
+        let doubt = world.engine().is_in_doubt(lba, blocks);
         (2..4).for_each(|tag| world.ask(tag, Op::Read, lba, 1));
         world.end_all(|io| !writes(io));
         for tag in 2..4 {

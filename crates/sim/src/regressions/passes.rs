@@ -44,7 +44,7 @@ fn what_a_scrub_has_corrected_stays_so() {
 
 /// The record of the last scrub: its end, and the rows that it found.
 fn last_scrub(world: &World) -> Option<(ScrubEnd, u64)> {
-    world.engine.status().last_scrub.map(|scrub| (scrub.end, scrub.rows))
+    world.engine().status().last_scrub.map(|scrub| (scrub.end, scrub.rows))
 }
 
 #[test]
@@ -86,12 +86,12 @@ fn what_a_scrub_has_found_is_known_though_it_is_cut_short() {
         }
         world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
         world.command(Command::Scrub { repair: false });
-        while world.engine.pass().is_none_or(|pass| pass.done < 2) {
+        while world.engine().pass().is_none_or(|pass| pass.done < 2) {
             world.proceed();
         }
         world.command(Command::Pause);
         world.turns(1000);
-        assert!(world.engine.pass().is_some_and(|pass| pass.done < pass.total), "it goes on");
+        assert!(world.engine().pass().is_some_and(|pass| pass.done < pass.total), "it goes on");
         if !crash {
             world.command(Command::CancelScrub);
             world.turns(1000);
@@ -135,9 +135,9 @@ fn a_member_that_can_not_be_recorded_does_not_become_one() {
     world.command(Command::SetPace(Pace::default()));
     world.command(Command::Resume);
     world.turns(10_000);
-    let filled = world.engine.members().nth(1).expect("a member");
+    let filled = world.engine().members().nth(1).expect("a member");
     assert_ne!(filled.state, SlotState::Up, "a restart would not find it");
-    assert!(world.engine.pass().is_some_and(|pass| pass.done == pass.total), "all is rebuilt");
+    assert!(world.engine().pass().is_some_and(|pass| pass.done == pass.total), "all is rebuilt");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_page_counts_that_a_member_took_as_the_last_thing_before_it_was_one() {
     world.end_all(|io| zeros(io) && io.device.0 > 0);
     assert!(world.ios.iter().any(|pending| zeros(&pending.io)), "the old one has it in hand");
     world.end_all(bitmap);
-    let up = world.engine.members().nth(1).expect("a member").state;
+    let up = world.engine().members().nth(1).expect("a member").state;
     assert_eq!(up, SlotState::Up);
     world.disks[0].gone = true;
     world.step(Input::DeviceGone(DeviceId(0)));

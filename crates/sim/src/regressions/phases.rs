@@ -102,7 +102,7 @@ fn a_record_that_is_being_stored_leaves_enough_copies_of_one() {
 fn an_entry_outlives_a_flush_that_failed() {
     for seed in SEEDS {
         let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Journal));
-        let geometry = *world.engine.geometry();
+        let geometry = *world.engine().geometry();
         world.write_one(0);
         let neighbour = world.write_one(4);
         world.command(Command::Fail(geometry.member(Stripe(0), Role(1))));
@@ -192,7 +192,7 @@ fn a_stop_whose_flush_fails_is_not_clean() {
 #[test]
 fn the_entry_of_a_write_that_failed_is_carried_out_by_the_next_start() {
     let mut world = world(Level::Raid5, 3, Consistency::Journal);
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let stripe = Stripe(0);
     let neighbour = world.write_one(0);
     world.write_one(4);
@@ -201,7 +201,7 @@ fn the_entry_of_a_write_that_failed_is_carried_out_by_the_next_start() {
     world.step(Input::DeviceGone(DeviceId(lost.index() as u32)));
     world.drain();
     // The parity can't be written, so the write fails when its data is at home.
-    let (parity, Pba(at)) = world.engine.layout().place(stripe, Role(2));
+    let (parity, Pba(at)) = world.engine().layout().place(stripe, Role(2));
     world.beyond = true;
     world.disks[parity.index()].unwritable.insert(at);
     world.write_one(4);
@@ -223,9 +223,9 @@ fn the_entry_of_a_write_that_failed_is_carried_out_by_the_next_start() {
 fn a_start_that_a_full_member_keeps_from_its_journal_serves_reads_and_loses_no_entry() {
     for refusing in [Role(0), Role(2), Role(3)] {
         let mut world = world(Level::Raid5, 4, Consistency::Journal);
-        let geometry = *world.engine.geometry();
+        let geometry = *world.engine().geometry();
         let (stripe, lost) = (Stripe(0), Role(1));
-        let (full, Pba(at)) = world.engine.layout().place(stripe, refusing);
+        let (full, Pba(at)) = world.engine().layout().place(stripe, refusing);
         let full = full.index();
         let kept = world.write_one(3);
         let elsewhere = world.write_one(u64::from(geometry.stripe_blocks()));
@@ -240,7 +240,7 @@ fn a_start_that_a_full_member_keeps_from_its_journal_serves_reads_and_loses_no_e
             world.power_on(Outage::Quiet);
             world.drain();
             world.beyond = true;
-            assert!(world.engine.is_serving(), "{refusing:?} refuses");
+            assert!(world.engine().is_serving(), "{refusing:?} refuses");
             assert_eq!(world.read_one(u64::from(geometry.stripe_blocks())), elsewhere);
             for (lba, version) in [(3, kept), (4, 0), (0, row[0]), (8, row[1])] {
                 let found = world.read_one(lba);
@@ -264,7 +264,7 @@ fn a_start_that_a_full_member_keeps_from_its_journal_serves_reads_and_loses_no_e
 #[test]
 fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
     let mut world = world(Level::Raid5, 3, Consistency::Bitmap);
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let stripe = Stripe(0);
     world.write_one(0);
     let neighbour = world.write_one(4);
@@ -273,7 +273,7 @@ fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
     world.drain();
     assert_eq!(world.read_one(4), neighbour);
     // The write reaches its block and not the parity.
-    let (parity, Pba(at)) = world.engine.layout().place(stripe, Role(2));
+    let (parity, Pba(at)) = world.engine().layout().place(stripe, Role(2));
     world.beyond = true;
     world.disks[parity.index()].unwritable.insert(at);
     world.write_one(0);
@@ -286,7 +286,7 @@ fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
         world.step(Input::Tick);
         world.drain();
     }
-    assert!(world.engine.status().dirty_regions.0 > 0);
+    assert!(world.engine().status().dirty_regions.0 > 0);
     let number = world.command(Command::Stop);
     while !world.answers.iter().any(|(answered, _)| *answered == number) {
         world.proceed();
@@ -300,7 +300,7 @@ fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
 fn what_was_carried_out_and_not_flushed_is_carried_out_by_the_next_start() {
     for seed in SEEDS {
         let mut world = play(seed, scenario(Level::Raid5, 3, Consistency::Journal));
-        let geometry = *world.engine.geometry();
+        let geometry = *world.engine().geometry();
         let (stripe, lost) = (Stripe(0), Role(1));
         world.write_one(0);
         let neighbour = world.write_one(4);
@@ -312,7 +312,7 @@ fn what_was_carried_out_and_not_flushed_is_carried_out_by_the_next_start() {
         world.beyond = true;
         world.fail_flush(geometry.member(stripe, Role(2)).index());
         world.drain();
-        assert!(!world.engine.is_serving(), "seed {seed}");
+        assert!(!world.engine().is_serving(), "seed {seed}");
         world.cut_power();
         world.drain();
         assert_eq!(world.read_one(4), neighbour, "seed {seed}: nobody has written there");

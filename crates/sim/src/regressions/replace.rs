@@ -14,7 +14,7 @@ const REPLACED: MemberId = MemberId(1);
 /// An array that is completely written.
 fn written(seed: u64, scenario: Scenario) -> (World, Vec<u64>) {
     let mut world = play(seed, scenario);
-    let capacity = world.engine.geometry().capacity();
+    let capacity = world.engine().geometry().capacity();
     let versions = (0..capacity).map(|lba| world.write_one(lba)).collect();
     (world, versions)
 }
@@ -56,7 +56,7 @@ impl World {
     pub(super) fn replace_a_little(&mut self, stripes: u64) -> DeviceId {
         self.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
         let device = self.succeed(REPLACED);
-        while self.engine.successor().is_some_and(|s| s.done < stripes) {
+        while self.engine().successor().is_some_and(|s| s.done < stripes) {
             self.proceed();
         }
         device
@@ -65,7 +65,7 @@ impl World {
     pub(super) fn copy_on(&mut self) {
         self.command(Command::SetPace(Pace::default()));
         let mut bound = Bound::new("all passes are over", 100_000);
-        while self.is_busy() || self.engine.pass().is_some() {
+        while self.is_busy() || self.engine().pass().is_some() {
             self.proceed();
             bound.spend(self);
         }
@@ -87,7 +87,7 @@ impl World {
     }
 
     pub(super) fn device_of(&self, member: MemberId) -> Option<DeviceId> {
-        self.engine.members().nth(member.index()).and_then(|m| m.device)
+        self.engine().members().nth(member.index()).and_then(|m| m.device)
     }
 
     fn refused(&mut self, command: Command) -> CommandError {
@@ -104,18 +104,18 @@ fn a_member_is_replaced_and_redundancy_is_there_all_the_time() {
         let (mut world, mut versions) = written(1, scenario);
         let old = world.device_of(REPLACED).expect("it serves");
         let device = world.replace_a_little(3);
-        assert_eq!(world.engine.array_health(), ArrayHealth::Online);
+        assert_eq!(world.engine().array_health(), ArrayHealth::Online);
         for lba in [0, 1, 17, 40] {
             versions[lba as usize] = world.write_one(lba);
         }
-        assert!(world.engine.successor().is_some(), "it was being copied meanwhile");
-        while world.is_busy() || world.engine.pass().is_some() {
-            assert_eq!(world.engine.array_health(), ArrayHealth::Online);
+        assert!(world.engine().successor().is_some(), "it was being copied meanwhile");
+        while world.is_busy() || world.engine().pass().is_some() {
+            assert_eq!(world.engine().array_health(), ArrayHealth::Online);
             world.command(Command::SetPace(Pace::default()));
             world.proceed();
         }
         assert_eq!(world.device_of(REPLACED), Some(device));
-        assert_eq!(world.engine.successor(), None);
+        assert_eq!(world.engine().successor(), None);
         let replaced = Note::MemberReplaced { member: REPLACED, device, old };
         assert!(world.notes.contains(&replaced), "{:?}", world.notes);
         world.disks[old.0 as usize].gone = true;
@@ -143,7 +143,7 @@ fn a_crash_at_any_moment_leaves_the_old_or_the_new_one() {
         world.drain();
         world.verify_after_crash();
         checks::metadata::agrees(&world);
-        match world.engine.successor() {
+        match world.engine().successor() {
             Some(SuccessorStatus { done, .. }) => {
                 assert_ne!(world.device_of(REPLACED), Some(device));
                 old_ones += 1;
@@ -172,8 +172,8 @@ fn the_copying_goes_on_after_a_clean_stop() {
             world.proceed();
         }
         world.restart();
-        let done = world.engine.successor().map(|successor| successor.done);
-        assert!(done.is_some_and(|done| done >= 4), "{:?}: {done:?}", world.engine.successor());
+        let done = world.engine().successor().map(|successor| successor.done);
+        assert!(done.is_some_and(|done| done >= 4), "{:?}: {done:?}", world.engine().successor());
         world.copy_on();
         assert_eq!(world.device_of(REPLACED), Some(device));
         world.is_all(&versions);
@@ -190,7 +190,7 @@ fn without_redundancy_the_copying_begins_anew_after_a_crash() {
     let device = world.device_of(REPLACED);
     while world.end_one(|io| matches!(io.op, IoOp::Write { .. }) && Some(io.device) == device) {}
     world.cut_power();
-    assert!(world.engine.successor().is_some_and(|s| s.done == 0));
+    assert!(world.engine().successor().is_some_and(|s| s.done == 0));
     world.drain();
     world.verify_after_crash();
     world.copy_on();
@@ -208,15 +208,15 @@ fn a_new_device_that_fails_leaves_the_old_one_where_it_is() {
             *version = world.write_one(lba);
         }
         world.copy_on();
-        assert_eq!((world.device_of(REPLACED), world.engine.successor()), (old, None));
-        assert_eq!(world.engine.array_health(), ArrayHealth::Online);
+        assert_eq!((world.device_of(REPLACED), world.engine().successor()), (old, None));
+        assert_eq!(world.engine().array_health(), ArrayHealth::Online);
         let failed = |note: &Note| matches!(note, Note::CopyFailed { member: REPLACED, .. });
         assert!(world.notes.iter().any(failed), "{:?}", world.notes);
         world.is_all(&versions);
         // It must not return with what it has missed.
         world.disks[device.0 as usize].gone = false;
         world.restart();
-        assert_eq!((world.device_of(REPLACED), world.engine.successor()), (old, None));
+        assert_eq!((world.device_of(REPLACED), world.engine().successor()), (old, None));
         world.is_all(&versions);
     }
 }
@@ -246,12 +246,12 @@ fn if_the_old_one_fails_the_new_one_is_rebuilt_from_where_it_is() {
         let device = world.replace_a_little(6);
         world.command(Command::Fail(REPLACED));
         let rebuild =
-            |world: &World| world.engine.pass().filter(|p| p.kind == PassKind::Rebuild(REPLACED));
+            |world: &World| world.engine().pass().filter(|p| p.kind == PassKind::Rebuild(REPLACED));
         while rebuild(&world).is_none() {
             world.proceed();
         }
-        assert!(rebuild(&world).is_some_and(|pass| pass.done >= 6), "{:?}", world.engine.pass());
-        assert_eq!(world.engine.successor(), None);
+        assert!(rebuild(&world).is_some_and(|pass| pass.done >= 6), "{:?}", world.engine().pass());
+        assert_eq!(world.engine().successor(), None);
         versions[3] = world.write_one(3);
         world.is_all(&versions);
         world.restart();
@@ -310,8 +310,8 @@ fn what_can_not_be_copied_is_waited_at_and_the_rest_is_as_it_was() {
     world.disks[REPLACED.index()].bad.insert(start + 2, FOR_GOOD);
     let device = world.succeed(REPLACED);
     world.turns(300);
-    assert!(world.engine.pass().is_some_and(|pass| pass.stuck == Some(Stripe(0))));
-    // A user overwrites it, and it can be copied then.
+    assert!(world.engine().pass().is_some_and(|pass| pass.stuck == Some(Stripe(0))));
+    // It is written by a user, and can be copied then.
     world.disks[REPLACED.index()].bad.clear();
     world.command(Command::Resume);
     world.copy_on();
@@ -326,7 +326,7 @@ fn what_was_discarded_is_not_copied() {
     world.drain();
     let device = world.succeed(REPLACED);
     let mut copied = 0;
-    while world.is_busy() || world.engine.pass().is_some() {
+    while world.is_busy() || world.engine().pass().is_some() {
         copied += world.ios.iter().filter(|p| matches!(p.io.op, IoOp::Read(_))).count();
         world.proceed();
     }
@@ -346,7 +346,7 @@ fn redundancy_comes_first_if_another_member_fails() {
         versions[3] = world.write_one(3);
         world.copy_on();
         assert_eq!(world.device_of(MemberId(3)), Some(device));
-        assert_eq!((world.device_of(REPLACED), world.engine.successor()), (old, None));
+        assert_eq!((world.device_of(REPLACED), world.engine().successor()), (old, None));
         assert!(world.is_whole());
         checks::parity::agrees(&world);
         world.is_all(&versions);
@@ -383,10 +383,10 @@ fn it_is_one_at_a_time_and_can_be_called_off() {
     assert_eq!(world.refused(again), CommandError::AlreadyCopying);
     let same = Command::Replace { member: MemberId(0), spare: device };
     assert_eq!(world.refused(same), CommandError::AlreadyCopying);
-    assert_eq!(world.engine.status().spares, [other]);
+    assert_eq!(world.engine().status().spares, [other]);
     world.command(Command::Remove(device));
     world.copy_on();
-    assert_eq!((world.device_of(REPLACED), world.engine.successor()), (old, None));
+    assert_eq!((world.device_of(REPLACED), world.engine().successor()), (old, None));
     checks::metadata::agrees(&world);
     world.is_all(&versions);
 }
@@ -449,7 +449,7 @@ fn a_staging_device_is_replaced_as_a_member_is() {
     }
     world.copy_on();
     assert_eq!(world.device_of(MemberId(4)), Some(device));
-    let state = world.engine.members().nth(4).map(|m| m.state);
+    let state = world.engine().members().nth(4).map(|m| m.state);
     assert_eq!(state, Some(SlotState::Up));
     world.is_all(&versions);
     world.restart();

@@ -38,7 +38,7 @@ impl World {
     /// Returns the missing member's content of block 4, and the disk with the first parity.
     fn half_at_home(&mut self) -> (u64, usize) {
         let is_write = |io: &Io| matches!(io.op, IoOp::Write { .. });
-        let geometry = *self.engine.geometry();
+        let geometry = *self.engine().geometry();
         let disk = |role| geometry.member(Stripe(0), Role(role)).index();
         let neighbour = self.write_one(4);
         self.write_one(0);
@@ -174,12 +174,12 @@ fn copies_that_were_made_while_a_member_was_away_are_made_on_it_too() {
     let mut spare = scenario(Level::Raid6, 6, Consistency::Journal);
     (spare.distributed_spare, spare.stripes) = (true, 12);
     let mut world = play(1, spare);
-    for lba in 0..world.engine.geometry().capacity() {
+    for lba in 0..world.engine().geometry().capacity() {
         world.write_one(lba);
     }
     world.command(Command::SetPace(Pace { min: 1 << 14, max: 1 << 14 }));
     world.command(Command::Fail(MemberId(2)));
-    while world.engine.pass().is_none_or(|pass| pass.done < 3) {
+    while world.engine().pass().is_none_or(|pass| pass.done < 3) {
         world.proceed();
     }
     world.leaves(4);
@@ -443,7 +443,7 @@ fn a_member_that_goes_amid_a_replay_is_filled_where_that_has_written() {
     world.ask(0, Op::Write, 0, 1);
     let is_home = |io: &Io| matches!(io.op, IoOp::Write { .. });
     world.end_all(|io| !is_home(io));
-    assert_eq!(world.engine.status().dirty_regions.0, 0, "the journal tells of it, and no mark");
+    assert_eq!(world.engine().status().dirty_regions.0, 0, "the journal tells of it, and no mark");
     world.cut_power();
     world.end_all(|io| !is_home(io));
     let carried_out = world.end_one(|io| is_home(io) && io.device.0 as usize == home);

@@ -17,7 +17,7 @@ fn a_device_that_was_smaller_for_a_while_is_filled_as_a_whole() {
             world.step(Input::Tick);
             world.drain();
         }
-        let known = world.engine.status().members[1].missed.is_some();
+        let known = world.engine().status().members[1].missed.is_some();
         assert_eq!(known, !shrinks, "what it has missed is all that it lacks");
         world.disks[1].gone = false;
         let (_, returning) = world.returnable()[0];

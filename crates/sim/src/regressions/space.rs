@@ -8,7 +8,7 @@ use super::*;
 impl World {
     /// Where a member has a row of a stripe.
     fn at(&self, stripe: Stripe, role: Role, row: u64) -> (usize, u64) {
-        let (member, Pba(home)) = self.engine.layout().place(stripe, role);
+        let (member, Pba(home)) = self.engine().layout().place(stripe, role);
         (member.index(), home + row)
     }
 
@@ -33,7 +33,7 @@ impl World {
     }
 
     fn remedy(&self) -> Option<Remedy> {
-        self.engine.status().remedy
+        self.engine().status().remedy
     }
 
     fn healed(&self) -> bool {
@@ -71,7 +71,7 @@ struct Refused {
 
 fn refused(seed: u64, refusing: Role, row: u64) -> Refused {
     let mut world = play(seed, scenario(Level::Raid5, 4, Consistency::Journal));
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let (stripe, lost) = (Stripe(0), Role(1));
     let kept = (4 + row, world.write_one(4 + row));
     let other = (11, world.write_one(11));
@@ -90,7 +90,7 @@ fn an_array_takes_writes_again_when_there_is_room_and_what_was_refused_is_in_ste
         for refusing in [Role(0), Role(3)] {
             let Refused { mut world, kept, other } = refused(seed, refusing, 0);
             assert_eq!(world.remedy(), Some(Remedy::Room));
-            assert_eq!(world.engine.array_health(), ArrayHealth::Failed);
+            assert_eq!(world.engine().array_health(), ArrayHealth::Failed);
             world.later();
             assert!(!world.healed(), "there is no room yet");
             world.write_one(100);
@@ -99,8 +99,8 @@ fn an_array_takes_writes_again_when_there_is_room_and_what_was_refused_is_in_ste
             world.make_room();
             world.later();
             assert!(world.healed(), "seed {seed}, {refusing:?}: {:?}", world.notes);
-            assert_eq!((world.remedy(), world.engine.status().torn_stripes), (None, 0));
-            assert_eq!(world.engine.array_health(), ArrayHealth::Degraded);
+            assert_eq!((world.remedy(), world.engine().status().torn_stripes), (None, 0));
+            assert_eq!(world.engine().array_health(), ArrayHealth::Degraded);
             for (lba, version) in [kept, other] {
                 assert_eq!(world.is_told(lba), Ok(version), "seed {seed}, {refusing:?}");
             }
@@ -136,7 +136,7 @@ fn a_power_failure_amid_the_healing_loses_nothing() {
 fn what_the_journal_alone_refused_is_nowhere_when_writes_are_taken_again() {
     for seed in 0..8 {
         let mut world = play(seed, scenario(Level::Raid5, 4, Consistency::Journal));
-        let geometry = *world.engine.geometry();
+        let geometry = *world.engine().geometry();
         let kept = world.write_one(4);
         world.command(Command::Fail(geometry.member(Stripe(0), Role(1))));
         world.drain();
@@ -165,7 +165,7 @@ fn what_the_journal_alone_refused_is_nowhere_when_writes_are_taken_again() {
 #[test]
 fn rows_that_went_past_the_journal_stay_out_of_step_until_all_of_the_stripe_is_written() {
     let mut world = world(Level::Raid5, 4, Consistency::Journal);
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let stripe = u64::from(geometry.stripe_blocks());
     world.ask(0, Op::Write, 0, 12);
     world.drain();
@@ -182,7 +182,7 @@ fn rows_that_went_past_the_journal_stay_out_of_step_until_all_of_the_stripe_is_w
     }
     world.drain();
     world.heals_when_there_is_room();
-    assert_eq!(world.engine.status().torn_stripes, 1);
+    assert_eq!(world.engine().status().torn_stripes, 1);
     assert_eq!(world.is_told(stripe), Ok(elsewhere));
     let new = world.write_one(stripe + 1);
     assert_eq!(world.is_told(stripe + 1), Ok(new));
@@ -195,20 +195,20 @@ fn rows_that_went_past_the_journal_stay_out_of_step_until_all_of_the_stripe_is_w
         world.ask(lba as u16 / 4, Op::Write, lba, 1);
     }
     world.drain();
-    assert_eq!(world.engine.counters().merged_writes, 2);
+    assert_eq!(world.engine().counters().merged_writes, 2);
     assert_eq!(world.is_told(of_lost + 1), Err(RequestError::Io));
     world.ask(0, Op::Write, 0, 12);
     let version = version_of(of_lost, &world.memory.payload[0][of_lost as usize]);
     world.drain();
     assert_eq!(world.last(), Ok(()));
-    assert_eq!(world.engine.status().torn_stripes, 0);
+    assert_eq!(world.engine().status().torn_stripes, 0);
     assert_eq!(world.is_told(of_lost), Ok(version));
 }
 
 #[test]
 fn what_was_refused_has_no_entry_left_where_parity_went_with_the_only_one() {
     let mut world = world(Level::Raid5, 4, Consistency::Journal);
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let other = world.write_one(4);
     world.beyond = true;
     for role in [Role(0), Role(3)] {
@@ -223,7 +223,7 @@ fn what_was_refused_has_no_entry_left_where_parity_went_with_the_only_one() {
     }
     world.drain();
     world.heals_when_there_is_room();
-    assert_eq!(world.engine.status().torn_stripes, 0, "there is no redundancy to be out of step");
+    assert_eq!(world.engine().status().torn_stripes, 0, "there is no redundancy to be out of step");
     let new = world.write_one(0);
     for (lba, version) in [(0, new), (4, other)] {
         assert_eq!(world.is_told(lba), Ok(version));
@@ -275,7 +275,7 @@ fn what_is_not_for_want_of_room_is_left_to_a_start() {
 #[test]
 fn what_a_start_could_not_carry_out_is_left_to_the_next_start() {
     let mut world = world(Level::Raid5, 4, Consistency::Journal);
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let kept = world.write_one(3);
     world.command(Command::Fail(geometry.member(Stripe(0), Role(1))));
     world.drain();

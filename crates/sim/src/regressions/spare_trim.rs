@@ -42,7 +42,7 @@ fn all_of_the_spare_is_discarded_once_when_it_is_free_again() {
         world.proceed();
     }
     let (Pba(start), blocks) = (world.spare_start(), world.areas.distributed_spare_blocks());
-    for device in world.engine.members().filter_map(|member| member.device) {
+    for device in world.engine().members().filter_map(|member| member.device) {
         let mut end = start;
         for &(_, Pba(at), blocks) in parts.iter().filter(|part| part.0 == device) {
             assert_eq!(at, end, "{device:?}: a gap, or twice the same");
@@ -117,7 +117,7 @@ fn freed() -> (World, Vec<u64>) {
     world.command(Command::SetPace(Pace { min: u64::MAX, max: u64::MAX }));
     let spare = world.new_spare();
     world.command(spare);
-    while world.engine.distributed_spare() != Some(SpareUse::Free) {
+    while world.engine().distributed_spare() != Some(SpareUse::Free) {
         world.proceed();
     }
     (world, versions)
@@ -127,7 +127,7 @@ fn freed() -> (World, Vec<u64>) {
 #[test]
 fn what_the_spare_misses_is_acknowledged_when_it_is_free_on_record() {
     let (mut world, _) = freed();
-    let mut blocks = 0..world.engine.geometry().capacity();
+    let mut blocks = 0..world.engine().geometry().capacity();
     let lba = blocks.rfind(|&lba| world.home_of(lba) == FAILED.index()).expect("there are some");
     world.ask(0, Op::Write, lba, 1);
     for _ in 0..100 {

@@ -4,6 +4,7 @@ use det::Instant;
 use raidcore::engine::{ArrayHealth, Detour, Redirect, SteeringPolicy};
 use raidcore::meta::{MetaPage, SlotState};
 use raidcore::units::{MemberId, Set};
+use raidlog::ONLY;
 
 use super::*;
 use crate::disk::Sick;
@@ -21,7 +22,7 @@ impl World {
     }
 
     fn dirty(&self) -> u64 {
-        self.engine.staging_status().expect("there is a log").dirty
+        self.engine().staging_status().expect("there is a log").dirty
     }
 
     /// Fails a member, and fills a spare in its place. Writes to the log end only when there is
@@ -31,7 +32,7 @@ impl World {
         let spare = self.new_spare();
         self.command(spare);
         let is_up = |world: &Self| {
-            let slot = world.engine.members().nth(member.into()).expect("a member");
+            let slot = world.engine().members().nth(member.into()).expect("a member");
             slot.device.is_some() && slot.state == SlotState::Up
         };
         for _ in 0..100_000 {
@@ -78,7 +79,7 @@ fn what_is_staged_at_once_is_spread_over_all_who_are_calm() {
         let mut scenario = scenario(Level::Raid5, 5, Consistency::Resync);
         (scenario.staging, scenario.busy) = (128, 1);
         let mut world = play(1, scenario);
-        world.engine.set_steering(Some(Box::new(All)));
+        world.machine.set_steering(ONLY, Some(Box::new(All)));
         world.busy(busy);
         // Four whole stripes, each with a part on a busy member.
         (0..4).for_each(|tag| world.ask(tag, Op::Write, u64::from(tag) * 16, 12));
@@ -132,7 +133,7 @@ fn a_new_member_does_not_make_up_for_the_tail_that_it_does_not_know() {
     // It comes home, and members 0 and 1 record that.
     world.step(Input::Busy(Set::EMPTY));
     world.drain();
-    assert!(!world.engine.is_staged(Lba(0)));
+    assert!(!world.engine().is_staged(Lba(0)));
     world.replace(0);
     world.ask(0, Op::Write, 0, 1);
     let version = version_of(0, &world.memory.payload[0][0]);
@@ -150,12 +151,12 @@ fn what_is_about_to_be_void_is_not_read() {
     let version = world.write_one(0);
     world.step(Input::Busy(Set::EMPTY));
     world.end_all(|io| io.op != IoOp::Journal);
-    assert!(world.engine.is_staged(Lba(0)) && !world.ios.is_empty(), "the tail is being told");
+    assert!(world.engine().is_staged(Lba(0)) && !world.ios.is_empty(), "the tail is being told");
     world.busy(0);
     world.ask(0, Op::Read, 0, 1);
     // Then the log is void before the read of it has ended.
     world.end_all(|io| io.op == IoOp::Journal);
-    assert!(!world.engine.is_staged(Lba(0)));
+    assert!(!world.engine().is_staged(Lba(0)));
     world.drain();
     assert_eq!(version_of(0, &world.memory.payload[0][0]), version);
 }
@@ -166,7 +167,7 @@ fn a_marker_waits_until_it_is_on_record_who_lacks_what_it_stands_for() {
         let mut world = staging_world(seed);
         world.busy(0);
         let staged = world.write_one(0);
-        world.engine.set_steering(None);
+        world.machine.set_steering(ONLY, None);
         let write = Request { tag: Tag(0), op: Op::Write, lba: Lba(0), blocks: 1, fua: false };
         world.begin_request(write);
         let version = version_of(0, &world.memory.payload[0][0]);
@@ -194,7 +195,7 @@ fn users_are_served_when_what_was_staged_is_void() {
     world.write_one(0);
     world.cut_power();
     let records = |io: &Io| matches!(io.op, IoOp::Store(MetaPage::Superblock { .. }));
-    while !world.engine.is_serving() {
+    while !world.engine().is_serving() {
         world.proceed();
     }
     world.ask(0, Op::Write, 0, 1);
@@ -226,7 +227,7 @@ fn what_was_staged_is_void_when_it_is_at_home_for_good() {
         for _ in 0..10_000 {
             let flushes = |io: &Io| io.op == IoOp::Flush;
             let ended = world.end_first_compute() || world.end_one(|io| !flushes(io));
-            if world.engine.is_serving() {
+            if world.engine().is_serving() {
                 break;
             }
             if !ended {
@@ -256,14 +257,14 @@ fn with_a_lost_block() -> (World, u64) {
     let spare = world.new_spare();
     world.command(spare);
     world.turns(20_000);
-    assert_ne!(world.engine.array_health(), ArrayHealth::Online, "the log is not empty");
+    assert_ne!(world.engine().array_health(), ArrayHealth::Online, "the log is not empty");
     (world, beside)
 }
 
 #[test]
 fn blocks_that_are_lost_are_told_and_others_of_their_stripe_are_read() {
     let (mut world, beside) = with_a_lost_block();
-    assert_eq!(world.engine.status().lost, [(Lba(0), 1)]);
+    assert_eq!(world.engine().status().lost, [(Lba(0), 1)]);
     world.read_one(0);
     assert_eq!(world.last(), Err(RequestError::Io));
     assert_eq!(world.read_one(1), beside);
@@ -289,7 +290,7 @@ fn holders_that_lack_different_blocks_have_all_of_them_together() {
     assert_eq!(read, versions);
     world.step(Input::Busy(Set::EMPTY));
     world.drain();
-    assert_eq!((world.dirty(), world.engine.status().lost), (0, vec![]));
+    assert_eq!((world.dirty(), world.engine().status().lost), (0, vec![]));
     assert_eq!(world.read_one(2), versions[2]);
 }
 
@@ -301,9 +302,9 @@ fn a_rebuild_ends_when_lost_blocks_are_written_or_discarded() {
         let version = version_of(0, &world.memory.payload[0][0]);
         world.drain();
         assert_eq!(world.last(), Ok(()));
-        assert_eq!(world.engine.status().lost, []);
+        assert_eq!(world.engine().status().lost, []);
         world.turns(20_000);
-        assert_eq!(world.engine.array_health(), ArrayHealth::Online, "{op:?}");
+        assert_eq!(world.engine().array_health(), ArrayHealth::Online, "{op:?}");
         assert_eq!(world.dirty(), 0);
         let expected = if op == Op::Write { version } else { 0 };
         assert_eq!((world.read_one(0), world.read_one(1)), (expected, beside));
@@ -328,7 +329,7 @@ fn what_a_start_brings_home_is_told() {
 fn who_is_gone_around_is_counted() {
     let mut world = staging_world(1);
     let avoided = |world: &World| -> Vec<(u64, u64)> {
-        world.engine.members().map(|m| (m.avoided.reads, m.avoided.writes)).collect()
+        world.engine().members().map(|m| (m.avoided.reads, m.avoided.writes)).collect()
     };
     world.write_one(0);
     assert_eq!(avoided(&world), [(0, 0); 3]);

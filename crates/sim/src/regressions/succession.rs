@@ -18,7 +18,7 @@ fn written(consistency: Consistency) -> World {
     let mut small = scenario(Level::Raid5, 3, consistency);
     small.stripes = 12;
     let mut world = play(1, small);
-    for lba in 0..world.engine.geometry().capacity() {
+    for lba in 0..world.engine().geometry().capacity() {
         world.write_one(lba);
     }
     world
@@ -50,7 +50,7 @@ impl World {
 
     /// The first block of a stripe that is at home on the member that is replaced.
     fn of_replaced(&self, stripe: u64) -> u64 {
-        let width = u64::from(self.engine.geometry().stripe_blocks());
+        let width = u64::from(self.engine().geometry().stripe_blocks());
         let mut blocks = stripe * width..(stripe + 1) * width;
         blocks.find(|&lba| self.home_of(lba) == REPLACED.index()).expect("it has no parity there")
     }
@@ -118,7 +118,7 @@ fn what_a_crash_has_left_different_is_copied_after_the_next_one_too() {
     world.cut_power();
     world.command(Command::SetPace(Pace::default()));
     world.for_long(|io| !(is_write(io) && io.device == device));
-    assert_eq!(world.engine.status().dirty_regions.0, 0);
+    assert_eq!(world.engine().status().dirty_regions.0, 0);
     world.cut_power();
     world.copy_on();
     assert_eq!(world.device_of(REPLACED), Some(device));
@@ -132,12 +132,12 @@ fn what_a_crash_has_left_different_is_copied_after_the_next_one_too() {
 fn the_new_one_has_the_entries_of_what_is_not_at_home() {
     let mut world = written(Consistency::Journal);
     let device = world.replace_a_little(6);
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let parity = |stripe: &u64| geometry.member(Stripe(*stripe), Role(2)) == REPLACED;
     let stripe = (0..6).find(parity).expect("each member has some");
     let lba = stripe * u64::from(geometry.stripe_blocks());
     let neighbour = world.read_one(lba + 4);
-    let (_, Pba(place)) = world.engine.layout().place(Stripe(stripe), Role(1));
+    let (_, Pba(place)) = world.engine().layout().place(Stripe(stripe), Role(1));
     let home = world.home_of(lba);
     world.ask(0, Op::Write, lba, 1);
     world.end_all(|io| !is_write(io));
@@ -162,7 +162,7 @@ fn the_new_one_has_the_entries_of_what_is_not_at_home() {
 fn an_entry_that_only_the_new_one_has_is_not_carried_out_where_it_is_not_filled() {
     let mut world = written(Consistency::Journal);
     world.replace_a_little(2);
-    let geometry = *world.engine.geometry();
+    let geometry = *world.engine().geometry();
     let parity = |stripe: &u64| geometry.member(Stripe(*stripe), Role(2)) == REPLACED;
     let stripe = (8..12).find(parity).expect("each member has some");
     let lba = stripe * u64::from(geometry.stripe_blocks());

@@ -7,8 +7,9 @@ use raidcore::units::DeviceId;
 use raidlog::GroupId;
 use raidlog::array::Input;
 
-use super::under_way::Pending;
 use super::world::World;
+use crate::disk::Block;
+use crate::under_way::Pending;
 
 impl World {
     /// A member of a group, or all of them, do not answer any more.
@@ -17,7 +18,7 @@ impl World {
             return;
         }
         let one = self.source.chance(3, 4).then(|| self.victim(group)).flatten();
-        let members = self.array.array(group).members().filter_map(|m| m.device);
+        let members = self.machine.engine(group).members().filter_map(|m| m.device);
         let hanging = one.map_or_else(|| members.collect(), |one| vec![one]);
         self.trace(format_args!("disks {hanging:?} of {group:?} hang"));
         self.summary.hangs += 1;
@@ -31,9 +32,8 @@ impl World {
         self.groups[group.index()].disks.iter().any(|disk| disk.hangs)
     }
 
-    pub(super) fn does_hang(&self, pending: &Pending) -> bool {
-        let (group, DeviceId(device)) = pending.at();
-        self.groups[group.index()].disks[device as usize].hangs
+    pub(super) fn does_hang(&self, pending: &Pending<Block>) -> bool {
+        self.disk_of(pending).hangs
     }
 
     /// Disks that hang may answer again, and I/O that was given up may be carried out.
@@ -59,7 +59,7 @@ impl World {
     fn tell_who_hangs(&mut self, group: GroupId) {
         let disks = &self.groups[group.index()].disks;
         let hangs = |device: DeviceId| disks[device.0 as usize].hangs;
-        let members = self.array.array(group).members();
+        let members = self.machine.engine(group).members();
         let hanging = members.filter(|member| member.device.is_some_and(hangs));
         let hanging = hanging.map(|member| member.member).collect();
         self.step(Input::Array { group, input: engine::Input::Hung(hanging) });
@@ -68,13 +68,13 @@ impl World {
     /// The host gives up the I/O of disks that hang and are out of service now.
     pub(super) fn give_up(&mut self) {
         while let Some(released) = self.released.pop() {
-            let gives_up = |pending: &Pending| pending.at() == released;
+            let gives_up = |pending: &Pending<Block>| pending.at() == released;
             while let Some(at) = self.ios.iter().position(gives_up)
                 && self.does_hang(&self.ios[at])
             {
                 let pending = self.ios.swap_remove(at);
                 let input =
-                    engine::Input::IoDone { id: pending.id(), result: Err(IoError::TimedOut) };
+                    engine::Input::IoDone { id: pending.io.id, result: Err(IoError::TimedOut) };
                 self.given_up.push(pending);
                 self.step(Input::Array { group: released.0, input });
             }

@@ -8,12 +8,10 @@
 
 mod hang;
 mod host;
-mod memory;
 mod phases;
 #[cfg(test)]
 mod regressions;
 mod scenario;
-mod under_way;
 mod world;
 
 use std::ops::AddAssign;

@@ -23,7 +23,7 @@ impl Lives for World {
 
     fn ask(&mut self, request: Request) {
         let tag = usize::from(request.tag.0);
-        self.memory.payloads[tag] =
+        self.memory.payload[tag] =
             self.users.payloads[tag].iter().copied().map(Block::Data).collect();
         self.step(Input::Request(request));
     }
@@ -41,7 +41,7 @@ impl Lives for World {
     }
 
     fn is_busy(&self) -> bool {
-        !self.ios.is_empty() || !self.computes.is_empty() || !self.looks.is_empty()
+        !self.ios.is_empty() || !self.work.computes.is_empty() || !self.work.looks.is_empty()
     }
 
     fn complete_any(&mut self) {
@@ -49,12 +49,12 @@ impl Lives for World {
     }
 
     fn wait(&mut self) {
-        let at = self.array.deadline();
+        let at = self.machine.deadline();
         self.tick(at.unwrap_or_else(|| panic!("nothing goes on by itself: {}", self.state())));
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.array.deadline()
+        self.machine.deadline()
     }
 
     fn tick(&mut self, at: Instant) {
@@ -64,7 +64,7 @@ impl Lives for World {
 
     fn pass_time(&mut self) {
         self.now = self.now + Duration::from_millis(self.source.below(20));
-        if self.array.deadline().is_some_and(|at| at <= self.now) {
+        if self.machine.deadline().is_some_and(|at| at <= self.now) {
             self.step(Input::Tick);
         }
     }
@@ -79,7 +79,7 @@ impl Lives for World {
             return;
         }
         let group = GroupId(self.source.below(self.groups.len() as u64) as u8);
-        let redundancy = self.array.array(group).geometry().redundancy();
+        let redundancy = self.machine.engine(group).geometry().redundancy();
         let member = MemberId(self.source.below(self.scenario.array.members as u64) as u8);
         match self.source.below(13) {
             0 => self.fail_a_write(group),
@@ -166,15 +166,15 @@ impl Lives for World {
         self.hangs_end();
         for group in self.all_groups() {
             self.heal_one(group);
-            if self.array.array(group).geometry().redundancy() > 0 {
+            if self.machine.engine(group).geometry().redundancy() > 0 {
                 self.scrub(group);
             }
         }
     }
 
     fn state(&self) -> String {
-        let volume = self.array.volume().map(raidlog::Volume::status);
-        let arrays = self.all_groups().map(|group| self.array.array(group).status());
+        let volume = self.machine.volume().map(raidlog::Volume::status);
+        let arrays = self.all_groups().map(|group| self.machine.engine(group).status());
         format!("{volume:?} {:?}", arrays.collect::<Vec<_>>())
     }
 }
@@ -185,7 +185,7 @@ impl World {
         self.fault();
         if self.is_busy() {
             self.complete_any();
-        } else if self.array.deadline().is_some() {
+        } else if self.machine.deadline().is_some() {
             self.wait();
         }
     }
@@ -193,7 +193,7 @@ impl World {
     /// Runs until there is a volume, or creates it if there never was one.
     fn start(&mut self) {
         for _ in 0..BOUND {
-            if self.array.volume().is_some() {
+            if self.machine.volume().is_some() {
                 return;
             }
             if let Some(error) = self.lost {
@@ -238,8 +238,8 @@ impl World {
                 self.complete_any();
                 continue;
             }
-            let engine = self.array.array(group);
-            // While a distributed spare replaces a member, nothing can be scrubbed.
+            let engine = self.machine.engine(group);
+            // A distributed spare may stand in for a member: then nothing can be scrubbed.
             let whole = engine.members().all(|m| m.state == SlotState::Up);
             let pass = engine.pass();
             if pass.is_none() && engine.is_serving() && whole {
@@ -262,13 +262,13 @@ impl World {
     fn scrub(&mut self, group: GroupId) {
         self.command(group, Command::Scrub { repair: false });
         for _ in 0..BOUND {
-            let pass = self.array.array(group).pass();
+            let pass = self.machine.engine(group).pass();
             if self.is_busy() {
                 self.complete_any();
             } else if pass.is_some_and(|pass| matches!(pass.kind, PassKind::Scrub { .. })) {
                 self.wait();
             } else {
-                let last = self.array.array(group).status().last_scrub.expect("it has ended");
+                let last = self.machine.engine(group).status().last_scrub.expect("it has ended");
                 assert_eq!(last.rows, 0, "redundancy of {group:?} does not match");
                 return self.check();
             }

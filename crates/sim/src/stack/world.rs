@@ -3,25 +3,25 @@
 use std::fmt;
 
 use det::Instant;
-use raidcore::engine::{Command, Engine, IoError, JobId};
+use raidcore::engine::{Command, Engine, IoError};
 use raidcore::meta::{Areas, VolumePart, VolumeUuid};
 use raidcore::parity::Kernels;
 use raidcore::units::DeviceId;
-use raidlog::array::SLOT_BLOCKS;
-use raidlog::{GroupId, LogArray, Note, RecoveryError, Shape, VolumeId, array};
+use raidlog::host::Work;
+use raidlog::{GroupId, LogArray, Machine, Note, RecoveryError, Shape, VolumeId, array};
 
 use super::StackSummary;
-use super::memory::Memory;
 use super::scenario::StackScenario;
-use super::under_way::{Looking, Pending};
 use crate::create::{create, uuid_of};
 use crate::digest::Digest;
 use crate::disk::{Block, Disk, FOR_GOOD, Kept, Sick};
 use crate::faults::{missing, superblocks};
 use crate::log::users::Users;
+use crate::memory::Memory;
 use crate::play::Sink;
 use crate::power::array_of;
 use crate::source::Source;
+use crate::under_way::Pending;
 use crate::world::{around, config, is_exposed, some_busy};
 
 const VOLUME: VolumeId = VolumeId(*b"above the arrays");
@@ -45,19 +45,18 @@ pub(super) struct World {
     pub(super) scenario: StackScenario,
     pub(super) shape: Shape,
     pub(super) groups: Vec<Group>,
-    pub(super) array: LogArray,
+    pub(super) machine: Machine,
     pub(super) kernels: &'static Kernels,
     pub(super) now: Instant,
-    pub(super) memory: Memory,
+    pub(super) memory: Memory<Block>,
     pub(super) users: Users,
-    pub(super) ios: Vec<Pending>,
-    /// I/O that was given up, and may still be carried out.
-    pub(super) given_up: Vec<Pending>,
-    /// The members that went out of service in the step before.
+    pub(super) ios: Vec<Pending<Block>>,
+    /// What was given up, and may be done all the same.
+    pub(super) given_up: Vec<Pending<Block>>,
+    /// The members that are out of service since the step before.
     pub(super) released: Vec<(GroupId, DeviceId)>,
-    pub(super) computes: Vec<(GroupId, JobId)>,
-    pub(super) looks: Vec<Looking>,
-    /// No faults from now on.
+    pub(super) work: Work,
+    /// Nothing fails any more.
     pub(super) calm: bool,
     /// Whether more has failed than redundancy can make up for: requests may end with errors.
     pub(super) beyond: bool,
@@ -91,7 +90,7 @@ impl World {
         let kernels = source.one_of(&kernels);
         let engines = engines(&scenario, &mut groups, &mut source, Instant::ORIGIN, None);
         let mut world = Self {
-            array: LogArray::create(scenario.log.config(), VOLUME, shape, engines),
+            machine: made(&scenario, shape, engines),
             users: Users::new(scenario.log.tags, shape.capacity()),
             source,
             scenario,
@@ -99,12 +98,11 @@ impl World {
             groups,
             kernels,
             now: Instant::ORIGIN,
-            memory: Memory::default(),
+            memory: Memory::new(kernels, Vec::new()),
             ios: Vec::new(),
             given_up: Vec::new(),
             released: Vec::new(),
-            computes: Vec::new(),
-            looks: Vec::new(),
+            work: Work::default(),
             calm: false,
             beyond: false,
             stopped: false,
@@ -120,18 +118,8 @@ impl World {
 
     /// Starts a log array.
     fn wake(&mut self) {
-        let blocks = SLOT_BLOCKS as usize;
-        let scratch = (0..self.array.groups()).map(|group| {
-            let engine = self.array.array(GroupId::at(group));
-            let chunk = engine.geometry().chunk() as usize;
-            vec![vec![Block::ZERO; chunk]; engine.scratch_buffers().into()]
-        });
-        self.memory = Memory {
-            payloads: vec![Vec::new(); self.scenario.log.tags.into()],
-            segments: Vec::new(),
-            slots: vec![vec![Block::ZERO; blocks]; self.array.slots().into()],
-            scratch: scratch.collect(),
-        };
+        self.memory = Memory::new(self.kernels, vec![Vec::new(); self.scenario.log.tags.into()]);
+        self.memory.new_scratch(&self.machine.pools(self.shape.segment_blocks()), &Block::ZERO);
         (self.stopped, self.lost) = (false, None);
         self.step(array::Input::Tick);
     }
@@ -139,22 +127,22 @@ impl World {
     /// Opens the volume on the disks.
     pub(super) fn open(&mut self) {
         let engines = self.engines();
-        self.array = LogArray::open(self.scenario.log.config(), VOLUME, engines);
+        let array = LogArray::open(self.scenario.log.config(), VOLUME, engines);
+        self.machine = Machine::Log(Box::new(array));
         self.wake();
     }
 
     /// Creates the volume.
     pub(super) fn make(&mut self) {
         let engines = self.engines();
-        let config = self.scenario.log.config();
-        self.array = LogArray::create(config, VOLUME, self.shape, engines);
+        self.machine = made(&self.scenario, self.shape, engines);
         self.wake();
     }
 
     /// The arrays of the disks.
     fn engines(&mut self) -> Vec<Engine> {
-        let Self { scenario, groups, source, now, array, .. } = self;
-        engines(scenario, groups, source, *now, Some(array))
+        let Self { scenario, groups, source, now, machine, .. } = self;
+        engines(scenario, groups, source, *now, Some(machine))
     }
 
     pub(super) fn all_groups(&self) -> impl Iterator<Item = GroupId> + use<> {
@@ -162,18 +150,18 @@ impl World {
     }
 
     pub(super) fn missing(&self, group: GroupId) -> usize {
-        missing(self.array.array(group), &self.groups[group.index()].disks)
+        missing(self.machine.engine(group), &self.groups[group.index()].disks)
     }
 
     /// Whether redundancy can make up for one more member of a group.
     pub(super) fn can_lose_one(&self, group: GroupId) -> bool {
         let spoilt = usize::from(self.groups[group.index()].spoilt);
-        self.missing(group) + spoilt < self.array.array(group).geometry().redundancy()
+        self.missing(group) + spoilt < self.machine.engine(group).geometry().redundancy()
     }
 
     /// Notices that unreadable blocks of a group can be read again, and that no job remembers them.
     fn look_readable(&mut self, group: GroupId) {
-        let idle = self.array.array(group).is_idle();
+        let idle = self.machine.engine(group).is_idle();
         let Group { disks, spoilt, .. } = &mut self.groups[group.index()];
         *spoilt &= !idle || disks.iter().any(|disk| !disk.gone && !disk.bad.is_empty());
     }
@@ -184,9 +172,8 @@ impl World {
         if !self.can_lose_one(group) || self.groups[group.index()].spoilt {
             return;
         }
-        let engine = self.array.array(group);
-        // Where redundancy may be out of step, an unreadable block is lost, even if no member is
-        // missing.
+        let engine = self.machine.engine(group);
+        // Where redundancy may be out of step, a block that can't be read is lost, if no member is missing.
         let all = engine.geometry().capacity() as u32;
         if is_exposed(&self.scenario.array) && engine.is_in_doubt(0, all) {
             return;
@@ -196,8 +183,10 @@ impl World {
         let Group { disks, areas, .. } = &self.groups[group.index()];
         let first = areas.meta_blocks();
         let at = first + self.source.below(disks[device as usize].size() - first);
-        // A block that is being written could be read again at once.
-        if self.ios.iter().any(|pending| pending.is_at(group, DeviceId(device), at)) {
+        // What is being written would be read again at once.
+        if self.ios.iter().any(|pending| {
+            pending.at() == (group, DeviceId(device)) && pending.range().contains(&at)
+        }) {
             return;
         }
         self.trace(format_args!("block {at} of disk {device} of {group:?} can't be read"));
@@ -259,7 +248,7 @@ impl World {
             let disk = &disks[device.0 as usize];
             !disk.gone && !disk.hangs
         };
-        let members = self.array.array(group).members().filter_map(|m| m.device);
+        let members = self.machine.engine(group).members().filter_map(|m| m.device);
         let members: Vec<_> = members.filter(there).collect();
         Some(self.source.one_of(&members))
     }
@@ -286,7 +275,7 @@ impl World {
         if self.source.chance(1, 8) {
             let without = self.source.chance(1, 2);
             let around = around(&self.scenario.array);
-            self.array.set_steering(group, around.filter(|_| !without));
+            self.machine.set_steering(group, around.filter(|_| !without));
         }
         let busy = some_busy(&mut self.source, self.scenario.array.members);
         let input = raidcore::engine::Input::Busy(busy);
@@ -324,11 +313,11 @@ impl World {
     /// Adds up a volume's counters, before it is dropped.
     pub(super) fn count(&mut self) {
         for group in self.all_groups() {
-            let counters = self.array.array(group).counters();
+            let counters = self.machine.engine(group).counters();
             self.summary.detours += counters.detours;
             self.summary.hedges += counters.hedged_reads;
         }
-        let Some(volume) = self.array.volume() else { return };
+        let Some(volume) = self.machine.volume() else { return };
         let counters = volume.counters();
         self.summary.checkpoints += counters.checkpoints;
         self.summary.moved += counters.moved;
@@ -336,18 +325,24 @@ impl World {
     }
 }
 
-/// The arrays of the disks; `before` are the previous ones.
+/// The volume, made anew on these arrays.
+fn made(scenario: &StackScenario, shape: Shape, engines: Vec<Engine>) -> Machine {
+    let array = LogArray::create(scenario.log.config(), VOLUME, shape, engines);
+    Machine::Log(Box::new(array))
+}
+
+/// The arrays that the disks make; `before` are those that they made.
 fn engines(
     scenario: &StackScenario,
     groups: &mut [Group],
     source: &mut Source,
     now: Instant,
-    before: Option<&LogArray>,
+    before: Option<&Machine>,
 ) -> Vec<Engine> {
     let mut engine = |(number, group): (usize, &mut Group)| {
         let Group { disks, returned, .. } = group;
         let there: Vec<usize> = superblocks(disks).map(|(disk, _)| disk).collect();
-        let members = before.map(|before| before.array(GroupId::at(number)).members());
+        let members = before.map(|before| before.engine(GroupId::at(number)).members());
         let members = members.into_iter().flatten().filter_map(|m| m.device);
         let members: Vec<usize> = members.map(|device| device.0 as usize).collect();
         // The volume's promise covers an unclean array that lacks a member, even if the array's

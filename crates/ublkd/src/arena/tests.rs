@@ -11,8 +11,7 @@ fn arena() -> (Arena, Volume, Submissions) {
         max_request_blocks: 4,
         tags: 3,
     });
-    let arena =
-        Arena::new(submissions.payload_memory(), &[Pieces { count: 2, blocks: 2 }]).unwrap();
+    let arena = Arena::new(submissions.payload_memory(), &[Pool { count: 2, blocks: 2 }]).unwrap();
     (arena, volume, submissions)
 }
 

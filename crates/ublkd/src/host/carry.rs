@@ -1,10 +1,13 @@
-//! Carries out the actions of a machine, and of the engines of its groups.
+//! The data thread as a machine's host: what it says is carried out over the ring and the arena.
 
-use raidcore::engine::{Action, Io, IoOp, JobId};
+use det::Instant;
+use raidcore::engine::{Io, IoOp, RequestError};
 use raidcore::meta::checksum;
-use raidcore::units::BLOCK_BYTES;
-use raidlog::array::STOP;
-use raidlog::{Actions, GroupId, Machine, ONLY};
+use raidcore::plan::{BoundStep, Found};
+use raidcore::units::{BLOCK_BYTES, Mem, Tag};
+use raidlog::array::Looking;
+use raidlog::host::{Host, Memory, Said, Work};
+use raidlog::{GroupId, Machine, codec};
 
 use super::data::Data;
 use super::notes::Happened;
@@ -13,49 +16,66 @@ use crate::compute;
 use crate::ops::IoName;
 use crate::ring::Source;
 
-impl Data {
-    /// Carries out all actions of a step.
-    pub(super) fn carry_out_all(&mut self, actions: &mut Actions) {
-        self.checksums.clear();
-        for action in actions.of_array.drain(..) {
-            self.carry_out(ONLY, action);
-        }
-        if self.log.is_some() && !self.is_as_said() {
-            actions.of_log.clear();
-        }
-        for action in actions.of_log.drain(..) {
-            self.carry_out_of_log(action);
-        }
+impl Memory for Arena {
+    fn compute(&mut self, step: BoundStep<'_>, blocks: u32) -> Option<Found> {
+        compute::run(self, step, blocks)
     }
 
-    pub(super) fn carry_out(&mut self, group: GroupId, action: Action) {
-        match action {
-            Action::Io(io) => {
-                self.steering[group.index()].began(self.now, &io);
-                self.begin(group, io);
-            }
-            Action::Compute(job) => self.compute(group, job),
-            Action::Complete { tag, result } => self.complete(tag, result),
-            Action::Answer { number: STOP, result } => self.stopped = Some(result),
-            Action::Answer { number, result } => self.answer(number, result),
-            Action::Note(note) => {
-                self.remember_former(group, &note);
-                self.note(Happened::Array { group, note });
-            }
-            Action::Release(device) => self.ring.close(&mut self.arena, device),
+    fn checksum(&self, of: Mem) -> u32 {
+        codec::checksum(self.blocks(of, 1))
+    }
+
+    fn put(&mut self, to: Mem, bytes: &[u8], _: Option<(GroupId, u64)>) {
+        self.put(to, bytes);
+    }
+
+    fn copy(&mut self, from: Mem, to: Mem, blocks: u32) {
+        self.copy(from, to, blocks);
+    }
+
+    fn show(&self, looking: &Looking, to: impl FnOnce(&[u8])) {
+        to(self.blocks(looking.from, looking.blocks));
+    }
+}
+
+impl Host for Data {
+    type Memory = Arena;
+
+    fn parts(&mut self) -> (&mut Machine, &mut Work, &mut Arena) {
+        (&mut self.machine, &mut self.work, &mut self.arena)
+    }
+
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn stepped(&mut self) -> bool {
+        if cfg!(debug_assertions)
+            && let Machine::Array(engine) = &self.machine
+        {
+            engine.check();
         }
+        self.checksums.clear();
+        let machine = &self.machine;
+        let as_said = self.log.as_mut().is_none_or(|log| log.is_as_said(machine));
+        if !as_said {
+            tracing::error!(
+                "the log volume is not what its members' superblocks say; nothing was written"
+            );
+            self.broken = true;
+        }
+        as_said
     }
 
     fn begin(&mut self, group: GroupId, io: Io) {
+        self.steering[group.index()].began(self.now, &io);
         let (now, range) = (self.now, (io.at, io.blocks));
         let who = (IoName { group, id: io.id }, io.device);
         let (machine, ring, arena) = (&self.machine, &mut self.ring, &mut self.arena);
-        let place = |mem| self.places.place(machine, group, mem);
         match io.op {
-            IoOp::Read(to) => ring.read(now, arena, who, place(to), range),
+            IoOp::Read(to) => ring.read(now, arena, who, to, range),
             IoOp::Write { from, fua } => {
-                let from = Source::Mem(place(from));
-                ring.write(now, arena, who, from, fua, range);
+                ring.write(now, arena, who, Source::Mem(from), fua, range);
             }
             IoOp::Store(page) => {
                 let pages = arena.take_pages(1);
@@ -70,21 +90,42 @@ impl Data {
         }
     }
 
-    /// Begins to write a journal entry. A small one is copied into one piece of registered memory,
-    /// together with those that it continues: that is cheaper than having the kernel look up
-    /// scattered blocks.
+    fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
+        self.request_ended(tag, result);
+    }
+
+    fn hear(&mut self, said: Said) {
+        match said {
+            Said::Answer { number, result } => self.answer(number, result),
+            Said::Array(group, note) => {
+                self.remember_former(group, &note);
+                self.note(Happened::Array { group, note });
+            }
+            Said::Volume(note) => self.note(Happened::Volume(note)),
+            Said::Release(_, device) => self.ring.close(&mut self.arena, device),
+            Said::Lost(error) => {
+                tracing::error!("the log volume can't be started: {error}");
+                self.shared.lose(error);
+            }
+            Said::Stopped(result) => self.stopped = Some(result),
+        }
+    }
+}
+
+impl Data {
+    /// Begins to write an entry of the journal: a small one in one piece, and with those that it
+    /// continues, since copying a few blocks into registered memory takes less than the kernel takes
+    /// to find scattered ones.
     fn journal(&mut self, group: GroupId, io: Io) {
-        let engine = self.machine.engine(group);
-        let place = |mem| self.places.place(&self.machine, group, mem);
-        let header = engine.journal_header_blocks(io.id);
-        // The engine lists the copies of an entry, one holder after the other.
+        let machine = &self.machine;
+        let header = machine.engine(group).journal_header_blocks(io.id);
+        // The holders of an entry's copies are told one after the other.
         let (known, mut next) = (&mut self.checksums, 0);
         let mut encode = |arena: &Arena, head: &mut [u8]| {
             // The header of a ring that was dropped meanwhile can't be encoded: old content of the
             // pages must not be taken for one.
             head.fill(0);
             let crc_of = |mem| {
-                let mem = place(mem);
                 if known.get(next).is_none_or(|&(of, _)| of != mem) {
                     known.truncate(next);
                     known.push((mem, checksum(arena.blocks(mem, 1))));
@@ -92,7 +133,7 @@ impl Data {
                 next += 1;
                 known[next - 1].1
             };
-            engine.encode_journal(io.id, crc_of, head);
+            machine.encode_journal(group, io.id, crc_of, head);
         };
         let (now, who) = (self.now, (IoName { group, id: io.id }, io.device));
         let (ring, arena) = (&mut self.ring, &mut self.arena);
@@ -100,8 +141,8 @@ impl Data {
             ring.write_behind(now, arena, who, (io.at, io.blocks), |arena, into| {
                 let (head, mut rest) = into.split_at_mut(header as usize * BLOCK_BYTES);
                 encode(arena, head);
-                engine.journal_payload(io.id, |mem, blocks| {
-                    let from = arena.blocks(place(mem), blocks);
+                machine.journal_payload(group, io.id, |mem, blocks| {
+                    let from = arena.blocks(mem, blocks);
                     let (to, after) = std::mem::take(&mut rest).split_at_mut(from.len());
                     to.copy_from_slice(from);
                     rest = after;
@@ -111,26 +152,8 @@ impl Data {
             let pages = arena.take_pages(header);
             arena.fill_pages(pages, 0..header, encode);
             ring.gather(now, arena, who, (pages, header), io.at, |visit| {
-                engine.journal_payload(io.id, |mem, blocks| visit(place(mem), blocks));
+                machine.journal_payload(group, io.id, visit);
             });
         }
-    }
-
-    fn compute(&mut self, group: GroupId, job: JobId) {
-        let mut found = std::mem::take(&mut self.found);
-        let (kernels, arena) = (self.kernels, &mut self.arena);
-        // Each operand of each step is translated, which costs nothing for an array.
-        match &self.machine {
-            Machine::Array(engine) => engine.steps(job, |step, blocks| {
-                found.extend(compute::run(kernels, arena, |mem| mem, step, blocks));
-            }),
-            machine @ Machine::Log(array) => array.array(group).steps(job, |step, blocks| {
-                let place = |mem| self.places.place(machine, group, mem);
-                found.extend(compute::run(kernels, arena, place, step, blocks));
-            }),
-        }
-        found.drain(..).for_each(|found| self.machine.found(group, job, found));
-        self.found = found;
-        self.computed.push_back((group, job));
     }
 }

@@ -1,14 +1,12 @@
 //! The data thread: passes events to the engine, and carries out its actions.
 //!
 //! Invariants:
-//! - A tag is in `in_flight` from before the engine gets its request until the engine completes it.
-//! - Residents are dropped after the ring: no command outlives its memory.
-//! - All actions of a step are begun before the next step. Arithmetic is carried out at once, and
-//!   reported after the last action of that step; so are a volume's looks.
-//! - The thread sleeps only when there is nothing to process, and everything begun is with the
+//! - A tag is in `in_flight` from before the engine hears of its request until the engine completes
+//!   it.
+//! - Residents go after the ring: no command outlives the memory that it names.
+//! - The thread sleeps only when there is nothing to take in, and everything begun is with the
 //!   kernel.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,12 +14,10 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use det::Instant;
-use raidcore::engine::{CommandError, Engine, Input, JobId, Request, RequestError};
-use raidcore::parity::Kernels;
-use raidcore::plan::Found;
+use raidcore::engine::{CommandError, Engine, Input, Request, RequestError};
 use raidcore::units::{DeviceId, Mem, Tag};
-use raidlog::array;
-use raidlog::{Actions, GroupId, Machine};
+use raidlog::host::{self, Work};
+use raidlog::{GroupId, Machine, array};
 use steering::Steering;
 
 use super::askers::Askers;
@@ -31,7 +27,6 @@ use super::handle::{End, Order, Reply, Shared, lock, reply};
 use super::log::{self, Begin, Log};
 use super::notes::{Event, Happened};
 use super::partial::{Partials, Table, Todo};
-use super::places::Places;
 use super::{Group, HostConfig};
 use crate::arena::Arena;
 use crate::label::label;
@@ -129,9 +124,7 @@ pub(super) struct Data {
     pub(super) machine: Machine,
     /// If it is a log volume.
     pub(super) log: Option<Log>,
-    pub(super) places: Places,
-    pub(super) kernels: &'static Kernels,
-    // Dropped before the memory that it may use, including that of residents.
+    // The ring goes before the memory that it may use, the residents' among it.
     pub(super) ring: Ring,
     /// By [`CommandSlot`].
     pub(super) residents: Vec<Option<Box<dyn Resident>>>,
@@ -142,14 +135,11 @@ pub(super) struct Data {
     /// By tag.
     in_flight: Vec<Option<InFlight>>,
     partials: Partials,
-    /// Scratch space. In a box since it is taken out for each step.
-    pub(super) actions: Option<Box<Actions>>,
+    pub(super) work: Work,
+    /// Scratch space.
     orders: Vec<Order>,
-    pub(super) found: Vec<Found>,
-    /// Checksums of a journal entry's blocks in this step, during which its memory does not change.
+    /// Of the last entry of a journal in this step, in which no memory changes that it is made of.
     pub(super) checksums: Vec<(Mem, u32)>,
-    /// Arithmetic that was carried out in this step.
-    pub(super) computed: VecDeque<(GroupId, JobId)>,
     pub(super) askers: Askers,
     next_device: u32,
     pub(super) former: Former,
@@ -186,22 +176,14 @@ impl Data {
             engine
         });
         let mut engines: Vec<Engine> = engines.collect();
-        let (machine, log, (places, pieces)) = match begin.zip(part) {
-            Some((begin, part)) => {
-                let log_config = config.log_config();
-                let segments = log_config.buffers_in_all(part.groups.into());
-                let machine = log::machine(log_config, part, begin, engines);
-                let places = Places::new(&machine, segments, part.segment);
-                (machine, Some(Log::new(part)), places)
-            }
-            None => {
-                let machine = Machine::Array(Box::new(engines.swap_remove(0)));
-                let places = Places::new(&machine, 0, 0);
-                (machine, None, places)
-            }
+        let machine = match begin.zip(part) {
+            Some((begin, part)) => log::machine(config.log_config(), part, begin, engines),
+            None => Machine::Array(Box::new(engines.swap_remove(0))),
         };
+        let log = machine.log().and(part).map(Log::new);
+        let pools = machine.pools(part.map_or(0, |part| part.segment));
         let next_device = devices.len() as u32;
-        let arena = Arena::new(submissions.payload_memory(), &pieces)?;
+        let arena = Arena::new(submissions.payload_memory(), &pools)?;
         let ring_config = RingConfig {
             entries: config.ring_entries,
             io_timeout: config.io_timeout,
@@ -216,8 +198,6 @@ impl Data {
         Ok(Self {
             machine,
             log,
-            places,
-            kernels: Kernels::best(),
             ring,
             residents: Vec::new(),
             arena,
@@ -226,11 +206,9 @@ impl Data {
             submissions,
             shared,
             now,
-            actions: None,
+            work: Work::default(),
             orders: Vec::new(),
-            found: Vec::new(),
             checksums: Vec::new(),
-            computed: VecDeque::new(),
             askers: Askers::default(),
             next_device,
             former: Former::default(),
@@ -374,7 +352,7 @@ impl Data {
     /// Passes a request of whole blocks to the machine.
     fn ask(&mut self, tag: Tag, asked: Submit) {
         let Submit { op, lba, blocks, fua, .. } = asked;
-        self.step(array::Input::Request(Request { tag, op, lba, blocks, fua }));
+        host::step(self, array::Input::Request(Request { tag, op, lba, blocks, fua }));
     }
 
     /// Continues requests for parts of blocks, as far as possible.
@@ -400,49 +378,21 @@ impl Data {
 
     /// Passes an input to the machine, and carries out all that follows.
     pub(super) fn feed(&mut self, input: array::Input<'_>) {
-        self.step(input);
+        host::step(self, input);
         self.follow_up();
     }
 
     /// The same for an input of a group's engine.
     pub(super) fn feed_group(&mut self, group: GroupId, input: Input) {
-        self.step_group(group, input);
+        host::tell(self, group, input);
         self.follow_up();
     }
 
     fn follow_up(&mut self) {
-        loop {
-            if let Some((group, job)) = self.computed.pop_front() {
-                self.step_group(group, Input::Computed(job));
-            } else if !self.look() && (self.partials.is_empty() || !self.go_on()) {
-                return;
-            }
-        }
+        while host::settle(self) || (!self.partials.is_empty() && self.go_on()) {}
     }
 
-    fn step(&mut self, input: array::Input<'_>) {
-        let mut actions = self.actions.take().unwrap_or_default();
-        self.machine.step(self.now, input, &mut actions);
-        self.stepped(actions);
-    }
-
-    fn step_group(&mut self, group: GroupId, input: Input) {
-        let mut actions = self.actions.take().unwrap_or_default();
-        self.machine.tell(self.now, group, input, &mut actions);
-        self.stepped(actions);
-    }
-
-    fn stepped(&mut self, mut actions: Box<Actions>) {
-        if cfg!(debug_assertions)
-            && let Machine::Array(engine) = &self.machine
-        {
-            engine.check();
-        }
-        self.carry_out_all(&mut actions);
-        self.actions = Some(actions);
-    }
-
-    pub(super) fn complete(&mut self, tag: Tag, result: Result<(), RequestError>) {
+    pub(super) fn request_ended(&mut self, tag: Tag, result: Result<(), RequestError>) {
         if self.partials.is_empty() || !self.partials.ended(tag, result) {
             self.answer_request(tag, result);
         }

@@ -20,7 +20,7 @@ impl Data {
         if self.look_at.is_none_or(|at| at > self.now) {
             return;
         }
-        let look = self.ring.look_at_memory(&mut self.arena, self.places.free(&self.machine));
+        let look = self.ring.look_at_memory(&mut self.arena, self.machine.free_buffers());
         self.look_at = match look {
             Look::Soon => Some(self.now + LOOK),
             Look::Later => Some(self.now + LOOK_LATER),

@@ -1,10 +1,7 @@
-//! A log volume on the data thread, apart from the engines of its groups.
-
-use std::collections::VecDeque;
+//! A log volume: how it begins, how it is, and whether it is what it should be.
 
 use raidcore::engine::Engine;
 use raidcore::meta::VolumePart;
-use raidlog::array::Look;
 use raidlog::{Config, LogArray, Machine, Shape, Status, VolumeId};
 
 /// How a log volume begins.
@@ -47,30 +44,18 @@ pub(super) fn status(machine: &Machine) -> Option<LogStatus> {
     Some(LogStatus { shape: *volume.shape(), status: volume.status(), used: volume.used() })
 }
 
-/// A log volume's pending looks, and its identity.
+/// What a log volume is known by.
 pub(super) struct Log {
     /// The volume in the superblocks.
     part: VolumePart,
     /// Whether the volume was checked against the superblocks.
     seen: bool,
-    pub(super) looks: VecDeque<Looked>,
-    /// Scratch space for what is encoded.
-    pub(super) bytes: Vec<u8>,
-    pub(super) checksums: Vec<u32>,
-}
-
-/// What is to be looked at.
-pub(super) struct Looked {
-    pub(super) look: Look,
-    pub(super) slot: u16,
-    pub(super) blocks: u32,
-    pub(super) checksums: bool,
 }
 
 impl Log {
     /// The volume in the superblocks.
     pub(super) fn new(part: VolumePart) -> Self {
-        Self { part, seen: false, looks: VecDeque::new(), bytes: Vec::new(), checksums: Vec::new() }
+        Self { part, seen: false }
     }
 
     /// Whether the volume, once it is found, matches the superblocks.

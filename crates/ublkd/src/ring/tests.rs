@@ -2,10 +2,10 @@ use std::fs::File;
 
 use raidcore::engine::IoId;
 use raidcore::units::Tag;
-use raidlog::GroupId;
+use raidlog::{GroupId, Pool};
 
 use super::*;
-use crate::arena::{Look, Pieces, RUN_BLOCKS};
+use crate::arena::{Look, RUN_BLOCKS};
 use crate::flash;
 use crate::volume::{Buffer, Submissions, Volume, VolumeConfig};
 
@@ -45,8 +45,7 @@ fn world_with(device: Device, register_memory: bool) -> World {
         max_request_blocks: 1,
         tags: 40,
     });
-    let arena =
-        Arena::new(submissions.payload_memory(), &[Pieces { count: 1, blocks: 1 }]).unwrap();
+    let arena = Arena::new(submissions.payload_memory(), &[Pool { count: 1, blocks: 1 }]).unwrap();
     let config = RingConfig { entries: 2, io_timeout: LIMIT, register_memory };
     let mut ring = Ring::new(config, &arena, submissions.bell().fd()).unwrap();
     ring.open(Instant::ORIGIN, DEVICE, device).unwrap();
