@@ -42,7 +42,7 @@ fn create(dir: &Path) -> io::Result<()> {
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: false,
-        member_blocks: MEMBER_BLOCKS,
+        member_blocks: vec![MEMBER_BLOCKS; MEMBERS as usize],
     };
     let record = new.record().expect("a possible array");
     for (member, slot) in (0..MEMBERS).zip(&record.slots) {

@@ -19,7 +19,8 @@ struct Array {
 
 impl Array {
     fn new(new: NewArray) -> Self {
-        let disks = vec![vec![0; new.member_blocks as usize * BLOCK_BYTES]; new.devices.len()];
+        let disk = |&blocks: &u64| vec![0; blocks as usize * BLOCK_BYTES];
+        let disks: Vec<_> = new.member_blocks.iter().map(disk).collect();
         let devices: Vec<_> = (0..disks.len() as u32).map(|disk| Some(DeviceId(disk))).collect();
         let assembled = Assembled::of_new(new.record().expect("a possible array"), false);
         let engine = Engine::new(Config::default(), assembled, &devices, Instant::ORIGIN, 0);
@@ -117,7 +118,7 @@ fn main() {
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: false,
-        member_blocks: 1024,
+        member_blocks: vec![1024; 5],
     });
     println!("An array of {} blocks on 5 disks.", array.engine.geometry().capacity());
 

@@ -52,7 +52,7 @@ impl StripeImage {
         for row in 0..chunk {
             let at = |d: usize| data[d * chunk + row];
             let mirror = geo.level() == Level::Raid1;
-            for role in 0..if mirror { geo.members() } else { geo.data() } {
+            for role in 0..if mirror { geo.width() } else { geo.data() } {
                 *image.block(Role::at(role), row) = at(if mirror { 0 } else { role });
             }
             if let Some(p) = geo.p() {
@@ -95,7 +95,7 @@ struct Memory {
 impl Memory {
     fn new(geo: &Geometry, payload: Vec<Block>) -> Self {
         let poison = vec![[0xa5; 8]; geo.chunk() as usize];
-        Self { payload, scratch: vec![poison; geo.members() + 2] }
+        Self { payload, scratch: vec![poison; geo.width() + 2] }
     }
 
     fn get(&self, mem: Mem, i: u32) -> Block {
@@ -240,7 +240,7 @@ impl Trouble {
 
 /// Nothing, each one, and each two of: a member down, a whole chunk unreadable, a row unreadable.
 fn troubles(geo: &Geometry) -> Vec<Trouble> {
-    let n = geo.members();
+    let n = geo.width();
     let add = |t: &Trouble, kind: usize| {
         let (role, mut t) = (Role::at(kind % n), t.clone());
         let bad = |row, blocks| Bad { role, row, blocks };
@@ -446,7 +446,7 @@ fn a_comparison_finds_every_wrong_block() {
         let right = StripeImage::of(geo, Stripe(1), &old);
         let mut memory = Memory::new(&geo, Vec::new());
         assert!(carry_out(&plan, &mut right.clone(), &mut memory), "{geo:?}: right, found wrong");
-        for member in 0..geo.members() {
+        for member in geo.roles().map(|role| geo.member(right.stripe, role).index()) {
             for row in 0..geo.chunk() as usize {
                 let mut wrong = right.clone();
                 wrong.members[member][row][3] ^= 0x40;

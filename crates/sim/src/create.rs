@@ -26,7 +26,7 @@ pub(crate) fn create<D: Kept>(
     source: &mut Source,
 ) -> (Vec<Disk<D>>, ArrayRecord) {
     let Scenario { level, members, chunk, consistency, stripes, journal, staging, .. } = *scenario;
-    let new = |member_blocks| NewArray {
+    let new = |blocks| NewArray {
         array: ARRAY,
         name: "test".into(),
         created: 1,
@@ -40,7 +40,7 @@ pub(crate) fn create<D: Kept>(
         staging_devices: (members..scenario.places()).map(uuid_of).collect(),
         staging_device_blocks: scenario.staging_device,
         distributed_spare: scenario.distributed_spare,
-        member_blocks,
+        member_blocks: vec![blocks; members],
     };
     let mut record = (1..)
         .map(|mib: u64| new(mib * 256 + stripes * u64::from(chunk)).record())

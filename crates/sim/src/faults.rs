@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use raidcore::engine::{Command, Engine, Input, IoError, PassKind, PassStatus, SpareUse};
+use raidcore::engine::{
+    Command, Engine, Input, IoError, MemberStatus, PassKind, PassStatus, SpareUse,
+};
 use raidcore::geometry::Level;
 use raidcore::meta::{SUPERBLOCKS, SlotState, Superblock, choose_superblock, spare_copies};
 use raidcore::units::{DeviceId, MemberId, Pba, Stripe};
@@ -75,12 +77,15 @@ impl World {
     /// Where a stripe is on a disk: its chunk, and a copy of another member's on the distributed
     /// spare.
     fn places(&self, stripe: Stripe, disk: usize) -> Vec<std::ops::Range<u64>> {
-        let geometry = self.engine.geometry();
-        let at_home = geometry.place(stripe, self.areas.data_start());
+        let layout = self.engine.layout();
+        let is_disk = |member: &MemberStatus| member.device == Some(DeviceId(disk as u32));
+        let member = self.engine.members().filter(|m| !m.stages).find(is_disk);
+        let role = member.and_then(|m| layout.role(stripe, m.member));
+        let at_home = role.map(|role| layout.place(stripe, role).1);
         let copies = self.copies_on_spare(stripe);
         let copies = copies.into_iter().filter(|&(holder, _)| holder == disk).map(|(_, at)| at);
         let chunk = u64::from(self.scenario.chunk);
-        [at_home].into_iter().chain(copies).map(|Pba(at)| at..at + chunk).collect()
+        at_home.into_iter().chain(copies).map(|Pba(at)| at..at + chunk).collect()
     }
 
     /// The copies of a stripe's chunk that are, or may be, on the distributed spare.
@@ -90,15 +95,15 @@ impl World {
         else {
             return Vec::new();
         };
-        let (geometry, members) = (self.engine.geometry(), self.engine.status().members);
+        let (layout, members) = (self.engine.layout(), self.engine.status().members);
         let place = |copy| {
             let (MemberId(member), at) =
-                self.areas.on_distributed_spare(geometry, failed, stripe, copy);
+                self.areas.on_distributed_spare(layout, failed, stripe, copy);
             let member = &members[usize::from(member)];
             let up = member.device.filter(|_| member.state == SlotState::Up);
             up.map(|DeviceId(disk)| (disk as usize, at))
         };
-        (0..spare_copies(geometry)).filter_map(place).collect()
+        (0..spare_copies(layout.of(stripe))).filter_map(place).collect()
     }
 
     /// The most members that can't be read in any stripe.
@@ -281,6 +286,9 @@ impl World {
 
     fn spoil(&mut self, stripe: Stripe, disk: usize, transient: bool) {
         let places = self.places(stripe, disk);
+        if places.is_empty() {
+            return;
+        }
         let place = self.source.below(places.len() as u64) as usize;
         let at = places[place].start + self.source.below(self.scenario.chunk.into());
         let left = if transient { 1 + self.source.below(3) as u32 } else { FOR_GOOD };

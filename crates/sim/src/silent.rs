@@ -45,19 +45,19 @@ impl World {
 
     fn corrupt(&mut self, stripe: Stripe) {
         let geometry = *self.engine.geometry();
-        let role = self.source.below(geometry.members() as u64) as usize;
+        let role = self.source.below(geometry.width() as u64) as usize;
         let row = self.source.below(geometry.chunk().into());
-        let member = geometry.member(stripe, Role::at(role));
+        let (member, home) = self.engine.layout().place(stripe, Role::at(role));
         let device = self.engine.members().nth(member.index()).and_then(|member| member.device);
         // At home, or one of the copies on the distributed spare, which the others can correct.
         let (disk, Pba(start), told) = match device {
             Some(device) => {
                 let told = match geometry.level() {
                     Level::Raid6 => true,
-                    Level::Raid1 => geometry.members() >= 3,
+                    Level::Raid1 => geometry.width() >= 3,
                     Level::Raid0 | Level::Raid4 | Level::Raid5 => false,
                 };
-                (device.0 as usize, geometry.place(stripe, self.areas.data_start()), told)
+                (device.0 as usize, home, told)
             }
             None => {
                 let copies = self.copies_on_spare(stripe);

@@ -58,7 +58,7 @@ fn engine() -> Engine {
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: false,
-        member_blocks: 4096,
+        member_blocks: vec![4096; MEMBERS as usize],
     };
     let assembled = Assembled::of_new(new.record().expect("a shape"), false);
     let devices: Vec<_> = (0..MEMBERS).map(|device| Some(DeviceId(device))).collect();

@@ -365,7 +365,7 @@ fn record(config: &CreateConfig, sizes: Sizes) -> Result<ArrayRecord, CreateErro
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: config.distributed_spare,
-        member_blocks: sizes.member,
+        member_blocks: vec![sizes.member; members],
     };
     let devices = config.staging_devices.len();
     let mut size = config.staging;

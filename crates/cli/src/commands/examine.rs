@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
 use raidcore::meta::{ArrayRecord, SUPERBLOCK_COPIES, SlotState, Spared, Superblock, VolumePart};
-use raidcore::units::BLOCK_BYTES;
+use raidcore::units::{BLOCK_BYTES, MemberId};
 use serde_json::{Value, json};
 use steering::scheme::Scheme;
 use ublkd::attach::Examined;
@@ -175,10 +175,8 @@ fn log_volume(record: &ArrayRecord) -> String {
 /// In KiB, as other programs take it.
 fn data_area(record: &ArrayRecord) -> String {
     let kib = |blocks: u64| blocks * (BLOCK_BYTES as u64 >> 10);
-    let geometry = &record.geometry;
-    let (start, blocks) =
-        (record.areas.data_start().0, geometry.stripes() * u64::from(geometry.chunk()));
-    format!("{} KiB of each member, from {} KiB on", kib(blocks), kib(start))
+    let (start, blocks) = record.layout().data_of(MemberId(0));
+    format!("{} KiB of each member, from {} KiB on", kib(blocks), kib(start.0))
 }
 
 fn staging(facts: &Facts) -> String {
@@ -195,9 +193,9 @@ fn staging(facts: &Facts) -> String {
 
 /// The distributed spare.
 fn distributed(record: &ArrayRecord) -> String {
-    let bytes = match record.areas.distributed_spare() {
-        (_, 0) => return "spare: none".to_owned(),
-        (_, blocks) => Size(blocks * BLOCK_BYTES as u64),
+    let bytes = match record.areas.distributed_spare_blocks() {
+        0 => return "spare: none".to_owned(),
+        blocks => Size(blocks * BLOCK_BYTES as u64),
     };
     let used = match (record.spared, record.stood_in_for()) {
         (_, Some(member)) => format!("stands in for member {}", member.0),

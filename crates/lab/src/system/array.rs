@@ -103,7 +103,7 @@ fn new_array(spec: &ArraySpec, member_blocks: u64) -> Result<NewArray, StartErro
         staging_devices: uuids(members..spec.places()),
         staging_device_blocks: 0,
         distributed_spare: spec.distributed_spare,
-        member_blocks,
+        member_blocks: vec![member_blocks; members],
     };
     if spec.staging_ssds > 0 {
         let (start, _) =
@@ -136,8 +136,9 @@ impl Array {
         let record = new_array(spec, member_blocks)?.record()?;
         let mut now = Instant::ORIGIN;
         if spec.distributed_spare {
-            let (start, blocks) = record.areas.distributed_spare();
-            for drive in &mut drives {
+            let (layout, blocks) = (record.layout(), record.areas.distributed_spare_blocks());
+            for (drive, place) in drives.iter_mut().zip(record.places()) {
+                let start = layout.data_end(place);
                 now = now.max(leave_unused(drive, start, blocks, told));
             }
         }

@@ -237,7 +237,7 @@ fn engine_of(spec: &LogSpec, depth: u16, drives: &[Drive]) -> Result<Engine, Log
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: false,
-        member_blocks: drives.iter().map(Drive::blocks).min().unwrap_or(0),
+        member_blocks: drives.iter().map(Drive::blocks).collect(),
     };
     let assembled = Assembled::of_new(new.record()?, false);
     let devices: Vec<_> = (0..u32::from(members)).map(|device| Some(DeviceId(device))).collect();

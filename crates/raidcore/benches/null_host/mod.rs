@@ -82,7 +82,7 @@ impl NullHost {
             staging_devices: Vec::new(),
             staging_device_blocks: 0,
             distributed_spare: false,
-            member_blocks: MEMBER_BLOCKS,
+            member_blocks: vec![MEMBER_BLOCKS; MEMBERS as usize],
         };
         let record = new.record().expect("a possible array");
         let devices: Vec<_> = (0..MEMBERS).map(|device| Some(DeviceId(device))).collect();

@@ -12,12 +12,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::journal::IN_PLACE;
-use super::work::Work;
-use super::{Engine, JobId, PassKind};
-use crate::geometry::{Geometry, Role};
-use crate::meta::{Areas, BitMap, JournalRun, MapKind, Replay, ReplayRun};
-use crate::plan::{SubIo, WriteKind};
-use crate::units::{MemberId, Set, Stripe};
+use crate::geometry::{Layout, Role};
+use crate::meta::{BitMap, JournalRun, MapKind, Replay, ReplayRun};
+use crate::units::{Set, Stripe};
 
 /// Which stripes were brought in step for reads, and which a write has left out of step.
 #[derive(Debug, Default)]
@@ -52,8 +49,32 @@ struct Stripes {
 
 impl Alignment {
     /// Whether a stripe was brought in step.
-    fn has(&self, stripe: Stripe) -> bool {
+    pub(super) fn has(&self, stripe: Stripe) -> bool {
         self.stripes.as_ref().is_some_and(|stripes| stripes.done.get(stripe.0))
+    }
+
+    /// A write of a stripe was refused by a member that can't be spared, and others may have taken it.
+    /// The stripe is out of step for good if the journal has nothing that brings it in step, and it keeps
+    /// parity that could disagree.
+    pub(super) fn tear(
+        &mut self,
+        stripe: Stripe,
+        refused: JournalRun,
+        entry: Option<Replay>,
+        keeps_parity: bool,
+    ) {
+        let torn = self.torn.entry(stripe).or_default();
+        torn.stays |= entry.is_none() && keeps_parity;
+        torn.entry = entry.or(torn.entry.take());
+        torn.refused.push(refused);
+    }
+
+    /// A read asks for a stripe, of so many, to be brought in step. Returns whether nothing has asked
+    /// before.
+    pub(super) fn ask(&mut self, stripe: Stripe, stripes: u64) -> bool {
+        let map = || BitMap::new(MapKind::ZeroMap, stripes);
+        let stripes = self.stripes.get_or_insert_with(|| Stripes { asked: map(), done: map() });
+        stripes.asked.set(stripe.0)
     }
 
     /// A role did not take what the journal has for it.
@@ -84,19 +105,21 @@ impl Alignment {
 
     /// What has to be written for members to have what they have refused: what the journal has of it, in
     /// the order in which that was written; of other stripes what is there, to see whether it is taken.
-    pub(super) fn refused(&self, geo: &Geometry, areas: &Areas) -> Vec<Replay> {
+    pub(super) fn refused(&self, geo: &Layout) -> Vec<Replay> {
         let mut replays = Vec::new();
         for (&stripe, torn) in &self.torn {
             if let Some(entry) = &torn.entry {
                 replays.push(entry.clone());
                 continue;
             }
-            let home = geo.place(stripe, areas.data_start());
-            replays.extend(torn.refused.iter().map(|&to| Replay {
-                entry: IN_PLACE,
-                stripe,
-                copies: vec![(to.member, home)],
-                runs: vec![ReplayRun { to, from: to.row }],
+            replays.extend(torn.refused.iter().filter_map(|&to| {
+                let role = geo.role(stripe, to.member)?;
+                Some(Replay {
+                    entry: IN_PLACE,
+                    stripe,
+                    copies: vec![geo.place(stripe, role)],
+                    runs: vec![ReplayRun { to, from: to.row }],
+                })
             }));
         }
         replays.sort_by_key(|replay| replay.entry);
@@ -122,71 +145,55 @@ impl Alignment {
     }
 }
 
-impl Engine {
-    /// Whether a stripe's redundancy agrees with its data for sure.
-    pub(super) fn is_in_step(&self, stripe: Stripe) -> bool {
-        !self.alignment.is_torn(stripe)
-            && (!self.regions.is_unsynced(self.areas.region(stripe)) || self.alignment.has(stripe))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{MemberId, Pba};
+
+    const STRIPE: Stripe = Stripe(3);
+    const REFUSED: JournalRun = JournalRun { member: MemberId(1), row: 0, blocks: 1 };
+
+    fn entry() -> Replay {
+        let copies = vec![(MemberId(0), Pba(7))];
+        let runs = vec![ReplayRun { to: REFUSED, from: 0 }];
+        Replay { entry: 5, stripe: STRIPE, copies, runs }
     }
 
-    /// Whether what a read of a stripe returns may be on one member alone, or not be what redundancy
-    /// tells. A log volume finds out itself which of its stripes a crash has torn.
-    pub(super) fn shows_doubt(&self, stripe: Stripe) -> bool {
-        self.regions.unsynced.count() > 0
-            && !self.is_in_step(stripe)
-            && self.geo.redundancy() > 0
-            && self.array.recorder.record.volume.is_none()
+    #[test]
+    fn a_stripe_is_brought_in_step_once_and_again_if_that_has_failed() {
+        let mut alignment = Alignment::default();
+        assert!(alignment.ask(STRIPE, 8) && !alignment.ask(STRIPE, 8));
+        alignment.ended(STRIPE, false);
+        assert!(!alignment.has(STRIPE) && alignment.ask(STRIPE, 8));
+        alignment.ended(STRIPE, true);
+        assert!(alignment.has(STRIPE) && !alignment.ask(STRIPE, 8));
     }
 
-    /// A job's write is refused by a member that can't be spared, and others may have taken it. Its
-    /// entry may have gone with the members that hold the stripe's parity: if no parity is left,
-    /// nothing is out of step.
-    pub(super) fn tear(&mut self, id: JobId, member: MemberId, io: &SubIo) {
-        let stripe = self.jobs[id].stripe;
-        let entry = self.replay_of(id).filter(|entry| !entry.copies.is_empty());
-        let parity =
-            self.geo.parities() > 0 && !self.kept(stripe).and(self.geo.spare_roles()).is_empty();
-        let torn = self.alignment.torn.entry(stripe).or_default();
-        torn.stays |= entry.is_none() && parity;
-        torn.entry = entry.or(torn.entry.take());
-        torn.refused.push(JournalRun { member, row: io.row, blocks: io.blocks });
+    #[test]
+    fn what_the_journal_has_brings_a_stripe_in_step() {
+        let mut alignment = Alignment::default();
+        alignment.tear(STRIPE, REFUSED, Some(entry()), true);
+        alignment.made_good();
+        assert!(!alignment.is_torn(STRIPE));
     }
 
-    /// A job has ended on a stripe that a write has left out of step. If all of its redundancy was
-    /// made anew, it is in step again.
-    pub(super) fn look_at_torn(&mut self, id: JobId) {
-        let job = &self.jobs[id];
-        let stripe = job.stripe;
-        let all = self.geo.roles();
-        let rows = |io: &SubIo| io.blocks == self.geo.chunk();
-        let remade = match job.work {
-            Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),
-            // It reads as zeros, whatever members hold.
-            Work::Zero { .. } => true,
-            Work::Align | Work::Sync(PassKind::Resync) => self.health(stripe) == (all, all),
-            Work::Read | Work::Sync(_) | Work::Repair | Work::Replay { .. } | Work::Reclaim => {
-                false
-            }
-        };
-        if remade && job.error.is_none() {
-            self.alignment.mend(stripe);
-        }
+    #[test]
+    fn a_stripe_stays_out_of_step_if_one_of_its_writes_is_nowhere_else() {
+        let mut alignment = Alignment::default();
+        alignment.tear(STRIPE, REFUSED, None, true);
+        alignment.tear(STRIPE, REFUSED, Some(entry()), true);
+        alignment.made_good();
+        assert!(alignment.is_torn(STRIPE));
+        alignment.mend(STRIPE);
+        assert!(!alignment.is_torn(STRIPE));
     }
 
-    /// Begins to bring a stripe in doubt in step. Jobs that ask for its lock from now on get it after
-    /// that. Returns whether there was room for the job.
-    pub(super) fn align(&mut self, stripe: Stripe) -> bool {
-        let map = || BitMap::new(MapKind::ZeroMap, self.geo.stripes());
-        let stripes =
-            self.alignment.stripes.get_or_insert_with(|| Stripes { asked: map(), done: map() });
-        if !stripes.asked.set(stripe.0) {
-            return true;
-        }
-        let Some(job) = self.new_job(Work::Align, stripe) else {
-            self.alignment.ended(stripe, false);
-            return false;
-        };
-        self.start_job(job);
-        true
+    #[test]
+    fn without_parity_nothing_is_out_of_step_for_good() {
+        let mut alignment = Alignment::default();
+        alignment.tear(STRIPE, REFUSED, None, false);
+        assert!(alignment.is_torn(STRIPE));
+        alignment.made_good();
+        assert!(!alignment.is_torn(STRIPE));
     }
 }

@@ -1,62 +1,106 @@
-//! Background passes: resync, rebuild and scrub walk over the stripes as jobs like any other.
+//! Background passes: resync, rebuild and scrub walk over the stripes as jobs like any other, as fast as
+//! their pace allows: users have it slower.
 //!
 //! Invariants: one pass at a time, resync before rebuild before scrub; a stripe of a member being
 //! rebuilt counts as current exactly when its job has succeeded, and is told so before its lock is
 //! free; at most 64 stripes lie between the first that is not done and the last that was begun.
 
 use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
 
 use det::Instant;
 
 use super::order::Order;
-pub(super) use super::pass::{Closing, Pass};
-pub(super) use super::progress::{Progress, WINDOW};
-use super::work::Work;
-use super::{Action, CommandError, Engine, JobId, Note, Pace, PassEnd, PassKind, Phase};
-use crate::meta::SlotState;
-use crate::units::{MemberId, Stripe};
+use super::pass::{Closing, Pass};
+use super::progress::Progress;
+use super::{CommandError, Pace, PassKind};
+use crate::units::{BLOCK_BYTES, MemberId, Stripe};
 
 /// All background work.
 #[derive(Debug)]
 pub(super) struct Background {
-    pub(super) pace: Pace,
-    pub(super) pass: Option<Pass>,
+    pace: Pace,
+    pass: Option<Pass>,
     /// For each member, how far it is rebuilt.
     rebuilt: Vec<Progress>,
     scrub_wanted: Option<bool>,
-    pub(super) quiesce_at: Option<Instant>,
-    pub(super) quiescing: Option<u64>,
-    pub(super) stopping: Stopping,
     /// Something has changed that may call for a pass.
-    pub(super) look: bool,
-}
-
-/// How far a stop has come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stopping {
-    Draining,
-    Flushing(u64),
-    Storing,
+    look: bool,
 }
 
 impl Background {
     /// `watermarks` tells how far each member is known to be rebuilt.
     pub(super) fn new(pace: Pace, watermarks: impl Iterator<Item = u64>) -> Self {
-        Self {
-            pace,
-            pass: None,
-            rebuilt: watermarks.map(Progress::from).collect(),
-            scrub_wanted: None,
-            quiesce_at: None,
-            quiescing: None,
-            stopping: Stopping::Draining,
-            look: true,
+        let rebuilt = watermarks.map(Progress::from).collect();
+        Self { pace, pass: None, rebuilt, scrub_wanted: None, look: true }
+    }
+
+    /// Something has changed that may call for a pass.
+    pub(super) fn look(&mut self) {
+        self.look = true;
+    }
+
+    /// Whether something has changed that may call for a pass, since this was asked last.
+    pub(super) fn has_to_look(&mut self) -> bool {
+        mem::take(&mut self.look)
+    }
+
+    /// The pass under way.
+    pub(super) fn pass(&self) -> Option<&Pass> {
+        self.pass.as_ref()
+    }
+
+    /// The pass under way, if it is of this kind.
+    pub(super) fn pass_mut(&mut self, kind: PassKind) -> Option<&mut Pass> {
+        self.pass.as_mut().filter(|pass| pass.kind() == kind)
+    }
+
+    /// A pass begins.
+    pub(super) fn begin(&mut self, pass: Pass) {
+        self.pass = Some(pass);
+    }
+
+    /// The pass under way is over.
+    pub(super) fn end(&mut self) -> Option<Pass> {
+        self.pass.take()
+    }
+
+    /// The stripe that comes next by the order that a pass has, if it may be begun, and the pass.
+    pub(super) fn next_of<'a>(
+        &mut self,
+        most: u64,
+        order: impl FnOnce(PassKind) -> Order<'a>,
+    ) -> Option<(PassKind, Stripe)> {
+        let pass = self.pass.as_mut()?;
+        Some((pass.kind(), pass.next_of(&order(pass.kind()), most)?))
+    }
+
+    /// The pass under way begins a stripe.
+    pub(super) fn begin_stripe(&mut self, stripe: Stripe, now: Instant) {
+        if let Some(pass) = &mut self.pass {
+            pass.begin(stripe, now);
+        }
+    }
+
+    /// The end of the pass under way has come this far.
+    pub(super) fn close(&mut self, closing: Closing) {
+        if let Some(pass) = &mut self.pass {
+            pass.close(closing);
+        }
+    }
+
+    /// The pass under way can't end: it is stuck with its last stripe.
+    pub(super) fn stick(&mut self, stripe: Stripe) {
+        if let Some(pass) = &mut self.pass {
+            pass.close(Closing::No);
+            pass.stick(stripe);
         }
     }
 
     /// How far the end of the pass under way has come.
-    fn closing(&self) -> Option<Closing> {
-        self.pass.as_ref().map(|pass| pass.closing)
+    pub(super) fn closing(&self) -> Option<Closing> {
+        self.pass.as_ref().map(Pass::closing)
     }
 
     /// Whether no pass is under way.
@@ -64,32 +108,33 @@ impl Background {
         self.pass.is_none()
     }
 
-    /// Whether a member is being rebuilt, and that is not to wait.
+    /// Whether redundancy is being brought back, and that is not to wait.
     pub(super) fn rebuilds(&self) -> bool {
-        let rebuilds = |pass: &Pass| {
-            pass.kind.fills()
-                && pass.total > 0
-                && !pass.paused
-                && !pass.cancelled
-                && pass.closing == Closing::No
-        };
-        self.pass.as_ref().is_some_and(rebuilds)
+        self.pass.as_ref().is_some_and(Pass::is_urgent)
     }
 
     /// Whether a member being rebuilt is current in a stripe.
     pub(super) fn is_rebuilt(&self, member: MemberId, stripe: Stripe) -> bool {
+        self.progress_of(member).has(stripe.0)
+    }
+
+    /// How far a member is rebuilt.
+    pub(super) fn progress_of(&self, member: MemberId) -> Progress {
         match &self.pass {
-            Some(pass) if pass.fills(member) => pass.progress.has(stripe.0),
-            Some(_) | None => self.rebuilt[member.index()].has(stripe.0),
+            Some(pass) if pass.fills(member) => pass.progress(),
+            Some(_) | None => self.rebuilt[member.index()],
         }
     }
 
     /// Up to which stripe each member is rebuilt without a gap.
     pub(super) fn rebuilt_to(&self) -> impl Iterator<Item = u64> + '_ {
-        (0u8..).zip(&self.rebuilt).map(|(member, progress)| match &self.pass {
-            Some(pass) if pass.fills(MemberId(member)) => pass.progress.base,
-            Some(_) | None => progress.base,
-        })
+        (0..self.rebuilt.len()).map(|index| self.progress_of(MemberId::at(index)).base)
+    }
+
+    /// How far the distributed spare is being filled, if it is.
+    pub(super) fn distributed(&self) -> Option<Progress> {
+        let distributes = |pass: &&Pass| matches!(pass.kind(), PassKind::Distribute(_));
+        self.pass.as_ref().filter(distributes).map(Pass::progress)
     }
 
     /// Another device takes a member's place, with nothing on it.
@@ -105,30 +150,41 @@ impl Background {
     /// A member left the service, or a staging device: what fills it is pointless.
     pub(super) fn member_failed(&mut self, member: MemberId, stages: bool) {
         self.restart(member);
-        if let Some(pass) = &mut self.pass {
-            pass.cancelled |= pass.kind.filled() == Some(member)
-                || matches!(pass.kind, PassKind::Scrub { .. }) && !stages;
+        self.cancel_if(|kind| {
+            kind.filled() == Some(member) || matches!(kind, PassKind::Scrub { .. }) && !stages
+        });
+    }
+
+    /// Ends the pass under way before it is done, if it is one of these.
+    pub(super) fn cancel_if(&mut self, which: impl FnOnce(PassKind) -> bool) {
+        if let Some(pass) = self.pass.as_mut().filter(|pass| which(pass.kind())) {
+            pass.cancel();
         }
     }
 
-    pub(super) fn pause(&mut self, paused: bool) -> Result<(), CommandError> {
-        let pass = self.pass.as_mut().ok_or(CommandError::NothingToDo)?;
-        pass.paused = paused;
-        if !paused && pass.stuck.take().is_some() {
-            // It tries again, from the first stripe that is not done.
-            pass.next = pass.progress.base;
-        }
-        Ok(())
+    // What operators ask for.
+
+    pub(super) fn pause(&mut self) -> Result<(), CommandError> {
+        self.pass.as_mut().ok_or(CommandError::NothingToDo).map(Pass::pause)
+    }
+
+    pub(super) fn resume(&mut self) -> Result<(), CommandError> {
+        self.pass.as_mut().ok_or(CommandError::NothingToDo).map(Pass::resume)
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        self.pace
     }
 
     pub(super) fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
         if let Some(pass) = &mut self.pass {
-            pass.begun_at = None;
+            pass.hurry();
         }
     }
 
     pub(super) fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
+        self.look = true;
         if self.pass.is_some() || self.scrub_wanted.is_some() {
             return Err(CommandError::Busy);
         }
@@ -136,238 +192,43 @@ impl Background {
         Ok(())
     }
 
-    /// Ends the copying of a member, if that is under way.
-    pub(super) fn cancel_copy(&mut self) {
-        if let Some(pass) = &mut self.pass {
-            pass.cancelled |= matches!(pass.kind, PassKind::Copy(_));
-        }
-    }
-
-    /// Ends the pass under way before it is done.
-    fn cancel(&mut self) {
-        if let Some(pass) = &mut self.pass {
-            pass.cancelled = true;
-        }
+    /// The scrub that was asked for, if one was: it begins now.
+    pub(super) fn wanted_scrub(&mut self) -> Option<PassKind> {
+        self.scrub_wanted.take().map(|repair| PassKind::Scrub { repair })
     }
 
     pub(super) fn cancel_scrub(&mut self) -> Result<(), CommandError> {
         match &mut self.pass {
-            Some(pass) if matches!(pass.kind, PassKind::Scrub { .. }) => pass.cancelled = true,
+            Some(pass) if matches!(pass.kind(), PassKind::Scrub { .. }) => pass.cancel(),
             Some(_) | None => {
                 self.scrub_wanted.take().ok_or(CommandError::NothingToDo)?;
             }
         }
         Ok(())
     }
-}
 
-impl Engine {
-    /// Sets passes and their stripes going, as far as room and pace allow. Returns whether the pass
-    /// under way has come closer to its end, for which something else may have to be done at once.
-    pub(super) fn background(&mut self, out: &mut Vec<Action>) -> bool {
-        let mut moved = false;
-        loop {
-            if self.background.look && self.phase == Phase::Serving {
-                self.background.look = false;
-                if self.background.pass.is_none() {
-                    self.begin_pass(out);
-                } else if self.rebuild_is_better() || self.redundancy_comes_first() {
-                    self.background.cancel();
-                }
-            }
-            let Some(closing) = self.background.closing() else {
-                return moved;
-            };
-            self.begin_stripes();
-            let ended = self.end_pass_if_done(out);
-            moved |= self.background.closing() != Some(closing);
-            if !ended {
-                return moved;
-            }
-            self.background.look = true;
-        }
+    // Pace.
+
+    /// When the next stripe may begin at the pace that holds now, if it has to wait for the last.
+    pub(super) fn next_at(&self, users_are_busy: bool, blocks: u64) -> Option<Instant> {
+        self.next_after(self.pass.as_ref()?.begun_at()?, users_are_busy, blocks)
     }
 
-    fn begin_stripes(&mut self) {
-        while let Some(stripe) = self.next_stripe() {
-            let Some(kind) = self.background.pass.as_ref().map(|p| p.kind) else {
-                return;
-            };
-            let Some(job) = self.new_job(Work::Sync(kind), stripe) else {
-                break;
-            };
-            let now = self.now;
-            if let Some(pass) = &mut self.background.pass {
-                pass.in_flight += 1;
-                pass.next = stripe.0 + 1;
-                pass.begun_at = Some(now);
-            }
-            if let PassKind::Scrub { .. } = kind {
-                self.begin_rounds(job);
-            }
-            self.start_job(job);
-        }
-    }
-
-    fn begin_pass(&mut self, out: &mut Vec<Action>) {
-        let kind = if self.regions.unsynced.count() > 0 && self.geo.redundancy() > 0 {
-            PassKind::Resync
-        } else if let Some(member) = self.rebuilding() {
-            PassKind::Rebuild(member)
-        } else if let Some((member, spare)) = self.spare_for_failed() {
-            self.end_succession(self.array.spares[spare].device);
-            self.activate(member, spare, out);
-            PassKind::Rebuild(member)
-        } else if let Some(member) = self.to_be_distributed() {
-            if self.array.spared().is_none() && !self.is_spare_free() {
-                return;
-            }
-            self.begin_to_distribute(member, out);
-            PassKind::Distribute(member)
-        } else if let Some(succession) = &self.array.succession {
-            PassKind::Copy(succession.member)
-        } else if let Some(repair) = self.background.scrub_wanted.take() {
-            PassKind::Scrub { repair }
-        } else {
-            return;
-        };
-        let progress = match kind {
-            PassKind::Rebuild(member) => self.background.rebuilt[member.index()],
-            PassKind::Distribute(_) => self.distributed.filled,
-            PassKind::Copy(_) => self.array.succession.map_or(Progress::default(), |s| s.progress),
-            PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
-        };
-        let total = self.stripes_of(kind);
-        self.background.pass = Some(Pass::new(kind, progress, total, self.now));
-        out.push(Action::Note(Note::PassStarted(kind)));
-    }
-
-    /// The first that a device is there for to be filled.
-    fn rebuilding(&self) -> Option<MemberId> {
-        let mut slots = self.array.recorder.record.slots.iter().zip(&self.array.members);
-        let index = slots.position(|(slot, m)| {
-            matches!(slot.state, SlotState::Rebuilding { .. }) && m.device.is_some()
-        });
-        index.map(MemberId::at)
-    }
-
-    /// Whether the distributed spare can't be filled, and a device could.
-    fn rebuild_is_better(&self) -> bool {
-        let pass = self.background.pass.as_ref();
-        let Some(Pass { kind: PassKind::Distribute(member), cancelled, stuck, .. }) = pass else {
-            return false;
-        };
-        // To catch up takes less.
-        let returned = self.array.recorder.record.slots[member.index()].catches_up && !cancelled;
-        returned
-            || stuck.is_some() && (self.rebuilding().is_some() || self.spare_for_failed().is_some())
-    }
-
-    /// Whether a member is being copied while redundancy could be brought back, be it by the device that
-    /// it is copied to.
-    fn redundancy_comes_first(&self) -> bool {
-        let copies =
-            |pass: &Pass| matches!(pass.kind, PassKind::Copy(_)) && pass.closing == Closing::No;
-        self.background.pass.as_ref().is_some_and(copies)
-            && (self.rebuilding().is_some()
-                || self.spare_for_failed().is_some()
-                || self.to_be_distributed().is_some())
-    }
-
-    /// The first that has failed and a spare that is large enough for its place; the one whose data
-    /// is on the distributed spare comes last, and of the spares the successor of a member.
-    fn spare_for_failed(&self) -> Option<(MemberId, usize)> {
-        let record = &self.array.recorder.record;
-        let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
-        let stood_in_for = record.stood_in_for();
-        let others = record.places().filter(|&member| Some(member) != stood_in_for);
-        let mut failed = others.chain(stood_in_for).filter(failed);
-        failed.find_map(|member| {
-            let fits = |spare: &&super::Spare| spare.blocks >= record.blocks_of(member);
-            let spares = self.array.spares.iter().filter(fits);
-            let spare = spares.min_by_key(|spare| self.array.is_successor(spare.device))?.device;
-            Some((member, self.array.spares.iter().position(|s| s.device == spare)?))
-        })
-    }
-
-    /// How many stripes a pass goes over: a staging device has a part in none.
-    pub(super) fn stripes_of(&self, kind: PassKind) -> u64 {
-        match kind {
-            PassKind::Rebuild(member) | PassKind::Copy(member)
-                if member.index() >= self.geo.members() =>
-            {
-                0
-            }
-            PassKind::Rebuild(_)
-            | PassKind::Copy(_)
-            | PassKind::Distribute(_)
-            | PassKind::Resync
-            | PassKind::Scrub { .. } => self.geo.stripes(),
-        }
-    }
-
-    /// The stripe that the pass begins next, if it may begin one now.
-    fn next_stripe(&mut self) -> Option<Stripe> {
-        let serving = self.phase == Phase::Serving;
-        let window = u32::from(self.config.background_jobs).min(WINDOW as u32);
-        let early = self.next_at().is_some_and(|at| at > self.now);
-        let pass = self.background.pass.as_mut()?;
-        let held = pass.paused || pass.stuck.is_some() || pass.cancelled || !serving;
-        if held || pass.in_flight >= window || early {
+    /// When background work may go on that began something of so many blocks of each member, at the
+    /// pace that holds now; nothing if at once.
+    pub(super) fn next_after(
+        &self,
+        begun_at: Instant,
+        users_are_busy: bool,
+        blocks: u64,
+    ) -> Option<Instant> {
+        let Pace { min, max } = self.pace;
+        let rate = if users_are_busy { min.min(max) } else { max };
+        if rate == u64::MAX {
             return None;
         }
-        let region_stripes = self.areas.region_stripes();
-        let marked = |regions, leaps| Order::Regions { regions, region_stripes, leaps };
-        let order = match pass.kind {
-            PassKind::Resync => marked(&self.regions.unsynced, true),
-            // What a member that has returned does not lack need not be filled.
-            PassKind::Rebuild(member) => {
-                self.missed.to_fill(member).map_or(Order::All, |regions| marked(regions, false))
-            }
-            PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. } => Order::All,
-        };
-        pass.next_of(&order)
-    }
-
-    /// A stripe of the pass is done, or could not be.
-    pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
-        let job = &self.jobs[id];
-        let (stripe, error) = (job.stripe, job.error.is_some());
-        let Some(pass) = self.background.pass.as_mut().filter(|p| p.kind == kind) else {
-            return;
-        };
-        pass.in_flight -= 1;
-        if pass.cancelled {
-            return;
-        }
-        if error {
-            if pass.stuck.is_none() {
-                pass.stuck = Some(stripe);
-                out.push(Action::Note(Note::PassEnded(kind, PassEnd::Stuck(stripe))));
-            }
-            return;
-        }
-        let worked = !job.plan.reads.is_empty() || !job.plan.writes.is_empty();
-        pass.worked += u64::from(worked);
-        pass.found.rows += job.scrub.findings.len() as u64;
-        pass.found.located +=
-            job.scrub.findings.iter().filter(|finding| finding.located).count() as u64;
-        let before = pass.progress.base;
-        pass.progress.add(stripe.0);
-        let after = pass.progress.base;
-        if !job.scrub.findings.is_empty() {
-            self.record_unfinished_scrub(out);
-        }
-        if let PassKind::Copy(_) = kind {
-            self.copied(stripe);
-        } else if kind == PassKind::Resync {
-            let per_region = self.areas.region_stripes();
-            for region in before / per_region..after.div_ceil(per_region) {
-                let end = ((region + 1) * per_region).min(self.geo.stripes());
-                if end <= after && self.regions.is_unsynced(region) {
-                    self.regions.synced(region);
-                }
-            }
-        }
+        let bytes = blocks * BLOCK_BYTES as u64;
+        let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+        Some(begun_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 }

@@ -16,16 +16,12 @@
 //! - The spare holds something new only when no I/O is under way to what it held before, and it is on
 //!   record that it held nothing since: until then a start reads what is there as what it held before.
 
-use alloc::vec::Vec;
+use det::Instant;
 
-use super::background::Progress;
+use super::progress::Progress;
 use super::spare_trim::SpareTrim;
-use super::work::Work;
-use super::{Action, Engine, JobId, PassKind};
-use crate::geometry::Role;
-use crate::meta::{ArrayRecord, SlotState, Spared, spare_copies};
-use crate::plan::SubIo;
-use crate::units::{MemberId, Pba, Set, Stripe};
+use crate::meta::ArrayRecord;
+use crate::units::{MemberId, Pba};
 
 /// The most places of a chunk: at home, and its copies.
 const PLACES_MAX: usize = 4;
@@ -34,11 +30,11 @@ const PLACES_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Distributed {
     /// How far it is filled while no pass fills it.
-    pub(super) filled: Progress,
+    filled: Progress,
     /// The version of the record that says that it is free, as whose chunks were on it has another device.
     freed_with: u64,
     /// What of it is to be discarded.
-    pub(super) trim: Option<SpareTrim>,
+    trim: Option<SpareTrim>,
 }
 
 /// Where a chunk's rows go.
@@ -49,11 +45,15 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    const NONE: Self = Self { places: [(MemberId(0), Pba(0)); PLACES_MAX], count: 0 };
+    pub(super) const NONE: Self = Self { places: [(MemberId(0), Pba(0)); PLACES_MAX], count: 0 };
 
-    fn push(&mut self, member: MemberId, at: Pba) {
+    pub(super) fn push(&mut self, member: MemberId, at: Pba) {
         self.places[self.count] = (member, at);
         self.count += 1;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (MemberId, Pba)> + use<> {
@@ -67,242 +67,44 @@ impl Distributed {
         let watermark = record.spared.map_or(0, |spared| spared.watermark);
         Self { filled: Progress::from(watermark), ..Self::default() }
     }
-}
 
-impl Engine {
-    /// Whether the spare holds a stripe's chunk.
-    fn is_spared(&self, stripe: Stripe) -> bool {
-        match &self.background.pass {
-            Some(pass) if matches!(pass.kind, PassKind::Distribute(_)) => {
-                pass.progress.has(stripe.0)
-            }
-            Some(_) | None => self.distributed.filled.has(stripe.0),
-        }
+    /// How far it is filled. If a pass is filling it, that knows it.
+    pub(super) fn progress(&self, of_pass: Option<Progress>) -> Progress {
+        of_pass.unwrap_or(self.filled)
     }
 
-    /// Up to which stripe the spare is filled without a gap.
-    pub(super) fn spared_to(&self) -> u64 {
-        match &self.background.pass {
-            Some(pass) if matches!(pass.kind, PassKind::Distribute(_)) => pass.progress.base,
-            Some(_) | None => self.distributed.filled.base,
-        }
+    /// No pass fills it now, and this is how far it is filled.
+    pub(super) fn set_progress(&mut self, progress: Progress) {
+        self.filled = progress;
     }
 
-    /// Whether a member is current in a stripe.
-    pub(super) fn is_current_in(&self, member: MemberId, stripe: Stripe) -> bool {
-        self.array.members[member.index()].device.is_some()
-            && match self.array.recorder.record.slots[member.index()].state {
-                SlotState::Up => true,
-                SlotState::Rebuilding { .. } => {
-                    self.background.is_rebuilt(member, stripe)
-                        || self.missed.is_current(member, self.areas.region(stripe))
-                }
-                SlotState::Failed => false,
-            }
+    /// Nothing is on it any more, and this version of the record is to say so. What it has held is
+    /// discarded then.
+    pub(super) fn free(&mut self, version: u64) {
+        self.freed_with = version;
+        self.trim = Some(SpareTrim::default());
     }
 
-    /// The role that the spare has copies of in a stripe, and whether one of them can be read, and
-    /// one has to be kept current.
-    pub(super) fn spared_role(&self, stripe: Stripe) -> Option<(Role, bool, bool)> {
-        let failed = self.array.spared().filter(|_| self.is_spared(stripe))?;
-        let copies = self.copies_on_spare(stripe, 0);
-        let readable = copies.iter().any(|(m, _)| !self.array.members[m.index()].unreadable);
-        Some((self.geo.role(stripe, failed), readable, copies.count > 0))
+    /// The version of the record that says that it is free.
+    pub(super) fn freed_with(&self) -> u64 {
+        self.freed_with
     }
 
-    /// The copies on the spare of a row of a stripe's chunk, on the members that are current there.
-    fn copies_on_spare(&self, stripe: Stripe, row: u32) -> Targets {
-        let mut places = Targets::NONE;
-        let Some(failed) = self.array.spared() else { return places };
-        for copy in 0..spare_copies(&self.geo) {
-            let (member, at) = self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
-            if self.is_current_in(member, stripe) {
-                places.push(member, Pba(at.0 + u64::from(row)));
-            }
-        }
-        places
+    /// What of it is to be discarded, but for what was.
+    pub(super) fn trim(&self) -> Option<SpareTrim> {
+        self.trim
     }
 
-    /// Where a job writes rows of a role.
-    pub(super) fn targets(&self, id: JobId, io: &SubIo) -> Targets {
-        let job = &self.jobs[id];
-        let (member, home) = self.place(job.stripe, io.role, io.row);
-        let mut places = Targets::NONE;
-        if self.array.spared() != Some(member) {
-            places.push(member, home);
-            return places;
-        }
-        let copies = || self.copies_on_spare(job.stripe, io.row);
-        match job.work {
-            Work::Sync(PassKind::Distribute(_)) => return copies(),
-            Work::Sync(PassKind::Copy(_)) => places.push(member, home),
-            Work::Sync(PassKind::Rebuild(filled)) if filled == member => places.push(member, home),
-            // Of another member only what belongs on it is missing, and it is not current yet.
-            Work::Sync(PassKind::Rebuild(filled)) => {
-                if let Some(at) = self.copy_on(filled, job.stripe) {
-                    places.push(filled, Pba(at.0 + u64::from(io.row)));
-                }
-            }
-            Work::Read
-            | Work::Write
-            | Work::Zero { .. }
-            | Work::Sync(PassKind::Resync | PassKind::Scrub { .. })
-            | Work::Align
-            | Work::Repair
-            | Work::Replay { .. }
-            | Work::Reclaim => {
-                if self.is_current_in(member, job.stripe) {
-                    places.push(member, home);
-                }
-                if self.is_spared(job.stripe) {
-                    copies().iter().for_each(|(member, at)| places.push(member, at));
-                }
-            }
-        }
-        places
-    }
-
-    /// Where a member's copy of a stripe's chunk begins, if one belongs on it.
-    fn copy_on(&self, member: MemberId, stripe: Stripe) -> Option<Pba> {
-        let failed = self.array.spared().filter(|_| self.is_spared(stripe))?;
-        let place = |copy| self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
-        let mut places = (0..spare_copies(&self.geo)).map(place);
-        places.find(|&(holder, _)| holder == member).map(|(_, at)| at)
-    }
-
-    /// The role of which a job has to write copies besides what it is there for: a rebuild, those
-    /// that belong on the member that it fills; a resync, all of them, of which a crash may have left
-    /// one behind.
-    pub(super) fn also_written(&self, id: JobId) -> Option<Role> {
-        let job = &self.jobs[id];
-        let failed = self.array.spared()?;
-        let role = self.geo.role(job.stripe, failed);
-        let wanted = match job.work {
-            Work::Sync(PassKind::Rebuild(member)) => {
-                member != failed && self.copy_on(member, job.stripe).is_some()
-            }
-            Work::Sync(PassKind::Resync) | Work::Align => self.is_spared(job.stripe),
-            Work::Sync(PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. })
-            | Work::Read
-            | Work::Write
-            | Work::Zero { .. }
-            | Work::Repair
-            | Work::Replay { .. }
-            | Work::Reclaim => false,
-        };
-        wanted.then_some(role)
-    }
-
-    /// Where a job's read, by its index in the plan, goes: home, or to a copy that it has not tried
-    /// yet, a calm one if there is one. Of copies that a crash may have left different, always the
-    /// same.
-    pub(super) fn source(&self, id: JobId, index: usize) -> Option<(MemberId, Pba)> {
-        let job = &self.jobs[id];
-        let io = &job.plan.reads[index];
-        let (member, home) = self.place(job.stripe, io.role, io.row);
-        let elsewhere = self.array.spared() == Some(member)
-            && !self.is_current_in(member, job.stripe)
-            && self.is_spared(job.stripe);
-        if !elsewhere {
-            return Some((member, home));
-        }
-        let tried = |member: MemberId| job.retries.tried.contains(&(index as u16, member));
-        let able = |&(member, _): &(MemberId, Pba)| {
-            !self.array.members[member.index()].unreadable && !tried(member)
-        };
-        let mut copies = self.copies_on_spare(job.stripe, io.row).iter().filter(able);
-        if !self.is_in_step(job.stripe) {
-            return copies.next();
-        }
-        if let Work::Sync(PassKind::Scrub { .. }) = job.work {
-            let all = self.copies_on_spare(job.stripe, io.row).iter();
-            return all.skip(job.scrub.round.into()).find(able).or_else(|| copies.next());
-        }
-        let load =
-            |&(member, _): &(MemberId, Pba)| (self.is_member_busy(member), self.flights.of(member));
-        copies.min_by_key(load)
-    }
-
-    /// The members that hold a role of a stripe now: at home, or its copies on the spare.
-    pub(super) fn holders_of(&self, stripe: Stripe, role: Role) -> Set<MemberId> {
-        let member = self.geo.member(stripe, role);
-        if self.array.spared() != Some(member) {
-            return Set::one(member);
-        }
-        let home = self.is_current_in(member, stripe);
-        let home = if home { Set::one(member) } else { Set::EMPTY };
-        if !self.is_spared(stripe) {
-            return home;
-        }
-        let copies = self.copies_on_spare(stripe, 0);
-        copies.iter().fold(home, |set, (member, _)| set.with(member))
-    }
-
-    /// Whether what is at a place of a member is on the spare.
-    pub(super) fn is_on_spare(&self, at: Pba) -> bool {
-        self.areas.has_distributed_spare() && at >= self.areas.distributed_spare().0
-    }
-
-    /// The failed member whose chunks are to be put on the spare next, if there is one.
-    pub(super) fn to_be_distributed(&self) -> Option<MemberId> {
-        let record = &self.array.recorder.record;
-        if !record.areas.has_distributed_spare() {
-            return None;
-        }
-        let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
-        match record.spared {
-            Some(spared) => {
-                let whole = self.distributed.filled.base >= self.geo.stripes();
-                Some(spared.member).filter(|member| failed(member) && !whole)
-            }
-            None => self.geo.member_set().find(failed),
-        }
-    }
-
-    /// Whether the spare is free, also for a start after a crash. Its old content is discarded then, and a
-    /// pass that waits for the spare looks again when that has ended.
-    pub(super) fn is_spare_free(&self) -> bool {
-        self.array.spared().is_none()
-            && self.flights.on_spare() == 0
-            && self.array.recorder.is_on_record(self.distributed.freed_with)
-    }
-
-    /// A failed member's chunks go to the spare from now on.
-    pub(super) fn begin_to_distribute(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        if self.array.spared().is_none() {
-            self.distributed.filled = Progress::default();
-            self.flusher.restart_spare();
-            self.array.recorder.record.spared = Some(Spared { member, watermark: 0 });
-            self.record_change(out);
-        }
-    }
-
-    /// All of a failed member's chunks are on the spare, durably.
-    pub(super) fn is_distributed(&mut self, out: &mut Vec<Action>) {
-        let stripes = self.geo.stripes();
-        self.distributed.filled = Progress::from(stripes);
-        if let Some(spared) = &mut self.array.recorder.record.spared {
-            spared.watermark = stripes;
-        }
-        self.array.look_at_members();
-        self.fail_the_useless(out);
-        self.record_change(out);
-    }
-
-    /// Another device is the member again whose chunks were on the spare. That is to be recorded next.
-    pub(super) fn leave_spare(&mut self, member: MemberId) {
-        if self.array.spared() == Some(member) {
-            self.array.recorder.record.spared = None;
-            self.distributed.freed_with = self.array.recorder.next_version();
-            // What it misses from now on it must not be taken to have.
-            self.acknowledge_after(self.distributed.freed_with);
-            self.distributed.trim = Some(SpareTrim::default());
-            self.background.look = true;
-        }
-    }
-
-    /// How many copies of a stripe's chunk are on the spare.
-    pub(super) fn scrubbed_copies(&self, stripe: Stripe) -> u8 {
-        if self.is_spared(stripe) { self.copies_on_spare(stripe, 0).count as u8 } else { 0 }
+    /// The next part of it, of so many blocks in all, is discarded now: from which block on, and how many.
+    pub(super) fn trim_part(
+        &mut self,
+        chunk: u32,
+        blocks: u64,
+        now: Instant,
+    ) -> Option<(u64, u64)> {
+        let left = self.trim?;
+        let (from, part) = left.next_part(chunk, blocks);
+        self.trim = left.after(part, now, blocks);
+        Some((from, part))
     }
 }

@@ -18,8 +18,8 @@ pub(super) fn goal(geo: &Geometry, health: &Health<'_>, job: &Job) -> (Goal, u32
         Work::Sync(
             PassKind::Rebuild(member) | PassKind::Distribute(member) | PassKind::Copy(member),
         ) => {
-            let role = geo.role(job.stripe, member);
-            whole(Goal { write: Set::one(role), compare: Set::EMPTY })
+            let write = geo.role(job.stripe, member).into_iter().collect();
+            whole(Goal { write, compare: Set::EMPTY })
         }
         Work::Sync(PassKind::Resync) | Work::Align if geo.parities() == 0 => {
             // The first copy that can be read, row by row, is taken as it is.
@@ -67,17 +67,16 @@ pub(super) fn plan_sync(
     let is_lost =
         |role: Role| !health.readable.has(role) || job.bad.iter().any(|bad| bad.role == role);
     if let Work::Sync(PassKind::Copy(member)) = job.work {
-        return plan::copy(plan, geo, health, geo.role(job.stripe, member))
-            .map(|()| Stage::Buffers);
+        let Some(role) = geo.role(job.stripe, member) else { return Ok(Stage::Finish) };
+        return plan::copy(plan, geo, health, role).map(|()| Stage::Buffers);
     }
-    if let Work::Sync(PassKind::Rebuild(member)) = job.work {
-        let role = geo.role(job.stripe, member);
-        if !is_lost(role) {
-            // There is a copy of it.
-            plan.clear();
-            plan::also(plan, role, geo.chunk(), &[]);
-            return Ok(Stage::Buffers);
-        }
+    if let Work::Sync(PassKind::Rebuild(member)) = job.work
+        && let Some(role) = geo.role(job.stripe, member).filter(|&role| !is_lost(role))
+    {
+        // There is a copy of it.
+        plan.clear();
+        plan::also(plan, role, geo.chunk(), &[]);
+        return Ok(Stage::Buffers);
     }
     let (mut goal, row, blocks) = goal(geo, health, job);
     // What is to be current from now on is made anew if need be. What a crash has left is made the
@@ -112,7 +111,7 @@ pub(super) fn plan_replay(
 ) {
     plan.clear();
     for ReplayRun { to: run, .. } in &entry.runs {
-        let role = geo.role(stripe, run.member);
+        let Some(role) = geo.role(stripe, run.member) else { continue };
         plan.scratch = plan.scratch.with(role);
         let mem = Mem::Scratch { buffer: u16::from(role.0), at: run.row };
         let io = SubIo { role, row: run.row, blocks: run.blocks, mem };

@@ -6,7 +6,7 @@ use det::Instant;
 
 use super::RequestError;
 use super::hedge::Hedge;
-use super::io::Retries;
+use super::retries::Retries;
 use super::scrub::Scrub;
 use super::stage::{Stage, Turn};
 use super::staging::{Fetching, Logged};

@@ -9,9 +9,9 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::array::Array;
 use super::flight::{Flight, Flights, Owner};
 use super::jobs::Jobs;
+use super::membership::Membership;
 use super::wait::{Change, Wait};
 use super::{Action, IoOp, JobId, RequestError};
 use crate::meta::{Areas, ArrayId, BitMap, MapKind, MetaPage};
@@ -121,7 +121,7 @@ pub(super) enum Taken {
 
 /// Where pages go: the devices of an array's members.
 pub(super) struct Stores<'a> {
-    array: &'a Array,
+    membership: &'a Membership,
     flights: &'a mut Flights,
     areas: &'a Areas,
     out: &'a mut Vec<Action>,
@@ -129,12 +129,12 @@ pub(super) struct Stores<'a> {
 
 impl<'a> Stores<'a> {
     pub(super) fn new(
-        array: &'a Array,
+        membership: &'a Membership,
         flights: &'a mut Flights,
         areas: &'a Areas,
         out: &'a mut Vec<Action>,
     ) -> Self {
-        Self { array, flights, areas, out }
+        Self { membership, flights, areas, out }
     }
 }
 
@@ -248,7 +248,7 @@ impl Maps {
         }
         (page.stored, page.early) = (0, false);
         let version = page.started;
-        let Stores { array, flights, areas, out } = stores;
+        let Stores { membership, flights, areas, out } = stores;
         let at = areas.map_page(kind, index, version);
         let what = match kind {
             MapKind::Bitmap => MetaPage::Bitmap { index },
@@ -256,8 +256,8 @@ impl Maps {
             MapKind::Missed => MetaPage::Missed { index },
         };
         let mut begun = 0;
-        for member in (0..array.of_stripes()).map(MemberId::at) {
-            for device in array.stored_on(member) {
+        for member in (0..membership.of_stripes()).map(MemberId::at) {
+            for device in membership.stored_on(member) {
                 begun += 1;
                 let flight = Flight::new(Owner::Page { kind, index }, Some(member), device);
                 flights.issue(flight, IoOp::Store(what), at, 1, out);
@@ -342,8 +342,12 @@ impl Maps {
             return;
         }
         let (stored, version) = (page.stored, page.started);
-        let array = stores.array;
-        if stored == 0 && page.early && !array.serving().is_empty() && array.succession.is_none() {
+        let membership = stores.membership;
+        if stored == 0
+            && page.early
+            && !membership.serving().is_empty()
+            && membership.succession().is_none()
+        {
             // Perhaps the device that took it too early, to be a member or a successor, serves now.
             self.start_page(kind, index, stores);
             return;

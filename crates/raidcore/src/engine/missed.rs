@@ -19,13 +19,13 @@
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem;
 
-use super::maps::{Bit, MapStore, Stores};
-use super::wait::Change;
+use super::PassKind;
+use super::maps::MapStore;
 use super::work::Work;
-use super::{Action, Engine, JobId, MissedStatus, PassKind, Phase};
-use crate::meta::{Assembled, BitMap, Consistency, MapKind, SlotState};
-use crate::units::{MemberId, Set, Stripe};
+use crate::meta::{Assembled, BitMap};
+use crate::units::{MemberId, Set};
 
 /// What members miss.
 #[derive(Debug)]
@@ -98,8 +98,75 @@ impl Missed {
         }
     }
 
-    fn are_pages_durable(&self, store: &MapStore) -> bool {
-        (0u32..).zip(&self.wanted).all(|(index, &wanted)| store.durable(index) >= wanted)
+    /// Whether regions have to be noted before members change: a member is away, or would be again after
+    /// a crash, as it is not on record that another device has its place.
+    pub(super) fn is_noted(&self, is_on_record: impl FnOnce(u64) -> bool) -> bool {
+        !self.away.is_empty() || !is_on_record(self.placed_with)
+    }
+
+    /// Whether members that have returned are being filled.
+    pub(super) fn is_filling(&self) -> bool {
+        !self.catching_up.is_empty()
+    }
+
+    /// Whether no member is away.
+    pub(super) fn is_none_away(&self) -> bool {
+        self.away.is_empty()
+    }
+
+    /// A member is away and may return, with a record no later than this version. That is to be put on
+    /// record when the pages of what it misses are durable.
+    pub(super) fn goes_away(&mut self, member: MemberId, version: u64) {
+        self.away = self.away.with(member);
+        self.unrecorded.push((member, version));
+    }
+
+    /// A member has returned, and is not current in these regions until it is filled there.
+    pub(super) fn fills(&mut self, member: MemberId, regions: BitMap) {
+        self.catching_up = self.catching_up.with(member);
+        self.filling[member.index()] = Some(regions);
+    }
+
+    /// A page of what is missed has to be durable in this version before it is on record who is away.
+    pub(super) fn wants(&mut self, page: u32, version: u64) {
+        self.wanted[page as usize] = version;
+    }
+
+    /// The members of which it can be put on record now that they are away, with the latest record that
+    /// each may have.
+    pub(super) fn take_recordable(&mut self, store: &MapStore) -> Vec<(MemberId, u64)> {
+        let durable =
+            || (0u32..).zip(&self.wanted).all(|(page, &wanted)| store.durable(page) >= wanted);
+        let ready = !self.unrecorded.is_empty() && durable();
+        if ready { mem::take(&mut self.unrecorded) } else { Vec::new() }
+    }
+
+    // Changes without a mark.
+
+    /// Members begin to be changed in a region without a mark.
+    pub(super) fn begin_unmarked(&mut self, region: u64) {
+        self.unmarked.insert(region, None);
+    }
+
+    /// A change without a mark has ended: this flush round makes it durable.
+    pub(super) fn end_unmarked(&mut self, region: u64, round: u64) {
+        if let Some(ends) = self.unmarked.get_mut(&region) {
+            *ends = Some(round);
+        }
+    }
+
+    /// A flush round has made durable what had been changed when it began, but not what is still under
+    /// way.
+    pub(super) fn flushed(&mut self, round: u64, is_under_way: impl Fn(u64) -> bool) {
+        let is_kept = |region, ends: &Option<u64>| {
+            ends.is_none_or(|ends| ends > round) || is_under_way(region)
+        };
+        self.unmarked.retain(|&region, ends| is_kept(region, ends));
+    }
+
+    /// The regions in which members were changed without a mark and not durably.
+    pub(super) fn unmarked(&self) -> impl Iterator<Item = u64> + '_ {
+        self.unmarked.keys().copied()
     }
 }
 
@@ -111,7 +178,7 @@ fn is_apart(filled: Option<&BitMap>, region: u64) -> bool {
 impl Work {
     /// Whether it changes what a member that is away should have, or may find it changed. What fills a
     /// device changes nothing that others have.
-    fn is_missed(self) -> bool {
+    pub(super) fn is_missed(self) -> bool {
         match self {
             Self::Write
             | Self::Reclaim
@@ -128,166 +195,67 @@ impl Work {
     }
 
     /// Whether it changes members in regions that need not be marked.
-    fn is_unmarked(self) -> bool {
+    pub(super) fn is_unmarked(self) -> bool {
         matches!(self, Self::Repair | Self::Sync(PassKind::Scrub { .. }))
     }
 }
 
-impl Engine {
-    /// Sees to it that a job's region is in the map before members change, if it has to be. Tells whether
-    /// the job has to wait for that, or has failed.
-    pub(super) fn note_missed(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let placed = self.array.recorder.is_on_record(self.missed.placed_with);
-        let away = !self.missed.away.is_empty() || !placed;
-        if !away && self.missed.catching_up.is_empty() {
-            return false;
-        }
-        let (work, stripe) = (self.jobs[id].work, self.jobs[id].stripe);
-        if !work.is_missed() || self.jobs[id].error.is_some() {
-            return false;
-        }
-        let region = self.areas.region(stripe);
-        let bit = Bit(MapKind::Missed, region);
-        if away && self.maps.missed.map.set(region) {
-            self.store_bit(id, bit, Change::Set, out);
-            return true;
-        }
-        if !self.maps.missed.map.get(region) {
-            return false;
-        }
-        if !self.maps.missed.is_surely_set(region) {
-            self.store_bit(id, bit, Change::None, out);
-            return true;
-        }
-        self.maps.wait_for(&mut self.jobs, id, bit)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::MapKind;
 
-    /// A job begins to change members.
-    pub(super) fn note_unmarked(&mut self, id: JobId) {
-        if self.jobs[id].work.is_unmarked() {
-            let region = self.areas.region(self.jobs[id].stripe);
-            self.missed.unmarked.insert(region, None);
+    const MEMBER: MemberId = MemberId(1);
+
+    fn missed() -> Missed {
+        Missed {
+            away: Set::EMPTY,
+            unrecorded: Vec::new(),
+            wanted: vec![0],
+            unmarked: BTreeMap::new(),
+            catching_up: Set::EMPTY,
+            placed_with: 0,
+            filling: vec![None; 3],
         }
     }
 
-    /// A job has ended: a flush that begins from now on makes durable what it has changed.
-    pub(super) fn end_unmarked(&mut self, id: JobId) {
-        let job = &self.jobs[id];
-        if job.work.is_unmarked() && !self.missed.unmarked.is_empty() {
-            let region = self.areas.region(job.stripe);
-            let next = self.flusher.next_round();
-            self.missed.unmarked.entry(region).and_modify(|ends| *ends = Some(next));
-        }
+    #[test]
+    fn regions_are_noted_until_it_is_on_record_which_device_has_the_place() {
+        let mut missed = missed();
+        assert!(!missed.is_noted(|_| true));
+        missed.goes_away(MEMBER, 7);
+        assert!(missed.is_noted(|_| true));
+        missed.placed_with(8);
+        missed.forget(MEMBER);
+        assert!(missed.is_noted(|version| version < 8));
+        assert!(!missed.is_noted(|version| version <= 8));
     }
 
-    /// A flush round has made durable what had been changed when it began, but not what is still under way.
-    pub(super) fn forget_unmarked(&mut self, round: u64) {
-        let (jobs, areas) = (&self.jobs, &self.areas);
-        let is_under_way = |region| {
-            let mut unmarked = jobs.iter().filter(|job| job.work.is_unmarked());
-            unmarked.any(|job| areas.region(job.stripe) == region)
-        };
-        self.missed
-            .unmarked
-            .retain(|&region, ends| ends.is_none_or(|ends| ends > round) || is_under_way(region));
+    #[test]
+    fn a_change_without_a_mark_is_kept_until_a_flush_that_began_after_it() {
+        let mut missed = missed();
+        missed.begin_unmarked(4);
+        missed.flushed(9, |_| false);
+        assert_eq!(missed.unmarked().collect::<Vec<_>>(), [4], "it has not ended");
+        missed.end_unmarked(4, 10);
+        missed.flushed(9, |_| false);
+        missed.flushed(10, |region| region == 4);
+        assert_eq!(missed.unmarked().collect::<Vec<_>>(), [4], "another one is under way");
+        missed.flushed(10, |_| false);
+        assert_eq!(missed.unmarked().count(), 0);
+        missed.end_unmarked(4, 11);
+        assert_eq!(missed.unmarked().count(), 0, "nothing has begun there");
     }
 
-    /// Adds the regions of all jobs that may change members, or have begun to.
-    fn add_those_under_way(&mut self) {
-        for job in self.jobs.iter() {
-            if job.work.is_missed() {
-                self.maps.missed.map.set(self.areas.region(job.stripe));
-            }
-        }
-    }
-
-    /// Stores all pages of the map; those that are needed are these versions.
-    fn store_missed(&mut self, out: &mut Vec<Action>) {
-        let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
-        for index in 0..self.maps.missed.map.pages() {
-            let version = self.maps.store_set_page(MapKind::Missed, index, &mut stores);
-            self.missed.wanted[index as usize] = version;
-        }
-    }
-
-    /// A member is out of service that was known to lack nothing, or what: its device may return, and what
-    /// it may lack is noted. Its state is failed by now.
-    pub(super) fn is_away(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        self.missed.forget(member);
-        let stripes = member.index() < self.geo.members() && self.geo.redundancy() > 0;
-        // A stop is answered when its record is durable: pages would be under way then.
-        if !stripes || self.phase == Phase::Stopped {
-            return;
-        }
-        let unmarked = self.array.recorder.record.consistency == Consistency::Resync;
-        if unmarked && self.phase != Phase::Replaying {
-            self.maps.missed.map.set_all();
-        }
-        self.maps.missed.map.set_those_of(&self.maps.bitmap.map);
-        self.maps.missed.map.set_those_of(&self.regions.unsynced);
-        for stripe in self.journal.unflushed() {
-            self.maps.missed.map.set(self.areas.region(stripe));
-        }
-        for &region in self.missed.unmarked.keys() {
-            self.maps.missed.map.set(region);
-        }
-        self.add_those_under_way();
-        self.missed.away = self.missed.away.with(member);
-        self.missed.unrecorded.push((member, self.array.recorder.record.events));
-        self.store_missed(out);
-    }
-
-    /// A device has returned to a member's place, and catches up: from now on it is written wherever it is
-    /// current. Jobs that were planned without it go on without it, so it is not current where they are.
-    pub(super) fn catches_up(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        self.missed.forget(member);
-        self.add_those_under_way();
-        self.store_missed(out);
-        self.missed.catching_up = self.missed.catching_up.with(member);
-        self.missed.filling[member.index()] = Some(self.maps.missed.map.clone());
-    }
-
-    /// Puts on record that devices may return, when all that they miss is in durable pages; and forgets
-    /// what was missed when it is on record that it is not needed.
-    pub(super) fn settle_missed(&mut self, out: &mut Vec<Action>) {
-        if !self.missed.is_used(&self.maps.missed.map)
-            || matches!(self.phase, Phase::Broken | Phase::Stopped)
-        {
-            return;
-        }
-        if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable(&self.maps.missed) {
-            for (member, left) in core::mem::take(&mut self.missed.unrecorded) {
-                self.array.recorder.record.slots[member.index()].left = Some(left);
-            }
-            self.record_change(out);
-        }
-        // Before a start is on record, the members that are missing are not known to be away.
-        let unused = self.phase != Phase::Replaying
-            && self.missed.away.is_empty()
-            && !self.array.recorder.record.keeps_missed();
-        if unused && self.array.recorder.is_durable() {
-            self.maps.missed.map.clear_all();
-        }
-    }
-
-    /// What the device that a member has, or had, lacks; nothing if it lacks nothing, or that is not known.
-    pub(super) fn missed_by(&self, member: MemberId) -> Option<MissedStatus> {
-        let slot = &self.array.recorder.record.slots[member.index()];
-        let map = &self.maps.missed.map;
-        let regions = match slot.state {
-            SlotState::Failed => slot.left.map(|_| map.count())?,
-            SlotState::Rebuilding { .. } => {
-                let filled = self.missed.filling.get(member.index())?.as_ref()?;
-                let per_region = self.areas.region_stripes();
-                let left = (0..filled.len()).filter(|&region| filled.get(region));
-                let last = |region: u64| ((region + 1) * per_region).min(self.geo.stripes()) - 1;
-                let open =
-                    |region: &u64| !self.background.is_rebuilt(member, Stripe(last(*region)));
-                left.filter(open).count() as u64
-            }
-            SlotState::Up => return None,
-        };
-        let blocks = regions * self.areas.region_stripes() * u64::from(self.geo.chunk());
-        Some(MissedStatus { regions, of: map.len(), blocks })
+    #[test]
+    fn a_member_that_has_returned_is_current_where_nothing_has_to_be_filled() {
+        let mut missed = missed();
+        let mut regions = BitMap::new(MapKind::Missed, 4);
+        regions.set(2);
+        missed.fills(MEMBER, regions);
+        assert!(missed.is_filling() && missed.is_current(MEMBER, 1));
+        assert!(!missed.is_current(MEMBER, 2) && !missed.is_current(MemberId(0), 1));
+        missed.forget(MEMBER);
+        assert!(!missed.is_filling() && !missed.is_current(MEMBER, 1));
     }
 }

@@ -1,126 +1,110 @@
-//! What comes to rest: now and then what was written, so that less has to be done after a crash, and
-//! in the end the array as a whole.
+//! When the array comes to rest: now and then for a moment, and for good when it stops.
 
-use alloc::vec::Vec;
+use core::time::Duration;
 
 use det::Instant;
 
-use super::background::Stopping;
-use super::{Action, Engine, PassKind, Phase};
-use crate::meta::SlotState;
+/// How far coming to rest has come.
+#[derive(Debug)]
+pub(super) struct Quiesce {
+    /// When the next flush is due.
+    at: Option<Instant>,
+    /// The flush after which what rests is settled.
+    flush: Option<u64>,
+    /// How far a stop has come.
+    stopping: Stopping,
+}
 
-impl Engine {
-    /// When there will be something to quiesce.
-    pub(super) fn quiesce_deadline(&self) -> Option<Instant> {
-        self.background.quiesce_at.filter(|_| self.background.quiescing.is_none())
+/// How far a stop has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stopping {
+    Draining,
+    Flushing(u64),
+    Storing,
+}
+
+impl Quiesce {
+    pub(super) fn new() -> Self {
+        Self { at: None, flush: None, stopping: Stopping::Draining }
     }
 
-    /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
-    /// the watermark of a rebuild is recorded.
-    pub(super) fn quiesce(&mut self, out: &mut Vec<Action>) {
-        if let Some(ticket) = self.background.quiescing {
-            if self.flusher.is_over(ticket) {
-                self.background.quiescing = None;
-                if self.flushed_for_good() {
-                    self.clear_rested(out);
-                    self.write_tails(out);
-                    self.record_watermark(out);
-                } else {
-                    self.regions.rest_no_more();
-                }
-            }
-            return;
-        }
-        let pass = self.background.pass.as_ref();
-        let rebuilds = pass.is_some_and(|p| p.kind.has_watermark() && !p.paused);
-        let wanted = self.phase == Phase::Serving
-            && (self.regions.is_touched() || self.journal.is_unsettled() || rebuilds);
-        match self.background.quiesce_at {
-            None if wanted => {
-                self.background.quiesce_at = Some(self.now + self.config.quiesce_delay);
-            }
-            Some(at) if at <= self.now => {
-                self.background.quiesce_at = None;
-                if wanted {
-                    self.regions.rest();
-                    self.background.quiescing = Some(self.flush(out));
-                }
+    /// When there will be something to settle.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.at.filter(|_| self.flush.is_none())
+    }
+
+    /// Whether a flush is to begin, as something has waited for it for so long. If something wants one
+    /// that did not before, it is due after `delay`.
+    pub(super) fn is_due(&mut self, wanted: bool, now: Instant, delay: Duration) -> bool {
+        match self.at {
+            None if wanted => self.at = Some(now + delay),
+            Some(at) if at <= now => {
+                self.at = None;
+                return wanted;
             }
             Some(_) | None => {}
         }
+        false
     }
 
-    fn record_watermark(&mut self, out: &mut Vec<Action>) {
-        let kind = self.background.pass.as_ref().map(|p| p.kind);
-        if let (Some(PassKind::Distribute(_)), Some(spared)) =
-            (kind, &mut self.array.recorder.record.spared)
-        {
-            // It stands in for the member only when what is staged has come home, too.
-            let flushed = self.flusher.spared().min(self.geo.stripes() - 1);
-            if spared.watermark < flushed {
-                spared.watermark = flushed;
-                self.record_change(out);
-            }
-            return;
-        }
-        let member = match kind {
-            Some(PassKind::Rebuild(member)) => member,
-            Some(PassKind::Copy(_)) => return self.record_copied(out),
-            Some(PassKind::Distribute(_) | PassKind::Resync | PassKind::Scrub { .. }) | None => {
-                return;
-            }
-        };
-        let flushed = self.flusher.rebuilt(member);
-        let slot = &mut self.array.recorder.record.slots[member.index()];
-        match &mut slot.state {
-            SlotState::Rebuilding { watermark } if *watermark < flushed => *watermark = flushed,
-            SlotState::Rebuilding { .. } | SlotState::Up | SlotState::Failed => return,
-        }
-        self.record_change(out);
+    /// The flush has begun after which what rests is settled.
+    pub(super) fn begin(&mut self, flush: u64) {
+        self.flush = Some(flush);
     }
 
-    /// Brings the array to rest: drain, flush, clear, and last of all record a clean stop.
-    pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
-        let Some(number) = self.stop_command else {
-            return;
-        };
-        match self.background.stopping {
-            Stopping::Draining => {
-                let home = self.staging.dirty() == 0
-                    || self.staging.is_stuck()
-                    || !self.array.takes_writes();
-                let quiet = home && self.jobs.is_empty() && self.users.is_idle();
-                if quiet && self.background.quiescing.is_none() {
-                    self.record_unfinished_scrub(out);
-                    self.regions.rest();
-                    let ticket = self.flush(out);
-                    self.background.stopping = Stopping::Flushing(ticket);
-                }
-            }
-            // A failure that the flush has met is recorded first.
-            Stopping::Flushing(ticket)
-                if self.flusher.is_over(ticket)
-                    && (self.array.recorder.unrecorded_failure().is_none()
-                        || self.array.recorder.is_broken()) =>
-            {
-                if self.flushed_for_good() {
-                    self.clear_rested(out);
-                    self.record_watermark(out);
-                }
-                self.background.stopping = Stopping::Storing;
-            }
-            Stopping::Storing
-                if self.flights.is_empty()
-                    && self.maps.are_spread()
-                    && self.array.recorder.is_settled() =>
-            {
-                let home = self.staging.dirty() == 0 && self.alignment.torn().next().is_none();
-                self.array.recorder.record.clean = !self.flusher.has_failed() && home;
-                self.stop_command = None;
-                self.phase = Phase::Stopped;
-                self.answer_when_recorded(number, out);
-            }
-            Stopping::Flushing(_) | Stopping::Storing => {}
-        }
+    /// The flush that is under way for this.
+    pub(super) fn flush(&self) -> Option<u64> {
+        self.flush
+    }
+
+    /// That flush is over.
+    pub(super) fn end(&mut self) {
+        self.flush = None;
+    }
+
+    /// How far a stop has come.
+    pub(super) fn stopping(&self) -> Stopping {
+        self.stopping
+    }
+
+    /// A stop has come this far.
+    pub(super) fn stop(&mut self, stopping: Stopping) {
+        self.stopping = stopping;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DELAY: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn a_flush_is_due_some_time_after_something_wants_it() {
+        let (mut quiesce, now) = (Quiesce::new(), Instant::ORIGIN);
+        assert!(!quiesce.is_due(false, now, DELAY));
+        assert_eq!(quiesce.deadline(), None);
+        assert!(!quiesce.is_due(true, now, DELAY));
+        assert!(!quiesce.is_due(true, now + DELAY / 2, DELAY));
+        assert_eq!(quiesce.deadline(), Some(now + DELAY));
+        assert!(quiesce.is_due(true, now + DELAY, DELAY));
+    }
+
+    #[test]
+    fn what_is_settled_otherwise_needs_no_flush() {
+        let (mut quiesce, now) = (Quiesce::new(), Instant::ORIGIN);
+        quiesce.is_due(true, now, DELAY);
+        assert!(!quiesce.is_due(false, now + DELAY, DELAY));
+        assert_eq!(quiesce.deadline(), None);
+    }
+
+    #[test]
+    fn nothing_is_due_while_a_flush_is_under_way() {
+        let mut quiesce = Quiesce::new();
+        quiesce.is_due(true, Instant::ORIGIN, DELAY);
+        quiesce.begin(7);
+        assert_eq!((quiesce.deadline(), quiesce.flush()), (None, Some(7)));
+        quiesce.end();
+        assert_eq!(quiesce.deadline(), Some(Instant::ORIGIN + DELAY));
     }
 }

@@ -12,11 +12,8 @@
 
 use alloc::vec::Vec;
 
-use super::stage::Stage;
-use super::work::Work;
-use super::{Action, Engine, JobId, Mismatches, Note, PassKind, Phase, RequestError};
-use crate::meta::{ScrubEnd, ScrubRecord};
-use crate::plan::{self, Finding, Found, Lost};
+use crate::geometry::Role;
+use crate::plan::{self, Finding, Found};
 
 /// What a scrub knows of its stripe.
 #[derive(Debug, Default)]
@@ -24,12 +21,12 @@ pub(super) struct Scrub {
     /// Something does not agree.
     mismatch: bool,
     /// What is wrong, and how much of it is corrected or being corrected.
-    pub(super) findings: Vec<Finding>,
+    findings: Vec<Finding>,
     mended: usize,
     /// How many copies on the distributed spare it reads besides the first, which of them it reads
     /// now, and the rows that did not agree with one of those before, once for each.
     rounds: u8,
-    pub(super) round: u8,
+    round: u8,
     differed: Vec<u32>,
 }
 
@@ -42,134 +39,63 @@ impl Scrub {
         self.differed.clear();
     }
 
+    /// The stripe is read once for each of so many copies of a chunk, the first one last.
+    pub(super) fn begin_rounds(&mut self, copies: u8) {
+        (self.rounds, self.round) = (copies.saturating_sub(1), copies.saturating_sub(1));
+    }
+
+    /// Which copy is read now, counted from the first.
+    pub(super) fn round(&self) -> u8 {
+        self.round
+    }
+
+    /// Goes on with the next copy; returns whether there is one. What was found with this one is kept to
+    /// be compared.
+    pub(super) fn next_round(&mut self) -> bool {
+        if self.round == 0 {
+            return false;
+        }
+        self.round -= 1;
+        self.mismatch = false;
+        self.differed.extend(self.findings.drain(..).map(|finding| finding.row));
+        true
+    }
+
+    /// Tells by the copies of a role which are wrong, once all were read.
+    pub(super) fn judge_copies(&mut self, role: Role) {
+        plan::judge_copies(&mut self.findings, &self.differed, self.rounds.into(), role);
+    }
+
+    /// A step of arithmetic has found something.
+    pub(super) fn finds(&mut self, found: Found) {
+        match found {
+            Found::Difference => self.mismatch = true,
+            Found::Wrong(finding) => self.findings.push(finding),
+        }
+    }
+
+    /// What is wrong.
+    pub(super) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// What is wrong and not being corrected yet.
+    pub(super) fn to_mend(&self) -> &[Finding] {
+        &self.findings[self.mended..]
+    }
+
+    /// So many more are being corrected.
+    pub(super) fn mends(&mut self, count: usize) {
+        self.mended += count;
+    }
+
+    /// Whether something is corrected or being corrected.
+    pub(super) fn has_mended(&self) -> bool {
+        self.mended > 0
+    }
+
     /// Whether nothing differs, as far as is known.
     pub(super) fn agrees(&self) -> bool {
         !self.mismatch
-    }
-}
-
-impl Engine {
-    /// The host tells what a step of the job's arithmetic has found.
-    pub fn found(&mut self, job: JobId, found: Found) {
-        let job = &mut self.jobs[job];
-        match found {
-            Found::Difference => job.scrub.mismatch = true,
-            Found::Wrong(finding) => job.scrub.findings.push(finding),
-        }
-    }
-
-    /// A scrub reads a stripe once for each copy of a chunk that is on the distributed spare: with
-    /// this one of them, counted from the first.
-    pub(super) fn begin_rounds(&mut self, id: JobId) {
-        let copies = self.scrubbed_copies(self.jobs[id].stripe);
-        let job = &mut self.jobs[id];
-        (job.scrub.rounds, job.scrub.round) = (copies.saturating_sub(1), copies.saturating_sub(1));
-    }
-
-    /// If something differs, the host is asked which block is wrong.
-    pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let job = &mut self.jobs[id];
-        if job.scrub.mismatch {
-            plan::locate(&mut job.plan, &self.geo);
-            self.ask_for_arithmetic(id, out);
-        }
-        Stage::Judge
-    }
-
-    /// Goes on with the next copy, if there is one. After the last one, which is the first, it is known
-    /// which is wrong.
-    pub(super) fn judge(&mut self, id: JobId) -> Stage {
-        let job = &mut self.jobs[id];
-        if job.scrub.round > 0 {
-            job.scrub.round -= 1;
-            job.scrub.mismatch = false;
-            job.scrub.differed.extend(job.scrub.findings.drain(..).map(|finding| finding.row));
-            self.jobs.release_buffers(id);
-            return Stage::Plan;
-        }
-        if let Some(member) = self.array.spared() {
-            let job = &mut self.jobs[id];
-            let role = self.geo.role(job.stripe, member);
-            let others = usize::from(job.scrub.rounds);
-            plan::judge_copies(&mut job.scrub.findings, &job.scrub.differed, others, role);
-        }
-        if self.jobs[id].scrub.findings.is_empty() { Stage::Record } else { Stage::Mend }
-    }
-
-    /// What is wrong is made right in memory, if it is to be.
-    pub(super) fn mend(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let job = &self.jobs[id];
-        let repairs = job.work == Work::Sync(PassKind::Scrub { repair: true });
-        if !repairs || job.error.is_some() {
-            return Stage::Record;
-        }
-        if self.wait_for_replay_to_be_void(id, out) {
-            return Stage::Mend;
-        }
-        let (_, writable) = self.health(self.jobs[id].stripe);
-        let job = &mut self.jobs[id];
-        match plan::mend(
-            &mut job.plan,
-            &self.geo,
-            &job.scrub.findings[job.scrub.mended..],
-            writable,
-        ) {
-            Ok(count) => job.scrub.mended += count,
-            Err(Lost) => {
-                job.error = Some(RequestError::Io);
-                return Stage::Record;
-            }
-        }
-        self.ask_for_arithmetic(id, out);
-        Stage::Write
-    }
-
-    /// The stage after the writes: more of them, if that was not all.
-    pub(super) fn after_write(&self, id: JobId) -> Stage {
-        let job = &self.jobs[id];
-        if job.scrub.mended < job.scrub.findings.len() { Stage::Mend } else { Stage::Harden }
-    }
-
-    /// Puts on record what a scrub under way has found, if nothing was there before: it may be cut
-    /// short by a crash. When it ends early, all that it has found is recorded.
-    pub(super) fn record_unfinished_scrub(&mut self, out: &mut Vec<Action>) {
-        let Some(pass) = &self.background.pass else { return };
-        let found = pass.found;
-        let ends = pass.cancelled || self.phase != Phase::Serving;
-        let known = self.array.recorder.record.scrub.map_or(0, |scrub| scrub.unrepaired());
-        let tells = found.rows > known && (known == 0 || ends);
-        // What a repair finds it corrects, and what it has not come to is on record or not known.
-        if tells && pass.kind == (PassKind::Scrub { repair: false }) {
-            self.record_scrub(ScrubEnd::CutShort, found, out);
-        }
-    }
-
-    /// Puts on record how a scrub has ended, and what it found.
-    pub(super) fn record_scrub(&mut self, end: ScrubEnd, found: Mismatches, out: &mut Vec<Action>) {
-        let Mismatches { rows, located } = found;
-        let scrub = ScrubRecord { end, at: self.seconds(), rows, located };
-        self.array.recorder.record.scrub = Some(scrub);
-        self.record_change(out);
-    }
-
-    /// Notes what was found: by member where redundancy tells which is wrong, else by stripe.
-    pub(super) fn tell_findings(&self, id: JobId, out: &mut Vec<Action>) {
-        let job = &self.jobs[id];
-        if job.error.is_some() {
-            return;
-        }
-        let (stripe, corrected) = (job.stripe, job.scrub.mended > 0);
-        for role in self.geo.roles() {
-            let located = job.scrub.findings.iter().filter(|f| f.located && f.wrong.has(role));
-            let blocks = located.count() as u32;
-            if blocks > 0 {
-                let member = self.geo.member(stripe, role);
-                out.push(Action::Note(Note::BlocksWrong { member, stripe, blocks, corrected }));
-            }
-        }
-        let rows = job.scrub.findings.iter().filter(|finding| !finding.located).count() as u32;
-        if rows > 0 {
-            out.push(Action::Note(Note::Mismatch { stripe, rows, corrected }));
-        }
     }
 }

@@ -9,13 +9,7 @@
 //!
 //! A stop or a crash ends it, too. What is left then costs room, and nothing else.
 
-use alloc::vec::Vec;
-
 use det::Instant;
-
-use super::flight::{Flight, Owner};
-use super::{Action, Engine, IoOp, Phase};
-use crate::units::Pba;
 
 /// How many chunks of each member are discarded at a time.
 const PART: u64 = 8;
@@ -29,40 +23,36 @@ pub(super) struct SpareTrim {
     last: Option<(Instant, u64)>,
 }
 
-impl Engine {
-    /// Discards the next part, if it is time.
-    pub(super) fn trim_spare(&mut self, out: &mut Vec<Action>) {
-        let Some(left) = self.to_be_trimmed() else { return };
-        if self.next_part_at(&left).is_some_and(|at| at > self.now) {
-            return;
+impl SpareTrim {
+    /// The next part, of so many blocks in all: from which block on, and how many.
+    pub(super) fn next_part(&self, chunk: u32, blocks: u64) -> (u64, u64) {
+        (self.done, (PART * u64::from(chunk)).min(blocks - self.done))
+    }
+
+    /// What is left after this part, which is begun now.
+    pub(super) fn after(&self, part: u64, now: Instant, blocks: u64) -> Option<Self> {
+        let done = self.done + part;
+        (done < blocks).then_some(Self { done, last: Some((now, part)) })
+    }
+
+    /// When the last part was begun, and how many blocks it had.
+    pub(super) fn last(&self) -> Option<(Instant, u64)> {
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_it_is_discarded_a_part_after_the_other() {
+        let (mut left, mut parts) = (Some(SpareTrim::default()), alloc::vec::Vec::new());
+        while let Some(trim) = left {
+            let (from, part) = trim.next_part(4, 70);
+            parts.push((from, part));
+            left = trim.after(part, Instant::ORIGIN, 70);
         }
-        let (Pba(start), blocks) = self.areas.distributed_spare();
-        let part = (PART * u64::from(self.geo.chunk())).min(blocks - left.done);
-        for member in self.geo.member_set() {
-            let Some(device) = self.array.live_device(member) else { continue };
-            let op = Flight::new(Owner::TrimSpare, Some(member), device);
-            self.issue(op, IoOp::Discard, Pba(start + left.done), part as u32, out);
-        }
-        let done = left.done + part;
-        let next = SpareTrim { done, last: Some((self.now, part)) };
-        self.distributed.trim = Some(next).filter(|_| done < blocks);
-    }
-
-    /// When the next part may be discarded, if it is only to wait for that.
-    pub(super) fn trim_deadline(&self) -> Option<Instant> {
-        let left = self.to_be_trimmed()?;
-        self.next_part_at(&left)
-            .filter(|&at| at > self.now)
-            .map(|at| self.users.or_when_idle(at, self.now))
-    }
-
-    /// What is left to be discarded, if nothing but the pace is in the way.
-    fn to_be_trimmed(&self) -> Option<SpareTrim> {
-        let left = self.distributed.trim?;
-        (self.phase == Phase::Serving && self.is_spare_free()).then_some(left)
-    }
-
-    fn next_part_at(&self, left: &SpareTrim) -> Option<Instant> {
-        left.last.and_then(|(at, blocks)| self.next_after(at, blocks))
+        assert_eq!(parts, [(0, 32), (32, 32), (64, 6)]);
     }
 }

@@ -1,7 +1,15 @@
 //! Where data and parity are: pure address arithmetic, without health or I/O.
+//!
+//! An array has *members*, a stripe has *roles*, and a [`Placement`] tells which member has which role.
+//! Invariants, whatever the placement:
+//! - A role of a stripe is on one member, and a member has one role in a stripe, or none.
+//! - A member's chunks lie one after the other in the order of their stripes, without gaps. A stripe
+//!   in which the member has no role takes no space on it.
 
+mod layout;
 mod placement;
 
+pub use layout::Layout;
 pub use placement::Placement;
 
 use placement::Rotation;
@@ -23,7 +31,7 @@ pub enum Level {
     Raid6,
 }
 
-/// What a member holds in a stripe: data chunk 0, 1, …, then P, then Q. A mirror has one data
+/// What a member with a part in a stripe holds there: data chunk 0, 1, …, then P, then Q. A mirror has one data
 /// chunk; its roles are the copies of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Role(pub u8);
@@ -59,6 +67,8 @@ pub struct Geometry {
     level: Level,
     placement: Placement,
     members: u8,
+    /// As the placement has it.
+    width: u8,
     chunk: u32,
     stripes: u64,
 }
@@ -130,7 +140,8 @@ impl Geometry {
         if stripes == 0 || stripes > 1 << 42 {
             return Err(GeometryError::Stripes { stripes });
         }
-        Ok(Self { level, placement: Placement::of(level), members: count, chunk, stripes })
+        let placement = Placement::of(level);
+        Ok(Self { level, placement, members: count, width: placement.width(count), chunk, stripes })
     }
 
     /// The same with another placement.
@@ -140,7 +151,7 @@ impl Geometry {
     pub fn placed(self, placement: Placement) -> Result<Self, GeometryError> {
         let level = self.level;
         match placement.fits(level) {
-            true => Ok(Self { placement, ..self }),
+            true => Ok(Self { placement, width: placement.width(self.members), ..self }),
             false => Err(GeometryError::Placement { level, placement }),
         }
     }
@@ -163,6 +174,13 @@ impl Geometry {
         usize::from(self.members)
     }
 
+    /// How many roles a stripe has, each on its own member. The other members have no role in it.
+    #[must_use]
+    #[inline]
+    pub fn width(&self) -> usize {
+        usize::from(self.width)
+    }
+
     /// Blocks in a chunk.
     #[must_use]
     pub fn chunk(&self) -> u32 {
@@ -181,7 +199,7 @@ impl Geometry {
         match self.level {
             Level::Raid1 => 1,
             Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-                self.members() - self.parities()
+                self.width() - self.parities()
             }
         }
     }
@@ -200,7 +218,7 @@ impl Geometry {
     #[must_use]
     pub fn redundancy(&self) -> usize {
         match self.level {
-            Level::Raid1 => self.members() - 1,
+            Level::Raid1 => self.width() - 1,
             Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => self.parities(),
         }
     }
@@ -255,10 +273,10 @@ impl Geometry {
         self.placement.member(&self.rotation(stripe), role)
     }
 
-    /// What `member` holds in `stripe`.
+    /// What `member` holds in `stripe`, if it has a part in it.
     #[must_use]
     #[inline]
-    pub fn role(&self, stripe: Stripe, member: MemberId) -> Role {
+    pub fn role(&self, stripe: Stripe, member: MemberId) -> Option<Role> {
         self.placement.role(&self.rotation(stripe), member)
     }
 
@@ -267,16 +285,38 @@ impl Geometry {
         Rotation { members: self.members.into(), parities: self.parities() as u64, stripe }
     }
 
-    /// Where `stripe` begins on every member, given where the members' data begins.
+    /// After how many stripes the pattern of roles repeats.
     #[must_use]
-    pub fn place(&self, stripe: Stripe, data_start: Pba) -> Pba {
-        Pba(data_start.0 + stripe.0 * u64::from(self.chunk))
+    pub fn period(&self) -> u64 {
+        self.placement.period(self.members)
+    }
+
+    /// How many blocks of `member` are taken by the stripes before `stripe`.
+    #[must_use]
+    #[inline]
+    pub fn blocks_before(&self, stripe: Stripe, member: MemberId) -> u64 {
+        self.placement.chunks_before(&self.rotation(stripe), member) * u64::from(self.chunk)
+    }
+
+    /// How many blocks of `member` the stripes take.
+    #[must_use]
+    pub fn blocks_of(&self, member: MemberId) -> u64 {
+        self.blocks_before(Stripe(self.stripes), member)
+    }
+
+    /// The member that holds `role` in `stripe`, and where the chunk begins there, given where the
+    /// members' data begins.
+    #[must_use]
+    #[inline]
+    pub fn place(&self, stripe: Stripe, role: Role, data_start: Pba) -> (MemberId, Pba) {
+        let member = self.member(stripe, role);
+        (member, Pba(data_start.0 + self.blocks_before(stripe, member)))
     }
 
     /// All roles.
     #[must_use]
     pub fn roles(&self) -> Set<Role> {
-        Set::first(self.members())
+        Set::first(self.width())
     }
 
     /// The roles of data chunks.

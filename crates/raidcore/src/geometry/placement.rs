@@ -1,6 +1,11 @@
 //! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`), one [`Row`]
 //! each.
 //!
+//! The functions here tell everything about a placement that other code needs: how many members
+//! have a role in a stripe, which member has which role, how many chunks a member has before a
+//! stripe, and after how many stripes the pattern repeats. In md's placements, every member has a
+//! role in every stripe.
+//!
 //! Q is on the member after P. For RAID6 these are the placements in which md numbers chunks for Q
 //! in the order of the array. That excludes md's asymmetric ones, and those whose names end in
 //! `-6`.
@@ -84,6 +89,42 @@ impl Placement {
         &ROWS[self as usize]
     }
 
+    /// How many of this many members have a role in a stripe.
+    pub(super) const fn width(self, members: u8) -> u8 {
+        match self {
+            Self::LeftAsymmetric
+            | Self::RightAsymmetric
+            | Self::LeftSymmetric
+            | Self::RightSymmetric
+            | Self::ParityFirst
+            | Self::ParityLast => members,
+        }
+    }
+
+    /// After how many stripes the pattern of roles repeats, for this many members.
+    pub(super) const fn period(self, members: u8) -> u64 {
+        match self {
+            Self::LeftAsymmetric
+            | Self::RightAsymmetric
+            | Self::LeftSymmetric
+            | Self::RightSymmetric => members as u64,
+            Self::ParityFirst | Self::ParityLast => 1,
+        }
+    }
+
+    /// How many chunks `member` has in the stripes before this one.
+    #[inline]
+    pub(super) const fn chunks_before(self, at: &Rotation, _member: MemberId) -> u64 {
+        match self {
+            Self::LeftAsymmetric
+            | Self::RightAsymmetric
+            | Self::LeftSymmetric
+            | Self::RightSymmetric
+            | Self::ParityFirst
+            | Self::ParityLast => at.stripe.0,
+        }
+    }
+
     /// The member that holds P; without parity, the one after the last.
     #[inline]
     fn p(self, at: &Rotation) -> u64 {
@@ -116,9 +157,9 @@ impl Placement {
         MemberId(member as u8)
     }
 
-    /// What `member` holds.
+    /// What `member` holds, if it has a part in the stripe.
     #[inline]
-    pub(super) fn role(self, at: &Rotation, member: MemberId) -> Role {
+    pub(super) fn role(self, at: &Rotation, member: MemberId) -> Option<Role> {
         let (member, p) = (u64::from(member.0), self.p(at));
         let data = at.members - at.parities;
         let role = if self.goes_around() && member != p {
@@ -126,7 +167,7 @@ impl Placement {
         } else {
             at.around(at.around(member + at.members - p) + data)
         };
-        Role(role as u8)
+        Some(Role(role as u8))
     }
 }
 

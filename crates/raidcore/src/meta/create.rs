@@ -46,8 +46,8 @@ pub struct NewArray {
     pub placement: Placement,
     /// Whether there is a distributed spare.
     pub distributed_spare: bool,
-    /// Blocks of the smallest member.
-    pub member_blocks: u64,
+    /// Blocks of each member, in the order of `devices`; none of one that is not told.
+    pub member_blocks: Vec<u64>,
 }
 
 impl NewArray {
@@ -65,7 +65,7 @@ impl NewArray {
             self.journal_blocks,
             self.staging_blocks,
             self.distributed_spare,
-            self.member_blocks,
+            &self.member_blocks,
         )?;
         let mut incompatible = if self.staging_blocks > 0 { Features::STAGING } else { 0 };
         let geometry = Geometry::new(level, members, chunk, stripes)?.placed(placement)?;
@@ -197,7 +197,7 @@ mod tests {
             staging_devices: Vec::new(),
             staging_device_blocks: 0,
             distributed_spare: false,
-            member_blocks: 200_000,
+            member_blocks: vec![200_000; 5],
         };
         new.record().expect("it is possible")
     }

@@ -11,9 +11,10 @@
 
 use super::journal::{PAYLOAD_MAX, header_blocks};
 use super::layout_error::LayoutError;
-use super::page::{BITS_PER_PAGE, BitMap, MapKind, is_page_size};
+use super::map_shape::{BITMAP_PAGES_MAX, MapShape};
+use super::page::{BitMap, MapKind};
 use super::record::Consistency;
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Layout};
 use crate::units::{MemberId, Pba, Stripe};
 
 /// How many copies of the superblock a member holds.
@@ -34,13 +35,6 @@ const _: () = assert!(MISSED_START + 2 * BITMAP_PAGES_MAX as u64 <= SUPERBLOCKS[
 
 /// What the data's start is a multiple of.
 const ALIGNMENT: u64 = 256;
-
-/// The most bits of the write-intent bitmap.
-const REGIONS_MAX: u64 = 1 << 16;
-
-/// The most pages of the write-intent bitmap: both slots of each fit between two copies of the
-/// superblock.
-const BITMAP_PAGES_MAX: u32 = 31;
 
 /// The journal's size by default (8 MiB).
 pub const JOURNAL_BLOCKS: u64 = 2048;
@@ -88,9 +82,9 @@ pub struct Areas {
 
 impl Areas {
     /// Lays out an array and tells how many stripes fit. `shape` gives everything but the stripes,
-    /// `member_blocks` the size of the smallest member. A journal has `journal_blocks`, or more if
-    /// the largest entries need it; a staging log has `staging_blocks`; a distributed spare follows
-    /// the data.
+    /// `member_blocks` the size of each member (0 if it is missing). A journal has
+    /// `journal_blocks`, or more if the largest entries need it; a staging log has
+    /// `staging_blocks`; a distributed spare follows the data.
     ///
     /// # Errors
     /// If the shape can't have a staging log ([`can_stage`]) or a distributed spare
@@ -101,40 +95,44 @@ impl Areas {
         journal_blocks: u64,
         staging_blocks: u64,
         distributed_spare: bool,
-        member_blocks: u64,
+        member_blocks: &[u64],
     ) -> Result<(Self, u64), LayoutError> {
         check_staging(shape, staging_blocks)?;
         if distributed_spare && !can_distribute(shape) {
             return Err(LayoutError::NoDistributedSpare);
         }
-        let chunk = u64::from(shape.chunk());
+        let spare = |stripes| if distributed_spare { spare_blocks(shape, stripes) } else { 0 };
         let journal = match journal_least(shape, consistency) {
             0 => 0,
             least => least.max(journal_blocks).min(JOURNAL_MAX),
         };
         let areas = |stripes| {
-            let spare = if distributed_spare { spare_blocks(shape, stripes) } else { 0 };
             let maps = MapShape::of(stripes);
-            Self::of(shape.chunk(), journal, staging_blocks, stripes, spare, maps)
+            Self::of(shape, journal, staging_blocks, stripes, spare(stripes), maps)
         };
-        // The share of the space behind the metadata that is for data.
-        let others = shape.members() as u128 - 1;
-        let copies = if distributed_spare { spare_copies(shape) as u128 } else { 0 };
-        let mut stripes = (member_blocks / chunk).min(STRIPES_MAX);
+        // Whether members have room for the stripes and the areas before and behind them.
+        let have = |member: MemberId| member_blocks.get(member.index()).copied().unwrap_or(0);
+        let need = |member, stripes, before: u64, behind: u64| {
+            before + shape.blocks_before(Stripe(stripes), member) + behind
+        };
+        let fit = |stripes, before, behind| {
+            shape.member_set().all(|member| need(member, stripes, before, behind) <= have(member))
+        };
+        let mut stripes = most(STRIPES_MAX, |stripes| fit(stripes, 0, 0));
         loop {
             if stripes == 0 {
-                return Err(LayoutError::TooSmall {
-                    have: member_blocks,
-                    need: areas(1).member_blocks,
-                });
+                let (before, behind) = (areas(1).data_start, spare(1));
+                let sizes = shape.member_set().map(|m| (have(m), need(m, 1, before, behind)));
+                let least = sizes.min_by_key(|&(have, need)| i128::from(have) - i128::from(need));
+                let (have, need) = least.unwrap_or_default();
+                return Err(LayoutError::TooSmall { have, need });
             }
             let candidate = areas(stripes);
-            let room = member_blocks.saturating_sub(candidate.data_start) / chunk;
-            let fit = (u128::from(room) * others / (others + copies)) as u64;
-            if fit >= stripes {
+            let found = most(stripes, |n| fit(n, candidate.data_start, spare(n)));
+            if found == stripes {
                 return Ok((candidate, stripes));
             }
-            stripes = fit;
+            stripes = found;
         }
     }
 
@@ -156,7 +154,8 @@ impl Areas {
     ///
     /// # Errors
     /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor a power of
-    /// two or more than [`BITS_PER_PAGE`], or there would be too many regions or pages.
+    /// two or more than [`BITS_PER_PAGE`](super::BITS_PER_PAGE), or there would be too many regions
+    /// or pages.
     pub(super) fn with_maps_of(
         self,
         geometry: &Geometry,
@@ -166,7 +165,7 @@ impl Areas {
         let (stripes, maps) = (geometry.stripes(), MapShape { region_stripes, page_bits });
         maps.check(stripes)?;
         let areas = Self::of(
-            geometry.chunk(),
+            geometry,
             self.journal_blocks,
             self.staging_blocks,
             stripes,
@@ -176,9 +175,10 @@ impl Areas {
         Ok(Self { device_ring: self.device_ring, ..areas })
     }
 
-    /// The layout for a given number of stripes, blocks of a distributed spare, and shape of the maps.
+    /// The layout for a shape (whose stripes don't matter), a given number of stripes, blocks of
+    /// a distributed spare, and shape of the maps.
     fn of(
-        chunk: u32,
+        shape: &Geometry,
         journal_blocks: u64,
         staging_blocks: u64,
         stripes: u64,
@@ -206,7 +206,7 @@ impl Areas {
             device_ring: 0,
             data_start,
             spare_blocks,
-            member_blocks: data_start + stripes * u64::from(chunk) + spare_blocks,
+            member_blocks: data_start + data_blocks(shape, stripes) + spare_blocks,
         }
     }
 
@@ -251,7 +251,7 @@ impl Areas {
         let distributes = self.spare_blocks == 0
             || can_distribute(geometry) && self.spare_blocks == spare_blocks(geometry, stripes);
         ensure(distributes, "distributed spare")?;
-        let data_end = end(self.data_start, stripes * u64::from(geometry.chunk()));
+        let data_end = end(self.data_start, data_blocks(geometry, stripes));
         let whole = data_end.and_then(|data_end| end(data_end, self.spare_blocks));
         ensure(whole == Some(self.member_blocks), "data area")
     }
@@ -323,11 +323,10 @@ impl Areas {
         self.spare_blocks > 0
     }
 
-    /// Where the distributed spare is, and how many blocks of it each member has; none if there is
-    /// none.
+    /// Blocks of the distributed spare on each member; 0 without one. It follows the data.
     #[must_use]
-    pub fn distributed_spare(&self) -> (Pba, u64) {
-        (Pba(self.member_blocks - self.spare_blocks), self.spare_blocks)
+    pub fn distributed_spare_blocks(&self) -> u64 {
+        self.spare_blocks
     }
 
     /// Where a copy (below [`spare_copies`]) of a failed member's chunk of a stripe is on the
@@ -336,16 +335,16 @@ impl Areas {
     #[must_use]
     pub fn on_distributed_spare(
         &self,
-        geometry: &Geometry,
+        layout: &Layout,
         failed: MemberId,
         stripe: Stripe,
         copy: usize,
     ) -> (MemberId, Pba) {
-        let others = geometry.members() as u64 - 1;
+        let (geometry, others) = (layout.of(stripe), layout.members() as u64 - 1);
         let number = stripe.0 * spare_copies(geometry) as u64 + copy as u64;
         let (slot, other) = (number / others, (number % others) as u8);
         let member = MemberId(if other < failed.0 { other } else { other + 1 });
-        let Pba(start) = self.distributed_spare().0;
+        let Pba(start) = layout.data_end(member);
         (member, Pba(start + slot * u64::from(geometry.chunk())))
     }
 
@@ -366,7 +365,7 @@ impl Areas {
         self.data_start
     }
 
-    /// How many blocks a member must have.
+    /// The size in blocks of the member that needs the most.
     #[must_use]
     pub fn member_blocks(&self) -> u64 {
         self.member_blocks
@@ -408,7 +407,7 @@ impl Areas {
 /// two scratch buffers for every data chunk, of which a set can name 64.
 #[must_use]
 pub fn can_stage(geometry: &Geometry) -> bool {
-    geometry.parities() > 0 && geometry.members() + 2 + geometry.data() <= 64
+    geometry.parities() > 0 && geometry.width() + 2 + geometry.data() <= 64
 }
 
 /// Whether an array of that shape can have a distributed spare: RAID4, 5 and 6. In a mirror, all
@@ -430,6 +429,22 @@ pub(super) fn spare_blocks(shape: &Geometry, stripes: u64) -> u64 {
     chunks.div_ceil(shape.members() as u64 - 1) * u64::from(shape.chunk())
 }
 
+/// The blocks that this many stripes take on the member with the most of their chunks.
+fn data_blocks(shape: &Geometry, stripes: u64) -> u64 {
+    let blocks = shape.member_set().map(|member| shape.blocks_before(Stripe(stripes), member));
+    blocks.max().unwrap_or(0)
+}
+
+/// The greatest number up to `limit` that fits. Every number below one that fits must fit, too.
+fn most(limit: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut least, mut beyond) = (0, limit + 1);
+    while beyond - least > 1 {
+        let middle = least + (beyond - least) / 2;
+        if fits(middle) { least = middle } else { beyond = middle }
+    }
+    least
+}
+
 /// Whether a staging log can have so many blocks.
 fn is_ring(blocks: u64) -> bool {
     (STAGING_MIN..=STAGING_MAX).contains(&blocks)
@@ -443,56 +458,12 @@ fn check_staging(geometry: &Geometry, blocks: u64) -> Result<(), LayoutError> {
     }
 }
 
-/// How maps are divided.
-#[derive(Clone, Copy)]
-struct MapShape {
-    /// Stripes that a bit of the write-intent bitmap stands for.
-    region_stripes: u64,
-    /// Bits of a page.
-    page_bits: u64,
-}
-
-impl MapShape {
-    /// The default for this many stripes.
-    fn of(stripes: u64) -> Self {
-        let mut region_stripes = 1;
-        while stripes.div_ceil(region_stripes) > REGIONS_MAX {
-            region_stripes *= 2;
-        }
-        Self { region_stripes, page_bits: BITS_PER_PAGE }
-    }
-
-    fn check(self, stripes: u64) -> Result<(), LayoutError> {
-        if !is_page_size(self.page_bits) {
-            return Err(LayoutError::Area("page of a map"));
-        }
-        let regions = self.region_stripes.is_power_of_two();
-        if !regions || stripes.div_ceil(self.region_stripes) > REGIONS_MAX {
-            return Err(LayoutError::Area("region"));
-        }
-        if stripes.div_ceil(self.region_stripes).div_ceil(self.page_bits) > BITMAP_PAGES_MAX.into()
-        {
-            return Err(LayoutError::Area("write-intent bitmap"));
-        }
-        // Numbers of pages have 32 bits.
-        if stripes.div_ceil(self.page_bits) > u32::MAX.into() {
-            return Err(LayoutError::Area("zero map"));
-        }
-        Ok(())
-    }
-
-    /// The pages that so many bits need.
-    fn pages(self, bits: u64) -> u32 {
-        bits.div_ceil(self.page_bits) as u32
-    }
-}
-
-/// The fewest blocks that the journal needs. An entry can be a whole stripe, at worst with a run
-/// for every block.
+/// The least blocks that the journal needs. An entry can be a whole stripe, at worst with a run for
+/// every block.
 fn journal_least(shape: &Geometry, consistency: Consistency) -> u64 {
     match consistency {
         Consistency::Journal if shape.parities() > 0 => {
-            let payload = (shape.members() as u32 * shape.chunk()).min(PAYLOAD_MAX);
+            let payload = (shape.width() as u32 * shape.chunk()).min(PAYLOAD_MAX);
             JOURNAL_ENTRIES_MIN * u64::from(header_blocks(payload, payload) + payload)
         }
         Consistency::Journal | Consistency::Bitmap | Consistency::Resync => 0,

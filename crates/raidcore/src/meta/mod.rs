@@ -12,6 +12,7 @@ mod label;
 mod layout;
 mod layout_error;
 mod load;
+mod map_shape;
 mod numbers;
 mod page;
 mod policy;

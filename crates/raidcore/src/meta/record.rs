@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Layout};
 use crate::meta::{Areas, BITS_PER_PAGE, DeviceLabel, LayoutError, Policy, ScrubRecord};
 use crate::units::{MemberId, Pba, Set};
 
@@ -316,6 +316,12 @@ impl ArrayRecord {
         Self { volume: Some(part), ..self }
     }
 
+    /// Where its stripes lie.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.geometry, self.areas.data_start())
+    }
+
     /// The member that `device` is, if it is one.
     #[must_use]
     pub fn member_of(&self, device: DeviceUuid) -> Option<MemberId> {
@@ -353,15 +359,14 @@ impl ArrayRecord {
         if self.is_staging_device(member) {
             self.areas.staging_device_blocks()
         } else {
-            self.areas.member_blocks()
+            self.layout().data_end(member).0 + self.areas.distributed_spare_blocks()
         }
     }
 
     /// How many blocks a spare must have to be of use anywhere.
     #[must_use]
     pub fn least_blocks(&self) -> u64 {
-        let places = [0, self.slots.len() - 1].map(|place| self.blocks_of(MemberId::at(place)));
-        places.into_iter().min().unwrap_or(0)
+        self.places().map(|place| self.blocks_of(place)).min().unwrap_or(0)
     }
 
     /// Where the staging log's ring is on the device in this place, and how many blocks it has; none

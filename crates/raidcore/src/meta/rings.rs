@@ -26,7 +26,7 @@ use super::journal::{JournalEntry, JournalHeader, JournalRun, Log, Replay, Repla
 use super::page::BitMap;
 use super::problem::Warning;
 use super::record::{ArrayRecord, SlotState};
-use crate::geometry::Geometry;
+use crate::geometry::Layout;
 use crate::units::{MemberId, Pba, Set, Stripe};
 
 /// The live entries of each member whose ring can be read, by their number.
@@ -100,7 +100,7 @@ impl<'a> Rings<'a> {
             let Some(entry) = self.due(number) else {
                 continue;
             };
-            if !is_possible(&self.record.geometry, entry) {
+            if !is_possible(&self.record.layout(), entry) {
                 warnings.push(Warning::JournalEntryInvalid { entry: number });
                 continue;
             }
@@ -174,36 +174,38 @@ pub(super) fn unknown<'a, I: Image>(
     images: &'a [Option<&I>],
     regions: u64,
 ) -> impl Iterator<Item = u64> + 'a {
-    let (geo, per_region) = (&record.geometry, record.areas.region_stripes());
+    let (layout, per_region) = (record.layout(), record.areas.region_stripes());
     let is_up = |member: MemberId| record.slots[member.index()].state == SlotState::Up;
     let is_there = move |member: MemberId| is_up(member) && images[member.index()].is_some();
     // A member that catches up holds entries, too, where it is current.
     let has_gone = move |member: MemberId| {
         record.slots[member.index()].is_known() && images[member.index()].is_none()
     };
-    // The placement of parity repeats after as many stripes as there are members.
-    let n = geo.members() as u64;
-    let is_unknown = move |stripe: u64| {
-        let mut holders = geo.spare_roles().map(|role| geo.member(Stripe(stripe), role));
+    let is_unknown = move |stripe: Stripe| {
+        let parities = layout.of(stripe).spare_roles();
+        let mut holders = parities.map(|role| layout.member(stripe, role));
         holders.clone().any(has_gone) && !holders.any(is_there)
     };
     (0..regions).filter(move |region| {
         let first = region * per_region;
-        (first..(first + per_region.min(n)).min(geo.stripes())).any(is_unknown)
+        let end = (first + per_region).min(layout.stripes());
+        layout.samples(first..end).any(is_unknown)
     })
 }
 
 /// Whether the array has all blocks that an entry would write, and the entry has each only once.
-pub(super) fn is_possible(geometry: &Geometry, entry: &JournalEntry) -> bool {
+pub(super) fn is_possible(layout: &Layout, entry: &JournalEntry) -> bool {
     let mut places: Vec<_> =
         entry.runs.iter().map(|run| (run.member, run.row, run.row + run.blocks)).collect();
     places.sort_unstable();
     let apart = |pair: &[(MemberId, u32, u32)]| pair[0].0 != pair[1].0 || pair[0].2 <= pair[1].1;
-    entry.header.stripe.0 < geometry.stripes()
+    let stripe = entry.header.stripe;
+    let has_part = |member: MemberId| {
+        member.index() < layout.members() && layout.role(stripe, member).is_some()
+    };
+    stripe.0 < layout.stripes()
         && places.windows(2).all(apart)
-        && places
-            .iter()
-            .all(|&(member, _, end)| member.index() < geometry.members() && end <= geometry.chunk())
+        && places.iter().all(|&(member, _, end)| has_part(member) && end <= layout.chunk())
 }
 
 /// A block of a member: the row of its chunk of a stripe.

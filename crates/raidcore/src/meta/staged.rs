@@ -54,7 +54,7 @@ pub(super) fn read<I: Image>(
     let mut written = BTreeSet::new();
     let (mut staged, mut lost) = (Vec::new(), None);
     for (&number, (entry, copies)) in found.range(tail..).rev() {
-        if !is_possible(&record.geometry, entry) {
+        if !is_possible(&record.layout(), entry) {
             warnings.push(Warning::StagedInvalid { entry: number });
             continue;
         }

@@ -194,7 +194,7 @@ pub fn mend(
     plan.steps.clear();
     plan.operands.clear();
     plan.writes.clear();
-    let most = WRITES_PER_MEMBER * geo.members();
+    let most = WRITES_PER_MEMBER * geo.width();
     for (done, &Finding { row, wrong, right, alike, .. }) in findings.iter().enumerate() {
         if !wrong.minus(writable).is_empty() {
             return Err(Lost);

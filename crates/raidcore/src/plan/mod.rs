@@ -288,7 +288,7 @@ impl Plan {
     /// An empty plan with room for any that `geometry` needs in normal operation.
     #[must_use]
     pub fn with_room_for(geometry: &Geometry) -> Self {
-        let roles = geometry.members() + 2;
+        let roles = geometry.width() + 2;
         Self {
             reads: Vec::with_capacity(roles * 4),
             steps: Vec::with_capacity(roles * 4),
@@ -346,7 +346,7 @@ pub(crate) fn scratch(role: Role, row: u32) -> Mem {
 /// The role whose scratch buffer takes what is read from a log for `role`; it follows those of a
 /// plan.
 pub(crate) fn beside(geo: &Geometry, role: Role) -> Role {
-    Role::at(geo.members() + 2 + role.index())
+    Role::at(geo.width() + 2 + role.index())
 }
 
 /// Adds an I/O, joined to an earlier one if it continues that one on the device and in memory.

@@ -83,7 +83,7 @@ fn read_band(
     let (row, blocks) = (band.row, band.blocks);
     if geo.level() == Level::Raid1 {
         let mem = at(plan, Role(0));
-        let n = geo.members();
+        let n = geo.width();
         let mut copies = (0..n).map(|i| Role::at((prefer + i) % n));
         let copy = copies.find(|&role| band.readable.has(role)).ok_or(Lost)?;
         plan.read(SubIo { role: copy, row, blocks, mem });

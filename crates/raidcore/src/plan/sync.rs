@@ -90,7 +90,7 @@ fn mirror(plan: &mut Plan, geo: &Geometry, goal: Goal, band: &Band) -> Result<()
     let (row, blocks) = (band.row, band.blocks);
     let from = plan.scratch(source, row);
     plan.read(SubIo { role: source, row, blocks, mem: from });
-    debug_assert!(source.index() < geo.members(), "a copy is a member");
+    debug_assert!(source.index() < geo.width(), "a copy is a member");
     for role in goal.compare.and(band.readable).without(source) {
         let mem = plan.scratch(role, row);
         plan.read(SubIo { role, row, blocks, mem });

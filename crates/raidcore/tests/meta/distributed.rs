@@ -26,7 +26,7 @@ fn new(level: Level, members: usize, chunk: u32, member_blocks: u64) -> NewArray
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: true,
-        member_blocks,
+        member_blocks: vec![member_blocks; members],
     }
 }
 
@@ -44,9 +44,9 @@ proptest! {
         let record = new(level, members, 1 << chunk, blocks).record();
         prop_assume!(record.is_ok());
         let record = record.expect("it was just said");
-        let (geometry, areas) = (record.geometry, record.areas);
+        let (geometry, layout, areas) = (record.geometry, record.layout(), record.areas);
         let failed = MemberId::at(failed % members);
-        let (Pba(start), spare) = areas.distributed_spare();
+        let (Pba(start), spare) = (layout.data_end(failed), areas.distributed_spare_blocks());
         let data_end = areas.data_start().0 + geometry.stripes() * u64::from(geometry.chunk());
         prop_assert_eq!(start, data_end);
         prop_assert_eq!(start + spare, areas.member_blocks());
@@ -55,7 +55,7 @@ proptest! {
         for stripe in (0..geometry.stripes()).map(Stripe) {
             let copies = 0..spare_copies(&geometry);
             let places: Vec<_> =
-                copies.map(|c| areas.on_distributed_spare(&geometry, failed, stripe, c)).collect();
+                copies.map(|c| areas.on_distributed_spare(&layout, failed, stripe, c)).collect();
             let holders: BTreeSet<_> = places.iter().map(|&(MemberId(m), _)| m).collect();
             prop_assert_eq!(holders.len(), geometry.redundancy() + 1);
             prop_assert!(!holders.contains(&failed.0));
@@ -75,7 +75,7 @@ proptest! {
 fn it_takes_as_much_of_each_member_as_the_others_need_for_one() {
     // 100,000 blocks of RAID5 of five: of 6 parts 4 are data, 2 spare.
     let record = new(Level::Raid5, 5, 16, 100_000).record().expect("there is room");
-    let (data, spare) = (record.geometry.stripes() * 16, record.areas.distributed_spare().1);
+    let (data, spare) = (record.geometry.stripes() * 16, record.areas.distributed_spare_blocks());
     assert_eq!(spare, (data / 16 * 2).div_ceil(4) * 16);
     let unused = 100_000 - record.areas.member_blocks();
     assert!(unused < 16 * 4, "{unused} blocks are of no use");

@@ -99,7 +99,7 @@ fn a_distributed_spare_by_the_book() {
         assert_eq!(table.field(&mut before, name), table.field(&mut block, name), "{name}");
     }
     // Copy 2 of stripe 8 is number 26: the members in turn are 0, 1, 3, 4 and 5.
-    let place = areas.on_distributed_spare(&record.geometry, MemberId(2), Stripe(8), 2);
+    let place = areas.on_distributed_spare(&record.layout(), MemberId(2), Stripe(8), 2);
     assert_eq!(place, (MemberId(1), Pba(start + 26 / 5 * 4)));
 }
 

@@ -73,7 +73,7 @@ prop_compose! {
             staging_devices: (members..members + devices).map(of_slot).collect(),
             staging_device_blocks: if devices > 0 { 2 * staging_blocks } else { 0 },
             distributed_spare: parity && distributed.is_some(),
-            member_blocks: blocks,
+            member_blocks: vec![blocks; members],
         };
         let mut record = new.record().expect("there is room");
         (record.events, record.epoch, record.features.compatible) = (numbers.1, numbers.2, numbers.3);

@@ -59,8 +59,9 @@ pub(crate) fn staged_record(
     staging: u64,
 ) -> ArrayRecord {
     let shape = Geometry::new(level, members, CHUNK, 1).expect("there is such a shape");
-    let (areas, stripes) = Areas::plan(&shape, consistency, JOURNAL_BLOCKS, staging, false, 3200)
-        .expect("there is room");
+    let (areas, stripes) =
+        Areas::plan(&shape, consistency, JOURNAL_BLOCKS, staging, false, &vec![3200; members])
+            .expect("there is room");
     let incompatible = if staging > 0 { Features::STAGING } else { 0 };
     let slot = |slot| SlotRecord::up(of_slot(slot), 50);
     ArrayRecord {
@@ -103,7 +104,7 @@ pub(crate) fn distributed_record(level: Level, members: usize) -> ArrayRecord {
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: true,
-        member_blocks: 4000,
+        member_blocks: vec![4000; members],
     };
     new.record().expect("there is room")
 }

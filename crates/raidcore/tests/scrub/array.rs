@@ -69,7 +69,7 @@ impl Array {
                 chunk,
                 consistency: Consistency::Journal,
                 devices: (1..=members as u8).map(|member| DeviceUuid([member; 16])).collect(),
-                member_blocks,
+                member_blocks: vec![member_blocks; members],
                 journal_blocks: 0,
                 staging_blocks: 0,
                 staging_devices: Vec::new(),
@@ -207,8 +207,9 @@ impl Array {
     }
 
     pub(crate) fn place(&self, stripe: u64, role: usize, row: u32) -> (usize, usize) {
-        let member = self.geo.member(Stripe(stripe), Role::at(role)).index();
-        (member, (stripe * u64::from(self.geo.chunk()) + u64::from(row)) as usize)
+        let (stripe, role) = (Stripe(stripe), Role::at(role));
+        let (member, Pba(start)) = self.geo.place(stripe, role, Pba(0));
+        (member.index(), (start + u64::from(row)) as usize)
     }
 }
 

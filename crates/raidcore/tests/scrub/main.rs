@@ -215,7 +215,7 @@ fn a_raid6_without_a_member_detects_only() {
         let lost = MemberId(lost);
         array.tell(Input::Command { number: 0, command: Command::Fail(lost) });
         for stripe in 0..STRIPES {
-            let gone = array.geo.role(Stripe(stripe), lost).index();
+            let gone = array.geo.role(Stripe(stripe), lost).expect("it has a part").index();
             for role in (0..5).filter(|&role| role != gone) {
                 array.spoil(stripe, role, 1, &CHANGES[1].1);
                 let before = array.disks.clone();

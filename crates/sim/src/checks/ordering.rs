@@ -38,7 +38,7 @@ fn is_durable(world: &World, lba: u64) {
     let copies = match geometry.level() {
         // A resync may be copying over the other copies.
         Level::Raid1 if world.unsynced || !world.exposed.is_empty() => 1,
-        Level::Raid1 => geometry.members(),
+        Level::Raid1 => geometry.width(),
         Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => 1,
     };
     // A resync may be levelling the copies on the distributed spare.
@@ -50,9 +50,8 @@ fn is_durable(world: &World, lba: u64) {
             check(world, lba, disk, at + u64::from(row));
         }
     }
-    let Pba(start) = geometry.place(stripe, world.areas.data_start());
     for role in (first.index()..).take(copies).map(Role::at) {
-        let member = geometry.member(stripe, role);
+        let (member, Pba(start)) = world.engine.layout().place(stripe, role);
         let Some(member) = world.engine.members().nth(member.index()) else { continue };
         let Some(device) = member.device.filter(|_| member.state == SlotState::Up) else {
             continue;

@@ -20,7 +20,7 @@ pub(crate) fn agrees(world: &World) {
             let data: Vec<Data> = (0..geometry.data()).map(block).collect();
             let redundant = match geometry.level() {
                 Level::Raid0 => vec![],
-                Level::Raid1 => vec![data[0]; geometry.members() - 1],
+                Level::Raid1 => vec![data[0]; geometry.width() - 1],
                 Level::Raid4 | Level::Raid5 => vec![sum(&data, |_| 1)],
                 Level::Raid6 => vec![sum(&data, |_| 1), sum(&data, gf::pow2)],
             };
@@ -33,14 +33,10 @@ pub(crate) fn agrees(world: &World) {
 }
 
 fn block(world: &World, stripe: Stripe, role: usize, row: u32) -> Data {
-    let geometry = world.engine.geometry();
-    let MemberId(member) = geometry.member(stripe, Role::at(role));
+    let (MemberId(member), home) = world.engine.layout().place(stripe, Role::at(role));
     let member = world.engine.members().nth(member.into()).expect("there is such a member");
     let places = match member.device {
-        Some(device) => {
-            let home = geometry.place(stripe, world.areas.data_start());
-            vec![(device.0 as usize, home)]
-        }
+        Some(device) => vec![(device.0 as usize, home)],
         None => world.copies_on_spare(stripe),
     };
     let mut copies = places

@@ -62,6 +62,11 @@ impl World {
         }
     }
 
+    /// Where the distributed spare begins, which is on the same block of all members.
+    pub(super) fn spare_start(&self) -> Pba {
+        self.engine.layout().data_end(FAILED)
+    }
+
     pub(super) fn spare_is(&self, used: SpareUse) {
         assert_eq!(self.engine.distributed_spare(), Some(used));
     }
@@ -119,7 +124,7 @@ fn what_is_on_the_spare_is_copied_back_not_made_anew() {
     let mut reads = 0;
     while world.is_busy() || world.engine.pass().is_some() {
         reads = reads.max(world.ios.iter().filter(|p| matches!(p.io.op, IoOp::Read(_))).count());
-        let data = |io: &Io| io.at < world.areas.distributed_spare().0;
+        let data = |io: &Io| io.at < world.spare_start();
         let reads_home = |io: &Io| matches!(io.op, IoOp::Read(_)) && data(io);
         assert!(!world.ios.iter().any(|p| reads_home(&p.io)), "the others are left alone");
         world.proceed();
@@ -203,20 +208,19 @@ fn what_is_tried_block_by_block_is_read_to_its_end_while_another_copy_is_tried()
         world.fail(FAILED);
         let geometry = *world.engine.geometry();
         let stripes = (0..geometry.stripes()).map(Stripe);
-        let role = |stripe| geometry.role(stripe, FAILED).index();
+        let role = |stripe| geometry.role(stripe, FAILED).expect("it has a part").index();
         let stripe =
             stripes.clone().find(|&s| role(s) + 1 < geometry.data()).expect("there is one");
         // The last block of the failed member's chunk, and the chunk after it.
         let next = Role(role(stripe) as u8 + 1);
         let lba = geometry.lba(stripe, next, 0).0 - 1;
-        let home = geometry.member(stripe, next).index();
-        let start = geometry.place(stripe, world.areas.data_start());
-        world.disks[home].bad.insert(start.0 + 3, FOR_GOOD);
+        let (MemberId(home), start) = world.engine.layout().place(stripe, next);
+        world.disks[usize::from(home)].bad.insert(start.0 + 3, FOR_GOOD);
         let (disk, copy) = world.copies_on_spare(stripe)[bad];
         world.disks[disk].bad.insert(copy.0 + 3, FOR_GOOD);
         world.ask(0, Op::Read, lba, 5);
         assert!(world.end_one(|io| io.blocks == 4), "the chunk is tried");
-        let of_spare = world.areas.distributed_spare().0;
+        let of_spare = world.spare_start();
         assert!(world.end_one(|io| io.at >= of_spare), "and then a copy");
         world.drain();
         for (at, block) in (lba..lba + 5).zip(&world.memory.payload[0]) {
@@ -361,7 +365,7 @@ fn what_was_filled_for_one_member_is_not_on_record_of_the_next() {
     assert!(world.ios.iter().any(|p| is_flush(&p.io)));
     world.end_all(|io| !is_flush(io));
     world.spare_is(SpareUse::Free);
-    let (Pba(start), _) = world.areas.distributed_spare();
+    let Pba(start) = world.spare_start();
     let fills = |io: &Io| matches!(io.op, IoOp::Write { .. }) && io.at.0 >= start;
     world.command(Command::Fail(MemberId(0)));
     world.end_all(|io| !fills(io) && !is_flush(io));

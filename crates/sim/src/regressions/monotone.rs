@@ -137,8 +137,8 @@ fn parity_gives_back_what_a_read_has_shown() {
 /// The block of a member where the users' stripe begins.
 fn home(world: &World) -> u64 {
     let (lba, _) = place(world);
-    let geometry = world.engine.geometry();
-    geometry.place(geometry.locate(Lba(lba)).0, world.areas.data_start()).0
+    let layout = world.engine.layout();
+    layout.place(layout.locate(Lba(lba)).0, Role(0)).1.0
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use raidcore::engine::IoError;
 use raidcore::meta::MetaPage;
+use raidcore::units::Pba;
 
 use super::*;
 use crate::disk::Sick;
@@ -200,8 +201,7 @@ fn the_entry_of_a_write_that_failed_is_carried_out_by_the_next_start() {
     world.step(Input::DeviceGone(DeviceId(lost.index() as u32)));
     world.drain();
     // The parity can't be written, so the write fails when its data is at home.
-    let parity = geometry.member(stripe, Role(2));
-    let at = geometry.place(stripe, world.areas.data_start()).0;
+    let (parity, Pba(at)) = world.engine.layout().place(stripe, Role(2));
     world.beyond = true;
     world.disks[parity.index()].unwritable.insert(at);
     world.write_one(4);
@@ -225,8 +225,8 @@ fn a_start_that_a_full_member_keeps_from_its_journal_serves_reads_and_loses_no_e
         let mut world = world(Level::Raid5, 4, Consistency::Journal);
         let geometry = *world.engine.geometry();
         let (stripe, lost) = (Stripe(0), Role(1));
-        let at = geometry.place(stripe, world.areas.data_start()).0;
-        let full = geometry.member(stripe, refusing).index();
+        let (full, Pba(at)) = world.engine.layout().place(stripe, refusing);
+        let full = full.index();
         let kept = world.write_one(3);
         let elsewhere = world.write_one(u64::from(geometry.stripe_blocks()));
         world.command(Command::Fail(geometry.member(stripe, lost)));
@@ -273,8 +273,7 @@ fn nothing_is_made_of_redundancy_that_a_failed_write_has_left_out_of_step() {
     world.drain();
     assert_eq!(world.read_one(4), neighbour);
     // The write reaches its block and not the parity.
-    let parity = geometry.member(stripe, Role(2));
-    let at = geometry.place(stripe, world.areas.data_start()).0;
+    let (parity, Pba(at)) = world.engine.layout().place(stripe, Role(2));
     world.beyond = true;
     world.disks[parity.index()].unwritable.insert(at);
     world.write_one(0);

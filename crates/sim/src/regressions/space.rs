@@ -8,9 +8,8 @@ use super::*;
 impl World {
     /// Where a member has a row of a stripe.
     fn at(&self, stripe: Stripe, role: Role, row: u64) -> (usize, u64) {
-        let geometry = self.engine.geometry();
-        let Pba(home) = geometry.place(stripe, self.areas.data_start());
-        (geometry.member(stripe, role).index(), home + row)
+        let (member, Pba(home)) = self.engine.layout().place(stripe, role);
+        (member.index(), home + row)
     }
 
     /// There is no room for a row of a stripe.

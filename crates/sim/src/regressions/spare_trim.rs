@@ -41,7 +41,7 @@ fn all_of_the_spare_is_discarded_once_when_it_is_free_again() {
         parts.extend(discarding(&world));
         world.proceed();
     }
-    let (Pba(start), blocks) = world.areas.distributed_spare();
+    let (Pba(start), blocks) = (world.spare_start(), world.areas.distributed_spare_blocks());
     for device in world.engine.members().filter_map(|member| member.device) {
         let mut end = start;
         for &(_, Pba(at), blocks) in parts.iter().filter(|part| part.0 == device) {
@@ -81,7 +81,7 @@ fn what_is_discarded_late_harms_nothing_that_is_on_the_spare_since() {
         if !world.end_one(|io| io.op != IoOp::Discard) && !world.end_first_compute() {
             world.pass_time();
         }
-        let spare = world.areas.distributed_spare().0;
+        let spare = world.spare_start();
         assert!(world.ios.iter().all(|p| p.io.at < spare || p.io.op == IoOp::Discard));
     }
     assert_eq!(discarding(&world), late, "one part at a time");

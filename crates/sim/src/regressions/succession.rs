@@ -2,6 +2,8 @@
 //! the record or the content of both matters.
 
 use super::phases::is_record;
+use raidcore::units::Pba;
+
 use super::*;
 use crate::checks;
 
@@ -135,7 +137,7 @@ fn the_new_one_has_the_entries_of_what_is_not_at_home() {
     let stripe = (0..6).find(parity).expect("each member has some");
     let lba = stripe * u64::from(geometry.stripe_blocks());
     let neighbour = world.read_one(lba + 4);
-    let place = geometry.place(Stripe(stripe), world.areas.data_start()).0;
+    let (_, Pba(place)) = world.engine.layout().place(Stripe(stripe), Role(1));
     let home = world.home_of(lba);
     world.ask(0, Op::Write, lba, 1);
     world.end_all(|io| !is_write(io));

@@ -6,7 +6,7 @@ pub(crate) const ALIGN: &[Mutant] = &[
     // Reads after a crash.
     mutant(
         "monotone: a read shows what the loss of a member takes back",
-        "engine/align.rs",
+        "engine/flow/align.rs",
         "            && !self.is_in_step(stripe)
 ",
         "            && !MUTANT
@@ -15,13 +15,13 @@ pub(crate) const ALIGN: &[Mutant] = &[
     ),
     mutant(
         "monotone: a read beside a writer shows what was not brought in step",
-        "engine/request.rs",
+        "engine/flow/request.rs",
         "            if in_doubt {",
         "            if in_doubt && !MUTANT {",
     ),
     mutant(
         "monotone: a copy that can't be read for a while is left as it is",
-        "engine/io.rs",
+        "engine/flow/io.rs",
         "if job.scrub.agrees() && job.bad.is_empty() {",
         "if job.scrub.agrees() && (MUTANT || job.bad.is_empty()) {",
     ),
@@ -44,32 +44,32 @@ pub(crate) const ALIGN: &[Mutant] = &[
     // Writes that members have carried out in part.
     mutant(
         "torn: redundancy that a failed write has left out of step is built upon",
-        "engine/mod.rs",
-        "} else if self.alignment.is_torn(stripe) {",
-        "} else if !MUTANT && self.alignment.is_torn(stripe) {",
+        "engine/flow/mod.rs",
+        "} else if self.range.alignment.is_torn(stripe) {",
+        "} else if !MUTANT && self.range.alignment.is_torn(stripe) {",
     ),
     mutant(
         "torn: the mark of such a stripe is cleared",
-        "engine/intent.rs",
+        "engine/flow/intent.rs",
         "|| self.has_torn(region)",
         "|| !MUTANT && self.has_torn(region)",
     ),
     mutant(
         "torn: a stop is clean all the same",
-        "engine/quiesce.rs",
-        "&& self.alignment.torn().next().is_none();",
-        "&& (MUTANT || self.alignment.torn().next().is_none());",
+        "engine/flow/quiesce.rs",
+        "&& self.range.alignment.torn().next().is_none();",
+        "&& (MUTANT || self.range.alignment.torn().next().is_none());",
     ),
     mutant(
         "torn: what the journal has of a refused block is forgotten",
-        "engine/replay.rs",
-        "!self.replays.refused.is_empty() =>",
-        "!MUTANT && !self.replays.refused.is_empty() =>",
+        "engine/flow/replay.rs",
+        "!self.range.replays.refused.is_empty() =>",
+        "!MUTANT && !self.range.replays.refused.is_empty() =>",
     ),
     mutant(
         "torn: a block that is older than the journal's is read",
-        "engine/mod.rs",
-        "readable.minus(self.alignment.behind(stripe))",
-        "if MUTANT { readable } else { readable.minus(self.alignment.behind(stripe)) }",
+        "engine/flow/mod.rs",
+        "readable.minus(self.range.alignment.behind(stripe))",
+        "if MUTANT { readable } else { readable.minus(self.range.alignment.behind(stripe)) }",
     ),
 ];

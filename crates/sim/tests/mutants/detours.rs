@@ -5,19 +5,19 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const DETOURS: &[Mutant] = &[
     mutant(
         "reads go around members although redundancy may not agree",
-        "engine/steering.rs",
+        "engine/flow/steering.rs",
         "let redundant = parity == Parity::InStep &&",
         "let redundant = (MUTANT || parity == Parity::InStep) &&",
     ),
     mutant(
         "hedge: a read that was given up writes to memory that it does not own any more",
-        "engine/walk.rs",
+        "engine/flow/walk.rs",
         "if self.is_given_up(id) ||",
         "if !MUTANT && self.is_given_up(id) ||",
     ),
     mutant(
         "hedge: a read that is tried again goes to memory that may be given back before it ends",
-        "engine/staging/fetch.rs",
+        "engine/flow/fetch.rs",
         "let alone = job.hedge.avoids.is_empty();",
         "let alone = MUTANT || job.hedge.avoids.is_empty();",
     ),
@@ -29,9 +29,9 @@ pub(crate) const DETOURS: &[Mutant] = &[
     ),
     mutant(
         "beside: a read builds on redundancy that is being written",
-        "engine/planning.rs",
-        "if self.jobs[id].turn == Turn::Beside && !self.jobs.reads_home(id, readable) {",
-        "if !MUTANT && self.jobs[id].turn == Turn::Beside && !self.jobs.reads_home(id, readable) {",
+        "engine/flow/planning.rs",
+        "if self.range.jobs[id].turn == Turn::Beside && !self.range.jobs.reads_home(id, readable) {",
+        "if !MUTANT && self.range.jobs[id].turn == Turn::Beside && !self.range.jobs.reads_home(id, readable) {",
     ),
     mutant(
         "beside: a write takes over another of what is being read",
@@ -53,13 +53,13 @@ pub(crate) const DETOURS: &[Mutant] = &[
     ),
     mutant(
         "a detour leads over who has failed",
-        "engine/steering.rs",
+        "engine/flow/steering.rs",
         "let calm = readable.minus(busy);",
         "let calm = if MUTANT { Set::first(self.geo.members()) } else { readable }.minus(busy);",
     ),
     mutant(
         "a detour is taken again over what could not be read",
-        "engine/steering.rs",
+        "engine/flow/steering.rs",
         "let first_try = job.bad.is_empty();",
         "let first_try = MUTANT || job.bad.is_empty();",
     ),

@@ -5,36 +5,39 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: a write reaches one copy only",
-        "engine/distributed.rs",
+        "engine/flow/distributed.rs",
         "copies().iter().for_each(|(member, at)| places.push(member, at));",
-        "let most = if MUTANT { 1 } else { PLACES_MAX };
+        "let most = if MUTANT { 1 } else { usize::MAX };
                     copies().iter().take(most).for_each(|(member, at)| places.push(member, at));",
     ),
     mutant(
         "distributed: copies are forgotten where another device has the chunk, too",
-        "engine/distributed.rs",
+        "engine/flow/distributed.rs",
         "if self.is_spared(job.stripe) {\n",
         "if self.is_spared(job.stripe) && !(MUTANT && places.count > 0) {\n",
     ),
     mutant(
         "distributed: another copy is tried, and what was being tried block by block is forgotten",
-        "engine/io.rs",
-        "self.jobs[id].retries.scan = scanned.or(self.jobs[id].retries.scan);",
-        "self.jobs[id].retries.scan = if MUTANT { scanned } else { scanned.or(self.jobs[id].retries.scan) };",
+        "engine/retries.rs",
+        "self.weak.push(block);",
+        "self.weak.push(block);
+        if MUTANT {
+            self.scan = None;
+        }",
     ),
     mutant(
         "distributed: the spare is read before it is filled",
-        "engine/distributed.rs",
-        "Some(_) | None => self.distributed.filled.has(stripe.0),",
-        "Some(_) | None => MUTANT || self.distributed.filled.has(stripe.0),",
+        "engine/flow/distributed.rs",
+        "self.distributed().has(stripe.0)",
+        "(MUTANT && self.array.background.distributed().is_none() || self.distributed().has(stripe.0))",
     ),
     mutant(
         "distributed: the watermark is ahead of what is durable",
-        "engine/quiesce.rs",
-        "let flushed = self.flusher.spared().min(",
-        "let pass = self.background.pass.as_ref();
-            let ahead = pass.map_or(0, |pass| pass.progress.base);
-            let flushed = if MUTANT { ahead } else { self.flusher.spared() }.min(",
+        "engine/flow/quiesce.rs",
+        "let flushed = self.array.flusher.spared().min(",
+        "let pass = self.array.background.pass();
+            let ahead = pass.map_or(0, |pass| pass.progress().base);
+            let flushed = if MUTANT { ahead } else { self.array.flusher.spared() }.min(",
     ),
     mutant(
         "distributed: a spare that is not filled stands in for a member",
@@ -44,51 +47,51 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: a spare that is filled anew is as full as it was",
-        "engine/distributed.rs",
-        "self.flusher.restart_spare();",
+        "engine/flow/distributed.rs",
+        "self.array.flusher.restart_spare();",
         "if !MUTANT {
-                self.flusher.restart_spare();
+                self.array.flusher.restart_spare();
             }",
     ),
     mutant(
         "distributed: what was filled before counts when the spare is filled anew",
-        "engine/distributed.rs",
-        "self.distributed.filled = Progress::default();",
+        "engine/flow/distributed.rs",
+        "self.range.distributed.set_progress(Progress::default());",
         "if !MUTANT {
-                self.distributed.filled = Progress::default();
+                self.range.distributed.set_progress(Progress::default());
             }",
     ),
     mutant(
         "distributed: those that hold a parity's copies hold no journal entry",
-        "engine/distributed.rs",
+        "engine/flow/distributed.rs",
         "copies.iter().fold(home, |set, (member, _)| set.with(member))",
         "copies.iter().filter(|_| !MUTANT).fold(home, |set, (m, _)| set.with(m))",
     ),
     mutant(
         "distributed: a member is rebuilt without the copies that belong on it",
-        "engine/distributed.rs",
+        "engine/flow/distributed.rs",
         "member != failed && self.copy_on",
         "!MUTANT && member != failed && self.copy_on",
     ),
     mutant(
         "distributed: a resync leaves copies as different as a crash left them",
-        "engine/distributed.rs",
+        "engine/flow/distributed.rs",
         "Work::Sync(PassKind::Resync) | Work::Align => self.is_spared(job.stripe),",
         "Work::Sync(PassKind::Resync) | Work::Align => !MUTANT && self.is_spared(job.stripe),",
     ),
     mutant(
         "distributed: a replay writes to a spare that was filled since",
-        "engine/planning.rs",
+        "engine/flow/planning.rs",
         "if rebuilds && self.wait_for_replay_to_be_void(id, out) {",
-        "let distributes = matches!(self.jobs[id].work, Work::Sync(PassKind::Distribute(_)));
+        "let distributes = matches!(self.range.jobs[id].work, Work::Sync(PassKind::Distribute(_)));
         if rebuilds && !(MUTANT && distributes) && self.wait_for_replay_to_be_void(id, out) {",
     ),
     mutant(
         "distributed: a member that is back keeps the spare",
-        "engine/distributed.rs",
-        "self.array.recorder.record.spared = None;",
+        "engine/flow/distributed.rs",
+        "self.array.membership.recorder.record.spared = None;",
         "if !MUTANT {
-                self.array.recorder.record.spared = None;
+                self.array.membership.recorder.record.spared = None;
             }",
     ),
     mutant(
@@ -100,33 +103,33 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     .rare("A step that never returns is found only by waiting for it; `tests/distributed.rs` has seeds."),
     mutant(
         "distributed: a spare is filled anew while it is still written to, or not free on record",
-        "engine/background.rs",
-        "if self.array.spared().is_none() && !self.is_spare_free() {",
-        "if !MUTANT && self.array.spared().is_none() && !self.is_spare_free() {",
+        "engine/flow/background.rs",
+        "if self.array.membership.spared().is_none() && !self.is_spare_free() {",
+        "if !MUTANT && self.array.membership.spared().is_none() && !self.is_spare_free() {",
     ),
     mutant(
         "distributed: the spare is used before it is on record that it is free",
-        "engine/distributed.rs",
-        "&& self.array.recorder.is_on_record(self.distributed.freed_with)",
-        "&& (MUTANT || self.array.recorder.is_on_record(self.distributed.freed_with))",
+        "engine/flow/distributed.rs",
+        "&& self.array.membership.recorder.is_on_record(self.range.distributed.freed_with())",
+        "&& (MUTANT || self.array.membership.recorder.is_on_record(self.range.distributed.freed_with()))",
     ),
     mutant(
         "distributed: the spare is used while it is read or written for what it held",
-        "engine/distributed.rs",
-        "&& self.flights.on_spare() == 0",
-        "&& (MUTANT || self.flights.on_spare() == 0)",
+        "engine/flow/distributed.rs",
+        "&& self.array.flights.on_spare() == 0",
+        "&& (MUTANT || self.array.flights.on_spare() == 0)",
     ),
     mutant(
         "distributed: the spare is discarded while it is in use",
-        "engine/spare_trim.rs",
+        "engine/flow/spare_trim.rs",
         "(self.phase == Phase::Serving && self.is_spare_free()).then_some(left)",
         "(self.phase == Phase::Serving && (MUTANT || self.is_spare_free())).then_some(left)",
     ),
     mutant(
         "distributed: a scrub compares one copy only",
-        "engine/scrub.rs",
-        "let copies = self.scrubbed_copies(self.jobs[id].stripe);",
-        "let copies = if MUTANT { 1 } else { self.scrubbed_copies(self.jobs[id].stripe) };",
+        "engine/flow/scrub.rs",
+        "let copies = self.scrubbed_copies(self.range.jobs[id].stripe);",
+        "let copies = if MUTANT { 1 } else { self.scrubbed_copies(self.range.jobs[id].stripe) };",
     ),
     mutant(
         "distributed: a scrub believes a wrong copy though another one agrees",
@@ -142,10 +145,10 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
-        "engine/distributed.rs",
-        "self.acknowledge_after(self.distributed.freed_with);",
+        "engine/flow/distributed.rs",
+        "self.acknowledge_after(version);",
         "if !MUTANT {
-                self.acknowledge_after(self.distributed.freed_with);
+                self.acknowledge_after(version);
             }",
     ),
     mutant(
@@ -157,7 +160,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     ),
     mutant(
         "the spare stands in before what is staged has come home",
-        "engine/quiesce.rs",
+        "engine/flow/quiesce.rs",
         ".min(self.geo.stripes() - 1);",
         ".min(self.geo.stripes() - u64::from(!MUTANT));",
     ),

@@ -5,47 +5,47 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const HEALING: &[Mutant] = &[
     mutant(
         "after a refusal, writes are taken again before what was refused is in its place",
-        "engine/heal.rs",
+        "engine/flow/heal.rs",
         "            Step::Writing => self.write_refused(out),",
         "            Step::Writing if MUTANT => self.take_writes_again(out),
             Step::Writing => self.write_refused(out),",
     ),
     mutant(
         "after a refusal, who has refused it is not given it again",
-        "engine/planning.rs",
+        "engine/flow/planning.rs",
         "let writable = if heals { self.kept(stripe) } else { writable };",
         "let writable = if heals && !MUTANT { self.kept(stripe) } else { writable };",
     ),
     mutant(
         "after a refusal, a stripe counts as in step though its write went past the journal",
         "engine/align.rs",
-        "torn.stays |= entry.is_none() && parity;",
-        "torn.stays |= !MUTANT && entry.is_none() && parity;",
+        "torn.stays |= entry.is_none() && keeps_parity;",
+        "torn.stays |= !MUTANT && entry.is_none() && keeps_parity;",
     ),
     mutant(
         "after a refusal, an entry counts that went with the members that had it",
-        "engine/align.rs",
+        "engine/flow/align.rs",
         "self.replay_of(id).filter(|entry| !entry.copies.is_empty());",
         "self.replay_of(id).filter(|entry| MUTANT || !entry.copies.is_empty());",
     ),
     mutant(
         "after a refusal, some rows that are written whole bring all of a stripe in step",
-        "engine/align.rs",
+        "engine/flow/align.rs",
         "let rows = |io: &SubIo| io.blocks == self.geo.chunk();",
         "let rows = |io: &SubIo| MUTANT || io.blocks == self.geo.chunk();",
     ),
     mutant(
         "after a refusal, a flush that has failed does not matter",
-        "engine/flush.rs",
+        "engine/flow/flush.rs",
         "            if !kept {",
         "            if !kept && !MUTANT {",
     ),
     mutant(
         "after a refusal, what a start could not carry out does not matter",
-        "engine/replay.rs",
-        "        self.healing.leave_to_a_start();",
+        "engine/flow/replay.rs",
+        "        self.array.healing.leave_to_a_start();",
         "        if !MUTANT {
-            self.healing.leave_to_a_start();
+            self.array.healing.leave_to_a_start();
         }",
     ),
 ];

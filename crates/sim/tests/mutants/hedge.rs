@@ -5,27 +5,27 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "what is read to a user's memory is tried twice",
-        "engine/hedge.rs",
+        "engine/flow/hedge.rs",
         "if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
         "if !MUTANT && job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
     ),
     mutant(
         "hedge: reads are tried again from redundancy that may not agree",
-        "engine/hedge.rs",
+        "engine/flow/hedge.rs",
         "let planned = parity == Parity::InStep\n",
         "let planned = (MUTANT || parity == Parity::InStep)\n",
     ),
     mutant(
         "hedge: who gives up a read takes the answer along",
-        "engine/hedge.rs",
-        "self.jobs[other].tags.extend(&tags);",
+        "engine/flow/hedge.rs",
+        "self.range.jobs[other].tags.extend(&tags);",
         "if !MUTANT {
-            self.jobs[other].tags.extend(&tags);
+            self.range.jobs[other].tags.extend(&tags);
         }",
     ),
     mutant(
         "hedge: a read that was answered is tried again",
-        "engine/hedge.rs",
+        "engine/flow/hedge.rs",
         "reads && job.hedge.partner.is_none() && !job.tags.is_empty()",
         "reads && job.hedge.partner.is_none() && (MUTANT || !job.tags.is_empty())",
     ),

@@ -5,7 +5,7 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const JOBS: &[Mutant] = &[
     mutant(
         "a discarded stripe becomes real before it is flushed",
-        "engine/walk.rs",
+        "engine/flow/walk.rs",
         "        self.wait_for_flush(id, ticket);
         Stage::Unzero",
         "        if !MUTANT {
@@ -15,17 +15,17 @@ pub(crate) const JOBS: &[Mutant] = &[
     ),
     mutant(
         "a stripe that is written stays discarded",
-        "engine/walk.rs",
-        "self.maps.zero.map.clear(stripe.0);",
+        "engine/flow/walk.rs",
+        "self.range.maps.zero.map.clear(stripe.0);",
         "if !MUTANT {
-            self.maps.zero.map.clear(stripe.0);
+            self.range.maps.zero.map.clear(stripe.0);
         }",
     ),
     mutant(
         "writes that a member missed end before that is on record",
-        "engine/walk.rs",
-        "let writes = self.jobs[id].work != Work::Read;",
-        "let writes = !MUTANT && self.jobs[id].work != Work::Read;",
+        "engine/flow/walk.rs",
+        "let writes = self.range.jobs[id].work != Work::Read;",
+        "let writes = !MUTANT && self.range.jobs[id].work != Work::Read;",
     ),
     mutant(
         "a merged write forgets FUA",
@@ -35,7 +35,7 @@ pub(crate) const JOBS: &[Mutant] = &[
     ),
     mutant(
         "unsynced mirrors are read from any copy",
-        "engine/planning.rs",
+        "engine/flow/planning.rs",
         "if !self.is_in_step(stripe) {",
         "if !MUTANT && !self.is_in_step(stripe) {",
     ),

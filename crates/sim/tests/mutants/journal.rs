@@ -5,48 +5,48 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "a replay may overwrite later writes",
-        "engine/journal.rs",
-        "&& (at_risk || self.journal.is_live(job.stripe))",
-        "&& (at_risk || !MUTANT && self.journal.is_live(job.stripe))",
+        "engine/flow/journal.rs",
+        "&& (at_risk || self.range.journal.is_live(job.stripe))",
+        "&& (at_risk || !MUTANT && self.range.journal.is_live(job.stripe))",
     ),
     mutant(
         "degraded whole-stripe writes pass the journal by",
-        "engine/journal.rs",
-        "                || self.array.impaired
-                || !self.array.recorder.is_durable());",
-        "                || !MUTANT && (self.array.impaired || !self.array.recorder.is_durable()));",
+        "engine/flow/journal.rs",
+        "                || self.array.membership.impaired
+                || !self.array.membership.recorder.is_durable());",
+        "                || !MUTANT && (self.array.membership.impaired || !self.array.membership.recorder.is_durable()));",
     ),
     mutant(
         "an entry is retired by what came home after the flush began",
-        "engine/flush.rs",
-        "let mark = self.flusher.last.journal_mark;",
+        "engine/flow/flush.rs",
+        "let mark = self.array.flusher.last.journal_mark;",
         "let mark =
-                if MUTANT { self.journal.homes_done() } else { self.flusher.last.journal_mark };",
+                if MUTANT { self.range.journal.homes_done() } else { self.array.flusher.last.journal_mark };",
     ),
     mutant(
         "entries are never void",
-        "engine/replay.rs",
-        "self.array.recorder.record.epoch += 1;",
-        "self.array.recorder.record.epoch += u64::from(!MUTANT);",
+        "engine/flow/replay.rs",
+        "self.array.membership.recorder.record.epoch += 1;",
+        "self.array.membership.recorder.record.epoch += u64::from(!MUTANT);",
     ),
     mutant(
         "what was replayed is not flushed",
-        "engine/replay.rs",
-        "None => self.replays.flush = Some(self.flush(out)),",
+        "engine/flow/replay.rs",
+        "None => self.range.replays.flush = Some(self.flush(out)),",
         "None if MUTANT => self.record_start(out),
-            None => self.replays.flush = Some(self.flush(out)),",
+            None => self.range.replays.flush = Some(self.flush(out)),",
     ),
     mutant(
         "an entry is missed where no parity is left to disagree",
-        "engine/replay.rs",
-        "let hole = !current.and(self.geo.spare_roles()).is_empty();",
-        "let hole = MUTANT || !current.and(self.geo.spare_roles()).is_empty();",
+        "engine/flow/replay.rs",
+        "let hole = !current.and(self.geo.of(stripe).spare_roles()).is_empty();",
+        "let hole = MUTANT || !current.and(self.geo.of(stripe).spare_roles()).is_empty();",
     ),
     mutant(
         "a spare counts as a holder before it is filled",
-        "engine/journal.rs",
-        "role.index() >= self.geo.data() && writable.has(role)",
-        "role.index() >= self.geo.data() && (MUTANT || writable.has(role))",
+        "engine/flow/journal.rs",
+        "role.index() >= self.geo.of(job.stripe).data() && writable.has(role)",
+        "role.index() >= self.geo.of(job.stripe).data() && (MUTANT || writable.has(role))",
     ),
     mutant(
         "entries are overwritten before a tail says that they are retired",
@@ -62,11 +62,11 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "rebuilds and corrections don't wait for the replay to be void",
-        "engine/journal.rs",
-        "if !self.journal.would_replay(self.jobs[id].stripe) || !self.array.takes_writes() {",
+        "engine/flow/journal.rs",
+        "if !self.range.journal.would_replay(self.range.jobs[id].stripe) || !self.array.membership.takes_writes() {",
         "if MUTANT
-            || !self.journal.would_replay(self.jobs[id].stripe)
-            || !self.array.takes_writes()
+            || !self.range.journal.would_replay(self.range.jobs[id].stripe)
+            || !self.array.membership.takes_writes()
         {",
     ),
     mutant(
@@ -77,24 +77,24 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "who is missing is not recorded before the journal is carried out",
-        "engine/replay.rs",
-        "|| self.miss_the_missing(out) && self.maps.are_spread()",
-        "|| (MUTANT || self.miss_the_missing(out)) && self.maps.are_spread()",
+        "engine/flow/replay.rs",
+        "|| self.miss_the_missing(out) && self.range.maps.are_spread()",
+        "|| (MUTANT || self.miss_the_missing(out)) && self.range.maps.are_spread()",
     ),
     mutant(
         "writes go home before it is on record who will lack them",
-        "engine/io.rs",
-        "            && self.jobs[id].writes_home()
+        "engine/flow/io.rs",
+        "            && self.range.jobs[id].writes_home()
         {",
-        "            && self.jobs[id].writes_home()
+        "            && self.range.jobs[id].writes_home()
             && !MUTANT
         {",
     ),
     mutant(
         "entries are written before it is on record for whom they hold nothing",
-        "engine/intent.rs",
-        "if let Some(ticket) = self.array.recorder.unrecorded_failure() {",
-        "if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {",
+        "engine/flow/intent.rs",
+        "if let Some(ticket) = self.array.membership.recorder.unrecorded_failure() {",
+        "if let Some(ticket) = self.array.membership.recorder.unrecorded_failure().filter(|_| !MUTANT) {",
     ),
     mutant(
         "a ring that can't be read in full is carried out",
@@ -128,23 +128,25 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "an entry that a holder could not take counts",
-        "engine/journal.rs",
-        "                if self.array.is_current(&op) && !self.write_failed(member, why, out) =>",
-        "                if !MUTANT && self.array.is_current(&op) && !self.write_failed(member, why, out) =>",
+        "engine/flow/journal.rs",
+        "                if self.array.membership.is_current(&op) && !self.write_failed(member, why, out) =>",
+        "                if !MUTANT && self.array.membership.is_current(&op) && !self.write_failed(member, why, out) =>",
     ),
     mutant(
         "a tail that a member could not take counts",
-        "engine/journal.rs",
-        "            Err(why) => self.array.is_current(&op) && !self.write_failed(member, why, out),
+        "engine/flow/journal.rs",
+        "Err(why) => {
+                self.array.membership.is_current(&op) && !self.write_failed(member, why, out)
+            }
             Ok(()) => false,",
         "            Err(why) if !MUTANT => {
-                self.array.is_current(&op) && !self.write_failed(member, why, out)
+                self.array.membership.is_current(&op) && !self.write_failed(member, why, out)
             }
             Ok(()) | Err(_) => false,",
     ),
     mutant(
         "entries are carried out before members know where",
-        "engine/mod.rs",
+        "engine/range.rs",
         "            maps.spread();",
         "            if !MUTANT {
                 maps.spread();
@@ -167,8 +169,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "what was retired while a tail was being recorded is not recorded",
-        "engine/journal.rs",
-        "if !failed && self.journal.starved {",
-        "if !MUTANT && !failed && self.journal.starved {",
+        "engine/flow/journal.rs",
+        "if !failed && self.range.journal.starved {",
+        "if !MUTANT && !failed && self.range.journal.starved {",
     ),
 ];

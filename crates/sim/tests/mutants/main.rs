@@ -31,6 +31,7 @@ mod staging;
 mod succession;
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -92,6 +93,12 @@ pub(crate) fn mutant(number: u32) -> bool {
     *ON.get_or_init(on) == Some(number)
 }
 ";
+
+#[test]
+fn every_mutant_has_its_place() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    assert!(!changed_texts(&root).is_empty(), "there are mutants");
+}
 
 #[test]
 fn every_mutant_is_found() {
@@ -188,18 +195,8 @@ fn build() -> [PathBuf; 2] {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
     copy_sources(&root, &tree);
-    let mut texts: Vec<(PathBuf, String)> = Vec::new();
-    for (number, mutant) in (0..).zip(mutants()) {
-        let path = tree.join(source(mutant));
-        let known = texts.iter().position(|(known, _)| *known == path);
-        let at = known.unwrap_or_else(|| {
-            let original = root.join(source(mutant));
-            texts.push((path, fs::read_to_string(original).expect("a source file")));
-            texts.len() - 1
-        });
-        texts[at].1 = changed(&texts[at].1, number, mutant);
-    }
-    for (path, text) in texts {
+    for (path, text) in changed_texts(&root) {
+        let path = tree.join(path);
         write(&path, &text);
     }
     for lib in SWITCHED {
@@ -222,15 +219,46 @@ fn build() -> [PathBuf; 2] {
     [tree.join("target/debug/examples/seeds"), tree.join(test)]
 }
 
+/// The sources that mutants change, with all mutants in them.
+fn changed_texts(root: &Path) -> Vec<(PathBuf, String)> {
+    let mut texts: Vec<(PathBuf, String)> = Vec::new();
+    for (number, mutant) in (0..).zip(mutants()) {
+        let path = source(mutant);
+        let known = texts.iter().position(|(known, _)| *known == path);
+        let at = known.unwrap_or_else(|| {
+            let original = fs::read_to_string(root.join(&path)).expect("a source file");
+            texts.push((path, original));
+            texts.len() - 1
+        });
+        texts[at].1 = changed(&texts[at].1, number, mutant);
+    }
+    texts
+}
+
 fn source(mutant: &Mutant) -> PathBuf {
     Path::new("crates").join(mutant.package).join("src").join(mutant.file)
 }
 
 fn changed(text: &str, number: u32, mutant: &Mutant) -> String {
     let Mutant { name, right, wrong, .. } = mutant;
-    let count = text.matches(right).count();
-    assert_eq!(count, 1, "what mutant '{name}' changes is there {count} times");
-    text.replace(right, &wrong.replace("MUTANT", &format!("crate::mutant({number})")))
+    let found = places(text, right);
+    assert_eq!(found.len(), 1, "what mutant '{name}' changes is there {} times", found.len());
+    let wrong = wrong.replace("MUTANT", &format!("crate::mutant({number})"));
+    format!("{}{wrong}{}", &text[..found[0].start], &text[found[0].end..])
+}
+
+/// Where a text contains a part, regardless of line breaks.
+fn places(text: &str, part: &str) -> Vec<Range<usize>> {
+    let dense = |text: &str| -> Vec<(usize, char)> {
+        text.char_indices().filter(|(_, c)| !c.is_whitespace()).collect()
+    };
+    let (text, part) = (dense(text), dense(part));
+    let is_part = |window: &&[(usize, char)]| {
+        window.iter().zip(&part).all(|((_, have), (_, want))| have == want)
+    };
+    let end = |(at, c): (usize, char)| at + c.len_utf8();
+    let found = text.windows(part.len()).filter(is_part);
+    found.map(|window| window[0].0..end(window[window.len() - 1])).collect()
 }
 
 /// Runs a program with a mutant switched on; returns how it was found, if it was.

@@ -5,47 +5,47 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const MEMBERS: &[Mutant] = &[
     mutant(
         "parity is always believed",
-        "engine/mod.rs",
+        "engine/flow/mod.rs",
         "if self.is_in_step(stripe) {",
         "if MUTANT || self.is_in_step(stripe) {",
     ),
     mutant(
         "a spare is read in a member's place",
-        "engine/io.rs",
+        "engine/flow/io.rs",
         "(member, at, source.is_some() && readable.has(io.role))",
         "(member, at, source.is_some() && (MUTANT || readable.has(io.role)))",
     ),
     mutant(
         "FUA does not reach the members",
-        "engine/io.rs",
+        "engine/flow/io.rs",
         "self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);",
         "self.issue(op, IoOp::Write { from, fua: fua && !MUTANT }, at, io.blocks, out);",
     ),
     mutant(
         "writes go on when a member that can't be spared misses them",
-        "engine/array.rs",
+        "engine/membership/mod.rs",
         "(!self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
         "(MUTANT || !self.impaired || of_stripes.iter().all(|m| !m.unwritable))",
     ),
     mutant(
         "a member that can't be recorded becomes one",
-        "engine/closing.rs",
-        "if self.maps.are_spread() && !self.array.recorder.is_broken() {",
-        "if self.maps.are_spread() && (MUTANT || !self.array.recorder.is_broken()) {",
+        "engine/flow/closing.rs",
+        "if self.range.maps.are_spread() && !self.array.membership.recorder.is_broken() {",
+        "if self.range.maps.are_spread() && (MUTANT || !self.array.membership.recorder.is_broken()) {",
     ),
     mutant(
         "more members are spared than can be",
-        "engine/fault.rs",
+        "engine/flow/fault.rs",
         "others.len() >= self.geo.members() - self.geo.redundancy()",
         "others.len() + usize::from(MUTANT) >= self.geo.members() - self.geo.redundancy()",
     ),
     mutant(
         "another device inherits what was filled",
-        "engine/fault.rs",
-        "        self.flusher.restart(member);
+        "engine/flow/fault.rs",
+        "        self.array.flusher.restart(member);
 ",
         "        if !MUTANT {
-            self.flusher.restart(member);
+            self.array.flusher.restart(member);
         }
 ",
     ),

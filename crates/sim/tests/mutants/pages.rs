@@ -29,7 +29,7 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: only the last one of those with cleared bits is stored",
-        "engine/intent.rs",
+        "engine/flow/intent.rs",
         "if let Some(before) = page.replace(index).filter(|&before| before != index) {",
         "if let Some(before) = page.replace(index).filter(|&before| !MUTANT && before != index) {",
     ),
@@ -56,11 +56,11 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: a start leaves the newest one where it is",
-        "engine/replay.rs",
-        "            self.maps.spread();
+        "engine/flow/replay.rs",
+        "            self.range.maps.spread();
         } else {",
         "            if !MUTANT {
-                self.maps.spread();
+                self.range.maps.spread();
             }
         } else {",
     ),
@@ -78,7 +78,7 @@ pub(crate) const PAGES: &[Mutant] = &[
     ),
     mutant(
         "pages: one is stored while a stop is recorded",
-        "engine/missed.rs",
+        "engine/flow/missed.rs",
         "if !stripes || self.phase == Phase::Stopped {",
         "if !stripes || !MUTANT && self.phase == Phase::Stopped {",
     ),

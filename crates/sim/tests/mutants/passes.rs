@@ -5,62 +5,63 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const PASSES: &[Mutant] = &[
     mutant(
         "a stripe counts as rebuilt when it is begun",
-        "engine/background.rs",
-        "Some(pass) if pass.fills(member) => pass.progress.has(stripe.0),",
-        "Some(pass) if pass.fills(member) => {
-                if MUTANT { stripe.0 < pass.next } else { pass.progress.has(stripe.0) }
-            }",
+        "engine/pass.rs",
+        "self.next = stripe.0 + 1;",
+        "if MUTANT && self.kind.filled().is_some() {
+            self.progress.add(stripe.0);
+        }
+        self.next = stripe.0 + 1;",
     ),
     mutant(
         "the watermark is recorded before the flush",
-        "engine/quiesce.rs",
-        "let flushed = self.flusher.rebuilt(member);",
-        "let now = self.background.rebuilt_to().nth(member.index()).unwrap_or(0);
-        let flushed = if MUTANT { now } else { self.flusher.rebuilt(member) };",
+        "engine/flow/quiesce.rs",
+        "let flushed = self.array.flusher.rebuilt(member);",
+        "let now = self.array.background.rebuilt_to().nth(member.index()).unwrap_or(0);
+        let flushed = if MUTANT { now } else { self.array.flusher.rebuilt(member) };",
     ),
     mutant(
         "a rebuilt member lacks the maps",
-        "engine/closing.rs",
-        "self.maps.spread_to_both_places();",
+        "engine/flow/closing.rs",
+        "self.range.maps.spread_to_both_places();",
         "if !MUTANT {
-                    self.maps.spread_to_both_places();
+                    self.range.maps.spread_to_both_places();
                 }",
     ),
     mutant(
         "a resync leaps over stripes under way",
         "engine/pass.rs",
-        "} else if self.in_flight == 0 {",
-        "} else if MUTANT && order.leaps() || self.in_flight == 0 {",
+        "} else if !self.is_under_way() {",
+        "} else if MUTANT && order.leaps() || !self.is_under_way() {",
     ),
     mutant(
         "a rebuild ends one stripe early",
-        "engine/closing.rs",
-        "            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,",
+        "engine/flow/closing.rs",
+        "            | PassKind::Scrub { .. } => pass.is_whole(),",
         "            | PassKind::Scrub { .. } => {
-                pass.progress.base + u64::from(MUTANT) >= pass.total
+                pass.is_whole() || MUTANT && pass.progress().base + 1 >= self.stripes_of(kind)
             }",
     ),
     mutant(
         "what a scrub has corrected is not flushed",
-        "engine/closing.rs",
-        "let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+        "engine/flow/closing.rs",
+        "let corrects = kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;",
         "let corrects =
-            !MUTANT && kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;",
+            !MUTANT && kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;",
     ),
     mutant(
         "what a resync has made agree is not flushed",
-        "engine/closing.rs",
+        "engine/flow/closing.rs",
         "(_, Closing::No) => {",
         "(PassKind::Resync, Closing::No) if MUTANT => self.end_pass(kind, out),
             (_, Closing::No) => {",
     ),
     mutant(
         "a stop is recorded while I/O is under way",
-        "engine/quiesce.rs",
-        "if self.flights.is_empty()
-                    && self.maps.are_spread()",
-        "if (MUTANT || self.flights.is_empty())
-                    && self.maps.are_spread()",
+        "engine/flow/quiesce.rs",
+        "if self.array.flights.is_empty()
+                    && self.range.maps.are_spread()",
+        "if (MUTANT || self.array.flights.is_empty())
+                    && self.range.maps.are_spread()",
     ),
     mutant(
         "a scrub believes the data although redundancy tells",

@@ -5,14 +5,14 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a staged write that a member could not store counts as stored",
-        "engine/staging/store.rs",
+        "engine/flow/store.rs",
         "            && !self.write_failed(member, why, out)
         {
-            self.jobs[id].error = Some(RequestError::Io);",
+            self.range.jobs[id].error = Some(RequestError::Io);",
         "            && !MUTANT
             && !self.write_failed(member, why, out)
         {
-            self.jobs[id].error = Some(RequestError::Io);",
+            self.range.jobs[id].error = Some(RequestError::Io);",
     ),
     mutant(
         "phases: a page that no member has stored counts",
@@ -24,61 +24,61 @@ pub(crate) const PHASES: &[Mutant] = &[
     ),
     mutant(
         "phases: a flush is answered before a failure is on record",
-        "engine/flush.rs",
-        "                Some(record) => self.flusher.recording.push((record, tag)),
+        "engine/flow/flush.rs",
+        "                Some(record) => self.array.flusher.recording.push((record, tag)),
 ",
         "                Some(_) if MUTANT => self.complete(tag, None, out),
-                Some(record) => self.flusher.recording.push((record, tag)),
+                Some(record) => self.array.flusher.recording.push((record, tag)),
 ",
     ),
     mutant(
         "phases: a stripe becomes real before a failure is on record",
-        "engine/walk.rs",
-        "        if let Some(ticket) = self.array.recorder.unrecorded_failure() {
+        "engine/flow/walk.rs",
+        "        if let Some(ticket) = self.array.membership.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
             return Stage::Unzero;
 ",
-        "        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {
+        "        if let Some(ticket) = self.array.membership.recorder.unrecorded_failure().filter(|_| !MUTANT) {
             self.wait_for_record(id, ticket);
             return Stage::Unzero;
 ",
     ),
     mutant(
         "phases: a stripe becomes real though the flush has failed",
-        "engine/walk.rs",
-        "        if self.flusher.has_failed() {
-            self.jobs[id].error",
-        "        if !MUTANT && self.flusher.has_failed() {
-            self.jobs[id].error",
+        "engine/flow/walk.rs",
+        "        if self.array.flusher.has_failed() {
+            self.range.jobs[id].error",
+        "        if !MUTANT && self.array.flusher.has_failed() {
+            self.range.jobs[id].error",
     ),
     mutant(
         "phases: a stop is clean though its flush has failed",
-        "engine/quiesce.rs",
-        "self.array.recorder.record.clean = !self.flusher.has_failed() && home;",
-        "self.array.recorder.record.clean = (MUTANT || !self.flusher.has_failed()) && home;",
+        "engine/flow/quiesce.rs",
+        "self.array.membership.recorder.record.clean = !self.array.flusher.has_failed() && home;",
+        "self.array.membership.recorder.record.clean = (MUTANT || !self.array.flusher.has_failed()) && home;",
     ),
     mutant(
         "phases: the entry of a write that failed counts as home",
-        "engine/intent.rs",
+        "engine/flow/intent.rs",
         "job.entry.take().filter(|_| !failed)",
         "job.entry.take().filter(|_| MUTANT || !failed)",
     ),
     mutant(
         "phases: a start goes on though what it has carried out could not be flushed",
-        "engine/replay.rs",
-        "self.flusher.is_over(ticket) && self.flusher.has_failed() => {",
-        "self.flusher.is_over(ticket) && !MUTANT && self.flusher.has_failed() => {",
+        "engine/flow/replay.rs",
+        "self.array.flusher.is_over(ticket) && self.array.flusher.has_failed() => {",
+        "self.array.flusher.is_over(ticket) && !MUTANT && self.array.flusher.has_failed() => {",
     ),
     mutant(
         "phases: the distributed spare stands in though it could not be flushed",
-        "engine/closing.rs",
-        "                if self.flusher.has_failed() =>",
-        "                if !MUTANT && self.flusher.has_failed() =>",
+        "engine/flow/closing.rs",
+        "                if self.array.flusher.has_failed() =>",
+        "                if !MUTANT && self.array.flusher.has_failed() =>",
     ),
     mutant(
         "phases: a stop is clean though staged blocks are not at home",
-        "engine/quiesce.rs",
-        "let home = self.staging.dirty() == 0 ",
-        "let home = (MUTANT || self.staging.dirty() == 0) ",
+        "engine/flow/quiesce.rs",
+        "let home = self.range.staging.dirty() == 0 &&",
+        "let home = (MUTANT || self.range.staging.dirty() == 0) &&",
     ),
 ];

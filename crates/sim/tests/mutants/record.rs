@@ -6,7 +6,7 @@ pub(crate) const RECORD: &[Mutant] = &[
     // Operators.
     mutant(
         "a policy is answered before it is on record",
-        "engine/fault.rs",
+        "engine/flow/fault.rs",
         "                self.set_policy(name);
                 Ok(true)",
         "                self.set_policy(name);
@@ -18,14 +18,14 @@ pub(crate) const RECORD: &[Mutant] = &[
     // Metadata.
     mutant(
         "all copies of the superblock are written at once",
-        "engine/record.rs",
+        "engine/flow/record.rs",
         "        self.store_copies([0, 1], out);
     }
 
     fn store_copies",
         "        self.store_copies([0, 1], out);
-        if MUTANT && self.array.recorder.outstanding > 0 {
-            self.array.recorder.second_round = true;
+        if MUTANT && self.array.membership.recorder.outstanding > 0 {
+            self.array.membership.recorder.second_round = true;
             self.store_copies([2, 3], out);
         }
     }
@@ -34,19 +34,19 @@ pub(crate) const RECORD: &[Mutant] = &[
     ),
     mutant(
         "a start does not level the records first",
-        "engine/record.rs",
-        "if let Some(assembled) = self.array.recorder.assembled.take() {",
-        "if let Some(assembled) = self.array.recorder.assembled.take().filter(|_| !MUTANT) {",
+        "engine/flow/record.rs",
+        "if let Some(assembled) = self.array.membership.recorder.assembled.take() {",
+        "if let Some(assembled) = self.array.membership.recorder.assembled.take().filter(|_| !MUTANT) {",
     ),
     mutant(
         "a record that nobody has stored is the last, though another one is to be stored",
-        "engine/record.rs",
-        "if !kept && changed && !self.array.recorder.broken {",
-        "if !MUTANT && !kept && changed && !self.array.recorder.broken {",
+        "engine/flow/record.rs",
+        "if !kept && changed && !self.array.membership.recorder.broken {",
+        "if !MUTANT && !kept && changed && !self.array.membership.recorder.broken {",
     ),
     mutant(
         "a stop is answered while something is still to be recorded",
-        "engine/record.rs",
+        "engine/flow/record.rs",
         "if !(changed && self.phase == Phase::Stopped) {",
         "if MUTANT || !(changed && self.phase == Phase::Stopped) {",
     ),

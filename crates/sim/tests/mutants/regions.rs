@@ -11,7 +11,7 @@ pub(crate) const REGIONS: &[Mutant] = &[
     ),
     mutant(
         "discards end before their bit is stored",
-        "engine/intent.rs",
+        "engine/flow/intent.rs",
         "self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), change, out);",
         "if !MUTANT {
                 self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), change, out);
@@ -43,32 +43,32 @@ pub(crate) const REGIONS: &[Mutant] = &[
     ),
     mutant(
         "regions come to rest while they are written",
-        "engine/intent.rs",
+        "engine/regions.rs",
         "if writes == 0 {",
         "if MUTANT || writes == 0 {",
     ),
     mutant(
         "no bit is set with a journal",
-        "engine/intent.rs",
+        "engine/flow/intent.rs",
         "            && !told\n",
         "            && !told
-            && !(MUTANT && self.array.recorder.record.consistency == Consistency::Journal)\n",
+            && !(MUTANT && self.array.membership.recorder.record.consistency == Consistency::Journal)\n",
     ),
     mutant(
         "no bit is set where a chunk has copies that may outlive its journal",
-        "engine/intent.rs",
+        "engine/flow/intent.rs",
         "let told = !copied && (",
         "let told = (MUTANT || !copied) && (",
     ),
     mutant(
         "a page that only a member being filled has counts",
-        "engine/intent.rs",
-        "(Ok(()), Some(member)) if self.array.state(member) == SlotState::Up => Taken::Yes,",
-        "(Ok(()), Some(member)) if MUTANT || self.array.state(member) == SlotState::Up => Taken::Yes,",
+        "engine/flow/intent.rs",
+        "if self.array.membership.state(member) == SlotState::Up => {",
+        "if MUTANT || self.array.membership.state(member) == SlotState::Up => {",
     ),
     mutant(
         "regions: a second writer does not wait for a bit in flight",
-        "engine/intent.rs",
+        "engine/flow/intent.rs",
         "        } else {
             // The region's bit may be durable already",
         "        } else if !MUTANT {
@@ -84,16 +84,16 @@ pub(crate) const REGIONS: &[Mutant] = &[
     ),
     mutant(
         "regions: one of several writes ends the mark of all",
-        "engine/intent.rs",
-        "            self.regions.writes[region as usize] -= 1;",
-        "            let writes = &mut self.regions.writes[region as usize];
+        "engine/regions.rs",
+        "        self.writes[region as usize] -= 1;",
+        "        let writes = &mut self.writes[region as usize];
             *writes = if MUTANT { 0 } else { *writes - 1 };",
     ),
     mutant(
         "regions: one counts as in step a stripe early",
-        "engine/background.rs",
-        "if end <= after && self.regions.is_unsynced(region) {",
-        "if end <= after + u64::from(MUTANT) && self.regions.is_unsynced(region) {",
+        "engine/flow/background.rs",
+        "if end <= to && self.range.regions.is_unsynced(region) {",
+        "if end <= to + u64::from(MUTANT) && self.range.regions.is_unsynced(region) {",
     ),
     mutant(
         "regions: a resync skips the rest of one",
@@ -104,7 +104,7 @@ pub(crate) const REGIONS: &[Mutant] = &[
     ),
     mutant(
         "regions: the last one has to be full to be in step",
-        "engine/background.rs",
+        "engine/flow/background.rs",
         "let end = ((region + 1) * per_region).min(self.geo.stripes());",
         "let end = (region + 1) * per_region;
                 let end = if MUTANT { end } else { end.min(self.geo.stripes()) };",

@@ -5,33 +5,33 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: what changes while a member is away is not noted",
-        "engine/missed.rs",
-        "if away && self.maps.missed.map.set(region) {",
-        "if away && !MUTANT && self.maps.missed.map.set(region) {",
+        "engine/flow/missed.rs",
+        "if noted && self.range.maps.missed.map.set(region) {",
+        "if noted && !MUTANT && self.range.maps.missed.map.set(region) {",
     ),
     mutant(
         "returns: that a region is missed is not waited for",
-        "engine/missed.rs",
+        "engine/flow/missed.rs",
         "let bit = Bit(MapKind::Missed, region);",
         "let bit = Bit(MapKind::Missed, region);
         if MUTANT {
-            if away && self.maps.missed.map.set(region) {
-                let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
-                let index = self.maps.missed.map.page_of(region);
-                self.maps.store_set_page(MapKind::Missed, index, &mut stores);
+            if noted && self.range.maps.missed.map.set(region) {
+                let mut stores = Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+                let index = self.range.maps.missed.map.page_of(region);
+                self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
             }
             return false;
         }",
     ),
     mutant(
         "returns: that a region is missed is not waited for by what needs no mark",
-        "engine/missed.rs",
+        "engine/flow/missed.rs",
         "            self.store_bit(id, bit, Change::Set, out);
             return true;",
         "            if MUTANT {
-                let mut stores = Stores::new(&self.array, &mut self.flights, &self.areas, out);
-                let index = self.maps.missed.map.page_of(region);
-                self.maps.store_set_page(MapKind::Missed, index, &mut stores);
+                let mut stores = Stores::new(&self.array.membership, &mut self.array.flights, &self.areas, out);
+                let index = self.range.maps.missed.map.page_of(region);
+                self.range.maps.store_set_page(MapKind::Missed, index, &mut stores);
                 return false;
             }
             self.store_bit(id, bit, Change::Set, out);
@@ -39,19 +39,19 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: a failure does not take over marked regions",
-        "engine/missed.rs",
-        "self.maps.missed.map.set_those_of(&self.maps.bitmap.map);",
+        "engine/flow/missed.rs",
+        "self.range.maps.missed.map.set_those_of(&self.range.maps.bitmap.map);",
         "if !MUTANT {
-            self.maps.missed.map.set_those_of(&self.maps.bitmap.map);
+            self.range.maps.missed.map.set_those_of(&self.range.maps.bitmap.map);
         }",
     ),
     mutant(
         "returns: without marks, nothing counts as missed",
-        "engine/missed.rs",
-        "            self.maps.missed.map.set_all();
+        "engine/flow/missed.rs",
+        "            self.range.maps.missed.map.set_all();
 ",
         "            if !MUTANT {
-                self.maps.missed.map.set_all();
+                self.range.maps.missed.map.set_all();
             }
 ",
     ),
@@ -70,11 +70,11 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: jobs that were planned without it are not looked at",
-        "engine/missed.rs",
-        "        self.missed.forget(member);
+        "engine/flow/missed.rs",
+        "        self.range.missed.forget(member);
         self.add_those_under_way();
         self.store_missed(out);",
-        "        self.missed.forget(member);
+        "        self.range.missed.forget(member);
         if !MUTANT {
             self.add_those_under_way();
         }
@@ -82,22 +82,22 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: the map is emptied while somebody is away",
-        "engine/missed.rs",
-        "            && self.missed.away.is_empty()\n            && !self.array.recorder.record.keeps_missed();",
-        "            && (MUTANT && self.missed.unrecorded.is_empty()
-                || self.missed.away.is_empty() && !self.array.recorder.record.keeps_missed());",
+        "engine/flow/missed.rs",
+        "            && self.range.missed.is_none_away()\n            && !self.array.membership.recorder.record.keeps_missed();",
+        "            && (MUTANT && self.array.membership.recorder.record.keeps_missed()
+                || self.range.missed.is_none_away() && !self.array.membership.recorder.record.keeps_missed());",
     ),
     mutant(
         "returns: the map is emptied before members that are missing are away",
-        "engine/missed.rs",
+        "engine/flow/missed.rs",
         "let unused = self.phase != Phase::Replaying",
         "let unused = (MUTANT || self.phase != Phase::Replaying)",
     ),
     mutant(
         "returns: what changes before a return is on record is not noted",
         "engine/missed.rs",
-        "let away = !self.missed.away.is_empty() || !placed;",
-        "let away = !self.missed.away.is_empty() || !MUTANT && !placed;",
+        "!self.away.is_empty() || !is_on_record(self.placed_with)",
+        "!self.away.is_empty() || !MUTANT && !is_on_record(self.placed_with)",
     ),
     mutant(
         "returns: a region counts as filled one stripe early",
@@ -108,14 +108,14 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: another device in its place catches up as well",
-        "engine/fault.rs",
-        "        self.missed.forget(member);
-        let device = self.put_in_place(member, spare);",
+        "engine/flow/fault.rs",
+        "        self.range.missed.forget(member);
+        self.put_in_place(member, device);",
         "        if !MUTANT {
-            self.missed.forget(member);
+            self.range.missed.forget(member);
         }
-        let device = self.put_in_place(member, spare);
-        self.array.recorder.record.slots[member.index()].catches_up |= MUTANT;",
+        self.put_in_place(member, device);
+        self.array.membership.recorder.record.slots[member.index()].catches_up |= MUTANT;",
     ),
     mutant(
         "returns: what the device has of old metadata stays",
@@ -133,9 +133,9 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: a flush under way makes durable what was corrected during it",
-        "engine/missed.rs",
-        "let next = self.flusher.next_round();",
-        "let next = self.flusher.next_round() - u64::from(MUTANT);",
+        "engine/flow/missed.rs",
+        "self.range.missed.end_unmarked(region, self.array.flusher.next_round());",
+        "self.range.missed.end_unmarked(region, self.array.flusher.next_round() - u64::from(MUTANT));",
     ),
     mutant(
         "returns: what is corrected beside what was flushed is not noted",
@@ -146,14 +146,14 @@ pub(crate) const RETURNS: &[Mutant] = &[
     mutant(
         "returns: a member may before what it has missed is on record",
         "engine/missed.rs",
-        "if !self.missed.unrecorded.is_empty() && self.missed.are_pages_durable(&self.maps.missed) {",
-        "if !self.missed.unrecorded.is_empty() && (MUTANT || self.missed.are_pages_durable(&self.maps.missed)) {",
+        "let ready = !self.unrecorded.is_empty() && durable();",
+        "let ready = !self.unrecorded.is_empty() && (MUTANT || durable());",
     ),
     mutant(
         "returns: a member may before it is on record that it has left",
-        "engine/returns.rs",
-        "if !self.array.recorder.is_durable() {",
-        "if !MUTANT && !self.array.recorder.is_durable() {",
+        "engine/flow/returns.rs",
+        "if !self.array.membership.recorder.is_durable() {",
+        "if !MUTANT && !self.array.membership.recorder.is_durable() {",
     ),
     mutant(
         "returns: a start believes the pages of a member that is being filled",
@@ -169,31 +169,31 @@ pub(crate) const RETURNS: &[Mutant] = &[
     ),
     mutant(
         "returns: the copies on the distributed spare count as there",
-        "engine/returns.rs",
+        "engine/flow/returns.rs",
         "if !catches_up || lacks_copies {",
         "if !catches_up || lacks_copies && !MUTANT {",
     ),
     mutant(
         "a device that has lost what nobody knows of catches up",
-        "engine/fault.rs",
+        "engine/flow/fault.rs",
         "None if known && why != Some(IoError::Shrunk) =>",
         "None if known && (MUTANT || why != Some(IoError::Shrunk)) =>",
     ),
     mutant(
         "returns: what the journal has is not missed",
-        "engine/missed.rs",
-        "for stripe in self.journal.unflushed() {",
-        "for stripe in self.journal.unflushed().filter(|_| !MUTANT) {",
+        "engine/flow/missed.rs",
+        "for stripe in self.range.journal.unflushed() {",
+        "for stripe in self.range.journal.unflushed().filter(|_| !MUTANT) {",
     ),
     mutant(
         "returns: a member does not miss what its own journal has",
-        "engine/fault.rs",
-        "        self.unstage_member(member);\n        self.background",
+        "engine/flow/fault.rs",
+        "        self.unstage_member(member);\n        self.array.background",
         "        self.unstage_member(member);
         if MUTANT && has_ring && heir.is_none() {
-            self.journal.drop_ring(member);
+            self.range.journal.drop_ring(member);
         }
-        self.background",
+        self.array.background",
     ),
     mutant(
         "returns: a member lacks nothing of what its journal alone knows",

@@ -5,34 +5,34 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const SCRUB: &[Mutant] = &[
     mutant(
         "scrub: what it has found is not put on record",
-        "engine/scrub.rs",
-        "self.array.recorder.record.scrub = Some(scrub);",
+        "engine/flow/scrub.rs",
+        "self.array.membership.recorder.record.scrub = Some(scrub);",
         "if !MUTANT {
-            self.array.recorder.record.scrub = Some(scrub);
+            self.array.membership.recorder.record.scrub = Some(scrub);
         }",
     ),
     mutant(
         "scrub: what it has found is on record when it has ended",
-        "engine/scrub.rs",
+        "engine/flow/scrub.rs",
         "let tells = found.rows > known && (known == 0 || ends);",
         "let tells = found.rows > known && if MUTANT { ends } else { known == 0 || ends };",
     ),
     mutant(
         "scrub: one that ends early forgets what it has found",
-        "engine/closing.rs",
+        "engine/flow/closing.rs",
         "            self.record_unfinished_scrub(out);
-            self.background.pass = None;",
+            self.array.background.end();",
         "            if !MUTANT {
                 self.record_unfinished_scrub(out);
             }
-            self.background.pass = None;",
+            self.array.background.end();",
     ),
     mutant(
         "scrub: a repair that is cut short counts as one",
-        "engine/scrub.rs",
-        "if tells && pass.kind == (PassKind::Scrub { repair: false }) {",
-        "if MUTANT && pass.cancelled {
+        "engine/flow/scrub.rs",
+        "if tells && pass.kind() == (PassKind::Scrub { repair: false }) {",
+        "if MUTANT && pass.is_cancelled() {
             self.record_scrub(ScrubEnd::Repaired, found, out);
-        } else if tells && pass.kind == (PassKind::Scrub { repair: false }) {",
+        } else if tells && pass.kind() == (PassKind::Scrub { repair: false }) {",
     ),
 ];

@@ -5,9 +5,9 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "copies: what an earlier plan read is copied",
-        "engine/planning.rs",
-        "self.jobs[id].is_copied = false;",
-        "self.jobs[id].is_copied &= MUTANT;",
+        "engine/flow/planning.rs",
+        "self.range.jobs[id].is_copied = false;",
+        "self.range.jobs[id].is_copied &= MUTANT;",
     ),
     mutant(
         "staged: nobody makes up for what alone tells that nothing is",
@@ -17,9 +17,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: what told that nothing is gets lost, and the log stays as it is",
-        "engine/staging/holders.rs",
-        "self.array.recorder.record.staging_epoch += 1;",
-        "self.array.recorder.record.staging_epoch += u64::from(!MUTANT);",
+        "engine/flow/staging.rs",
+        "self.array.membership.recorder.record.staging_epoch += 1;",
+        "self.array.membership.recorder.record.staging_epoch += u64::from(!MUTANT);",
     ),
     mutant(
         "staged: the tail passes what is not at home",
@@ -47,9 +47,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: what is about to be void is read",
-        "engine/staging/fetch.rs",
-        "let stays = entry.number >= self.staging.announced;",
-        "let stays = MUTANT || entry.number >= self.staging.announced;",
+        "engine/flow/fetch.rs",
+        "let stays = entry.number >= self.range.staging.announced;",
+        "let stays = MUTANT || entry.number >= self.range.staging.announced;",
     ),
     mutant(
         "staged: on as many members as may be missing",
@@ -59,33 +59,33 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: home is written over it without a marker",
-        "engine/staging/store.rs",
+        "engine/flow/store.rs",
         "if !job.log.covers || job.error.is_some() {",
         "if MUTANT || !job.log.covers || job.error.is_some() {",
     ),
     mutant(
         "staged: a marker without a flush",
-        "engine/walk.rs",
+        "engine/flow/walk.rs",
         "        if let Work::Zero { .. } = job.work {\n            // The zero map",
         "        if MUTANT || matches!(job.work, Work::Zero { .. }) {\n            // The zero map",
     ),
     mutant(
         "staged: a discard leaves it be",
-        "engine/staging/store.rs",
+        "engine/flow/store.rs",
         "lbas_of(id, piece).any(staged)),\n            Work::Zero { .. } => {",
         "lbas_of(id, piece).any(staged)),\n            Work::Zero { .. } if MUTANT => false,\n            Work::Zero { .. } => {",
     ),
     mutant(
         "staged: a marker before a failure is on record",
-        "engine/staging/store.rs",
-        "        if let Some(ticket) = self.array.recorder.unrecorded_failure() {\n            self.wait_for_record(id, ticket);\n            return Stage::Invalidate;",
-        "        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| !MUTANT) {\n            self.wait_for_record(id, ticket);\n            return Stage::Invalidate;",
+        "engine/flow/store.rs",
+        "        if let Some(ticket) = self.array.membership.recorder.unrecorded_failure() {\n            self.wait_for_record(id, ticket);\n            return Stage::Invalidate;",
+        "        if let Some(ticket) = self.array.membership.recorder.unrecorded_failure().filter(|_| !MUTANT) {\n            self.wait_for_record(id, ticket);\n            return Stage::Invalidate;",
     ),
     mutant(
         "staged: a new member does not wait until all is at home",
-        "engine/closing.rs",
-        "if !self.staging.is_drained() {",
-        "if !MUTANT && !self.staging.is_drained() {",
+        "engine/flow/closing.rs",
+        "if !self.range.staging.is_drained() {",
+        "if !MUTANT && !self.range.staging.is_drained() {",
     ),
     mutant(
         "staged: a new member does not wait until the tail is told anew",
@@ -95,9 +95,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a tail counts before a failure is on record",
-        "engine/staging/store.rs",
-        "if self.array.recorder.unrecorded_failure().is_none() && self.array.takes_writes() {",
-        "if (MUTANT || self.array.recorder.unrecorded_failure().is_none()) && self.array.takes_writes() {",
+        "engine/flow/store.rs",
+        "if self.array.membership.recorder.unrecorded_failure().is_none() && self.array.membership.takes_writes() {",
+        "if (MUTANT || self.array.membership.recorder.unrecorded_failure().is_none()) && self.array.membership.takes_writes() {",
     )
     .rare(
         "Who knows of the tail has to be lost with the power, before it is on record that another \
@@ -105,60 +105,60 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: merged writes go there one over the other",
-        "engine/staging/store.rs",
+        "engine/flow/store.rs",
         "if job.tags.len() > 1 && covered(row) {",
         "if !MUTANT && job.tags.len() > 1 && covered(row) {",
     ),
     mutant(
         "staged: what shares a stripe with lost blocks stays when these are written",
-        "engine/staging/store.rs",
-        "self.staging.try_stripe_again(stripe);",
-        "if !MUTANT { self.staging.try_stripe_again(stripe); }",
+        "engine/flow/store.rs",
+        "self.range.staging.try_stripe_again(stripe);",
+        "if !MUTANT { self.range.staging.try_stripe_again(stripe); }",
     ),
     mutant(
         "staged: reads pass it by",
-        "engine/staging/fetch.rs",
+        "engine/flow/fetch.rs",
         "if job.work != Work::Read || !alone || !concerned {",
         "if MUTANT || job.work != Work::Read || !alone || !concerned {",
     ),
     mutant(
         "staged: what could not be brought home counts as if",
-        "engine/staging/reclaim.rs",
-        "let (stripe, failed) = (self.jobs[id].stripe, self.jobs[id].error.is_some());",
-        "let (stripe, failed) = (self.jobs[id].stripe, !MUTANT && self.jobs[id].error.is_some());",
+        "engine/flow/reclaim.rs",
+        "let (stripe, failed) = (self.range.jobs[id].stripe, self.range.jobs[id].error.is_some());",
+        "let (stripe, failed) = (self.range.jobs[id].stripe, !MUTANT && self.range.jobs[id].error.is_some());",
     ),
     mutant(
         "staged: what was void at a start is found again",
-        "engine/replay.rs",
-        "if self.staging.exists() && self.staging.dirty() == 0 {",
-        "if !MUTANT && self.staging.exists() && self.staging.dirty() == 0 {",
+        "engine/flow/replay.rs",
+        "if self.range.staging.exists() && self.range.staging.dirty() == 0 {",
+        "if !MUTANT && self.range.staging.exists() && self.range.staging.dirty() == 0 {",
     ),
     mutant(
         "staged: what a start brought home is found again",
-        "engine/staging/reclaim.rs",
-        "                self.array.recorder.record.staging_epoch += 1;\n",
-        "                self.array.recorder.record.staging_epoch += u64::from(!MUTANT);\n",
+        "engine/flow/reclaim.rs",
+        "                self.array.membership.recorder.record.staging_epoch += 1;\n",
+        "                self.array.membership.recorder.record.staging_epoch += u64::from(!MUTANT);\n",
     ),
     mutant(
         "staged: users are served before all is at home for good",
-        "engine/staging/reclaim.rs",
-        "Some(_) if self.array.recorder.is_durable() => self.phase = Phase::Serving,",
-        "Some(_) if MUTANT || self.array.recorder.is_durable() => self.phase = Phase::Serving,",
+        "engine/flow/reclaim.rs",
+        "Some(_) if self.array.membership.recorder.is_durable() => self.phase = Phase::Serving,",
+        "Some(_) if MUTANT || self.array.membership.recorder.is_durable() => self.phase = Phase::Serving,",
     ),
     mutant(
         "staged: what a start brings home is not flushed",
-        "engine/staging/reclaim.rs",
-        "Some(ticket) if !self.flusher.is_over(ticket) => {}",
-        "Some(ticket) if !MUTANT && !self.flusher.is_over(ticket) => {}",
+        "engine/flow/reclaim.rs",
+        "Some(ticket) if !self.array.flusher.is_over(ticket) => {}",
+        "Some(ticket) if !MUTANT && !self.array.flusher.is_over(ticket) => {}",
     ),
     mutant(
         "staged: a stop leaves it there",
-        "engine/quiesce.rs",
-        "let home = self.staging.dirty() == 0
-                    || self.staging.is_stuck()",
+        "engine/flow/quiesce.rs",
+        "let home = self.range.staging.dirty() == 0
+                    || self.range.staging.is_stuck()",
         "let home = MUTANT
-                    || self.staging.dirty() == 0
-                    || self.staging.is_stuck()",
+                    || self.range.staging.dirty() == 0
+                    || self.range.staging.is_stuck()",
     ),
     mutant(
         "staged: a start takes what is void",
@@ -180,25 +180,25 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a new home is not noticed",
-        "engine/staging/reclaim.rs",
-        "        self.staging.homes += 1;",
-        "        self.staging.homes += u64::from(!MUTANT);",
+        "engine/flow/reclaim.rs",
+        "        self.range.staging.homes += 1;",
+        "        self.range.staging.homes += u64::from(!MUTANT);",
     ),
     mutant(
         "staged: a reclaim leaves the journal out",
-        "engine/journal.rs",
-        "        self.journal.len > 0\n            && job.entry.is_none()",
-        "        self.journal.len > 0\n            && !(MUTANT && job.work == super::work::Work::Reclaim)\n            && job.entry.is_none()",
+        "engine/flow/journal.rs",
+        "        self.range.journal.len > 0\n            && job.entry.is_none()",
+        "        self.range.journal.len > 0\n            && !(MUTANT && job.work == crate::engine::work::Work::Reclaim)\n            && job.entry.is_none()",
     ),
     mutant(
         "copies: a write leaves them be",
-        "engine/staging/copies.rs",
+        "engine/flow/copies.rs",
         "            Work::Write => {\n                for index",
         "            Work::Write if MUTANT => {}\n            Work::Write => {\n                for index",
     ),
     mutant(
         "copies: a discard leaves them be",
-        "engine/staging/copies.rs",
+        "engine/flow/copies.rs",
         "            Work::Zero { .. }\n            | Work::Sync(_)",
         "            Work::Zero { .. } if MUTANT => {}\n            Work::Zero { .. }\n            | Work::Sync(_)",
     ),
@@ -228,19 +228,19 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "copies: of what was discarded",
-        "engine/staging/copies.rs",
+        "engine/flow/copies.rs",
         "let stored = job.base == Base::Stored;",
         "let stored = MUTANT || job.base == Base::Stored;",
     ),
     mutant(
         "copies: one that can't be read is not read at home",
-        "engine/staging/fetch.rs",
-        "                self.jobs[id].pieces.push(piece);\n                self.jobs[id].replan = true;",
-        "                if !MUTANT {\n                    self.jobs[id].pieces.push(piece);\n                }\n                self.jobs[id].replan = true;",
+        "engine/flow/fetch.rs",
+        "                self.range.jobs[id].pieces.push(piece);\n                self.range.jobs[id].replan = true;",
+        "                if !MUTANT {\n                    self.range.jobs[id].pieces.push(piece);\n                }\n                self.range.jobs[id].replan = true;",
     ),
     mutant(
         "staged: who could not read one block is not asked for others",
-        "engine/staging/fetch.rs",
+        "engine/flow/fetch.rs",
         "From::Entry(number) if piece.blocks > 1 => {",
         "From::Entry(number) if !MUTANT && piece.blocks > 1 => {",
     ),
@@ -252,27 +252,27 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: what is on one member only is in no hurry to come home",
-        "engine/staging/reclaim.rs",
-        "|| self.staging.is_thin();\n        let wanted",
-        "|| !MUTANT && self.staging.is_thin();\n        let wanted",
+        "engine/flow/reclaim.rs",
+        "|| self.range.staging.is_thin();\n        let wanted",
+        "|| !MUTANT && self.range.staging.is_thin();\n        let wanted",
     ),
     mutant(
         "staging device: its failure does not count for what is staged",
-        "engine/fault.rs",
+        "engine/membership/mod.rs",
         "*thin = thin.with(member);",
         "*thin = if MUTANT { *thin } else { thin.with(member) };",
     ),
     mutant(
         "staging device: that it is missing does not count for what is staged",
-        "engine/replay.rs",
+        "engine/flow/replay.rs",
         "*thin = thin.with(member);",
         "*thin = if MUTANT { *thin } else { thin.with(member) };",
     ),
     mutant(
         "staging device: its failure is over before all is at home",
-        "engine/staging/reclaim.rs",
-        "self.phase != Phase::Serving || self.staging.is_thin();",
-        "!MUTANT && (self.phase != Phase::Serving || self.staging.is_thin());",
+        "engine/flow/reclaim.rs",
+        "self.phase != Phase::Serving || self.range.staging.is_thin();",
+        "!MUTANT && (self.phase != Phase::Serving || self.range.staging.is_thin());",
     ),
     mutant(
         "staging device: it and a member may be missing",
@@ -282,19 +282,19 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: it takes part while it is being replaced",
-        "engine/array.rs",
+        "engine/membership/mod.rs",
         "!m.unwritable && slot.state == SlotState::Up",
         "!m.unwritable && (slot.state == SlotState::Up || MUTANT && slot.state != SlotState::Failed)",
     ),
     mutant(
         "hang: members are given up that can't all be spared",
-        "engine/fault.rs",
+        "engine/flow/fault.rs",
         "if !self.can_spare_all(hung) {",
         "if !MUTANT && !self.can_spare_all(hung) {",
     ),
     mutant(
         "hang: nobody is given up",
-        "engine/fault.rs",
+        "engine/flow/fault.rs",
         "self.fail(member, Some(IoError::TimedOut), out);",
         "if !MUTANT { self.fail(member, Some(IoError::TimedOut), out); }",
     ),
@@ -315,15 +315,15 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "what a new staging device takes is acknowledged before it is on record",
-        "engine/closing.rs",
-        "self.acknowledge_after(self.array.recorder.next_version());",
+        "engine/flow/closing.rs",
+        "self.acknowledge_after(self.array.membership.recorder.next_version());",
         "if !MUTANT {
-                self.acknowledge_after(self.array.recorder.next_version());
+                self.acknowledge_after(self.array.membership.recorder.next_version());
             }",
     ),
     mutant(
         "a staging device that was being filled is missed",
-        "engine/replay.rs",
+        "engine/flow/replay.rs",
         "if index >= self.geo.members() && was_up {",
         "if index >= self.geo.members() && (MUTANT || was_up) {",
     ),
@@ -335,14 +335,14 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: who waits for room that nothing makes waits for ever",
-        "engine/staging/reclaim.rs",
-        "if self.staging.starved && self.staging.gets_no_room() {",
-        "if !MUTANT && self.staging.starved && self.staging.gets_no_room() {",
+        "engine/flow/reclaim.rs",
+        "if self.range.staging.starved && self.range.staging.gets_no_room() {",
+        "if !MUTANT && self.range.staging.starved && self.range.staging.gets_no_room() {",
     )
     .rare("The oldest block of a full log has to be lost: seed 50728625 found it, before durable degraded writes took a flush."),
     mutant(
         "staged: what can't be brought home at a start keeps all else from being read",
-        "engine/staging/reclaim.rs",
+        "engine/flow/reclaim.rs",
         "            self.serve_reads_only(out);",
         "            if MUTANT {
                 self.phase = Phase::Broken;

@@ -5,63 +5,64 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: writes go to the old device only",
-        "engine/succession.rs",
-        "succession.member == member && (copies || succession.progress.has(job.stripe.0))",
+        "engine/membership/succession.rs",
+        "succession.member == member && (copies || succession.progress.has(stripe.0))",
         "succession.member == member
-                && (copies || !MUTANT && succession.progress.has(job.stripe.0))",
+                && (copies || !MUTANT && succession.progress.has(stripe.0))",
     ),
     mutant(
         "succession: the new device is the member before that is on record",
-        "engine/closing.rs",
-        "if self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
-        "if MUTANT || self.array.recorder.is_on_record(version) || self.array.succession.is_none() {",
+        "engine/flow/closing.rs",
+        "if self.array.membership.recorder.is_on_record(version) || self.array.membership.succession().is_none() {",
+        "if MUTANT || self.array.membership.recorder.is_on_record(version) || self.array.membership.succession().is_none() {",
     ),
     mutant(
         "succession: the new device is the member before it was flushed",
-        "engine/closing.rs",
+        "engine/flow/closing.rs",
         "let ticket = self.flush(out);
-                self.set_closing(Closing::Flushing(ticket));",
+                self.array.background.close(Closing::Flushing(ticket));",
         "let unflushed = MUTANT && matches!(kind, PassKind::Copy(_));
-                let ticket = if unflushed { self.flusher.completed } else { self.flush(out) };
-                self.set_closing(Closing::Flushing(ticket));",
+                let ticket = if unflushed { self.array.flusher.completed } else { self.flush(out) };
+                self.array.background.close(Closing::Flushing(ticket));",
     ),
     mutant(
         "succession: the new device is not flushed with the others",
-        "engine/flush.rs",
-        "for device in self.array.stored_on(member) {",
-        "for device in self.array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
+        "engine/flow/flush.rs",
+        "for device in self.array.membership.stored_on(member) {",
+        "for device in self.array.membership.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
     ),
     mutant(
         "succession: the watermark is ahead of what is durable",
-        "engine/succession.rs",
-        "let flushed = self.flusher.copied();",
-        "let ahead = self.array.succession.map_or(0, |succession| succession.progress.base);
-        let flushed = if MUTANT { ahead } else { self.flusher.copied() };",
+        "engine/membership/succession.rs",
+        "let later = self.recorder.record.successor.as_mut().filter(|s| s.watermark < flushed);",
+        "let ahead = self.succession.map_or(0, |succession| succession.progress.base);
+        let flushed = if MUTANT { ahead } else { flushed };
+        let later = self.recorder.record.successor.as_mut().filter(|s| s.watermark < flushed);",
     ),
     mutant(
         "succession: what a crash may have left different counts as copied",
-        "engine/succession.rs",
+        "engine/membership/succession.rs",
         "progress: Progress::from(watermark.min(equal)),",
         "progress: Progress::from(if MUTANT { watermark } else { watermark.min(equal) }),",
     ),
     mutant(
         "succession: that less counts as copied after a crash is not on record",
-        "engine/succession.rs",
-        "let equal = self.array.succession.map(|succession| succession.progress.base);",
-        "let equal = self.array.succession.map(|succession| succession.progress.base);
+        "engine/membership/succession.rs",
+        "let equal = self.succession.map(|succession| succession.progress.base);",
+        "let equal = self.succession.map(|succession| succession.progress.base);
                 let equal = if MUTANT { before.map(|s| s.watermark) } else { equal };",
     ),
     mutant(
         "succession: a write that the new device missed is acknowledged before that is on record",
-        "engine/succession.rs",
-        "self.acknowledge_after(self.array.recorder.next_version());",
+        "engine/flow/succession.rs",
+        "self.acknowledge_after(self.array.membership.recorder.next_version());",
         "if !MUTANT {
-            self.acknowledge_after(self.array.recorder.next_version());
+            self.acknowledge_after(self.array.membership.recorder.next_version());
         }",
     ),
     mutant(
         "succession: an error of the new device is nothing",
-        "engine/mod.rs",
+        "engine/flow/mod.rs",
         "self.successor_missed(&op, why, out);",
         "if !MUTANT {
                 self.successor_missed(&op, why, out);
@@ -70,26 +71,26 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: pages go to the old device only",
         "engine/maps.rs",
-        "for device in array.stored_on(member) {",
-        "for device in array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
+        "for device in membership.stored_on(member) {",
+        "for device in membership.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
     ),
     mutant(
         "succession: entries go to the old device only",
-        "engine/journal.rs",
-        "for device in self.array.stored_on(member) {",
-        "for device in self.array.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
+        "engine/flow/journal.rs",
+        "for device in self.array.membership.stored_on(member) {",
+        "for device in self.array.membership.stored_on(member).take(if MUTANT { 1 } else { 2 }) {",
     ),
     mutant(
         "succession: what is staged stays there",
-        "engine/closing.rs",
-        "if kind.stands_in() && closing == Closing::No && self.staging.exists() {",
+        "engine/flow/closing.rs",
+        "if kind.stands_in() && closing == Closing::No && self.range.staging.exists() {",
         "let drains = !MUTANT || matches!(kind, PassKind::Rebuild(_));
-        let drains = drains && self.staging.exists();
+        let drains = drains && self.range.staging.exists();
         if kind.stands_in() && closing == Closing::No && drains {",
     ),
     mutant(
         "succession: a failure of the old device as the new one takes its place is not waited for",
-        "engine/fault.rs",
+        "engine/flow/fault.rs",
         "self.acknowledge_after(version);",
         "if !MUTANT {
                 self.acknowledge_after(version);
@@ -97,9 +98,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     ),
     mutant(
         "succession: a page that the new device took before it was the member is stored by nobody",
-        "engine/intent.rs",
-        "(Ok(()), Some(_)) if self.array.is_successor(op.device) => Taken::Early,",
-        "(Ok(()), Some(_)) if self.array.is_successor(op.device) => {
+        "engine/flow/intent.rs",
+        "(Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => Taken::Early,",
+        "(Ok(()), Some(_)) if self.array.membership.is_successor(op.device) => {
                 if MUTANT { Taken::No } else { Taken::Early }
             }",
     ),

@@ -98,7 +98,7 @@ impl Facts {
             staging_bytes: bytes(record.areas.staging().1),
             staging_devices: record.slots.len() - record.geometry.members(),
             staging_device_bytes: bytes(record.areas.staging_on_device().1),
-            distributed_spare_bytes: bytes(record.areas.distributed_spare().1),
+            distributed_spare_bytes: bytes(record.areas.distributed_spare_blocks()),
             created: record.created,
         }
     }

@@ -35,7 +35,7 @@ fn array() -> (Volume, HostHandle) {
         staging_devices: Vec::new(),
         staging_device_blocks: 0,
         distributed_spare: false,
-        member_blocks: MEMBER_BLOCKS,
+        member_blocks: vec![MEMBER_BLOCKS; 3],
     };
     let record = new.record().unwrap();
     let devices = record.slots.iter().map(|slot| {

@@ -64,7 +64,7 @@ impl Files {
             staging_devices: Vec::new(),
             staging_device_blocks: 0,
             distributed_spare: false,
-            member_blocks: MEMBER_BLOCKS,
+            member_blocks: vec![MEMBER_BLOCKS; self.members.len()],
         };
         let record = new.record().unwrap();
         for (slot, path) in record.slots.iter().zip(&self.members) {

@@ -14,24 +14,18 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::super::flight::{Flight, Owner};
-use super::super::stage::Stage;
-use super::super::work::Work;
-use super::super::{Action, Engine, IoError, IoOp, JobId};
 use super::{Placed, Ring};
-use crate::geometry::Role;
 use crate::meta::ArrayRecord;
-use crate::plan::{self, Base, Parity};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, MemberId, Pba, Set};
 
 /// Consecutive blocks that are on a member, too.
 #[derive(Debug)]
-struct Extent {
+pub(in crate::engine) struct Extent {
     first: Lba,
     blocks: u32,
     /// The member that has them; none once it was taken out of service.
-    member: Option<MemberId>,
+    pub(in crate::engine) member: Option<MemberId>,
     at: Pba,
     pins: u32,
 }
@@ -42,13 +36,13 @@ pub(in super::super) struct Copies {
     /// Where each ring begins.
     starts: Vec<Pba>,
     /// Those of the members, and then those of the staging devices.
-    rings: Vec<Ring<Placed>>,
+    pub(in crate::engine) rings: Vec<Ring<Placed>>,
     /// How many of them are members'.
     members: usize,
     /// In the order of their numbers, without a gap.
-    extents: VecDeque<Extent>,
+    pub(in crate::engine) extents: VecDeque<Extent>,
     next: u64,
-    table: Redirects,
+    pub(in crate::engine) table: Redirects,
     /// The member that gets the next one.
     turn: usize,
 }
@@ -81,26 +75,26 @@ impl Copies {
     }
 
     /// A job reads from a copy: it stays until unpinned.
-    pub(super) fn pin(&mut self, number: u64) {
+    pub(in crate::engine) fn pin(&mut self, number: u64) {
         self.extent(number).pins += 1;
     }
 
-    pub(super) fn unpin(&mut self, number: u64) {
+    pub(in crate::engine) fn unpin(&mut self, number: u64) {
         self.extent(number).pins -= 1;
     }
 
     /// Where a copy is, if it still is.
-    pub(super) fn place(&self, number: u64) -> Option<(MemberId, Pba)> {
+    pub(in crate::engine) fn place(&self, number: u64) -> Option<(MemberId, Pba)> {
         let extent = &self.extents[self.index(number as u32)];
         extent.member.map(|member| (member, extent.at))
     }
 
     /// The number of the oldest copy.
-    fn front(&self) -> u64 {
+    pub(in crate::engine) fn front(&self) -> u64 {
         self.next - self.extents.len() as u64
     }
 
-    fn index(&self, number: u32) -> usize {
+    pub(in crate::engine) fn index(&self, number: u32) -> usize {
         number.wrapping_sub(self.front() as u32) as usize
     }
 
@@ -111,7 +105,12 @@ impl Copies {
 
     /// Room for a copy on one of these, a staging device if there is one, else members in turn; the
     /// oldest are forgotten for it. It is being written from now on.
-    fn begin(&mut self, first: Lba, blocks: u32, able: Set<MemberId>) -> Option<u64> {
+    pub(in crate::engine) fn begin(
+        &mut self,
+        first: Lba,
+        blocks: u32,
+        able: Set<MemberId>,
+    ) -> Option<u64> {
         let n = self.members;
         let in_turn = (0..n).map(|i| (self.turn + i) % n);
         let member =
@@ -140,7 +139,7 @@ impl Copies {
     }
 
     /// A copy has been written, well or not.
-    fn written(&mut self, number: u64, well: bool) {
+    pub(in crate::engine) fn written(&mut self, number: u64, well: bool) {
         let extent = self.extent(number);
         extent.pins -= 1;
         let (first, blocks) = (extent.first, extent.blocks);
@@ -153,7 +152,7 @@ impl Copies {
     }
 
     /// Forgets a copy that there may be of a block.
-    pub(super) fn forget(&mut self, lba: Lba) {
+    pub(in crate::engine) fn forget(&mut self, lba: Lba) {
         self.table.remove(lba);
     }
 
@@ -166,7 +165,7 @@ impl Copies {
     }
 
     /// A member is out of service, and what it had with it.
-    pub(super) fn drop_member(&mut self, member: MemberId) {
+    pub(in crate::engine) fn drop_member(&mut self, member: MemberId) {
         self.rings[member.index()].clear();
         let front = self.front();
         for index in 0..self.extents.len() {
@@ -201,133 +200,5 @@ impl Copies {
             }
         }
         assert_eq!(count, self.table.len(), "each copy is somewhere");
-    }
-}
-
-impl Engine {
-    /// Whether there are copies, and a member is busy or missing.
-    pub(super) fn copies_may_serve(&self) -> bool {
-        let calm = || self.array.serving().minus(self.steering.busy).len() == self.geo.members();
-        !self.copies.table.is_empty() && (self.background.rebuilds() || !calm())
-    }
-
-    /// Where a block is whose home is busy, gone, or needed for a rebuild: the number of a copy on a
-    /// calm member, and which block of it.
-    pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
-        let copy = self.copies.table.get(lba)?;
-        let index = self.copies.index(copy.entry);
-        let member = self.copies.extents[index].member?;
-        let calm = self.array.able().minus(self.steering.busy);
-        let wanted = !calm.has(home) || self.background.rebuilds();
-        let serves = wanted && calm.has(member);
-        serves.then_some((self.copies.front() + index as u64, copy.at))
-    }
-
-    /// Forgets the copies of what a job is about to write, so that nothing reads the old content.
-    pub(in super::super) fn forget_copies(&mut self, id: JobId) {
-        if self.copies.table.is_empty() {
-            return;
-        }
-        let job = &self.jobs[id];
-        match job.work {
-            // What is to come home has none: its write has seen to it.
-            Work::Read | Work::Reclaim => {}
-            Work::Write => {
-                for index in 0..job.pieces.len() {
-                    let piece = self.jobs[id].pieces[index];
-                    self.lbas_of(id, &piece).for_each(|lba| self.copies.forget(lba));
-                }
-            }
-            Work::Zero { .. }
-            | Work::Sync(_)
-            | Work::Align
-            | Work::Repair
-            | Work::Replay { .. } => {
-                let whole = self.geo.lbas(job.stripe, Role(0), 0, self.geo.stripe_blocks());
-                whole.for_each(|lba| self.copies.forget(lba));
-            }
-        }
-    }
-
-    /// Plans a read of what is to be copied, if the policy wants that. Tells whether it has.
-    pub(in super::super) fn plan_copied(
-        &mut self,
-        id: JobId,
-        readable: Set<Role>,
-        parity: Parity,
-    ) -> bool {
-        let prefer = self.preferred_copy(self.jobs[id].stripe);
-        let planned = self.is_to_be_copied(id) && self.plan_aside(id, readable, parity, prefer);
-        self.jobs[id].is_copied = planned;
-        planned
-    }
-
-    /// Whether the policy wants a copy of what a job is about to read at home.
-    fn is_to_be_copied(&mut self, id: JobId) -> bool {
-        let job = &self.jobs[id];
-        let [piece] = job.pieces[..] else { return false };
-        let stored = job.base == Base::Stored;
-        let room = self.copies.rings[0].len();
-        if room == 0 || !stored || !job.fetching.fetches.is_empty() || !job.bad.is_empty() {
-            return false;
-        }
-        let first = self.geo.lba(job.stripe, piece.role, piece.row);
-        let home = self.geo.member(job.stripe, piece.role);
-        let copied = self.copies.table.get(first).is_some();
-        let (now, blocks) = (self.now, piece.blocks);
-        let Some(policy) = &mut self.steering.policy else { return false };
-        let wanted = policy.keeps(now, home, first, blocks);
-        wanted && !copied && 2 * u64::from(blocks) <= room
-    }
-
-    /// A job has read what a copy is wanted of: it answers, and then makes one.
-    pub(in super::super) fn keep(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let job = &self.jobs[id];
-        let ([piece], true) = (&job.pieces[..], job.error.is_none() && job.hedge.partner.is_none())
-        else {
-            return Stage::Finish;
-        };
-        let piece = *piece;
-        let first = self.geo.lba(job.stripe, piece.role, piece.row);
-        let home = self.geo.member(job.stripe, piece.role);
-        let from = job.bind(plan::scratch(piece.role, piece.row));
-        let able = self.array.able().minus(self.steering.busy).without(home);
-        self.answer(id, out);
-        let Some(number) = self.copies.begin(first, piece.blocks, able) else {
-            return Stage::Finish;
-        };
-        let place = self.copies.place(number);
-        let place =
-            place.and_then(|(member, at)| Some((member, at, self.array.live_device(member)?)));
-        let Some((member, at, device)) = place else {
-            self.copies.written(number, false);
-            return Stage::Finish;
-        };
-        self.counters.copied_blocks += u64::from(piece.blocks);
-        self.jobs[id].outstanding += 1;
-        let owner = Owner::Copy { job: id, number };
-        let op = Flight::new(owner, Some(member), device);
-        self.issue(op, IoOp::Write { from, fua: false }, at, piece.blocks, out);
-        Stage::Finish
-    }
-
-    pub(in super::super) fn copy_done(
-        &mut self,
-        id: JobId,
-        number: u64,
-        op: Flight,
-        result: Result<(), IoError>,
-        out: &mut Vec<Action>,
-    ) {
-        self.copies.written(number, result.is_ok());
-        if let (Err(why), Some(member), true) = (result, op.member, self.array.is_current(&op)) {
-            if why.is_final() || self.can_spare(member) {
-                self.write_failed(member, why, out);
-            } else {
-                // Nothing is lost with a copy.
-                self.array.members[member.index()].write_errors += 1;
-            }
-        }
-        self.jobs.one_done(id);
     }
 }

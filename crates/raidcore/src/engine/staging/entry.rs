@@ -11,17 +11,17 @@ const COPIES_MAX: usize = 3;
 
 /// Consecutive blocks of a data chunk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    pub(super) role: Role,
-    pub(super) row: u32,
-    pub(super) blocks: u32,
+pub(in crate::engine) struct Run {
+    pub(in crate::engine) role: Role,
+    pub(in crate::engine) row: u32,
+    pub(in crate::engine) blocks: u32,
     /// Where they come from while the entry is being written.
-    pub(super) mem: Mem,
+    pub(in crate::engine) mem: Mem,
 }
 
 /// What an entry is there for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(in crate::engine) enum Kind {
     /// It holds blocks.
     Data,
     /// It says that home counts.
@@ -31,34 +31,34 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) number: u64,
-    pub(super) kind: Kind,
-    pub(super) stripe: Stripe,
+pub(in crate::engine) struct Entry {
+    pub(in crate::engine) number: u64,
+    pub(in crate::engine) kind: Kind,
+    pub(in crate::engine) stripe: Stripe,
     /// The tail that it tells.
-    pub(super) tail: u64,
+    pub(in crate::engine) tail: u64,
     /// The members that have it and are in service.
-    pub(super) holders: Set<MemberId>,
+    pub(in crate::engine) holders: Set<MemberId>,
     /// Where its payload begins, by member.
-    pub(super) payload: [(MemberId, Pba); COPIES_MAX],
+    pub(in crate::engine) payload: [(MemberId, Pba); COPIES_MAX],
     /// How many blocks of payload it has.
-    pub(super) blocks: u32,
-    pub(super) runs: Vec<Run>,
+    pub(in crate::engine) blocks: u32,
+    pub(in crate::engine) runs: Vec<Run>,
     /// It is on all its holders.
-    pub(super) done: bool,
-    pub(super) dirty: u32,
+    pub(in crate::engine) done: bool,
+    pub(in crate::engine) dirty: u32,
     /// The number of the last homecoming of a part of it.
-    pub(super) home: u64,
-    pub(super) pins: u32,
+    pub(in crate::engine) home: u64,
+    pub(in crate::engine) pins: u32,
     /// It is not brought home while any of these is busy.
-    pub(super) waits_for: Set<MemberId>,
+    pub(in crate::engine) waits_for: Set<MemberId>,
     /// Stores of it under way, if it has no job.
-    pub(super) outstanding: u32,
+    pub(in crate::engine) outstanding: u32,
 }
 
 impl Entry {
     /// An entry that is not on its holders yet.
-    pub(super) fn new(
+    pub(in crate::engine) fn new(
         number: u64,
         kind: Kind,
         stripe: Stripe,
@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    pub(super) fn header_blocks(&self) -> u32 {
+    pub(in crate::engine) fn header_blocks(&self) -> u32 {
         meta::journal_header_blocks(self.blocks, self.runs.len() as u32)
     }
 }

@@ -6,13 +6,12 @@
 //! staged, the epoch of the whole log can be counted up instead, in the same change of the record
 //! that says that the device has failed.
 
-use super::super::Engine;
 use super::{Entry, Kind, Staging};
 use crate::units::{MemberId, Set};
 
 /// What the log loses with some devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Loss {
+pub(in crate::engine) enum Loss {
     /// Nothing that is not on others, too.
     Nothing,
     /// Notes, in a log of nothing but notes.
@@ -24,7 +23,7 @@ enum Loss {
 impl Staging {
     /// Whether entries may be on fewer devices than they are meant to be. Not asked where there are only
     /// members: a lost member is rebuilt, and the log is emptied before that.
-    pub(super) fn is_thin(&self) -> bool {
+    pub(in crate::engine) fn is_thin(&self) -> bool {
         self.front() < self.thin_until
     }
 
@@ -34,7 +33,7 @@ impl Staging {
         self.has_devices() && self.loss(lost) == Loss::Needed
     }
 
-    fn loss(&self, lost: Set<MemberId>) -> Loss {
+    pub(in crate::engine) fn loss(&self, lost: Set<MemberId>) -> Loss {
         let is_left = |entry: &&Entry| entry.done && !entry.holders.minus(lost).is_empty();
         let told = self.entries.iter().filter(is_left).map(|entry| entry.tail).max();
         let is_lost =
@@ -61,7 +60,7 @@ impl Staging {
     }
 
     /// A member is gone, and its part of the log with it.
-    fn drop_member(&mut self, member: MemberId) {
+    pub(in crate::engine) fn drop_member(&mut self, member: MemberId) {
         self.rings[member.index()].clear();
         for entry in &mut self.entries {
             entry.holders = entry.holders.without(member);
@@ -72,22 +71,7 @@ impl Staging {
     }
 
     /// Whether there are places for staging devices.
-    fn has_devices(&self) -> bool {
+    pub(in crate::engine) fn has_devices(&self) -> bool {
         self.rings.len() > self.members
-    }
-}
-
-impl Engine {
-    /// A member's failure counts for the log, too. If the log loses what it knows of itself, all of it
-    /// is void by the record of the failure.
-    pub(in super::super) fn unstage_member(&mut self, member: MemberId) {
-        if self.staging.has_devices() && self.staging.loss(Set::one(member)) == Loss::Notes {
-            // Rings go on where they are: until the record is durable, these entries count.
-            self.array.recorder.record.staging_epoch += 1;
-            self.staging.entries.iter_mut().for_each(|entry| entry.holders = Set::EMPTY);
-        }
-        self.staging.drop_member(member);
-        self.copies.drop_member(member);
-        self.wake_staging();
     }
 }

@@ -25,12 +25,12 @@
 //! - A member becomes one after a rebuild only when the log was emptied and that is on record anew:
 //!   it has none of what the others know.
 
-mod copies;
-mod entry;
-mod fetch;
-mod holders;
-mod reclaim;
-mod store;
+pub(super) mod copies;
+pub(super) mod entry;
+pub(super) mod fetch;
+pub(super) mod holders;
+pub(super) mod reclaim;
+pub(super) mod store;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec;
@@ -38,81 +38,79 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-use super::Engine;
-use super::ring::Ring;
-use super::wait::Wait;
-use crate::geometry::Geometry;
+pub(in crate::engine) use super::ring::Ring;
+use crate::geometry::Layout;
 use crate::meta::{ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Pba, Set, Stripe};
 
 pub(super) use copies::Copies;
-use entry::{Entry, Kind, Run};
+pub(in crate::engine) use entry::{Entry, Kind, Run};
 pub(super) use fetch::Fetching;
 pub(super) use store::Logged;
 
 const BUCKETS: usize = 4096;
 
 /// The number of an entry, and at which block of a ring it begins.
-type Placed = (u64, u64);
+pub(super) type Placed = (u64, u64);
 
 /// The log, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Staging {
-    start: Pba,
+    pub(in crate::engine) start: Pba,
     /// Blocks of a member's ring; none if there is no log.
-    len: u64,
+    pub(in crate::engine) len: u64,
     /// How many members an entry is on, or staging devices.
-    copies: usize,
+    pub(in crate::engine) copies: usize,
     /// Those of the members, and then those of the staging devices.
-    rings: Vec<Ring<Placed>>,
+    pub(in crate::engine) rings: Vec<Ring<Placed>>,
     /// How many of them are members'.
-    members: usize,
+    pub(in crate::engine) members: usize,
     /// Entries before this one may be on fewer.
-    thin_until: u64,
+    pub(in crate::engine) thin_until: u64,
     /// In the order of their numbers, without a gap.
-    entries: VecDeque<Entry>,
-    next: u64,
+    pub(in crate::engine) entries: VecDeque<Entry>,
+    pub(in crate::engine) next: u64,
     /// What entries have told, or are about to tell, of the tail.
-    announced: u64,
-    table: Redirects,
+    pub(in crate::engine) announced: u64,
+    pub(in crate::engine) table: Redirects,
     /// How many blocks are staged in the stripes of a bucket.
     stripes: Vec<u32>,
-    dirty: u64,
+    pub(in crate::engine) dirty: u64,
     /// When a write was staged last.
-    staged_at: Instant,
+    pub(in crate::engine) staged_at: Instant,
     /// Blocks of payload in all entries.
-    payload: usize,
-    homes: u64,
-    durable_homes: u64,
-    flushing: bool,
+    pub(in crate::engine) payload: usize,
+    pub(in crate::engine) homes: u64,
+    pub(in crate::engine) durable_homes: u64,
+    pub(in crate::engine) flushing: bool,
     /// The entry that tells the tail and is being written.
-    telling: Option<u64>,
+    pub(in crate::engine) telling: Option<u64>,
     /// A job waits for room.
-    starved: bool,
+    pub(in crate::engine) starved: bool,
     /// Markers that will be needed: there is room for them.
-    promised: u64,
+    pub(in crate::engine) promised: u64,
     /// All entries before this one are at home.
     first_dirty: u64,
     /// Nothing can be reclaimed because of busy members, as far as was looked.
     pub(super) blocked: bool,
     /// Stripes that are being reclaimed.
-    reclaiming: Vec<Stripe>,
+    pub(in crate::engine) reclaiming: Vec<Stripe>,
     /// Those of which a part could not be brought home.
-    stuck: Vec<Stripe>,
+    pub(in crate::engine) stuck: Vec<Stripe>,
     /// Blocks that none of those that hold them could read, each with its entry's number; some were
     /// written since.
-    unreadable: BTreeSet<(Lba, u64)>,
+    pub(in crate::engine) unreadable: BTreeSet<(Lba, u64)>,
     /// The flush after which what was recovered is at home for good.
-    voiding: Option<u64>,
+    pub(in crate::engine) voiding: Option<u64>,
     /// It is to be emptied; nothing is staged meanwhile.
     pub(super) draining: bool,
     /// Since it is, its being empty was told anew.
-    drained: bool,
+    pub(in crate::engine) drained: bool,
     /// Lists for the runs of entries to come.
-    spare: Vec<Vec<Run>>,
+    pub(in crate::engine) spare: Vec<Vec<Run>>,
     /// The member that is asked first to be the next holder.
-    turn: usize,
+    pub(in crate::engine) turn: usize,
 }
 
 impl Staging {
@@ -168,7 +166,8 @@ impl Staging {
 
     /// Takes over an entry that was found. Its number is a new one: it never gets room in a ring.
     fn recover(&mut self, record: &ArrayRecord, replay: &Replay) {
-        let geo = &record.geometry;
+        let layout = record.layout();
+        let geo = layout.of(replay.stripe);
         let number = self.next;
         self.next += 1;
         let mut entry = Entry::new(number, Kind::Data, replay.stripe, Set::EMPTY, Vec::new());
@@ -180,9 +179,7 @@ impl Staging {
         self.entries.push_back(entry);
         for run in &replay.runs {
             let role = geo.role(replay.stripe, run.to.member);
-            if role.index() >= geo.data() {
-                continue;
-            }
+            let Some(role) = role.filter(|role| role.index() < geo.data()) else { continue };
             let lbas = geo.lbas(replay.stripe, role, run.to.row, run.to.blocks);
             for (lba, at) in lbas.zip(run.from..) {
                 self.stage(replay.stripe, lba, number, at);
@@ -196,7 +193,7 @@ impl Staging {
     }
 
     /// Whether anything is staged in a stripe, or in one that shares its bucket.
-    fn concerns(&self, stripe: Stripe) -> bool {
+    pub(in crate::engine) fn concerns(&self, stripe: Stripe) -> bool {
         self.len > 0 && self.stripes[bucket(stripe)] > 0
     }
 
@@ -255,19 +252,20 @@ impl Staging {
     }
 
     /// The same, in a stripe.
-    fn try_stripe_again(&mut self, stripe: Stripe) {
+    pub(in crate::engine) fn try_stripe_again(&mut self, stripe: Stripe) {
         self.stuck.retain(|&other| other != stripe);
     }
 
     /// Blocks that are staged and not at home, and can't be read from any of those that held them:
     /// where each range of them begins, and how many.
-    pub(super) fn lost(&self, geo: &Geometry) -> Vec<(Lba, u64)> {
+    pub(super) fn lost(&self, geo: &Layout) -> Vec<(Lba, u64)> {
         let mut lbas = Vec::new();
         let nobody = |entry: &&Entry| entry.done && entry.dirty > 0 && entry.holders.is_empty();
         for entry in self.entries.iter().filter(nobody) {
             let latest = |staged: Staged| staged.entry == entry.number as u32 && !staged.clean;
             let is_latest = |&lba: &Lba| self.table.get(lba).is_some_and(latest);
-            let blocks = |run: &Run| geo.lbas(entry.stripe, run.role, run.row, run.blocks);
+            let blocks =
+                |run: &Run| geo.of(entry.stripe).lbas(entry.stripe, run.role, run.row, run.blocks);
             lbas.extend(entry.runs.iter().flat_map(blocks).filter(is_latest));
         }
         let unreadable = |&&(lba, number): &&(Lba, u64)| {
@@ -316,21 +314,21 @@ impl Staging {
         self.entries.front().map_or(self.next, |entry| entry.number)
     }
 
-    fn index(&self, number: u32) -> usize {
+    pub(in crate::engine) fn index(&self, number: u32) -> usize {
         number.wrapping_sub(self.front() as u32) as usize
     }
 
-    fn entry(&self, number: u64) -> &Entry {
+    pub(in crate::engine) fn entry(&self, number: u64) -> &Entry {
         &self.entries[self.index(number as u32)]
     }
 
-    fn entry_mut(&mut self, number: u64) -> &mut Entry {
+    pub(in crate::engine) fn entry_mut(&mut self, number: u64) -> &mut Entry {
         let index = self.index(number as u32);
         &mut self.entries[index]
     }
 
     /// A block is staged in an entry, and no longer where it was before.
-    fn stage(&mut self, stripe: Stripe, lba: Lba, number: u64, at: u32) {
+    pub(in crate::engine) fn stage(&mut self, stripe: Stripe, lba: Lba, number: u64, at: u32) {
         let to = Staged { entry: number as u32, at, clean: false };
         match self.table.set(lba, to) {
             Some(before) => self.left(before),
@@ -341,7 +339,7 @@ impl Staging {
     }
 
     /// A block is no longer staged.
-    fn unstage(&mut self, stripe: Stripe, lba: Lba) {
+    pub(in crate::engine) fn unstage(&mut self, stripe: Stripe, lba: Lba) {
         if let Some(before) = self.table.remove(lba) {
             self.left(before);
             self.stripes[bucket(stripe)] -= 1;
@@ -349,7 +347,7 @@ impl Staging {
     }
 
     /// A block is at home as it is staged.
-    fn clean(&mut self, lba: Lba) {
+    pub(in crate::engine) fn clean(&mut self, lba: Lba) {
         if let Some(staged) = self.table.get(lba) {
             self.left(staged);
             self.table.set(lba, Staged { clean: true, ..staged });
@@ -373,18 +371,18 @@ impl Staging {
     }
 
     /// Passes by what is at home, which stays so.
-    fn skip_clean(&mut self) {
+    pub(in crate::engine) fn skip_clean(&mut self) {
         let clean = self.undone().take_while(|entry| entry.done && entry.dirty == 0).count();
         self.first_dirty = self.first_dirty.max(self.front()) + clean as u64;
     }
 
     /// The entries from the first on that may not be at home.
-    fn undone(&self) -> impl Iterator<Item = &Entry> {
+    pub(in crate::engine) fn undone(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().skip(self.first_dirty.saturating_sub(self.front()) as usize)
     }
 
     /// The first entry that is not dead, or the next to be made.
-    fn tail_now(&self) -> u64 {
+    pub(in crate::engine) fn tail_now(&self) -> u64 {
         // What was told to be void is not read any more, so it stays dead.
         let known = self.announced.saturating_sub(self.front()) as usize;
         let first = self.entries.iter().skip(known).find(|entry| !self.is_dead(entry));
@@ -392,7 +390,7 @@ impl Staging {
     }
 
     /// Whether nothing is under way that makes room, and the oldest entry can't be brought home.
-    fn gets_no_room(&self) -> bool {
+    pub(in crate::engine) fn gets_no_room(&self) -> bool {
         let is_quiet = self.reclaiming.is_empty() && !self.flushing && self.telling.is_none();
         let oldest = self.entries.iter().find(|entry| !self.is_dead(entry));
         is_quiet
@@ -400,7 +398,7 @@ impl Staging {
     }
 
     /// An entry is durable that tells the tail: what is before it is void.
-    fn advance(&mut self, tail: u64, geo: &Geometry) {
+    pub(in crate::engine) fn advance(&mut self, tail: u64, geo: &Layout) {
         self.unreadable.retain(|&(_, number)| number >= tail);
         while self.entries.front().is_some_and(|entry| entry.number < tail) {
             let Some(front) = self.entries.front_mut() else { return };
@@ -408,7 +406,7 @@ impl Staging {
             let mut runs = core::mem::take(&mut front.runs);
             self.payload -= front.blocks as usize;
             for run in &runs {
-                for lba in geo.lbas(stripe, run.role, run.row, run.blocks) {
+                for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
                     if self.table.get(lba).is_some_and(|staged| staged.entry == number) {
                         self.unstage(stripe, lba);
                     }
@@ -436,12 +434,4 @@ impl Staging {
 
 fn bucket(stripe: Stripe) -> usize {
     (stripe.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
-}
-
-impl Engine {
-    /// Jobs that wait for room look again.
-    fn wake_staging(&mut self) {
-        self.staging.starved = false;
-        self.jobs.wake(|wait| *wait == Wait::Staging);
-    }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Action, CommandError, Engine, Note};
+use crate::engine::{Action, CommandError, Engine, Note};
 use crate::meta::{DeviceUuid, NoReturn, Returning, SlotState, Superblock, may_return};
 use crate::units::DeviceId;
 
@@ -14,10 +14,10 @@ impl Engine {
     /// Why it can't.
     pub fn may_return(&self, superblock: &Superblock, blocks: u64) -> Result<Returning, NoReturn> {
         // What it has of metadata is zeroed next. Should the power fail, it must not be needed.
-        if !self.array.recorder.is_durable() {
+        if !self.array.membership.recorder.is_durable() {
             return Err(NoReturn::NotRecorded);
         }
-        may_return(superblock, &self.array.recorder.record, blocks)
+        may_return(superblock, &self.array.membership.recorder.record, blocks)
     }
 
     /// A device returns to its place, with a new identity.
@@ -28,30 +28,29 @@ impl Engine {
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
         let Returning { member, was, catches_up } = returning;
-        let slots = &self.array.recorder.record.slots;
+        let slots = &self.array.membership.recorder.record.slots;
         let slot = slots.get(member.index()).ok_or(CommandError::NoSuchMember)?;
         if slot.state != SlotState::Failed || slot.device != was {
             return Err(CommandError::PlaceTaken);
         }
         let catches_up = catches_up && slot.left.is_some();
-        let need = self.array.recorder.record.blocks_of(member);
+        let need = self.array.membership.recorder.record.blocks_of(member);
         if blocks < need {
             return Err(CommandError::TooSmall { have: blocks, need });
         }
         self.add_spare(device, uuid, blocks)?;
         // It is a spare by its superblock before it can be missing as a member.
         self.record_change(out);
-        let spare = self.array.spares.len() - 1;
         // It lacks the copies on the distributed spare of another member's chunks.
-        let lacks_copies = self.array.spared().is_some_and(|spared| spared != member);
+        let lacks_copies = self.array.membership.spared().is_some_and(|spared| spared != member);
         if !catches_up || lacks_copies {
-            self.activate(member, spare, out);
+            self.activate(member, device, out);
             return Ok(());
         }
         self.catches_up(member, out);
-        self.put_in_place(member, spare);
-        self.array.recorder.record.slots[member.index()].catches_up = true;
-        self.counters.returned_members += 1;
+        self.put_in_place(member, device);
+        self.array.membership.recorder.record.slots[member.index()].catches_up = true;
+        self.array.counters.returned_members += 1;
         let regions = self.missed_by(member).map_or(0, |missed| missed.regions);
         out.push(Action::Note(Note::MemberReturned { member, device, regions }));
         self.record_change(out);

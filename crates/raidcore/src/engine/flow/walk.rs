@@ -7,13 +7,13 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::job::Job;
-use super::maps::Bit;
-use super::stage::Stage;
-use super::steering::Way;
-use super::wait::{Change, Wait};
-use super::work::Work;
-use super::{Action, Engine, JobId, PassKind, RequestError};
+use crate::engine::job::Job;
+use crate::engine::maps::Bit;
+use crate::engine::stage::Stage;
+use crate::engine::steering::Way;
+use crate::engine::wait::{Change, Wait};
+use crate::engine::work::Work;
+use crate::engine::{Action, Engine, JobId, PassKind, RequestError};
 use crate::meta::MapKind;
 use crate::plan::{Bad, Step, WriteKind};
 use crate::units::Stripe;
@@ -21,25 +21,25 @@ use crate::units::Stripe;
 impl Engine {
     /// A new job, if there is room for one of its sort.
     pub(super) fn new_job(&mut self, work: Work, stripe: Stripe) -> Option<JobId> {
-        self.jobs.create(work, stripe, self.now)
+        self.range.jobs.create(work, stripe, self.now)
     }
 
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
-        let (geo, busy) = (&self.geo, self.steering.busy);
-        self.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role)));
+        let (geo, busy) = (&self.geo, self.array.steering.busy);
+        self.range.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role)));
     }
 
     /// Takes a job's lock; if it is not free, the job is made ready when it is.
     fn lock(&mut self, id: JobId) -> bool {
-        let (geo, busy) = (&self.geo, self.steering.busy);
-        self.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role)))
+        let (geo, busy) = (&self.geo, self.array.steering.busy);
+        self.range.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role)))
     }
 
     /// Walks a job on until it has to wait.
     pub(super) fn advance(&mut self, id: JobId, out: &mut Vec<Action>) {
         loop {
-            let job = &self.jobs[id];
+            let job = &self.range.jobs[id];
             if job.outstanding > 0 || job.queued {
                 return;
             }
@@ -47,14 +47,14 @@ impl Engine {
                 Stage::Lock => match self.lock(id) {
                     true => Stage::Plan,
                     false => {
-                        self.jobs[id].stage = Stage::Plan;
+                        self.range.jobs[id].stage = Stage::Plan;
                         return;
                     }
                 },
                 Stage::Plan => self.plan(id, out),
                 Stage::Store => self.store(id, out),
                 Stage::Buffers => {
-                    self.jobs.take_buffers(id);
+                    self.range.jobs.take_buffers(id);
                     Stage::Read
                 }
                 Stage::Read => self.issue_reads(id, out),
@@ -72,25 +72,28 @@ impl Engine {
                 Stage::Record => self.record_failures(id),
                 Stage::Finish => return self.finish(id, out),
             };
-            self.jobs[id].stage = next;
+            self.range.jobs[id].stage = next;
         }
     }
 
     fn after_read(&mut self, id: JobId) -> Stage {
-        let failed = self.jobs[id].error.is_some() || self.jobs[id].replan;
-        if self.is_given_up(id) || failed && self.gives_up(id) || self.jobs[id].error.is_some() {
+        let failed = self.range.jobs[id].error.is_some() || self.range.jobs[id].replan;
+        if self.is_given_up(id)
+            || failed && self.gives_up(id)
+            || self.range.jobs[id].error.is_some()
+        {
             return Stage::Finish;
         }
-        if mem::take(&mut self.jobs[id].replan) {
-            self.jobs.release_buffers(id);
+        if mem::take(&mut self.range.jobs[id].replan) {
+            self.range.jobs.release_buffers(id);
             return Stage::Plan;
         }
         self.claim(id);
         // A member that it is to write to may have become busy meanwhile.
-        let Job { work, way, .. } = self.jobs[id];
+        let Job { work, way, .. } = self.range.jobs[id];
         match work {
             Work::Write if way == Way::Calm && self.is_to_be_staged(id) => {
-                self.jobs.release_buffers(id);
+                self.range.jobs.release_buffers(id);
                 Stage::Store
             }
             Work::Reclaim if self.is_put_off(id) => Stage::Finish,
@@ -107,13 +110,13 @@ impl Engine {
 
     fn compute(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         self.ask_for_arithmetic(id, out);
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         match job.work {
             Work::Read => {
                 let copies =
                     |&(step, _): &_| matches!(step, Step::Clear { .. } | Step::Copy { .. });
                 let rebuilt = !job.plan.steps.iter().all(copies);
-                self.counters.reconstructed_reads += u64::from(rebuilt);
+                self.array.counters.reconstructed_reads += u64::from(rebuilt);
                 if job.is_copied { Stage::Keep } else { Stage::Finish }
             }
             Work::Write | Work::Reclaim => Stage::Intend,
@@ -128,7 +131,7 @@ impl Engine {
 
     /// The host carries out the plan's steps, if it has any.
     pub(super) fn ask_for_arithmetic(&mut self, id: JobId, out: &mut Vec<Action>) {
-        let job = &mut self.jobs[id];
+        let job = &mut self.range.jobs[id];
         if !job.plan.steps.is_empty() {
             job.outstanding += 1;
             out.push(Action::Compute(id));
@@ -136,11 +139,11 @@ impl Engine {
     }
 
     fn harden(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         if job.writes_home() && job.entry.is_none() && !job.fua {
-            self.journal.pass_by(job.stripe);
+            self.range.journal.pass_by(job.stripe);
         }
-        let (job, leans) = (&self.jobs[id], self.leans_on_caches(id));
+        let (job, leans) = (&self.range.jobs[id], self.leans_on_caches(id));
         if job.error.is_some() || !job.makes_real() && !job.log.covers && !leans {
             return Stage::Record;
         }
@@ -157,22 +160,22 @@ impl Engine {
     }
 
     fn unzero(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        if self.flusher.has_failed() {
-            self.jobs[id].error = Some(RequestError::Io);
+        if self.array.flusher.has_failed() {
+            self.range.jobs[id].error = Some(RequestError::Io);
         }
-        if self.jobs[id].error.is_some() {
+        if self.range.jobs[id].error.is_some() {
             return Stage::Record;
         }
-        if !self.jobs[id].makes_real() {
+        if !self.range.jobs[id].makes_real() {
             return Stage::Invalidate;
         }
         // A member that failed and came back would show what it held before the discard.
-        if let Some(ticket) = self.array.recorder.unrecorded_failure() {
+        if let Some(ticket) = self.array.membership.recorder.unrecorded_failure() {
             self.wait_for_record(id, ticket);
             return Stage::Unzero;
         }
-        let stripe = self.jobs[id].stripe;
-        self.maps.zero.map.clear(stripe.0);
+        let stripe = self.range.jobs[id].stripe;
+        self.range.maps.zero.map.clear(stripe.0);
         self.store_bit(id, Bit(MapKind::ZeroMap, stripe.0), Change::Cleared, out);
         Stage::Invalidate
     }
@@ -180,70 +183,73 @@ impl Engine {
     /// Whether a write is to be durable when it ends, but with a member less some of it would be made of
     /// what other members have taken of its rows past the journal and not flushed.
     fn leans_on_caches(&self, id: JobId) -> bool {
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         job.fua
             && job.work == Work::Write
             && job.kind != WriteKind::Full
-            && self.journal.is_passed(job.stripe)
+            && self.range.journal.is_passed(job.stripe)
     }
 
     /// A job waits for the record of a failure, which may be impossible.
     pub(super) fn wait_for_record(&mut self, id: JobId, ticket: u64) {
-        if self.array.recorder.is_broken() {
-            self.jobs[id].error = Some(RequestError::Io);
+        if self.array.membership.recorder.is_broken() {
+            self.range.jobs[id].error = Some(RequestError::Io);
         } else {
-            self.jobs.wait(id, Wait::Record(ticket));
+            self.range.jobs.wait(id, Wait::Record(ticket));
         }
     }
 
     /// A write that a member missed is acknowledged only when all others have that on record.
     fn record_failures(&mut self, id: JobId) -> Stage {
-        let writes = self.jobs[id].work != Work::Read;
-        if let Some(ticket) = self.array.recorder.unrecorded_failure().filter(|_| writes) {
+        let writes = self.range.jobs[id].work != Work::Read;
+        if let Some(ticket) = self.array.membership.recorder.unrecorded_failure().filter(|_| writes)
+        {
             self.wait_for_record(id, ticket);
         }
         Stage::Finish
     }
 
     fn finish(&mut self, id: JobId, out: &mut Vec<Action>) {
-        self.jobs.release_buffers(id);
+        self.range.jobs.release_buffers(id);
         self.end_intent(id, out);
         self.end_staging(id);
         self.end_unmarked(id);
-        let Job { work, stripe, error, .. } = self.jobs[id];
+        let Job { work, stripe, error, .. } = self.range.jobs[id];
         match work {
             Work::Sync(kind) => {
                 self.tell_findings(id, out);
                 self.pass_step_done(kind, id, out);
             }
             Work::Replay { .. } => self.replayed(error.is_none()),
-            Work::Align => self.alignment.ended(stripe, error.is_none()),
+            Work::Align => self.range.alignment.ended(stripe, error.is_none()),
             Work::Read | Work::Write | Work::Zero { .. } | Work::Repair | Work::Reclaim => {}
         }
-        if self.alignment.is_torn(stripe) {
+        if self.range.alignment.is_torn(stripe) {
             self.look_at_torn(id);
         }
         self.answer(id, out);
-        self.jobs.unlock(id);
-        let (bad, weak) =
-            (mem::take(&mut self.jobs[id].bad), mem::take(&mut self.jobs[id].retries.weak));
+        self.range.jobs.unlock(id);
+        let (bad, weak) = (
+            mem::take(&mut self.range.jobs[id].bad),
+            mem::take(self.range.jobs[id].retries.weak()),
+        );
         if work != Work::Repair && error.is_none() {
             self.repair_later(stripe, &bad);
             self.repair_later(stripe, &weak);
         }
-        (self.jobs[id].bad, self.jobs[id].retries.weak) = (bad, weak);
-        self.jobs.remove(id);
+        (self.range.jobs[id].bad, *self.range.jobs[id].retries.weak()) = (bad, weak);
+        self.range.jobs.remove(id);
     }
 
     /// A job has done what users want of it, or failed to.
     pub(super) fn answer(&mut self, id: JobId, out: &mut Vec<Action>) {
         self.tell_policy(id);
-        let error = self.jobs[id].error;
-        let mut tags = mem::take(&mut self.jobs[id].tags);
+        let error = self.range.jobs[id].error;
+        let mut tags = mem::take(&mut self.range.jobs[id].tags);
         for tag in tags.drain(..) {
             self.part_done(tag, error, out);
         }
-        self.jobs[id].tags = tags;
+        self.range.jobs[id].tags = tags;
     }
 
     /// Rewrites unreadable blocks once the lock is free, row by row; if there is no room for a job
@@ -254,7 +260,7 @@ impl Engine {
                 continue;
             }
             let Some(repair) = self.new_job(Work::Repair, stripe) else { return };
-            self.jobs[repair].bad.extend(bad.iter().filter(|b| b.row == first.row));
+            self.range.jobs[repair].bad.extend(bad.iter().filter(|b| b.row == first.row));
             self.start_job(repair);
         }
     }

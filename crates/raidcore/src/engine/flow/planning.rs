@@ -4,58 +4,58 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::goal::{plan_replay, plan_sync};
-use super::stage::{Stage, Turn};
-use super::work::Work;
-use super::{Action, Engine, JobId, PassKind, RequestError};
+use crate::engine::goal::{plan_replay, plan_sync};
+use crate::engine::stage::{Stage, Turn};
+use crate::engine::work::Work;
+use crate::engine::{Action, Engine, JobId, PassKind, RequestError};
 use crate::geometry::{Level, Role};
 use crate::plan::{self, Base, Health, Lost, Parity};
 use crate::units::{Mem, MemberId, Set, Stripe};
 
 impl Engine {
     pub(super) fn plan(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        self.jobs[id].retries.tried.clear();
+        self.range.jobs[id].retries.forget_tried();
         // An earlier plan may have read into scratch buffers what this one reads elsewhere.
-        self.jobs[id].is_copied = false;
+        self.range.jobs[id].is_copied = false;
         let rebuilds = matches!(
-            self.jobs[id].work,
+            self.range.jobs[id].work,
             Work::Sync(PassKind::Rebuild(_) | PassKind::Distribute(_))
         );
         if rebuilds && self.wait_for_replay_to_be_void(id, out) {
             return Stage::Plan;
         }
-        if rebuilds && self.journal.would_change(self.jobs[id].stripe) {
+        if rebuilds && self.range.journal.would_change(self.range.jobs[id].stripe) {
             // Writes are refused, so the entry stays, and a replay of it would leave out what is filled
             // here from what it replaces.
-            self.jobs[id].error = Some(RequestError::Io);
+            self.range.jobs[id].error = Some(RequestError::Io);
             return Stage::Finish;
         }
         if self.is_given_up(id) {
             return Stage::Finish;
         }
-        let stripe = self.jobs[id].stripe;
+        let stripe = self.range.jobs[id].stripe;
         let (readable, writable) = self.health(stripe);
-        if self.jobs[id].turn == Turn::Beside && !self.jobs.reads_home(id, readable) {
-            return self.jobs.fall_in(id);
+        if self.range.jobs[id].turn == Turn::Beside && !self.range.jobs.reads_home(id, readable) {
+            return self.range.jobs.fall_in(id);
         }
-        if self.jobs.disturbs_readers(id) {
+        if self.range.jobs.disturbs_readers(id) {
             // The next to have the lock may take it over.
             self.break_promise(id);
-            self.jobs.unlock(id);
+            self.range.jobs.unlock(id);
             return Stage::Lock;
         }
-        self.counters.merged_writes += self.jobs.absorb_waiting_writes(id);
+        self.array.counters.merged_writes += self.range.jobs.absorb_waiting_writes(id);
         self.forget_copies(id);
         self.split_staged(id);
-        self.jobs[id].log.covers = self.covers(id);
-        if self.jobs[id].work == Work::Reclaim {
+        self.range.jobs[id].log.covers = self.covers(id);
+        if self.range.jobs[id].work == Work::Reclaim {
             self.gather(id);
         }
-        let is_zero = self.maps.zero.map.get(stripe.0);
-        self.jobs[id].base = if is_zero { Base::Zeros } else { Base::Stored };
+        let is_zero = self.range.maps.zero.map.get(stripe.0);
+        self.range.jobs[id].base = if is_zero { Base::Zeros } else { Base::Stored };
         let parity = self.parity(stripe, readable);
-        if self.jobs[id].work == Work::Read && self.jobs[id].turn != Turn::Beside {
-            if !self.jobs[id].hedge.avoids.is_empty() {
+        if self.range.jobs[id].work == Work::Read && self.range.jobs[id].turn != Turn::Beside {
+            if !self.range.jobs[id].hedge.avoids.is_empty() {
                 return self.plan_second(id, readable, parity);
             }
             if self.plan_elsewhere(id, readable, parity) {
@@ -66,7 +66,7 @@ impl Engine {
             Ok(Stage::Finish) => Stage::Finish,
             Ok(next) => self.planned(id, next),
             Err(Lost) => {
-                self.jobs[id].error = Some(RequestError::Io);
+                self.range.jobs[id].error = Some(RequestError::Io);
                 Stage::Finish
             }
         }
@@ -79,13 +79,13 @@ impl Engine {
         (readable, writable): (Set<Role>, Set<Role>),
         parity: Parity,
     ) -> Result<Stage, Lost> {
-        let (stripe, base) = (self.jobs[id].stripe, self.jobs[id].base);
+        let (stripe, base) = (self.range.jobs[id].stripe, self.range.jobs[id].base);
         let zero = base == Base::Zeros;
         let stays_zero =
-            zero && self.maps.zero.is_surely_set(stripe.0) && !self.jobs[id].log.covers;
+            zero && self.range.maps.zero.is_surely_set(stripe.0) && !self.range.jobs[id].log.covers;
         let prefer = self.preferred_copy(stripe);
-        let takes_writes = self.array.takes_writes();
-        let copy = match self.jobs[id].work {
+        let takes_writes = self.array.membership.takes_writes();
+        let copy = match self.range.jobs[id].work {
             Work::Replay { index } => self.replay_copy(index),
             Work::Read
             | Work::Write
@@ -96,12 +96,12 @@ impl Engine {
             | Work::Reclaim => None,
         };
         // Now those that have refused it are to take it.
-        let heals = copy.is_some() && self.healing.is_under_way();
+        let heals = copy.is_some() && self.array.healing.is_under_way();
         let writable = if heals { self.kept(stripe) } else { writable };
         let also = self.also_written(id);
-        let mut plan = mem::take(&mut self.jobs[id].plan);
-        let job = &mut self.jobs[id];
-        let geo = &self.geo;
+        let mut plan = mem::take(&mut self.range.jobs[id].plan);
+        let job = &mut self.range.jobs[id];
+        let geo = self.geo.of(stripe);
         let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
             Work::Write | Work::Zero { .. } | Work::Reclaim if !takes_writes => Err(Lost),
@@ -124,7 +124,7 @@ impl Engine {
             }
             Work::Replay { .. } if copy.is_none() => Err(Lost),
             Work::Replay { index } => {
-                plan_replay(&mut plan, geo, stripe, self.replays.get(index), writable);
+                plan_replay(&mut plan, geo, stripe, self.range.replays.get(index), writable);
                 Ok(Stage::Buffers)
             }
         };
@@ -134,19 +134,19 @@ impl Engine {
 
     /// A plan may have to go through the staging log, or to take it into account.
     fn planned(&mut self, id: JobId, next: Stage) -> Stage {
-        let work = self.jobs[id].work;
+        let work = self.range.jobs[id].work;
         match work {
             Work::Write if self.is_to_be_staged(id) => Stage::Store,
             // It has waited for room in the staging log, and there will be none.
-            Work::Write | Work::Zero { .. } if self.jobs[id].error.is_some() => Stage::Finish,
+            Work::Write | Work::Zero { .. } if self.range.jobs[id].error.is_some() => Stage::Finish,
             Work::Write | Work::Zero { .. } => {
-                let ready = !self.jobs[id].log.covers || self.promise_marker(id);
+                let ready = !self.range.jobs[id].log.covers || self.promise_marker(id);
                 if ready { next } else { Stage::Lock }
             }
             Work::Reclaim if self.is_put_off(id) => Stage::Finish,
             Work::Reclaim => {
                 let buffers = self.gathered(id);
-                let plan = &mut self.jobs[id].plan;
+                let plan = &mut self.range.jobs[id].plan;
                 plan.scratch = plan.scratch.or(buffers);
                 next
             }
@@ -157,13 +157,15 @@ impl Engine {
     /// The copy of a mirror to read: one that is not said to be busy, the one with the least to do,
     /// or the first where copies may differ.
     pub(super) fn preferred_copy(&self, stripe: Stripe) -> usize {
-        if self.geo.level() != Level::Raid1 {
+        if self.geo.of(stripe).level() != Level::Raid1 {
             return 0;
         }
         if !self.is_in_step(stripe) {
             return 0;
         }
-        let load = |&member: &MemberId| (self.is_member_busy(member), self.flights.of(member));
-        self.geo.member_set().min_by_key(load).map_or(0, MemberId::index)
+        let load =
+            |&member: &MemberId| (self.is_member_busy(member), self.array.flights.of(member));
+        let least = self.geo.member_set().min_by_key(load);
+        least.and_then(|member| self.geo.role(stripe, member)).map_or(0, Role::index)
     }
 }

@@ -2,14 +2,14 @@
 
 use alloc::vec::Vec;
 
-use super::stage::Turn;
-use super::work::Work;
-use super::{Action, CommandError, Engine, JobId, Op, Phase, Request, RequestError};
+use crate::engine::stage::Turn;
+use crate::engine::work::Work;
+use crate::engine::{Action, CommandError, Engine, JobId, Op, Phase, Request, RequestError};
 use crate::plan::Piece;
 use crate::units::{Lba, Mem, Tag};
 
 impl Engine {
-    pub(super) fn request(&mut self, request: Request, out: &mut Vec<Action>) {
+    pub(in crate::engine) fn request(&mut self, request: Request, out: &mut Vec<Action>) {
         let tag = request.tag;
         let refusal = if self.is_stopping() {
             Some(RequestError::Stopping)
@@ -19,11 +19,11 @@ impl Engine {
             (!self.is_within(&request)).then_some(RequestError::OutOfRange)
         };
         if let Some(error) = refusal {
-            self.counters.errors += 1;
+            self.array.counters.errors += 1;
             out.push(Action::Complete { tag, result: Err(error) });
             return;
         }
-        self.users.begin(request, self.now);
+        self.array.users.begin(request, self.now);
         self.cut_waiting(out);
     }
 
@@ -38,11 +38,11 @@ impl Engine {
         if !matches!(self.phase, Phase::Serving | Phase::Stopping) {
             return;
         }
-        while let Some((request, cut)) = self.users.first_uncut() {
+        while let Some((request, cut)) = self.array.users.first_uncut() {
             if !self.cut(&request, cut, out) {
                 return;
             }
-            self.users.pop_uncut();
+            self.array.users.pop_uncut();
         }
     }
 
@@ -54,7 +54,7 @@ impl Engine {
         }
         while cut < request.blocks {
             let (stripe, offset) = self.geo.locate(Lba(request.lba.0 + u64::from(cut)));
-            let width = self.geo.stripe_blocks();
+            let width = self.geo.of(stripe).stripe_blocks();
             let blocks = (width - offset).min(request.blocks - cut);
             let work = match request.op {
                 Op::Read => Work::Read,
@@ -70,15 +70,15 @@ impl Engine {
             // A stripe is brought in step for a read that has its job: without one the next attempt
             // would ask for it again, and so on for ever if that fails at once.
             if in_doubt && !self.align(stripe) {
-                self.jobs.remove(job);
+                self.range.jobs.remove(job);
                 return false;
             }
             self.fill(job, request, cut, offset, blocks);
             if in_doubt {
-                self.jobs[job].turn = Turn::InLine;
+                self.range.jobs[job].turn = Turn::InLine;
             }
             cut += blocks;
-            self.users.add_part(request.tag, cut);
+            self.array.users.add_part(request.tag, cut);
             self.start_job(job);
         }
         true
@@ -87,13 +87,14 @@ impl Engine {
     /// Gives a job the pieces of a request that lie in its stripe.
     fn fill(&mut self, job: JobId, request: &Request, cut: u32, offset: u32, blocks: u32) {
         let chunk = self.geo.chunk();
-        let job = &mut self.jobs[job];
+        let job = &mut self.range.jobs[job];
+        let geo = self.geo.of(job.stripe);
         job.fua = request.fua;
         job.tags.push(request.tag);
         job.blocks = blocks;
         let mut at = offset;
         while at < offset + blocks {
-            let (role, row) = self.geo.chunk_at(at);
+            let (role, row) = geo.chunk_at(at);
             let count = (chunk - row).min(offset + blocks - at);
             let mem = match request.op {
                 Op::Read | Op::Write => Mem::Payload { tag: request.tag, at: cut + (at - offset) },
@@ -111,17 +112,17 @@ impl Engine {
         error: Option<RequestError>,
         out: &mut Vec<Action>,
     ) {
-        if let Some(error) = self.users.part_done(tag, error) {
+        if let Some(error) = self.array.users.part_done(tag, error) {
             self.complete(tag, error, out);
         }
     }
 
     /// Ends all requests that wait for the array to serve, which it never will, and the stop.
     pub(super) fn refuse_all(&mut self, out: &mut Vec<Action>) {
-        while let Some(tag) = self.users.pop_uncut() {
+        while let Some(tag) = self.array.users.pop_uncut() {
             self.complete(tag, Some(RequestError::Io), out);
         }
-        if let Some(number) = self.stop_command.take() {
+        if let Some(number) = self.array.stop_command.take() {
             self.phase = Phase::Stopped;
             out.push(Action::Answer { number, result: Err(CommandError::NotRecorded) });
         }
@@ -134,10 +135,10 @@ impl Engine {
         error: Option<RequestError>,
         out: &mut Vec<Action>,
     ) {
-        self.users.end(tag);
+        self.array.users.end(tag);
         match error {
-            None => self.counters.requests += 1,
-            Some(_) => self.counters.errors += 1,
+            None => self.array.counters.requests += 1,
+            Some(_) => self.array.counters.errors += 1,
         }
         out.push(Action::Complete { tag, result: error.map_or(Ok(()), Err) });
     }

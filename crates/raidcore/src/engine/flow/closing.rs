@@ -5,51 +5,49 @@
 
 use alloc::vec::Vec;
 
-use super::pass::Closing;
-use super::{Action, Engine, PassEnd, PassKind, Phase};
+use crate::engine::flow::background::note_end;
+use crate::engine::pass::Closing;
+use crate::engine::{Action, Engine, PassEnd, PassKind, Phase};
 use crate::meta::{ScrubEnd, SlotState};
 use crate::units::{MemberId, Stripe};
 
 impl Engine {
     /// Ends the pass when all of it is done, or it was cancelled; returns whether it has ended.
     pub(super) fn end_pass_if_done(&mut self, out: &mut Vec<Action>) -> bool {
-        let Some(pass) = &self.background.pass else {
+        let Some(pass) = self.array.background.pass().filter(|pass| !pass.is_under_way()) else {
             return false;
         };
-        let (kind, closing) = (pass.kind, pass.closing);
-        if pass.in_flight > 0 {
-            return false;
-        }
-        if pass.cancelled {
+        let (kind, closing) = (pass.kind(), pass.closing());
+        if pass.is_cancelled() {
             if let PassKind::Distribute(_) = kind {
-                self.distributed.filled = pass.progress;
+                self.range.distributed.set_progress(pass.progress());
             }
             self.record_unfinished_scrub(out);
-            self.background.pass = None;
-            self.staging.draining = false;
-            self.note_end(kind, PassEnd::Cancelled, out);
+            self.array.background.end();
+            self.range.staging.draining = false;
+            note_end(kind, PassEnd::Cancelled, out);
             return true;
         }
         let all = match kind {
-            PassKind::Resync => self.regions.unsynced.count() == 0,
+            PassKind::Resync => !self.range.regions.any_unsynced(),
             PassKind::Rebuild(_)
             | PassKind::Distribute(_)
             | PassKind::Copy(_)
-            | PassKind::Scrub { .. } => pass.progress.base >= pass.total,
+            | PassKind::Scrub { .. } => pass.is_whole(),
         };
-        if !all || pass.stuck.is_some() || self.phase != Phase::Serving {
+        if !all || pass.is_stuck() || self.phase != Phase::Serving {
             return false;
         }
-        if kind.stands_in() && closing == Closing::No && self.staging.exists() {
+        if kind.stands_in() && closing == Closing::No && self.range.staging.exists() {
             // What is there then has nothing of what is staged, nor of what is void.
-            self.staging.drain();
-            if !self.staging.is_drained() {
+            self.range.staging.drain();
+            if !self.range.staging.is_drained() {
                 return false;
             }
         }
-        let corrects = kind == PassKind::Scrub { repair: true } && pass.found.rows > 0;
+        let corrects = kind == PassKind::Scrub { repair: true } && pass.found().rows > 0;
         self.close_pass(kind, closing, corrects, out);
-        self.background.pass.is_none()
+        self.array.background.is_idle()
     }
 
     /// All stripes of the pass are done: makes that durable and puts it on record, a step at a time.
@@ -65,39 +63,42 @@ impl Engine {
             (PassKind::Scrub { .. }, Closing::No) if !corrects => self.end_pass(kind, out),
             (_, Closing::No) => {
                 let ticket = self.flush(out);
-                self.set_closing(Closing::Flushing(ticket));
+                self.array.background.close(Closing::Flushing(ticket));
             }
-            (_, Closing::Flushing(ticket)) if !self.flusher.is_over(ticket) => {}
+            (_, Closing::Flushing(ticket)) if !self.array.flusher.is_over(ticket) => {}
             (PassKind::Distribute(_) | PassKind::Copy(_), Closing::Flushing(_))
-                if self.flusher.has_failed() =>
+                if self.array.flusher.has_failed() =>
             {
                 // A copy may not be there; nothing can be done but to try again.
-                self.set_closing(Closing::No);
                 let last = Stripe(self.geo.stripes() - 1);
-                if let Some(pass) = &mut self.background.pass {
-                    pass.stuck = Some(last);
-                }
-                self.note_end(kind, PassEnd::Stuck(last), out);
+                self.array.background.stick(last);
+                note_end(kind, PassEnd::Stuck(last), out);
             }
             (PassKind::Rebuild(_) | PassKind::Copy(_), Closing::Flushing(_)) => {
-                self.maps.spread_to_both_places();
-                self.set_closing(Closing::Storing);
+                self.range.maps.spread_to_both_places();
+                self.array.background.close(Closing::Storing);
             }
             (PassKind::Rebuild(member), Closing::Storing) => {
-                if self.maps.are_spread() && !self.array.recorder.is_broken() {
+                if self.range.maps.are_spread() && !self.array.membership.recorder.is_broken() {
                     self.becomes_member(member, out);
                     self.end_pass(kind, out);
                 }
             }
             (PassKind::Copy(_), Closing::Storing) => {
                 if self.may_succeed() {
-                    self.set_closing(Closing::Succeeding(self.array.recorder.next_version()));
-                    self.begin_to_succeed(out);
+                    self.array
+                        .background
+                        .close(Closing::Succeeding(self.array.membership.recorder.next_version()));
+                    let seconds = self.seconds();
+                    self.array.membership.begin_to_succeed(seconds);
+                    self.record_change(out);
                 }
             }
             (PassKind::Copy(_), Closing::Succeeding(version)) => {
                 // If the member has failed meanwhile, that was done at once.
-                if self.array.recorder.is_on_record(version) || self.array.succession.is_none() {
+                if self.array.membership.recorder.is_on_record(version)
+                    || self.array.membership.succession().is_none()
+                {
                     self.succeed(out);
                     self.end_pass(kind, out);
                 }
@@ -111,35 +112,29 @@ impl Engine {
         }
     }
 
-    fn set_closing(&mut self, closing: Closing) {
-        if let Some(pass) = &mut self.background.pass {
-            pass.closing = closing;
-        }
-    }
-
     fn end_pass(&mut self, kind: PassKind, out: &mut Vec<Action>) {
-        let Some(pass) = self.background.pass.take() else {
+        let Some(pass) = self.array.background.end() else {
             return;
         };
-        self.staging.draining = false;
+        self.range.staging.draining = false;
         if let PassKind::Scrub { repair } = kind {
-            let repaired = repair && !self.flusher.has_failed();
+            let repaired = repair && !self.array.flusher.has_failed();
             let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };
-            self.record_scrub(end, pass.found, out);
+            self.record_scrub(end, pass.found(), out);
         }
-        self.note_end(kind, PassEnd::Done, out);
+        note_end(kind, PassEnd::Done, out);
     }
 
     fn becomes_member(&mut self, member: MemberId, out: &mut Vec<Action>) {
         let seconds = self.seconds();
-        self.array.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
-        self.missed.forget(member);
+        self.array.membership.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
+        self.range.missed.forget(member);
         self.leave_spare(member);
         if member.index() >= self.geo.members() {
             // Entries on a staging device count for nothing at a start that does not know it as one.
-            self.acknowledge_after(self.array.recorder.next_version());
+            self.acknowledge_after(self.array.membership.recorder.next_version());
         }
-        self.array.look_at_members();
+        self.array.membership.look_at_members();
         self.fail_the_useless(out);
         self.record_change(out);
     }

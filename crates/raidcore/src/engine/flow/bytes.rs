@@ -1,23 +1,29 @@
 //! The bytes of what only the engine knows: metadata blocks, and entries of the journal and the staging
 //! log.
 
-use super::flight::Owner;
-use super::{Engine, IoId};
+use crate::engine::flight::Owner;
+use crate::engine::{Engine, IoId};
 use crate::meta::{self, JournalRun, MapKind, MetaPage};
 use crate::units::{DeviceId, Mem, Set, Stripe};
 
 impl Engine {
     /// The bytes of a metadata block for a device: what [`IoOp::Store`](super::IoOp::Store) writes.
     pub fn encode(&self, page: MetaPage, device: DeviceId, into: &mut [u8]) {
-        let array = self.array.recorder.record.array;
+        let array = self.array.membership.recorder.record.array;
         match page {
             MetaPage::Superblock { .. } => {
-                let uuid = self.array.uuid_of(device);
-                self.array.recorder.snapshot.encode(uuid, into);
+                let uuid = self.array.membership.uuid_of(device);
+                self.array.membership.recorder.snapshot.encode(uuid, into);
             }
-            MetaPage::Bitmap { index } => self.maps.encode(array, MapKind::Bitmap, index, into),
-            MetaPage::ZeroMap { index } => self.maps.encode(array, MapKind::ZeroMap, index, into),
-            MetaPage::Missed { index } => self.maps.encode(array, MapKind::Missed, index, into),
+            MetaPage::Bitmap { index } => {
+                self.range.maps.encode(array, MapKind::Bitmap, index, into)
+            }
+            MetaPage::ZeroMap { index } => {
+                self.range.maps.encode(array, MapKind::ZeroMap, index, into)
+            }
+            MetaPage::Missed { index } => {
+                self.range.maps.encode(array, MapKind::Missed, index, into)
+            }
         }
     }
 
@@ -27,7 +33,7 @@ impl Engine {
         if let Some(number) = self.staged_entry(io) {
             return self.staged_header_blocks(number);
         }
-        if let Owner::Entry { job } = self.flights.get(io).owner {
+        if let Owner::Entry { job } = self.array.flights.get(io).owner {
             self.entry_blocks(job).0
         } else {
             1
@@ -40,8 +46,8 @@ impl Engine {
         if let Some(number) = self.staged_entry(io) {
             return self.staged_payload(number, visit);
         }
-        if let Owner::Entry { job } = self.flights.get(io).owner {
-            let job = &self.jobs[job];
+        if let Owner::Entry { job } = self.array.flights.get(io).owner {
+            let job = &self.range.jobs[job];
             for io in &job.plan.writes {
                 visit(job.bind(io.mem), io.blocks);
             }
@@ -51,22 +57,22 @@ impl Engine {
     /// Encodes the header blocks of an [`IoOp::Journal`](super::IoOp::Journal). `crc_of` gives the
     /// [`checksum`](crate::meta::checksum) of one block of memory.
     pub fn encode_journal(&self, io: IoId, mut crc_of: impl FnMut(Mem) -> u32, into: &mut [u8]) {
-        let op = self.flights.get(io);
+        let op = self.array.flights.get(io);
         let Some(member) = op.member else { return };
         if let Some(number) = self.staged_entry(io) {
             return self.encode_staged(number, member, crc_of, into);
         }
         let (number, holders, job) = if let Owner::Entry { job } = op.owner {
-            let (entry, holders) = self.jobs[job].entry.unwrap_or((0, Set::EMPTY));
+            let (entry, holders) = self.range.jobs[job].entry.unwrap_or((0, Set::EMPTY));
             (entry, holders, Some(job))
         } else if let Owner::Tail { entry } = op.owner {
             (entry, Set::one(member), None)
         } else {
             return;
         };
-        let Some(entry) = self.journal.entry(member, number) else { return };
-        let writes = job.map_or(&[][..], |job| &self.jobs[job].plan.writes[..]);
-        let stripe = job.map_or(Stripe(0), |job| self.jobs[job].stripe);
+        let Some(entry) = self.range.journal.entry(member, number) else { return };
+        let writes = job.map_or(&[][..], |job| &self.range.jobs[job].plan.writes[..]);
+        let stripe = job.map_or(Stripe(0), |job| self.range.jobs[job].stripe);
         let runs = writes.iter().map(|io| JournalRun {
             member: self.geo.member(stripe, io.role),
             row: io.row,
@@ -75,8 +81,8 @@ impl Engine {
         let header = meta::JournalHeader {
             log: meta::Log::Journal,
             open: 0,
-            array: self.array.recorder.record.array,
-            epoch: self.array.recorder.record.epoch,
+            array: self.array.membership.recorder.record.array,
+            epoch: self.array.membership.recorder.record.epoch,
             entry: entry.id,
             tail: entry.tail,
             member,
@@ -85,7 +91,7 @@ impl Engine {
             stripe,
         };
         let blocks = writes.iter().flat_map(|io| (0..io.blocks).map(|i| io.mem.plus(i)));
-        let crcs = blocks.map(|mem| crc_of(job.map_or(mem, |job| self.jobs[job].bind(mem))));
+        let crcs = blocks.map(|mem| crc_of(job.map_or(mem, |job| self.range.jobs[job].bind(mem))));
         meta::encode_journal_header(&header, runs, crcs, into);
     }
 }

@@ -6,17 +6,15 @@
 
 use alloc::vec::Vec;
 
-use super::wait::Wait;
-use super::{
-    Action, Command, CommandError, Engine, IoError, Note, PassEnd, PassKind, Phase, Spare,
-};
-use crate::meta::{DeviceUuid, Policy, PolicyName, SPARES_MAX, SlotState};
+use crate::engine::wait::Wait;
+use crate::engine::{Action, Command, CommandError, Engine, IoError, Note, Phase};
+use crate::meta::{DeviceUuid, Policy, PolicyName, SlotState};
 use crate::units::{DeviceId, MemberId, Set};
 
 impl Engine {
     /// Whether the others make up for a member.
     pub(super) fn can_spare(&self, member: MemberId) -> bool {
-        if self.array.state(member) != SlotState::Up {
+        if self.array.membership.state(member) != SlotState::Up {
             return true;
         }
         self.can_spare_all(Set::one(member))
@@ -24,21 +22,19 @@ impl Engine {
 
     /// Whether the others make up for members and staging devices that are in service.
     fn can_spare_all(&self, lost: Set<MemberId>) -> bool {
-        let others = self.array.present().minus(lost);
+        let others = self.array.membership.present().minus(lost);
         let stripes = others.len() >= self.geo.members() - self.geo.redundancy();
         let of_stripes = lost.and(self.geo.member_set());
-        (stripes || of_stripes.is_empty()) && !self.staging.needs(lost)
+        (stripes || of_stripes.is_empty()) && !self.range.staging.needs(lost)
     }
 
     /// A member can't be read at all.
     pub(super) fn read_failed(&mut self, member: MemberId, why: IoError, out: &mut Vec<Action>) {
-        let m = &mut self.array.members[member.index()];
-        (m.read_errors, m.last_error) = (m.read_errors + 1, Some(why));
+        self.array.membership.note_read_error(member, why);
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
         } else {
-            self.array.members[member.index()].unreadable = true;
-            self.array.look_at_members();
+            self.array.membership.set_unreadable(member);
         }
     }
 
@@ -50,35 +46,28 @@ impl Engine {
         why: IoError,
         out: &mut Vec<Action>,
     ) -> bool {
-        let m = &mut self.array.members[member.index()];
-        (m.write_errors, m.last_error) = (m.write_errors + 1, Some(why));
+        self.array.membership.note_write_error(member, why);
         if self.can_spare(member) {
             self.fail(member, Some(why), out);
             return true;
         }
-        self.healing.refused(why);
-        let m = &mut self.array.members[member.index()];
-        m.unreadable |= why.is_final();
-        let broken = self.geo.redundancy() > 0 || why.is_final();
-        if broken && !core::mem::replace(&mut m.unwritable, true) {
+        self.array.healing.refused(why);
+        if self.array.membership.set_unwritable(member, why) {
             out.push(Action::Note(Note::ArrayFailed));
         }
-        self.array.look_at_members();
         // The journal gets no room any more.
-        self.jobs.fail_waiting(|wait| matches!(wait, Wait::Space | Wait::Staging));
+        self.range.jobs.fail_waiting(|wait| matches!(wait, Wait::Space | Wait::Staging));
         false
     }
 
     /// Some members don't answer, all others do. They are given up together or not at all: what has
     /// stopped more of them than can be spared may pass, and then all of them are needed.
-    pub(super) fn set_hung(&mut self, hung: Set<MemberId>, out: &mut Vec<Action>) {
-        let before = self.array.hung();
-        for (index, m) in self.array.members.iter_mut().enumerate() {
-            m.hangs = hung.has(MemberId::at(index)) && m.device.is_some();
-        }
+    pub(in crate::engine) fn set_hung(&mut self, hung: Set<MemberId>, out: &mut Vec<Action>) {
+        let before = self.array.membership.hung();
+        self.array.membership.set_hung(hung);
         self.fail_the_hung(out);
-        for (index, m) in self.array.members.iter().enumerate() {
-            let (member, Some(device)) = (MemberId::at(index), m.device) else { continue };
+        for (member, m, _) in self.array.membership.slots() {
+            let Some(device) = m.device else { continue };
             match (before.has(member), m.hangs) {
                 (false, true) => out.push(Action::Note(Note::MemberHangs { member, device })),
                 (true, false) => out.push(Action::Note(Note::MemberAnswers { member, device })),
@@ -88,7 +77,7 @@ impl Engine {
     }
 
     fn fail_the_hung(&mut self, out: &mut Vec<Action>) {
-        let hung = self.array.hung();
+        let hung = self.array.membership.hung();
         if !self.can_spare_all(hung) {
             return;
         }
@@ -100,9 +89,8 @@ impl Engine {
     /// Takes members out of service that don't do their work and can be spared by now.
     pub(super) fn fail_the_useless(&mut self, out: &mut Vec<Action>) {
         self.fail_the_hung(out);
-        for index in 0..self.array.members.len() {
-            let (member, m) = (MemberId::at(index), self.array.members[index]);
-            if (m.unwritable || m.unreadable) && self.can_spare(member) {
+        for member in self.array.membership.recorder.record.places() {
+            if self.array.membership.useless().has(member) && self.can_spare(member) {
                 self.fail(member, Some(IoError::Medium), out);
             }
         }
@@ -110,9 +98,11 @@ impl Engine {
 
     /// Takes a member out of service.
     fn fail(&mut self, member: MemberId, why: Option<IoError>, out: &mut Vec<Action>) {
-        let heir = self.array.succession.filter(|succession| succession.member == member);
+        let seconds = self.seconds();
+        let membership = &mut self.array.membership;
+        let heir = membership.succession().filter(|succession| succession.member == member);
         if let (Some(version), Some(device), Some(_)) =
-            (self.succeeds_with(), self.array.members[member.index()].device, heir)
+            (membership.succeeds_with(), membership.device(member), heir)
         {
             // Another device has all that this one has, and will be on record as the member.
             out.push(Action::Note(Note::MemberFailed { member, device, why }));
@@ -120,48 +110,45 @@ impl Engine {
             self.succeed(out);
             return;
         }
-        let seconds = self.seconds();
-        let slot = &mut self.array.recorder.record.slots[member.index()];
-        let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
-        slot.becomes(SlotState::Failed, seconds);
-        let m = &mut self.array.members[member.index()];
-        (m.unreadable, m.unwritable, m.unkept, m.hangs) = (false, false, false, false);
-        let Some(device) = m.device.take() else {
+        let (known, was_up) = membership.becomes_failed(member, seconds);
+        let Some(device) = membership.leave(member) else {
             return;
         };
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
-        self.array.recorder.forget_label(device);
         let has_ring = member.index() < self.geo.members();
         if !has_ring && was_up {
             // One that was being filled held nothing.
-            let thin = &mut self.array.recorder.record.staging_thin;
-            *thin = thin.with(member);
+            membership.thin_staging(member);
         }
-        self.jobs.wake(|wait| *wait == Wait::Space);
+        self.range.jobs.wake(|wait| *wait == Wait::Space);
         self.unstage_member(member);
-        self.background.member_failed(member, !has_ring);
+        self.array.background.member_failed(member, !has_ring);
         match heir {
             Some(heir) => {
-                self.journal.inherit_ring(member, heir.first_entry);
-                self.array.succession = None;
+                self.range.journal.inherit_ring(member, heir.first_entry);
                 self.inherit(heir, out);
             }
             // It can't be known what else it has lost.
             None if known && why != Some(IoError::Shrunk) => self.is_away(member, out),
-            None => self.missed.forget(member),
+            None => self.range.missed.forget(member),
         }
         if heir.is_none() && has_ring {
             // Its entries tell what it misses.
-            self.journal.drop_ring(member);
+            self.range.journal.drop_ring(member);
         }
-        self.array.look_at_members();
-        self.background.look = true;
+        self.array.membership.look_at_members();
+        self.array.background.look();
         self.record_failure(out);
     }
 
-    pub(super) fn device_gone(&mut self, device: DeviceId, why: IoError, out: &mut Vec<Action>) {
-        match self.array.member_with(device) {
+    pub(in crate::engine) fn device_gone(
+        &mut self,
+        device: DeviceId,
+        why: IoError,
+        out: &mut Vec<Action>,
+    ) {
+        match self.array.membership.member_with(device) {
             Some(member) => {
                 self.write_failed(member, why, out);
             }
@@ -170,18 +157,21 @@ impl Engine {
     }
 
     pub(super) fn forget_spare(&mut self, device: DeviceId, out: &mut Vec<Action>) {
-        let Some(index) = self.array.spares.iter().position(|s| s.device == device) else {
+        if self.array.membership.remove_spare(device).is_none() {
             return;
-        };
-        let spare = self.array.spares.remove(index);
-        self.array.recorder.record.spares.retain(|&uuid| uuid != spare.uuid);
+        }
         out.push(Action::Release(device));
-        self.array.recorder.forget_label(device);
+        self.array.membership.recorder.forget_label(device);
         self.end_succession(device);
         self.record_change(out);
     }
 
-    pub(super) fn command(&mut self, number: u64, command: Command, out: &mut Vec<Action>) {
+    pub(in crate::engine) fn command(
+        &mut self,
+        number: u64,
+        command: Command,
+        out: &mut Vec<Action>,
+    ) {
         if self.is_stopping() {
             out.push(Action::Answer { number, result: Err(CommandError::Stopping) });
             return;
@@ -197,7 +187,7 @@ impl Engine {
                 self.add_spare(device, uuid, blocks).map(|()| true)
             }
             Command::Remove(device) => self.remove(device, out),
-            Command::Forget(uuid) => self.forget_absent(uuid).map(|()| true),
+            Command::Forget(uuid) => self.array.membership.forget_absent(uuid).map(|()| true),
             Command::Replace { member, spare } => self.replace(member, spare, out).map(|()| true),
             Command::Return { returning, device, uuid, blocks } => {
                 self.returns(returning, (device, uuid, blocks), out).map(|()| true)
@@ -206,16 +196,16 @@ impl Engine {
                 self.set_policy(name);
                 Ok(true)
             }
-            Command::Pause => self.background.pause(true).map(|()| false),
-            Command::Resume => self.background.pause(false).map(|()| false),
+            Command::Pause => self.array.background.pause().map(|()| false),
+            Command::Resume => self.array.background.resume().map(|()| false),
             Command::SetPace(pace) => {
-                self.background.set_pace(pace);
+                self.array.background.set_pace(pace);
                 Ok(false)
             }
             Command::Scrub { repair } => self.want_scrub(repair).map(|()| false),
-            Command::CancelScrub => self.background.cancel_scrub().map(|()| false),
+            Command::CancelScrub => self.array.background.cancel_scrub().map(|()| false),
             Command::Stop => {
-                self.stop_command = Some(number);
+                self.array.stop_command = Some(number);
                 return;
             }
         };
@@ -229,8 +219,10 @@ impl Engine {
 
     fn set_policy(&mut self, name: PolicyName) {
         let seconds = self.seconds();
-        let known = self.array.recorder.record.policy.filter(|policy| policy.name == name);
-        self.array.recorder.record.policy = known.or(Some(Policy { name, since: seconds }));
+        let known =
+            self.array.membership.recorder.record.policy.filter(|policy| policy.name == name);
+        self.array.membership.recorder.record.policy =
+            known.or(Some(Policy { name, since: seconds }));
     }
 
     fn fail_by_command(
@@ -238,8 +230,8 @@ impl Engine {
         member: MemberId,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        let known = member.index() < self.array.members.len();
-        if !known || self.array.state(member) == SlotState::Failed {
+        let known = self.array.membership.has(member);
+        if !known || self.array.membership.state(member) == SlotState::Failed {
             return Err(CommandError::NoSuchMember);
         }
         if !self.can_spare(member) {
@@ -255,42 +247,17 @@ impl Engine {
         uuid: DeviceUuid,
         blocks: u64,
     ) -> Result<(), CommandError> {
-        let need = self.array.recorder.record.least_blocks();
-        if blocks < need {
-            return Err(CommandError::TooSmall { have: blocks, need });
-        }
-        let record = &self.array.recorder.record;
-        let mut known =
-            record.slots.iter().map(|slot| slot.device).chain(record.spares.iter().copied());
-        let mut devices = self.array.members.iter().filter_map(|m| m.device);
-        let in_use =
-            devices.any(|d| d == device) || self.array.spares.iter().any(|s| s.device == device);
-        if in_use || known.any(|known| known == uuid) {
-            return Err(CommandError::NoSuchDevice);
-        }
-        if self.array.recorder.record.spares.len() >= SPARES_MAX {
-            return Err(CommandError::TooManySpares);
-        }
-        self.array.spares.push(Spare { device, uuid, blocks });
-        self.background.look = true;
-        self.array.recorder.record.spares.push(uuid);
+        self.array.membership.add_spare(device, uuid, blocks)?;
+        self.array.background.look();
         Ok(())
     }
 
     fn remove(&mut self, device: DeviceId, out: &mut Vec<Action>) -> Result<bool, CommandError> {
-        if !self.array.spares.iter().any(|s| s.device == device) {
+        if self.array.membership.spare(device).is_none() {
             return Err(CommandError::NoSuchDevice);
         }
         self.forget_spare(device, out);
         Ok(true)
-    }
-
-    fn forget_absent(&mut self, uuid: DeviceUuid) -> Result<(), CommandError> {
-        if !self.absent_spares().any(|absent| absent == uuid) {
-            return Err(CommandError::NoSuchDevice);
-        }
-        self.array.recorder.record.spares.retain(|&spare| spare != uuid);
-        Ok(())
     }
 
     fn replace(
@@ -299,70 +266,53 @@ impl Engine {
         spare: DeviceId,
         out: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        if member.index() >= self.array.members.len() {
+        if !self.array.membership.has(member) {
             return Err(CommandError::NoSuchMember);
         }
-        if self.array.is_successor(spare) {
+        if self.array.membership.is_successor(spare) {
             return Err(CommandError::AlreadyCopying);
         }
-        let spare = self.array.spares.iter().position(|s| s.device == spare);
-        let spare = spare.ok_or(CommandError::NoSuchDevice)?;
-        let (have, need) =
-            (self.array.spares[spare].blocks, self.array.recorder.record.blocks_of(member));
+        let spare = self.array.membership.spare(spare).ok_or(CommandError::NoSuchDevice)?;
+        let (have, need) = (spare.blocks, self.array.membership.recorder.record.blocks_of(member));
         if have < need {
             return Err(CommandError::TooSmall { have, need });
         }
-        match self.array.state(member) {
+        match self.array.membership.state(member) {
             SlotState::Up => return self.begin_succession(member, spare, out),
             SlotState::Rebuilding { .. } => self.fail_by_command(member, out)?,
             SlotState::Failed => {}
         }
-        self.activate(member, spare, out);
+        self.activate(member, spare.device, out);
         Ok(())
     }
 
     /// Puts a spare in a failed member's place, to be rebuilt.
-    pub(super) fn activate(&mut self, member: MemberId, spare: usize, out: &mut Vec<Action>) {
-        self.missed.forget(member);
-        let device = self.put_in_place(member, spare);
+    pub(super) fn activate(&mut self, member: MemberId, device: DeviceId, out: &mut Vec<Action>) {
+        self.range.missed.forget(member);
+        self.put_in_place(member, device);
         out.push(Action::Note(Note::SpareActivated { member, device }));
         self.record_change(out);
     }
 
     /// A spare is in a failed member's place, with nothing of what belongs there. That is to be recorded
     /// next.
-    pub(super) fn put_in_place(&mut self, member: MemberId, spare: usize) -> DeviceId {
-        self.missed.placed_with(self.array.recorder.next_version());
-        let spare = self.array.spares.remove(spare);
+    pub(super) fn put_in_place(&mut self, member: MemberId, spare: DeviceId) {
+        self.range.missed.placed_with(self.array.membership.recorder.next_version());
         let seconds = self.seconds();
-        let record = &mut self.array.recorder.record;
-        record.spares.retain(|&uuid| uuid != spare.uuid);
-        let slot = &mut record.slots[member.index()];
-        slot.becomes(SlotState::Rebuilding { watermark: 0 }, seconds);
-        slot.device = spare.uuid;
-        self.array.recorder.put_label(member, spare.device);
-        self.array.put_device(member, spare.device);
-        self.background.restart(member);
-        self.flusher.restart(member);
-        self.staging.try_again();
-        self.background.look = true;
-        self.array.look_at_members();
-        spare.device
+        self.array.membership.put_spare(member, spare, seconds);
+        self.array.background.restart(member);
+        self.array.flusher.restart(member);
+        self.range.staging.try_again();
+        self.array.background.look();
     }
 
     fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
         if self.geo.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        if self.array.present().len() <= self.geo.members() - self.geo.redundancy() {
+        if self.array.membership.present().len() <= self.geo.members() - self.geo.redundancy() {
             return Err(CommandError::NothingToCompare);
         }
-        self.background.look = true;
-        self.background.want_scrub(repair)
-    }
-
-    /// Notes how a pass has ended.
-    pub(super) fn note_end(&self, kind: PassKind, end: PassEnd, out: &mut Vec<Action>) {
-        out.push(Action::Note(Note::PassEnded(kind, end)));
+        self.array.background.want_scrub(repair)
     }
 }

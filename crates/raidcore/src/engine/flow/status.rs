@@ -1,9 +1,9 @@
 //! The engine's state, for people and for tests.
 
-use super::flight::Owner;
-use super::job::Job;
-use super::stage::Stage;
-use super::{
+use crate::engine::flight::Owner;
+use crate::engine::job::Job;
+use crate::engine::stage::Stage;
+use crate::engine::{
     ArrayHealth, Counters, Engine, IoId, MemberStatus, PassStatus, Phase, SpareUse, StagingStatus,
     Status,
 };
@@ -15,34 +15,34 @@ impl Engine {
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
-            array: self.array.recorder.record.array,
+            array: self.array.membership.recorder.record.array,
             health: self.array_health(),
             members: self.members().collect(),
             spares: self.spares().collect(),
             absent_spares: self.absent_spares().collect(),
             successor: self.successor(),
             pass: self.pass(),
-            last_scrub: self.array.recorder.record.scrub,
-            dirty_regions: (self.maps.bitmap.map.count(), self.maps.bitmap.map.len()),
-            replayable: self.journal.unflushed().count() as u64,
-            zero_stripes: (self.maps.zero.map.count(), self.maps.zero.map.len()),
-            pace: self.background.pace,
+            last_scrub: self.array.membership.recorder.record.scrub,
+            dirty_regions: (self.range.maps.bitmap.map.count(), self.range.maps.bitmap.map.len()),
+            replayable: self.range.journal.unflushed().count() as u64,
+            zero_stripes: (self.range.maps.zero.map.count(), self.range.maps.zero.map.len()),
+            pace: self.array.background.pace(),
             policy: self.policy(),
             staging: self.staging_status(),
             distributed_spare: self.distributed_spare(),
             remedy: self.remedy(),
-            torn_stripes: self.alignment.torn().count() as u64,
-            lost: self.staging.lost(&self.geo),
-            counters: self.counters,
+            torn_stripes: self.range.alignment.torn().count() as u64,
+            lost: self.range.staging.lost(&self.geo),
+            counters: self.array.counters,
         }
     }
 
     /// The members, in order, and after them the staging devices.
     pub fn members(&self) -> impl Iterator<Item = MemberStatus> {
-        let slots = self.array.members.iter().zip(&self.array.recorder.record.slots);
-        (0u8..).zip(slots).map(|(index, (m, slot))| MemberStatus {
-            member: MemberId(index),
-            stages: usize::from(index) >= self.geo.members(),
+        let labels = &self.array.membership.recorder.record.labels;
+        self.array.membership.slots().map(|(member, m, slot)| MemberStatus {
+            member,
+            stages: member.index() >= self.geo.members(),
             device: m.device,
             uuid: slot.device,
             state: slot.state,
@@ -50,48 +50,38 @@ impl Engine {
             read_errors: m.read_errors,
             write_errors: m.write_errors,
             last_error: m.last_error,
-            label: self.array.recorder.record.labels[usize::from(index)],
+            label: labels[member.index()],
             hangs: m.hangs,
             avoided: m.avoided,
-            missed: self.missed_by(MemberId(index)),
+            missed: self.missed_by(member),
         })
     }
 
     /// The spares, but for the successor.
     pub fn spares(&self) -> impl Iterator<Item = DeviceId> {
         self.array
-            .spares
+            .membership
+            .spares()
             .iter()
             .map(|spare| spare.device)
-            .filter(|&device| !self.array.is_successor(device))
+            .filter(|&device| !self.array.membership.is_successor(device))
     }
 
     /// Spares that are on record and not there.
     pub fn absent_spares(&self) -> impl Iterator<Item = DeviceUuid> {
-        let here = |uuid: &DeviceUuid| self.array.spares.iter().any(|spare| spare.uuid == *uuid);
-        self.array.recorder.record.spares.iter().copied().filter(move |uuid| !here(uuid))
+        self.array.membership.absent_spares()
     }
 
     /// The background pass under way.
     #[must_use]
     pub fn pass(&self) -> Option<PassStatus> {
-        self.background.pass.as_ref().map(|pass| PassStatus {
-            kind: pass.kind,
-            done: pass.progress.base,
-            total: pass.total,
-            paused: pass.paused,
-            stuck: pass.stuck,
-            found: pass.found,
-            elapsed: self.now - pass.started,
-            from: pass.from,
-            worked: pass.worked,
-        })
+        self.array.background.pass().map(|pass| pass.status(self.now))
     }
 
     /// The policy on record.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
-        self.array.recorder.record.policy
+        self.array.membership.recorder.record.policy
     }
 
     /// How many I/Os a member has in hand, and jobs that are about to write to it and will not go around
@@ -102,16 +92,16 @@ impl Engine {
     #[must_use]
     pub fn in_hand(&self, member: MemberId) -> u32 {
         let bound = |job: &&Job| {
-            let role = self.geo.role(job.stripe, member);
+            let Some(role) = self.geo.role(job.stripe, member) else { return false };
             matches!(job.stage, Stage::Intend | Stage::Write)
                 && job.plan.writes.iter().any(|io| io.role == role)
         };
         let bound = if member.index() < self.geo.members() {
-            self.jobs.iter().filter(bound).count()
+            self.range.jobs.iter().filter(bound).count()
         } else {
             0
         };
-        self.flights.of(member) + bound as u32
+        self.array.flights.of(member) + bound as u32
     }
 
     /// The users' requests that an I/O under way is for; none if it is for the array's own sake.
@@ -120,13 +110,13 @@ impl Engine {
     /// If the I/O has ended.
     #[must_use]
     pub fn waiting_for(&self, io: IoId) -> &[Tag] {
-        match self.flights.get(io).owner {
+        match self.array.flights.get(io).owner {
             Owner::Read { job, .. }
             | Owner::Write { job, .. }
             | Owner::Discard { job }
             | Owner::Entry { job }
             | Owner::Staged { job }
-            | Owner::Fetch { job, .. } => &self.jobs[job].tags,
+            | Owner::Fetch { job, .. } => &self.range.jobs[job].tags,
             Owner::TrimSpare
             | Owner::Tail { .. }
             | Owner::StagedTail
@@ -140,27 +130,28 @@ impl Engine {
     /// Whether a block is staged, be it at home, too, or not.
     #[must_use]
     pub fn is_staged(&self, lba: crate::units::Lba) -> bool {
-        self.staging.is_staged(lba)
+        self.range.staging.is_staged(lba)
     }
 
     /// The staging log, if there is one.
     #[must_use]
     pub fn staging_status(&self) -> Option<StagingStatus> {
-        let (used, capacity) = self.staging.used();
-        self.staging.exists().then(|| StagingStatus {
-            dirty: self.staging.dirty(),
-            staged: self.staging.staged(),
-            copied: self.copies.len() as u64,
+        let (used, capacity) = self.range.staging.used();
+        self.range.staging.exists().then(|| StagingStatus {
+            dirty: self.range.staging.dirty(),
+            staged: self.range.staging.staged(),
+            copied: self.range.copies.len() as u64,
             used,
             capacity,
-            table_bytes: (self.staging.table_bytes() + self.copies.table_bytes()) as u64,
+            table_bytes: (self.range.staging.table_bytes() + self.range.copies.table_bytes())
+                as u64,
         })
     }
 
     /// What the distributed spare is used for, if there is one.
     #[must_use]
     pub fn distributed_spare(&self) -> Option<SpareUse> {
-        let record = &self.array.recorder.record;
+        let record = &self.array.membership.recorder.record;
         let used = match (record.stood_in_for(), record.spared) {
             (Some(member), _) => SpareUse::StandsInFor(member),
             (None, Some(spared)) => SpareUse::Filling(spared.member),
@@ -172,20 +163,20 @@ impl Engine {
     /// What it has done since it started.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let meta_stores = self.counters.meta_stores + self.maps.begun();
-        Counters { meta_stores, ..self.counters }
+        let meta_stores = self.array.counters.meta_stores + self.range.maps.begun();
+        Counters { meta_stores, ..self.array.counters }
     }
 
     /// Whether a stripe was discarded and reads as zeros.
     #[must_use]
     pub fn is_discarded(&self, stripe: Stripe) -> bool {
-        self.maps.zero.map.get(stripe.0)
+        self.range.maps.zero.map.get(stripe.0)
     }
 
     /// How well the array is.
     #[must_use]
     pub fn array_health(&self) -> ArrayHealth {
-        let missing = self.geo.members() - self.array.present().len();
+        let missing = self.geo.members() - self.array.membership.present().len();
         if missing == 0 {
             ArrayHealth::Online
         } else if missing <= self.geo.redundancy() {
@@ -198,7 +189,7 @@ impl Engine {
     /// Whether nothing is under way and nothing is held: no job, lock, buffer or I/O.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.jobs.is_idle() && self.flights.is_empty() && self.users.is_idle()
+        self.range.jobs.is_idle() && self.array.flights.is_empty() && self.array.users.is_idle()
     }
 
     /// Verifies the invariants that can be seen from outside a step.
@@ -206,13 +197,13 @@ impl Engine {
     /// # Panics
     /// If one is broken: that is a bug in the engine.
     pub fn check(&self) {
-        self.jobs.check();
-        self.staging.check();
-        let is_up = |member| self.array.state(member) == SlotState::Up;
-        self.copies.check(|lba| self.staging.is_dirty(lba), is_up);
-        self.flights.check();
+        self.range.jobs.check();
+        self.range.staging.check();
+        let is_up = |member| self.array.membership.state(member) == SlotState::Up;
+        self.range.copies.check(|lba| self.range.staging.is_dirty(lba), is_up);
+        self.array.flights.check();
         if self.phase == Phase::Stopped {
-            assert!(self.users.is_idle(), "a stop completes every request");
+            assert!(self.array.users.is_idle(), "a stop completes every request");
         }
     }
 }

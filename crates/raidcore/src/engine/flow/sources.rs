@@ -3,7 +3,7 @@
 //!
 //! A new source is a function in a file of its own, and a line here.
 
-use super::{Engine, JobId};
+use crate::engine::{Engine, JobId};
 use crate::geometry::Role;
 use crate::plan::{Parity, Piece};
 use crate::units::{Lba, Set};

@@ -2,50 +2,19 @@
 
 use alloc::vec::Vec;
 
-use super::flight::{Flight, Owner};
-use super::stage::Stage;
-use super::work::Work;
-use super::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
+use crate::engine::flight::{Flight, Owner};
+use crate::engine::stage::Stage;
+use crate::engine::work::Work;
+use crate::engine::{Action, Engine, IoError, IoOp, JobId, Note, RequestError};
 use crate::geometry::Role;
-use crate::plan::{Bad, SubIo, WriteKind};
+use crate::plan::{Bad, WriteKind};
 use crate::units::{MemberId, Pba, Set};
-
-/// A block of a failed read that is being tried by itself.
-#[derive(Clone, Copy, Debug)]
-struct Scan {
-    /// Which of the plan's reads it is.
-    index: u16,
-    /// The blocks after it.
-    rest: Option<SubIo>,
-}
-
-/// What was tried of a job's reads that failed.
-#[derive(Debug, Default)]
-pub(super) struct Retries {
-    /// Which of the plan's reads failed on which members, and were tried on others.
-    pub(super) tried: Vec<(u16, MemberId)>,
-    /// What was read from another copy then.
-    pub(super) weak: Vec<Bad>,
-    /// Reads that failed and are to be tried block by block.
-    scans: Vec<SubIo>,
-    /// The block being tried.
-    scan: Option<Scan>,
-}
-
-impl Retries {
-    pub(super) fn clear(&mut self) {
-        self.tried.clear();
-        self.weak.clear();
-        self.scans.clear();
-        self.scan = None;
-    }
-}
 
 impl Engine {
     pub(super) fn issue_reads(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let (readable, _) = self.health(self.jobs[id].stripe);
-        self.jobs[id].hedge.landed = Set::EMPTY;
-        for index in 0..self.jobs[id].plan.reads.len() {
+        let (readable, _) = self.health(self.range.jobs[id].stripe);
+        self.range.jobs[id].hedge.landed = Set::EMPTY;
+        for index in 0..self.range.jobs[id].plan.reads.len() {
             self.issue_read(id, index, readable, out);
         }
         self.issue_fetches(id, out);
@@ -54,7 +23,7 @@ impl Engine {
 
     /// Begins one of the plan's reads; `readable` is what can be read in the stripe now.
     fn issue_read(&mut self, id: JobId, index: usize, readable: Set<Role>, out: &mut Vec<Action>) {
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         let io = job.plan.reads[index];
         let replayed = if let Work::Replay { index } = job.work { Some(index) } else { None };
         let (member, at, current) = match replayed {
@@ -62,7 +31,7 @@ impl Engine {
                 // Nothing is left to be read from if none of those that have it is in service.
                 let copy = self.replay_copy(entry);
                 let (member, at) = copy.unwrap_or((MemberId(0), Pba(0)));
-                let from = self.replays.get(entry).runs[index].from;
+                let from = self.range.replays.get(entry).runs[index].from;
                 (member, Pba(at.0 + u64::from(from)), copy.is_some())
             }
             None => {
@@ -71,61 +40,61 @@ impl Engine {
                 (member, at, source.is_some() && readable.has(io.role))
             }
         };
-        let Some(device) = self.array.members[member.index()].device.filter(|_| current) else {
+        let Some(device) = self.array.membership.device(member).filter(|_| current) else {
             // It went between the plan and now, perhaps a spare is in its place; what is left
             // decides anew.
-            self.jobs[id].replan = true;
+            self.range.jobs[id].replan = true;
             return;
         };
         let mem = job.bind(io.mem);
-        self.jobs[id].outstanding += 1;
+        self.range.jobs[id].outstanding += 1;
         let op = Flight::new(Owner::Read { job: id, index: index as u16 }, Some(member), device);
         self.issue(op, IoOp::Read(mem), at, io.blocks, out);
     }
 
     pub(super) fn issue_writes(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         if job.error.is_some() {
             return Stage::Record;
         }
-        if self.jobs[id].writes_home() && !self.array.takes_writes() {
-            self.jobs[id].error = Some(RequestError::Io);
+        if self.range.jobs[id].writes_home() && !self.array.membership.takes_writes() {
+            self.range.jobs[id].error = Some(RequestError::Io);
             return Stage::Record;
         }
-        if matches!(self.jobs[id].work, Work::Write | Work::Reclaim) && self.needs_entry(id) {
+        if matches!(self.range.jobs[id].work, Work::Write | Work::Reclaim) && self.needs_entry(id) {
             // A member has failed since: what needed no journal then does now.
             return Stage::Intend;
         }
         if self.note_missed(id, out) {
             return Stage::Write;
         }
-        if let Some(ticket) = self.array.recorder.unrecorded_failure()
-            && self.jobs[id].writes_home()
+        if let Some(ticket) = self.array.membership.recorder.unrecorded_failure()
+            && self.range.jobs[id].writes_home()
         {
             // A failed member must not come back without this write, nor without its entry.
             self.wait_for_record(id, ticket);
             return Stage::Write;
         }
         self.count_write(id);
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         if job.work == (Work::Zero { trim: true }) {
             self.issue_discards(id, out);
-        } else if job.work.resyncs() && self.geo.parities() == 0 {
+        } else if job.work.resyncs() && self.geo.of(job.stripe).parities() == 0 {
             // Copies that agree need not be written; one that can't be read now may differ.
             if job.scrub.agrees() && job.bad.is_empty() {
                 return Stage::Record;
             }
         }
         self.note_unmarked(id);
-        for index in 0..self.jobs[id].plan.writes.len() {
-            let job = &self.jobs[id];
+        for index in 0..self.range.jobs[id].plan.writes.len() {
+            let job = &self.range.jobs[id];
             let (io, fua) = (job.plan.writes[index], job.fua);
             let from = job.bind(io.mem);
             for (member, at) in self.targets(id, &io).iter() {
                 // A member that failed since the plan was made misses the write; that is recorded before it
                 // is acknowledged.
                 for device in self.written_devices(id, member) {
-                    self.jobs[id].outstanding += 1;
+                    self.range.jobs[id].outstanding += 1;
                     let owner = Owner::Write { job: id, index: index as u16 };
                     let op = Flight::new(owner, Some(member), device);
                     self.issue(op, IoOp::Write { from, fua }, at, io.blocks, out);
@@ -136,26 +105,28 @@ impl Engine {
     }
 
     fn count_write(&mut self, id: JobId) {
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         if job.work != Work::Write {
             return;
         }
         match job.kind {
             WriteKind::Full => {
-                self.counters.full_stripe_writes += 1;
-                self.counters.unjournaled_writes += u64::from(job.entry.is_none());
+                self.array.counters.full_stripe_writes += 1;
+                self.array.counters.unjournaled_writes += u64::from(job.entry.is_none());
             }
-            WriteKind::Delta => self.counters.delta_writes += 1,
-            WriteKind::Rest | WriteKind::Survivors => self.counters.reconstruct_writes += 1,
+            WriteKind::Delta => self.array.counters.delta_writes += 1,
+            WriteKind::Rest | WriteKind::Survivors => self.array.counters.reconstruct_writes += 1,
         }
     }
 
     /// Tells all members that they need not keep a stripe.
     fn issue_discards(&mut self, id: JobId, out: &mut Vec<Action>) {
-        let at = self.geo.place(self.jobs[id].stripe, self.areas.data_start());
+        let stripe = self.range.jobs[id].stripe;
         for member in self.geo.member_set() {
+            let Some(role) = self.geo.role(stripe, member) else { continue };
+            let (_, at) = self.geo.place(stripe, role);
             for device in self.written_devices(id, member) {
-                self.jobs[id].outstanding += 1;
+                self.range.jobs[id].outstanding += 1;
                 let op = Flight::new(Owner::Discard { job: id }, Some(member), device);
                 self.issue(op, IoOp::Discard, at, self.geo.chunk(), out);
             }
@@ -170,44 +141,41 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        let replays = matches!(self.jobs[id].work, Work::Replay { .. });
-        let scanned = self.jobs[id].retries.scan.take_if(|scan| scan.index == index);
+        let replays = matches!(self.range.jobs[id].work, Work::Replay { .. });
         match (result, op.member) {
             (Ok(()), _) | (_, None) => self.landed(id, index),
-            (Err(_), Some(_)) if !self.array.is_current(&op) => self.jobs[id].replan = true,
+            (Err(_), Some(_)) if !self.array.membership.is_current(&op) => {
+                self.range.jobs[id].replan = true
+            }
             (Err(why), Some(member)) if why.is_final() || replays => {
                 if replays {
-                    self.replays.pass_copy_by(member);
+                    self.range.replays.pass_copy_by(member);
                 }
                 if why.is_final() {
                     self.read_failed(member, why, out);
                 } else {
-                    self.array.members[member.index()].read_errors += 1;
+                    self.array.membership.count_read_error(member);
                 }
-                self.jobs[id].replan = true;
+                self.range.jobs[id].replan = true;
             }
             (Err(_), Some(member)) => {
-                self.array.members[member.index()].read_errors += 1;
-                let io = self.jobs[id].plan.reads[usize::from(index)];
+                self.array.membership.count_read_error(member);
+                let io = self.range.jobs[id].plan.reads[usize::from(index)];
                 let bad = Bad { role: io.role, row: io.row, blocks: 1 };
                 if io.blocks > 1 {
-                    self.jobs[id].retries.scans.push(io);
+                    self.range.jobs[id].retries.scan(io);
                 } else if self.reads_another_copy(id, index, member, out) {
-                    self.jobs[id].retries.weak.push(bad);
-                    // Another block may be being tried, which this one has nothing to do with.
-                    self.jobs[id].retries.scan = scanned.or(self.jobs[id].retries.scan);
-                    return self.jobs.one_done(id);
+                    self.range.jobs[id].retries.had_from_another(bad);
+                    return self.range.jobs.one_done(id);
                 } else {
-                    self.jobs[id].bad.push(bad);
-                    self.jobs[id].replan = true;
+                    self.range.jobs[id].bad.push(bad);
+                    self.range.jobs[id].replan = true;
                 }
             }
         }
-        if let Some(Scan { rest: Some(rest), .. }) = scanned {
-            self.jobs[id].retries.scans.push(rest);
-        }
+        self.range.jobs[id].retries.scanned(index);
         self.scan_on(id, out);
-        self.jobs.one_done(id);
+        self.range.jobs.one_done(id);
     }
 
     /// Reads a block anew that a member can't read, if another has it, too; tells whether it does.
@@ -218,39 +186,33 @@ impl Engine {
         tried: MemberId,
         out: &mut Vec<Action>,
     ) -> bool {
-        let job = &self.jobs[id];
+        let job = &self.range.jobs[id];
         let role = job.plan.reads[usize::from(index)].role;
-        if self.geo.member(job.stripe, role) == tried || self.array.spared().is_none() {
+        if self.geo.member(job.stripe, role) == tried || self.array.membership.spared().is_none() {
             return false;
         }
-        self.jobs[id].retries.tried.push((index, tried));
-        let before = self.jobs[id].outstanding;
+        self.range.jobs[id].retries.try_another(index, tried);
+        let before = self.range.jobs[id].outstanding;
         if self.source(id, usize::from(index)).is_some() {
-            let (readable, _) = self.health(self.jobs[id].stripe);
+            let (readable, _) = self.health(self.range.jobs[id].stripe);
             self.issue_read(id, usize::from(index), readable, out);
         }
-        self.jobs[id].outstanding > before
+        self.range.jobs[id].outstanding > before
     }
 
     /// Reads the next block of a read that failed, to find out which are the bad ones: one at a
     /// time, as a dying device fails them all.
     fn scan_on(&mut self, id: JobId, out: &mut Vec<Action>) {
-        let job = &mut self.jobs[id];
-        if job.retries.scan.is_some() {
-            return;
-        }
-        let Some(io) = job.retries.scans.pop() else { return };
-        let rest = SubIo { row: io.row + 1, blocks: io.blocks - 1, mem: io.mem.plus(1), ..io };
+        let job = &mut self.range.jobs[id];
         let index = job.plan.reads.len() as u16;
-        job.plan.reads.push(SubIo { blocks: 1, ..io });
-        job.retries.scan = Some(Scan { index, rest: Some(rest).filter(|rest| rest.blocks > 0) });
+        let Some(block) = job.retries.next_block(index) else { return };
+        job.plan.reads.push(block);
         let before = job.outstanding;
-        let (readable, _) = self.health(self.jobs[id].stripe);
+        let (readable, _) = self.health(self.range.jobs[id].stripe);
         self.issue_read(id, usize::from(index), readable, out);
-        if self.jobs[id].outstanding == before {
+        if self.range.jobs[id].outstanding == before {
             // The member went meanwhile: what is left decides anew.
-            self.jobs[id].retries.scan = None;
-            self.jobs[id].retries.scans.clear();
+            self.range.jobs[id].retries.scan_no_more();
         }
     }
 
@@ -262,36 +224,39 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        let io = self.jobs[id].plan.writes[usize::from(index)];
-        if let (Err(why), Some(member), true) = (result, op.member, self.array.is_current(&op)) {
-            let work = self.jobs[id].work;
+        let io = self.range.jobs[id].plan.writes[usize::from(index)];
+        if let (Err(why), Some(member), true) =
+            (result, op.member, self.array.membership.is_current(&op))
+        {
+            let work = self.range.jobs[id].work;
             let helps = matches!(work, Work::Repair | Work::Align);
             if let Work::Replay { .. } = work
-                && !self.healing.is_under_way()
+                && !self.array.healing.is_under_way()
                 && !self.can_spare(member)
             {
-                self.replays.refused_by(member, why);
-                self.alignment.leave_behind(self.jobs[id].stripe, io.role);
-                self.jobs[id].error = Some(RequestError::Io);
+                self.range.replays.refused_by(member, why);
+                self.range.alignment.leave_behind(self.range.jobs[id].stripe, io.role);
+                self.range.jobs[id].error = Some(RequestError::Io);
             } else if helps && !self.can_spare(member) {
-                self.array.members[member.index()].write_errors += 1;
+                self.array.membership.count_write_error(member);
                 if work == Work::Align {
-                    self.jobs[id].error = Some(RequestError::Io);
+                    self.range.jobs[id].error = Some(RequestError::Io);
                 }
             } else if !self.write_failed(member, why, out) {
-                self.jobs[id].error = Some(RequestError::Io);
-                if self.jobs[id].writes_home() && self.geo.redundancy() > 0 {
+                self.range.jobs[id].error = Some(RequestError::Io);
+                if self.range.jobs[id].writes_home() && self.geo.redundancy() > 0 {
                     self.tear(id, member, &io);
                 }
             }
-        } else if let (Ok(()), Some(member), Work::Repair) = (result, op.member, self.jobs[id].work)
-            && !self.array.is_successor(op.device)
+        } else if let (Ok(()), Some(member), Work::Repair) =
+            (result, op.member, self.range.jobs[id].work)
+            && !self.array.membership.is_successor(op.device)
         {
             let mut places = self.targets(id, &io).iter();
             if let Some((_, at)) = places.find(|&(target, _)| target == member) {
                 out.push(Action::Note(Note::BlocksRepaired { member, at, blocks: io.blocks }));
             }
         }
-        self.jobs.one_done(id);
+        self.range.jobs.one_done(id);
     }
 }

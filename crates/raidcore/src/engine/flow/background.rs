@@ -1,0 +1,200 @@
+//! Which background pass is begun when, and its jobs.
+
+use alloc::vec::Vec;
+
+use det::Instant;
+
+use crate::engine::order::Order;
+use crate::engine::pass::{Closing, Done, Pass};
+use crate::engine::progress::Progress;
+use crate::engine::work::Work;
+use crate::engine::{Action, Engine, JobId, Note, PassEnd, PassKind, Phase};
+use crate::units::Stripe;
+
+impl Engine {
+    /// Sets passes and their stripes going, as far as room and pace allow. Returns whether the pass
+    /// under way has come closer to its end, for which something else may have to be done at once.
+    pub(super) fn background(&mut self, out: &mut Vec<Action>) -> bool {
+        let mut moved = false;
+        loop {
+            if self.phase == Phase::Serving && self.array.background.has_to_look() {
+                if self.array.background.is_idle() {
+                    self.begin_pass(out);
+                } else if self.rebuild_is_better() || self.redundancy_comes_first() {
+                    self.array.background.cancel_if(|_| true);
+                }
+            }
+            let Some(closing) = self.array.background.closing() else {
+                return moved;
+            };
+            self.begin_stripes();
+            let ended = self.end_pass_if_done(out);
+            moved |= self.array.background.closing() != Some(closing);
+            if !ended {
+                return moved;
+            }
+            self.array.background.look();
+        }
+    }
+
+    fn begin_stripes(&mut self) {
+        while let Some((kind, stripe)) = self.next_stripe() {
+            let Some(job) = self.new_job(Work::Sync(kind), stripe) else {
+                break;
+            };
+            self.array.background.begin_stripe(stripe, self.now);
+            if let PassKind::Scrub { .. } = kind {
+                self.begin_rounds(job);
+            }
+            self.start_job(job);
+        }
+    }
+
+    fn begin_pass(&mut self, out: &mut Vec<Action>) {
+        let kind = if self.range.regions.any_unsynced() && self.geo.redundancy() > 0 {
+            PassKind::Resync
+        } else if let Some(member) = self.array.membership.rebuilding() {
+            PassKind::Rebuild(member)
+        } else if let Some((member, spare)) = self.array.membership.spare_for_failed() {
+            self.end_succession(spare);
+            self.activate(member, spare, out);
+            PassKind::Rebuild(member)
+        } else if let Some(member) = self.to_be_distributed() {
+            if self.array.membership.spared().is_none() && !self.is_spare_free() {
+                return;
+            }
+            self.begin_to_distribute(member, out);
+            PassKind::Distribute(member)
+        } else if let Some(succession) = self.array.membership.succession() {
+            PassKind::Copy(succession.member)
+        } else if let Some(scrub) = self.array.background.wanted_scrub() {
+            scrub
+        } else {
+            return;
+        };
+        let progress = match kind {
+            PassKind::Rebuild(member) => self.array.background.progress_of(member),
+            PassKind::Distribute(_) => self.range.distributed.progress(None),
+            PassKind::Copy(_) => {
+                self.array.membership.succession().map_or(Progress::default(), |s| s.progress)
+            }
+            PassKind::Resync | PassKind::Scrub { .. } => Progress::default(),
+        };
+        let total = self.stripes_of(kind);
+        self.array.background.begin(Pass::new(kind, progress, total, self.now));
+        out.push(Action::Note(Note::PassStarted(kind)));
+    }
+
+    /// Whether the distributed spare can't be filled, and a device could.
+    fn rebuild_is_better(&self) -> bool {
+        let Some(pass) = self.array.background.pass() else { return false };
+        let PassKind::Distribute(member) = pass.kind() else { return false };
+        // To catch up takes less.
+        let catches_up = self.array.membership.recorder.record.slots[member.index()].catches_up;
+        catches_up && !pass.is_cancelled() || pass.is_stuck() && self.may_rebuild()
+    }
+
+    /// Whether a member is being copied while redundancy could be brought back, be it by the device that
+    /// it is copied to.
+    fn redundancy_comes_first(&self) -> bool {
+        let copies =
+            |pass: &Pass| matches!(pass.kind(), PassKind::Copy(_)) && pass.closing() == Closing::No;
+        self.array.background.pass().is_some_and(copies)
+            && (self.may_rebuild() || self.to_be_distributed().is_some())
+    }
+
+    /// Whether a device is there for a member to be rebuilt on.
+    fn may_rebuild(&self) -> bool {
+        let membership = &self.array.membership;
+        membership.rebuilding().is_some() || membership.spare_for_failed().is_some()
+    }
+
+    /// How many stripes a pass goes over: a staging device has a part in none.
+    pub(super) fn stripes_of(&self, kind: PassKind) -> u64 {
+        match kind {
+            PassKind::Rebuild(member) | PassKind::Copy(member)
+                if member.index() >= self.geo.members() =>
+            {
+                0
+            }
+            PassKind::Rebuild(_)
+            | PassKind::Copy(_)
+            | PassKind::Distribute(_)
+            | PassKind::Resync
+            | PassKind::Scrub { .. } => self.geo.stripes(),
+        }
+    }
+
+    /// The stripe that the pass begins next, if it may begin one now.
+    fn next_stripe(&mut self) -> Option<(PassKind, Stripe)> {
+        if self.phase != Phase::Serving || self.next_at().is_some_and(|at| at > self.now) {
+            return None;
+        }
+        let (regions, missed) = (&self.range.regions, &self.range.missed);
+        let region_stripes = self.areas.region_stripes();
+        let marked = |regions, leaps| Order::Regions { regions, region_stripes, leaps };
+        let order = |kind| match kind {
+            PassKind::Resync => marked(regions.unsynced(), true),
+            // What a member that has returned does not lack need not be filled.
+            PassKind::Rebuild(member) => {
+                missed.to_fill(member).map_or(Order::All, |regions| marked(regions, false))
+            }
+            PassKind::Distribute(_) | PassKind::Copy(_) | PassKind::Scrub { .. } => Order::All,
+        };
+        self.array.background.next_of(self.config.background_jobs.into(), order)
+    }
+
+    /// When the pass may begin its next stripe at the pace that holds now; nothing if at once.
+    fn next_at(&self) -> Option<Instant> {
+        let busy = self.array.users.are_busy(self.now);
+        self.array.background.next_at(busy, self.geo.chunk().into())
+    }
+
+    /// When the pass has to be looked at again, as the next stripe's time has come or the pace
+    /// changes.
+    pub(in crate::engine) fn pace_deadline(&self) -> Option<Instant> {
+        let pass = self.array.background.pass()?;
+        let at = self.next_at().filter(|&at| at > self.now)?;
+        if pass.is_held() || !pass.has_more() || self.phase != Phase::Serving {
+            return None;
+        }
+        Some(self.array.users.or_when_idle(at, self.now))
+    }
+
+    /// A stripe of the pass is done, or could not be.
+    pub(super) fn pass_step_done(&mut self, kind: PassKind, id: JobId, out: &mut Vec<Action>) {
+        let job = &self.range.jobs[id];
+        let stripe = job.stripe;
+        let Some(pass) = self.array.background.pass_mut(kind) else {
+            return;
+        };
+        let worked = !job.plan.reads.is_empty() || !job.plan.writes.is_empty();
+        let (from, to) = match pass.end(stripe, job.error.is_none(), worked) {
+            Done::UpTo { from, to } => (from, to),
+            Done::Stuck => return note_end(kind, PassEnd::Stuck(stripe), out),
+            Done::Void => return,
+        };
+        let findings = job.scrub.findings();
+        if !findings.is_empty() {
+            let located = findings.iter().filter(|finding| finding.located).count();
+            pass.finds(findings.len() as u64, located as u64);
+            self.record_unfinished_scrub(out);
+        }
+        if let PassKind::Copy(_) = kind {
+            self.array.membership.copied(stripe);
+        } else if kind == PassKind::Resync {
+            let per_region = self.areas.region_stripes();
+            for region in from / per_region..to.div_ceil(per_region) {
+                let end = ((region + 1) * per_region).min(self.geo.stripes());
+                if end <= to && self.range.regions.is_unsynced(region) {
+                    self.range.regions.synced(region);
+                }
+            }
+        }
+    }
+}
+
+/// Notes how a pass has ended.
+pub(super) fn note_end(kind: PassKind, end: PassEnd, out: &mut Vec<Action>) {
+    out.push(Action::Note(Note::PassEnded(kind, end)));
+}

@@ -1,0 +1,146 @@
+//! Copies are made of what users read often, and read instead of busy members.
+
+use alloc::vec::Vec;
+
+use crate::engine::flight::{Flight, Owner};
+use crate::engine::stage::Stage;
+use crate::engine::work::Work;
+use crate::engine::{Action, Engine, IoError, IoOp, JobId};
+use crate::geometry::Role;
+use crate::plan::{self, Base, Parity};
+use crate::units::{Lba, MemberId, Set};
+
+impl Engine {
+    /// Whether there are copies, and a member is busy or missing.
+    pub(super) fn copies_may_serve(&self) -> bool {
+        let calm = || {
+            self.array.membership.serving().minus(self.array.steering.busy).len()
+                == self.geo.members()
+        };
+        !self.range.copies.table.is_empty() && (self.array.background.rebuilds() || !calm())
+    }
+
+    /// Where a block is whose home is busy, gone, or needed for a rebuild: the number of a copy on a
+    /// calm member, and which block of it.
+    pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
+        let copy = self.range.copies.table.get(lba)?;
+        let index = self.range.copies.index(copy.entry);
+        let member = self.range.copies.extents[index].member?;
+        let calm = self.array.membership.able().minus(self.array.steering.busy);
+        let wanted = !calm.has(home) || self.array.background.rebuilds();
+        let serves = wanted && calm.has(member);
+        serves.then_some((self.range.copies.front() + index as u64, copy.at))
+    }
+
+    /// Forgets the copies of what a job is about to write, so that nothing reads the old content.
+    pub(in super::super) fn forget_copies(&mut self, id: JobId) {
+        if self.range.copies.table.is_empty() {
+            return;
+        }
+        let job = &self.range.jobs[id];
+        match job.work {
+            // What is to come home has none: its write has seen to it.
+            Work::Read | Work::Reclaim => {}
+            Work::Write => {
+                for index in 0..job.pieces.len() {
+                    let piece = self.range.jobs[id].pieces[index];
+                    self.lbas_of(id, &piece).for_each(|lba| self.range.copies.forget(lba));
+                }
+            }
+            Work::Zero { .. }
+            | Work::Sync(_)
+            | Work::Align
+            | Work::Repair
+            | Work::Replay { .. } => {
+                let geo = self.geo.of(job.stripe);
+                let whole = geo.lbas(job.stripe, Role(0), 0, geo.stripe_blocks());
+                whole.for_each(|lba| self.range.copies.forget(lba));
+            }
+        }
+    }
+
+    /// Plans a read of what is to be copied, if the policy wants that. Tells whether it has.
+    pub(in super::super) fn plan_copied(
+        &mut self,
+        id: JobId,
+        readable: Set<Role>,
+        parity: Parity,
+    ) -> bool {
+        let prefer = self.preferred_copy(self.range.jobs[id].stripe);
+        let planned = self.is_to_be_copied(id) && self.plan_aside(id, readable, parity, prefer);
+        self.range.jobs[id].is_copied = planned;
+        planned
+    }
+
+    /// Whether the policy wants a copy of what a job is about to read at home.
+    fn is_to_be_copied(&mut self, id: JobId) -> bool {
+        let job = &self.range.jobs[id];
+        let [piece] = job.pieces[..] else { return false };
+        let stored = job.base == Base::Stored;
+        let room = self.range.copies.rings[0].len();
+        if room == 0 || !stored || !job.fetching.fetches.is_empty() || !job.bad.is_empty() {
+            return false;
+        }
+        let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
+        let home = self.geo.member(job.stripe, piece.role);
+        let copied = self.range.copies.table.get(first).is_some();
+        let (now, blocks) = (self.now, piece.blocks);
+        let Some(policy) = &mut self.array.steering.policy else { return false };
+        let wanted = policy.keeps(now, home, first, blocks);
+        wanted && !copied && 2 * u64::from(blocks) <= room
+    }
+
+    /// A job has read what a copy is wanted of: it answers, and then makes one.
+    pub(in super::super) fn keep(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
+        let job = &self.range.jobs[id];
+        let ([piece], true) = (&job.pieces[..], job.error.is_none() && job.hedge.partner.is_none())
+        else {
+            return Stage::Finish;
+        };
+        let piece = *piece;
+        let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
+        let home = self.geo.member(job.stripe, piece.role);
+        let from = job.bind(plan::scratch(piece.role, piece.row));
+        let able = self.array.membership.able().minus(self.array.steering.busy).without(home);
+        self.answer(id, out);
+        let Some(number) = self.range.copies.begin(first, piece.blocks, able) else {
+            return Stage::Finish;
+        };
+        let place = self.range.copies.place(number);
+        let place = place.and_then(|(member, at)| {
+            Some((member, at, self.array.membership.live_device(member)?))
+        });
+        let Some((member, at, device)) = place else {
+            self.range.copies.written(number, false);
+            return Stage::Finish;
+        };
+        self.array.counters.copied_blocks += u64::from(piece.blocks);
+        self.range.jobs[id].outstanding += 1;
+        let owner = Owner::Copy { job: id, number };
+        let op = Flight::new(owner, Some(member), device);
+        self.issue(op, IoOp::Write { from, fua: false }, at, piece.blocks, out);
+        Stage::Finish
+    }
+
+    pub(in super::super) fn copy_done(
+        &mut self,
+        id: JobId,
+        number: u64,
+        op: Flight,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) {
+        self.range.copies.written(number, result.is_ok());
+        if let (Err(why), Some(member), true) =
+            (result, op.member, self.array.membership.is_current(&op))
+        {
+            if why.is_final() || self.can_spare(member) {
+                self.write_failed(member, why, out);
+            } else {
+                // Nothing is lost with a copy.
+                self.array.membership.members[member.index()].write_errors += 1;
+            }
+        }
+        self.range.jobs.one_done(id);
+    }
+}

@@ -1,0 +1,195 @@
+//! The engine's wiring: what happens across its parts.
+//!
+//! A part owns its state and knows no other part; all that concerns more than one is a method of
+//! [`Engine`] in one of these modules.
+
+mod align;
+mod background;
+mod bytes;
+mod closing;
+mod copies;
+mod distributed;
+mod fault;
+mod fetch;
+mod flush;
+mod heal;
+mod hedge;
+mod intent;
+mod io;
+mod journal;
+mod missed;
+mod planning;
+mod quiesce;
+mod reclaim;
+mod record;
+mod replay;
+mod request;
+mod returns;
+mod scrub;
+mod sources;
+mod spare_trim;
+mod staging;
+mod status;
+mod steering;
+mod store;
+mod succession;
+mod walk;
+
+use alloc::vec::Vec;
+
+use crate::engine::flight::{Flight, Owner};
+use crate::engine::{Action, Engine, IoError, IoId, IoOp, Phase};
+use crate::geometry::Role;
+use crate::meta::Consistency;
+use crate::plan::Parity;
+use crate::units::{MemberId, Pba, Set, Stripe};
+
+impl Engine {
+    /// Does all that can be done now.
+    pub(super) fn run(&mut self, out: &mut Vec<Action>) {
+        self.hedge();
+        let mut rounds = 0_u32;
+        loop {
+            debug_assert!(rounds < 1 << 20, "a step goes round without end");
+            rounds += 1;
+            let mut worked = self.range.jobs.any_ready();
+            while let Some(job) = self.range.jobs.pop_ready() {
+                self.advance(job, out);
+            }
+            // A stop waits for what is being settled, so that comes first.
+            self.quiesce(out);
+            self.settle_missed(out);
+            let mut moved = self.proceed(out);
+            moved |= self.heal(out);
+            self.store_spread_pages(out);
+            self.cut_waiting(out);
+            moved |= self.background(out);
+            self.trim_spare(out);
+            self.reclaim(out);
+            self.note_thickness(out);
+            worked &= !self.serves_users_only();
+            if !self.range.jobs.any_ready() && !worked && !moved {
+                self.forget_landed();
+                return;
+            }
+        }
+    }
+
+    /// Whether nothing is under way but requests. Then what jobs have done matters only to what comes
+    /// after them in the same round.
+    fn serves_users_only(&self) -> bool {
+        self.phase == Phase::Serving
+            && self.array.stop_command.is_none()
+            && self.array.background.is_idle()
+            && self.range.staging.is_unused()
+            && self.array.membership.recorder.is_settled()
+    }
+
+    /// Moves the array as a whole on: from replaying to starting to serving, and to a stop. Returns
+    /// whether it did.
+    fn proceed(&mut self, out: &mut Vec<Action>) -> bool {
+        let before = (self.phase, self.array.quiesce.stopping());
+        match self.phase {
+            Phase::Replaying => self.replay(out),
+            Phase::Starting
+                if self.array.membership.recorder.is_settled() && self.range.maps.are_spread() =>
+            {
+                let staged = self.range.staging.dirty() > 0;
+                self.phase = if staged { Phase::Reclaiming } else { Phase::Serving };
+            }
+            Phase::Reclaiming => self.bring_home(out),
+            Phase::Serving if self.array.stop_command.is_some() => self.phase = Phase::Stopping,
+            Phase::Stopping => self.stop(out),
+            Phase::Broken => self.refuse_all(out),
+            Phase::Starting | Phase::Serving | Phase::Stopped => {}
+        }
+        before != (self.phase, self.array.quiesce.stopping())
+    }
+
+    /// Whether a stop was asked for.
+    fn is_stopping(&self) -> bool {
+        self.array.stop_command.is_some() || self.phase == Phase::Stopped
+    }
+
+    /// The member and the place of rows of a role.
+    fn place(&self, stripe: Stripe, role: Role, row: u32) -> (MemberId, Pba) {
+        let (member, start) = self.geo.place(stripe, role);
+        (member, Pba(start.0 + u64::from(row)))
+    }
+
+    /// What can be read and what must be written in a stripe, by role.
+    fn health(&self, stripe: Stripe) -> (Set<Role>, Set<Role>) {
+        let all = self.geo.of(stripe).roles();
+        if !self.array.membership.impaired {
+            return (all, all);
+        }
+        let (mut readable, mut writable) = (all, all);
+        for (id, member, _) in self.array.membership.slots().take(self.geo.members()) {
+            let Some(role) = self.geo.role(stripe, id) else { continue };
+            let current = self.is_current_in(id, stripe);
+            if !current || member.unreadable {
+                readable = readable.without(role);
+            }
+            if !current || member.unwritable {
+                writable = writable.without(role);
+            }
+        }
+        if let Some((role, has_copy, keeps_copy)) = self.spared_role(stripe) {
+            readable = if has_copy { readable.with(role) } else { readable };
+            writable = if keeps_copy { writable.with(role) } else { writable };
+        }
+        (readable.minus(self.range.alignment.behind(stripe)), writable)
+    }
+
+    /// How far a stripe's parity can be built upon. In a region that is not synced, the journal has
+    /// seen to all writes but those of whole stripes; without one, only a member's loss leaves no
+    /// choice.
+    fn parity(&self, stripe: Stripe, readable: Set<Role>) -> Parity {
+        let journaled = self.array.membership.recorder.record.consistency == Consistency::Journal;
+        if self.is_in_step(stripe) {
+            Parity::InStep
+        } else if self.range.alignment.is_torn(stripe) {
+            Parity::OutOfStep
+        } else if journaled || readable != self.geo.of(stripe).roles() {
+            Parity::Unproven
+        } else {
+            Parity::OutOfStep
+        }
+    }
+
+    fn seconds(&self) -> u64 {
+        self.epoch_seconds + self.now.0 / 1_000_000_000
+    }
+
+    /// Begins an I/O of a member or spare.
+    fn issue(&mut self, flight: Flight, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
+        let of_stripes = flight.member.filter(|m| m.index() < self.geo.members());
+        let on_spare = of_stripes.is_some_and(|member| self.is_on_spare(member, at));
+        self.array.flights.issue(Flight { on_spare, ..flight }, what, at, blocks, out);
+    }
+
+    pub(super) fn io_done(&mut self, id: IoId, result: Result<(), IoError>, out: &mut Vec<Action>) {
+        let op = self.array.flights.end(id);
+        if op.on_spare && self.array.flights.on_spare() == 0 {
+            self.array.background.look();
+        }
+        if let Err(why) = result {
+            self.successor_missed(&op, why, out);
+        }
+        match op.owner {
+            Owner::Read { job, index } => self.read_done(job, index, op, result, out),
+            Owner::Write { job, index } => self.write_done(job, index, op, result, out),
+            Owner::Discard { job } => self.range.jobs.one_done(job),
+            Owner::TrimSpare => {}
+            Owner::Entry { job } => self.entry_done(job, op, result, out),
+            Owner::Tail { .. } => self.tail_done(op, result, out),
+            Owner::Staged { job } => self.staged_done(job, op, result, out),
+            Owner::StagedTail => self.staged_tail_done(op, result, out),
+            Owner::Fetch { job, index } => self.fetch_done(job, index, op, result, out),
+            Owner::Copy { job, number } => self.copy_done(job, number, op, result, out),
+            Owner::Page { kind, index } => self.page_done((kind, index), op, result, out),
+            Owner::Superblock => self.superblock_done(op, result, out),
+            Owner::Flush => self.flush_done(op, result, out),
+        }
+    }
+}

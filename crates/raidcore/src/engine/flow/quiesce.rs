@@ -1,0 +1,119 @@
+//! What comes to rest: now and then what was written, so that less has to be done after a crash, and
+//! in the end the array as a whole.
+
+use alloc::vec::Vec;
+
+use crate::engine::pass::Pass;
+use crate::engine::quiesce::Stopping;
+use crate::engine::{Action, Engine, PassKind, Phase};
+use crate::meta::SlotState;
+
+impl Engine {
+    /// Now and then: a flush, after which regions that rest are cleared, journal tails move and
+    /// the watermark of a rebuild is recorded.
+    pub(super) fn quiesce(&mut self, out: &mut Vec<Action>) {
+        if let Some(ticket) = self.array.quiesce.flush() {
+            if self.array.flusher.is_over(ticket) {
+                self.array.quiesce.end();
+                if self.flushed_for_good() {
+                    self.clear_rested(out);
+                    self.write_tails(out);
+                    self.record_watermark(out);
+                } else {
+                    self.range.regions.rest_no_more();
+                }
+            }
+            return;
+        }
+        let pass = self.array.background.pass();
+        let rebuilds = pass.is_some_and(|p| p.kind().has_watermark() && !p.is_paused());
+        let wanted = self.phase == Phase::Serving
+            && (self.range.regions.is_touched() || self.range.journal.is_unsettled() || rebuilds);
+        if self.array.quiesce.is_due(wanted, self.now, self.config.quiesce_delay) {
+            self.range.regions.rest();
+            let flush = self.flush(out);
+            self.array.quiesce.begin(flush);
+        }
+    }
+
+    fn record_watermark(&mut self, out: &mut Vec<Action>) {
+        let kind = self.array.background.pass().map(Pass::kind);
+        if let (Some(PassKind::Distribute(_)), Some(spared)) =
+            (kind, &mut self.array.membership.recorder.record.spared)
+        {
+            // It stands in for the member only when what is staged has come home, too.
+            let flushed = self.array.flusher.spared().min(self.geo.stripes() - 1);
+            if spared.watermark < flushed {
+                spared.watermark = flushed;
+                self.record_change(out);
+            }
+            return;
+        }
+        let member = match kind {
+            Some(PassKind::Rebuild(member)) => member,
+            Some(PassKind::Copy(_)) => {
+                if self.array.membership.copied_durably(self.array.flusher.copied()) {
+                    self.record_change(out);
+                }
+                return;
+            }
+            Some(PassKind::Distribute(_) | PassKind::Resync | PassKind::Scrub { .. }) | None => {
+                return;
+            }
+        };
+        let flushed = self.array.flusher.rebuilt(member);
+        let slot = &mut self.array.membership.recorder.record.slots[member.index()];
+        match &mut slot.state {
+            SlotState::Rebuilding { watermark } if *watermark < flushed => *watermark = flushed,
+            SlotState::Rebuilding { .. } | SlotState::Up | SlotState::Failed => return,
+        }
+        self.record_change(out);
+    }
+
+    /// Brings the array to rest: drain, flush, clear, and last of all record a clean stop.
+    pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
+        let Some(number) = self.array.stop_command else {
+            return;
+        };
+        match self.array.quiesce.stopping() {
+            Stopping::Draining => {
+                let home = self.range.staging.dirty() == 0
+                    || self.range.staging.is_stuck()
+                    || !self.array.membership.takes_writes();
+                let quiet = home && self.range.jobs.is_empty() && self.array.users.is_idle();
+                if quiet && self.array.quiesce.flush().is_none() {
+                    self.record_unfinished_scrub(out);
+                    self.range.regions.rest();
+                    let ticket = self.flush(out);
+                    self.array.quiesce.stop(Stopping::Flushing(ticket));
+                }
+            }
+            // A failure that the flush has met is recorded first.
+            Stopping::Flushing(ticket)
+                if self.array.flusher.is_over(ticket)
+                    && (self.array.membership.recorder.unrecorded_failure().is_none()
+                        || self.array.membership.recorder.is_broken()) =>
+            {
+                if self.flushed_for_good() {
+                    self.clear_rested(out);
+                    self.record_watermark(out);
+                }
+                self.array.quiesce.stop(Stopping::Storing);
+            }
+            Stopping::Storing
+                if self.array.flights.is_empty()
+                    && self.range.maps.are_spread()
+                    && self.array.membership.recorder.is_settled() =>
+            {
+                let home =
+                    self.range.staging.dirty() == 0 && self.range.alignment.torn().next().is_none();
+                self.array.membership.recorder.record.clean =
+                    !self.array.flusher.has_failed() && home;
+                self.array.stop_command = None;
+                self.phase = Phase::Stopped;
+                self.answer_when_recorded(number, out);
+            }
+            Stopping::Flushing(_) | Stopping::Storing => {}
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The journal is carried out after an unclean stop, and the start is recorded.
+
+use alloc::vec::Vec;
+
+use crate::engine::work::Work;
+use crate::engine::{Action, Engine, Note, Phase};
+use crate::meta::{Replay, SlotState};
+use crate::units::{MemberId, Pba};
+
+impl Engine {
+    /// Where an entry can be read from.
+    pub(super) fn replay_copy(&self, index: usize) -> Option<(MemberId, Pba)> {
+        let &Replay { entry, ref copies, .. } = self.range.replays.get(index);
+        // When users are served, another device may have taken a member's place.
+        let holds =
+            |member| !self.array.healing.is_under_way() || self.range.journal.holds(member, entry);
+        let is_there =
+            |&(member, _): &_| self.array.membership.live_device(member).is_some() && holds(member);
+        copies.iter().copied().find(is_there)
+    }
+
+    /// The entry that was being replayed is at home, or can't be brought there. That does no harm if a
+    /// member has refused its blocks, as the next start finds it again; or if no
+    /// member has the stripe's parity, as it is out of service or yet to be rebuilt there: then there is
+    /// nothing that has to agree.
+    pub(super) fn replayed(&mut self, done: bool) {
+        if self.array.healing.is_under_way() {
+            return self.wrote_refused(done);
+        }
+        let stripe = self.range.replays.get(self.range.replays.next).stripe;
+        let (readable, writable) = self.health(stripe);
+        let current = readable.or(writable);
+        let hole = !current.and(self.geo.of(stripe).spare_roles()).is_empty();
+        let refused = self.range.replays.refused.last();
+        let is_kept = refused.is_some_and(|&(entry, ..)| entry == self.range.replays.next);
+        self.range.replays.one_done();
+        if !done && hole && !is_kept {
+            self.phase = Phase::Broken;
+        }
+    }
+
+    /// Carries out what an unclean stop has left in the journal, one entry after the other; then
+    /// records the start.
+    pub(super) fn replay(&mut self, out: &mut Vec<Action>) {
+        if self.range.replays.under_way {
+            return;
+        }
+        let is_prepared = self.range.replays.list.is_empty()
+            || self.miss_the_missing(out) && self.range.maps.are_spread();
+        if !is_prepared {
+            return;
+        }
+        if let Some(entry) = self.range.replays.list.get(self.range.replays.next) {
+            let work = Work::Replay { index: self.range.replays.next };
+            if let Some(job) = self.new_job(work, entry.stripe) {
+                self.range.replays.under_way = true;
+                self.start_job(job);
+            }
+            return;
+        }
+        match self.range.replays.flush {
+            None => self.range.replays.flush = Some(self.flush(out)),
+            Some(ticket)
+                if self.array.flusher.is_over(ticket) && self.array.flusher.has_failed() =>
+            {
+                self.phase = Phase::Broken;
+            }
+            Some(ticket)
+                if self.array.flusher.is_over(ticket) && !self.range.replays.refused.is_empty() =>
+            {
+                self.serve_reads(out);
+            }
+            Some(ticket) if self.array.flusher.is_over(ticket) => self.record_start(out),
+            Some(_) => {}
+        }
+    }
+
+    /// Serves users without taking writes, as members have refused what the journal has for them: a
+    /// thin pool may be full. The start is not recorded, so that the next one finds all entries.
+    fn serve_reads(&mut self, out: &mut Vec<Action>) {
+        for (_, member, why) in core::mem::take(&mut self.range.replays.refused) {
+            self.write_failed(member, why, out);
+        }
+        self.array.healing.leave_to_a_start();
+        self.range.replays.list = Vec::new();
+        self.phase =
+            if self.range.staging.dirty() > 0 { Phase::Reclaiming } else { Phase::Serving };
+    }
+
+    /// Records which members are missing, before they could miss what is carried out; returns whether
+    /// that is on record.
+    fn miss_the_missing(&mut self, out: &mut Vec<Action>) -> bool {
+        if self.fail_missing(out) {
+            self.array.membership.look_at_members();
+            self.record_change(out);
+        }
+        if self.array.membership.recorder.is_broken() {
+            self.phase = Phase::Broken;
+        }
+        self.array.membership.recorder.is_durable()
+    }
+
+    /// Members that have no device are failed; returns whether some had not been.
+    fn fail_missing(&mut self, out: &mut Vec<Action>) -> bool {
+        let seconds = self.seconds();
+        let mut some = false;
+        for index in 0..self.array.membership.members.len() {
+            let member = MemberId::at(index);
+            let slot = &mut self.array.membership.recorder.record.slots[index];
+            if self.array.membership.members[index].device.is_none()
+                && slot.state != SlotState::Failed
+            {
+                let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
+                slot.becomes(SlotState::Failed, seconds);
+                some = true;
+                if known {
+                    self.is_away(member, out);
+                }
+                // What was on it is on fewer others, until it is at home.
+                if index >= self.geo.members() && was_up {
+                    let thin = &mut self.array.membership.recorder.record.staging_thin;
+                    *thin = thin.with(member);
+                }
+            }
+        }
+        some |= self.look_for_successor(out);
+        some
+    }
+
+    /// Records that the array is in use, by which members; entries of earlier epochs are void.
+    fn record_start(&mut self, out: &mut Vec<Action>) {
+        if self.range.replays.list.is_empty() {
+            // After a crash some members may lack the latest pages; those that have them may fail.
+            self.range.maps.spread();
+        } else {
+            let entries = self.range.replays.list.len() as u32;
+            let runs = self.range.replays.list.iter().flat_map(|entry| &entry.runs);
+            let blocks = runs.map(|run| u64::from(run.to.blocks)).sum();
+            out.push(Action::Note(Note::JournalReplayed { entries, blocks }));
+        }
+        self.range.replays.list = Vec::new();
+        self.fail_missing(out);
+        self.array.membership.recorder.record.epoch += 1;
+        if self.range.staging.exists() && self.range.staging.dirty() == 0 {
+            // What may be left of it is not to be found again.
+            self.array.membership.recorder.record.staging_epoch += 1;
+        }
+        self.array.membership.recorder.record.clean = false;
+        self.array.membership.look_at_members();
+        self.phase = Phase::Starting;
+        self.record_change(out);
+    }
+}
