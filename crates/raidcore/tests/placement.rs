@@ -1,4 +1,4 @@
-//! Where chunks lie: what holds of every placement, and md's rules worked out by hand.
+//! Where chunks are: rules for every placement, and md's rules worked out by hand.
 
 use proptest::prelude::*;
 use raidcore::geometry::{Geometry, GeometryError, Layout, Level, Placement, Role};
@@ -21,7 +21,7 @@ fn roles(geo: &Geometry, stripe: Stripe) -> Vec<Option<Role>> {
     geo.member_set().map(|member| geo.role(stripe, member)).collect()
 }
 
-/// A role has one member, of which it is the role; members that have none are those that are left.
+/// Each role is on one member, which has only that role. The other members have none.
 fn roles_and_members_are_inverse(geo: &Geometry, stripe: Stripe) {
     let homes: Set<MemberId> = geo.roles().map(|role| geo.member(stripe, role)).collect();
     assert_eq!(homes.len(), geo.width(), "{geo:?} {stripe:?}: two roles are on one member");
@@ -53,7 +53,7 @@ fn chunks_follow_one_another(geo: &Geometry, stripe: Stripe) {
     }
 }
 
-/// A layout says of each stripe what its geometry does.
+/// A layout answers for each stripe as the stripe's geometry does.
 fn a_layout_asks_the_geometry(geo: &Geometry, stripe: Stripe) {
     let layout = Layout::new(*geo, Pba(256));
     for role in geo.roles() {
@@ -97,14 +97,14 @@ fn every_placement_keeps_the_laws_in_every_stripe() {
 }
 
 proptest! {
-    /// Far behind what can be counted through.
+    /// A stripe too far on to count up to.
     #[test]
     fn every_placement_keeps_the_laws_far_behind(which in 0usize..1000, stripe in 0u64..(1 << 42)) {
         let all = geometries(2..=32);
         laws(&all[which % all.len()], Stripe(stripe));
     }
 
-    /// The stripes of a range that stand for all have whatever any of it has.
+    /// The stripes that represent a range have every assignment of roles of the range.
     #[test]
     fn samples_stand_for_all(which in 0usize..1000, from in 0u64..100, count in 0u64..100) {
         let all = geometries(2..=8);
@@ -117,7 +117,7 @@ proptest! {
         }
     }
 
-    /// As many stripes are planned as there is room for on every member, whichever is the smallest.
+    /// A plan has as many stripes as fit on every member, whichever is the smallest.
     #[test]
     fn members_have_room_for_what_is_planned(
         which in 0usize..1000,

@@ -7,7 +7,7 @@ use tidy::{circles, files};
 
 const CORE: &str = "crates/raidcore/src/";
 
-/// Which part calls which: what is drawn in ARCHITECTURE.md.
+/// Which part calls which, as drawn in ARCHITECTURE.md.
 const CALLS: &[(&str, &str)] = &[
     ("engine::maps", "engine::flight"),
     ("engine::maps", "engine::jobs"),

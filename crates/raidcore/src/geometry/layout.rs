@@ -1,15 +1,15 @@
-//! Where the stripes of an array lie, asked stripe by stripe.
+//! Addresses of an array's stripes.
 
 use core::ops::Range;
 
 use super::{Geometry, Role};
 use crate::units::{Lba, MemberId, Pba, Set, Stripe};
 
-/// Where the stripes of an array lie, and where on its members.
+/// Addresses of an array's stripes on its members.
 ///
-/// What depends on the stripe is asked with the stripe: [`Layout::of`] is the one place that knows which
-/// geometry a stripe has. What is asked without a stripe is true for all of them. So users of a layout
-/// need not know whether all stripes lie in the same way: they do.
+/// [`Layout::of`] alone knows which geometry a stripe has. Functions without a stripe as argument
+/// answer for all stripes. So callers don't depend on all stripes having the same geometry, as they
+/// have today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     geometry: Geometry,
@@ -17,7 +17,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// All stripes as `geometry` has them, on members whose data begins at `data_start`.
+    /// All stripes have `geometry`, on members whose data begins at `data_start`.
     #[must_use]
     pub const fn new(geometry: Geometry, data_start: Pba) -> Self {
         Self { geometry, data_start }
@@ -64,7 +64,7 @@ impl Layout {
         (at.0 / width..(at.0 + u64::from(blocks)).div_ceil(width)).map(Stripe)
     }
 
-    /// Of these stripes, so many that members have among them each set of roles that they have in any.
+    /// The first of these stripes, as many as have every assignment of roles that any of them has.
     pub fn samples(&self, stripes: Range<u64>) -> impl Iterator<Item = Stripe> + use<> {
         let end = stripes.end.min(stripes.start.saturating_add(self.geometry.period()));
         (stripes.start..end).map(Stripe)
@@ -77,13 +77,13 @@ impl Layout {
         self.geometry.members()
     }
 
-    /// The members of stripes: staging devices are none.
+    /// The members that hold stripes, so without staging devices.
     #[must_use]
     pub fn member_set(&self) -> Set<MemberId> {
         self.geometry.member_set()
     }
 
-    /// How many members may be missing, whatever the stripe.
+    /// How many members may be missing, for every stripe.
     #[must_use]
     pub fn redundancy(&self) -> usize {
         self.geometry.redundancy()
@@ -102,7 +102,7 @@ impl Layout {
         self.geometry.chunk()
     }
 
-    /// Stripes are numbered below this.
+    /// The number of stripes.
     #[must_use]
     pub fn stripes(&self) -> u64 {
         self.geometry.stripes()

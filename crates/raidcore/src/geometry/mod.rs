@@ -3,8 +3,8 @@
 //! An array has *members*, a stripe has *roles*, and a [`Placement`] tells which member has which role.
 //! Invariants, whatever the placement:
 //! - A role of a stripe is on one member, and a member has one role in a stripe, or none.
-//! - A member's chunks lie one after the other in the order of their stripes, without gaps: a stripe in
-//!   which it has no role takes nothing of it.
+//! - A member's chunks lie one after the other in the order of their stripes, without gaps. A stripe
+//!   in which the member has no role takes no space on it.
 
 mod layout;
 mod placement;
@@ -174,7 +174,7 @@ impl Geometry {
         usize::from(self.members)
     }
 
-    /// How many roles a stripe has, each on a member of its own; the other members have none there.
+    /// How many roles a stripe has, each on its own member. The other members have no role in it.
     #[must_use]
     #[inline]
     pub fn width(&self) -> usize {
@@ -285,7 +285,7 @@ impl Geometry {
         Rotation { members: self.members.into(), parities: self.parities() as u64, stripe }
     }
 
-    /// After how many stripes members have the same roles again.
+    /// After how many stripes the pattern of roles repeats.
     #[must_use]
     pub fn period(&self) -> u64 {
         self.placement.period(self.members)

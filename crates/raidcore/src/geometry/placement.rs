@@ -1,9 +1,10 @@
 //! Where a stripe's chunks lie: Linux md's placements (md, `raid5_compute_sector`), one [`Row`]
 //! each.
 //!
-//! The functions here are all that the rest knows of a placement: how many members have a role in a
-//! stripe, which member has which role, how many chunks a member has before a stripe, and after how
-//! many stripes the pattern repeats. In md's placements, every member has a role in every stripe.
+//! The functions here tell everything about a placement that other code needs: how many members
+//! have a role in a stripe, which member has which role, how many chunks a member has before a
+//! stripe, and after how many stripes the pattern repeats. In md's placements, every member has a
+//! role in every stripe.
 //!
 //! Q is on the member after P. For RAID6 these are the placements in which md numbers chunks for Q
 //! in the order of the array. That excludes md's asymmetric ones, and those whose names end in
@@ -88,7 +89,7 @@ impl Placement {
         &ROWS[self as usize]
     }
 
-    /// How many of so many members have a role in a stripe.
+    /// How many of this many members have a role in a stripe.
     pub(super) const fn width(self, members: u8) -> u8 {
         match self {
             Self::LeftAsymmetric
@@ -100,7 +101,7 @@ impl Placement {
         }
     }
 
-    /// After how many stripes so many members have the same roles again.
+    /// After how many stripes the pattern of roles repeats, for this many members.
     pub(super) const fn period(self, members: u8) -> u64 {
         match self {
             Self::LeftAsymmetric

@@ -81,10 +81,10 @@ pub struct Areas {
 }
 
 impl Areas {
-    /// Lays out an array of a shape (whose stripes don't matter) on members that have `member_blocks`
-    /// blocks (none, if not told), with a journal (where there is one) of `journal_blocks` or as many as
-    /// the largest entries want, a staging log of `staging_blocks` or none, and a distributed spare
-    /// behind the data if there is to be one, and tells how many stripes fit.
+    /// Lays out an array and tells how many stripes fit. `shape` gives everything but the stripes,
+    /// `member_blocks` the size of each member (0 if it is missing). A journal has
+    /// `journal_blocks`, or more if the largest entries need it; a staging log has
+    /// `staging_blocks`; a distributed spare follows the data.
     ///
     /// # Errors
     /// If the shape can't have a staging log ([`can_stage`]) or a distributed spare
@@ -110,7 +110,7 @@ impl Areas {
             let maps = MapShape::of(stripes);
             Self::of(shape, journal, staging_blocks, stripes, spare(stripes), maps)
         };
-        // Whether members have room for so many stripes, and what else goes before and behind them.
+        // Whether members have room for the stripes and the areas before and behind them.
         let have = |member: MemberId| member_blocks.get(member.index()).copied().unwrap_or(0);
         let need = |member, stripes, before: u64, behind: u64| {
             before + shape.blocks_before(Stripe(stripes), member) + behind
@@ -153,9 +153,9 @@ impl Areas {
     /// Members may then need more blocks.
     ///
     /// # Errors
-    /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor
-    /// a power of two or more than [`BITS_PER_PAGE`](super::BITS_PER_PAGE), or there would be too many
-    /// regions or pages.
+    /// If `region_stripes` is no power of two, `page_bits` neither a multiple of 64 nor a power of
+    /// two or more than [`BITS_PER_PAGE`](super::BITS_PER_PAGE), or there would be too many regions
+    /// or pages.
     pub(super) fn with_maps_of(
         self,
         geometry: &Geometry,
@@ -323,7 +323,7 @@ impl Areas {
         self.spare_blocks > 0
     }
 
-    /// How many blocks of the distributed spare each member has, behind its data; none if there is none.
+    /// Blocks of the distributed spare on each member; 0 without one. It follows the data.
     #[must_use]
     pub fn distributed_spare_blocks(&self) -> u64 {
         self.spare_blocks
@@ -365,7 +365,7 @@ impl Areas {
         self.data_start
     }
 
-    /// How many blocks the member must have that needs the most of them.
+    /// The size in blocks of the member that needs the most.
     #[must_use]
     pub fn member_blocks(&self) -> u64 {
         self.member_blocks
@@ -429,13 +429,13 @@ pub(super) fn spare_blocks(shape: &Geometry, stripes: u64) -> u64 {
     chunks.div_ceil(shape.members() as u64 - 1) * u64::from(shape.chunk())
 }
 
-/// The blocks that so many stripes of a shape take of the member of which they take the most.
+/// The blocks that this many stripes take on the member with the most of their chunks.
 fn data_blocks(shape: &Geometry, stripes: u64) -> u64 {
     let blocks = shape.member_set().map(|member| shape.blocks_before(Stripe(stripes), member));
     blocks.max().unwrap_or(0)
 }
 
-/// The greatest number up to `limit` that fits, if none does that is greater than one that does not.
+/// The greatest number up to `limit` that fits. Every number below one that fits must fit, too.
 fn most(limit: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let (mut least, mut beyond) = (0, limit + 1);
     while beyond - least > 1 {

@@ -1,4 +1,4 @@
-//! How the maps are divided: into bits for stripes, and pages of bits.
+//! How the maps are divided into bits for stripes, and into pages of bits.
 
 use super::layout_error::LayoutError;
 use super::page::{BITS_PER_PAGE, is_page_size};
@@ -6,7 +6,7 @@ use super::page::{BITS_PER_PAGE, is_page_size};
 /// The most bits of the write-intent bitmap.
 const REGIONS_MAX: u64 = 1 << 16;
 
-/// The most pages of the write-intent bitmap: both places of each fit between two copies of the
+/// The most pages of the write-intent bitmap: both slots of each fit between two copies of the
 /// superblock.
 pub(super) const BITMAP_PAGES_MAX: u32 = 31;
 
@@ -20,7 +20,7 @@ pub(super) struct MapShape {
 }
 
 impl MapShape {
-    /// What is usual for so many stripes.
+    /// The default for this many stripes.
     pub(super) fn of(stripes: u64) -> Self {
         let mut region_stripes = 1;
         while stripes.div_ceil(region_stripes) > REGIONS_MAX {
@@ -48,7 +48,7 @@ impl MapShape {
         Ok(())
     }
 
-    /// The pages that so many bits need.
+    /// The pages that this many bits need.
     pub(super) fn pages(self, bits: u64) -> u32 {
         bits.div_ceil(self.page_bits) as u32
     }

@@ -247,7 +247,7 @@ fn changed(text: &str, number: u32, mutant: &Mutant) -> String {
     format!("{}{wrong}{}", &text[..found[0].start], &text[found[0].end..])
 }
 
-/// Where a text has a part, however lines are broken in either.
+/// Where a text contains a part, regardless of line breaks.
 fn places(text: &str, part: &str) -> Vec<Range<usize>> {
     let dense = |text: &str| -> Vec<(usize, char)> {
         text.char_indices().filter(|(_, c)| !c.is_whitespace()).collect()
