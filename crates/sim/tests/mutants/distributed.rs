@@ -14,7 +14,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
         "distributed: copies are forgotten where another device has the chunk, too",
         "engine/flow/distributed.rs",
         "if self.is_spared(job.stripe) {\n",
-        "if self.is_spared(job.stripe) && !(MUTANT && places.count > 0) {\n",
+        "if self.is_spared(job.stripe) && !(MUTANT && places.len() > 0) {\n",
     ),
     mutant(
         "distributed: another copy is tried, and what was being tried block by block is forgotten",

@@ -8,7 +8,7 @@ use crate::units::DeviceId;
 
 impl Engine {
     /// Whether a device of so many blocks, with this superblock, may return now. A place that another
-    /// device has taken meanwhile is found out by [`Command::Return`](super::Command::Return).
+    /// device has taken meanwhile is found out by [`Command::Return`](crate::engine::Command::Return).
     ///
     /// # Errors
     /// Why it can't.
