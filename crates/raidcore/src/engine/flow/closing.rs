@@ -26,7 +26,7 @@ impl Engine {
             }
             self.record_unfinished_scrub(out);
             self.array.background.pass = None;
-            self.range.staging.draining = false;
+            self.range.staging.end_drain();
             self.note_end(kind, PassEnd::Cancelled, out);
             return true;
         }
@@ -125,7 +125,7 @@ impl Engine {
         let Some(pass) = self.array.background.pass.take() else {
             return;
         };
-        self.range.staging.draining = false;
+        self.range.staging.end_drain();
         if let PassKind::Scrub { repair } = kind {
             let repaired = repair && !self.array.flusher.has_failed();
             let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };

@@ -25,7 +25,7 @@ impl Engine {
         let job = &self.range.jobs[id];
         let able = job.base == Base::Stored
             && job.bad.is_empty()
-            && job.fetching.fetches.is_empty()
+            && job.fetching.is_empty()
             && self.geo.redundancy() > 0;
         let Some(policy) = self.array.steering.policy.as_mut().filter(|_| able) else {
             return false;

@@ -57,7 +57,7 @@ impl Engine {
     /// These members and no others are busy now.
     pub(in crate::engine) fn set_busy(&mut self, busy: Set<MemberId>) {
         self.array.steering.busy = busy;
-        self.range.staging.blocked = false;
+        self.range.staging.unblock();
     }
 
     /// The roles of members in a stripe; staging devices have none.
