@@ -14,7 +14,7 @@ impl Engine {
     /// Whether there are copies, and a member is busy or missing.
     pub(super) fn copies_may_serve(&self) -> bool {
         let calm = || {
-            self.array.membership.serving().minus(self.array.steering.busy).len()
+            self.array.membership.serving().minus(self.array.steering.busy()).len()
                 == self.geo.members()
         };
         !self.range.copies.is_empty() && (self.array.background.rebuilds() || !calm())
@@ -24,7 +24,7 @@ impl Engine {
     /// calm member, and which block of it.
     pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
         let (number, at, member) = self.range.copies.find(lba)?;
-        let calm = self.array.membership.able().minus(self.array.steering.busy);
+        let calm = self.array.membership.able().minus(self.array.steering.busy());
         let wanted = !calm.has(home) || self.array.background.rebuilds();
         let serves = wanted && calm.has(member);
         serves.then_some((number, at))
@@ -81,9 +81,7 @@ impl Engine {
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let fits = self.range.copies.fits(piece.blocks) && !self.range.copies.has(first);
-        let (now, blocks) = (self.now, piece.blocks);
-        let Some(policy) = &mut self.array.steering.policy else { return false };
-        let wanted = policy.keeps(now, home, first, blocks);
+        let wanted = self.array.steering.keeps(self.now, home, first, piece.blocks);
         wanted && fits
     }
 
@@ -98,7 +96,7 @@ impl Engine {
         let first = self.geo.lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
-        let able = self.array.membership.able().minus(self.array.steering.busy).without(home);
+        let able = self.array.membership.able().minus(self.array.steering.busy()).without(home);
         self.answer(id, out);
         let begun = self.range.copies.begin(first, piece.blocks, able);
         let Some((number, member, at)) = begun else { return Stage::Finish };

@@ -61,7 +61,7 @@ impl Engine {
     pub(in super::super) fn fetch_staged(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
         let (geo, stripe) = (&self.geo, self.range.jobs[id].stripe);
         let home = || geo.member(stripe, block.role);
-        let found = self.range.staging.find(lba, self.array.steering.busy, home);
+        let found = self.range.staging.find(lba, self.array.steering.busy(), home);
         if let Some((number, at)) = found {
             self.fetch_staged_block(id, number, at, block);
         }
@@ -123,7 +123,7 @@ impl Engine {
             // A calm holder if there is one, the one with the least to do.
             From::Entry(number) => self.range.staging.best_holder(number, tried, |member| {
                 let m = &self.array.membership.members[member.index()];
-                (m.unreadable, self.is_member_busy(member), self.array.flights.of(member))
+                (m.unreadable, self.array.steering.is_busy(member), self.array.flights.of(member))
             }),
             From::Copy(number) => {
                 self.range.copies.place(number).filter(|&(member, _)| !tried.has(member))

@@ -7,7 +7,7 @@ use det::{Id, Instant};
 
 use crate::engine::hedge::READS_MAX;
 use crate::engine::stage::Stage;
-use crate::engine::steering::{Detour, Way};
+use crate::engine::steering::Way;
 use crate::engine::work::Work;
 use crate::engine::{Engine, JobId};
 use crate::geometry::Role;
@@ -27,10 +27,11 @@ impl Engine {
             && job.bad.is_empty()
             && job.fetching.is_empty()
             && self.geo.redundancy() > 0;
-        let Some(policy) = self.array.steering.policy.as_mut().filter(|_| able) else {
+        if !able {
             return false;
-        };
-        let Some(patience) = policy.patience(self.now, job.blocks) else { return false };
+        }
+        let patience = self.array.steering.patience(self.now, job.blocks);
+        let Some(patience) = patience else { return false };
         let prefer = self.preferred_copy(job.stripe);
         if !self.plan_aside(id, readable, parity, prefer) {
             return false;
@@ -45,7 +46,7 @@ impl Engine {
     pub(super) fn plan_second(&mut self, id: JobId, readable: Set<Role>, parity: Parity) -> Stage {
         let job = &self.range.jobs[id];
         let others = readable.minus(job.hedge.avoids);
-        let calm = others.minus(self.roles_of(job.stripe, self.array.steering.busy));
+        let calm = others.minus(self.roles_of(job.stripe, self.array.steering.busy()));
         // Even a member that is said to be busy may answer before the one that takes long.
         let planned = parity == Parity::InStep
             && (self.plan_aside(id, calm, parity, 0) || self.plan_aside(id, others, parity, 0));
@@ -55,9 +56,7 @@ impl Engine {
         }
         let job = &self.range.jobs[id];
         let extra: u32 = job.plan.reads.iter().map(|io| io.blocks).sum();
-        let detour = Detour { read: self.array.steering.read, blocks: job.blocks, extra };
-        let now = self.now;
-        if !self.array.steering.policy.as_mut().is_some_and(|policy| policy.takes(now, detour)) {
+        if !self.array.steering.takes(self.now, job.blocks, extra) {
             self.gives_up(id);
             return Stage::Finish;
         }

@@ -163,8 +163,9 @@ impl Engine {
         if !self.is_in_step(stripe) {
             return 0;
         }
-        let load =
-            |&member: &MemberId| (self.is_member_busy(member), self.array.flights.of(member));
+        let load = |&member: &MemberId| {
+            (self.array.steering.is_busy(member), self.array.flights.of(member))
+        };
         self.geo.member_set().min_by_key(load).map_or(0, MemberId::index)
     }
 }

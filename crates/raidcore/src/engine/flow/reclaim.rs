@@ -39,7 +39,7 @@ impl Engine {
         let may = !self.array.background.rebuilds()
             && (self.range.jobs.serve_no_user()
                 || self.range.staging.stages_no_more(self.now, self.config.quiesce_delay));
-        let busy = self.array.steering.busy;
+        let busy = self.array.steering.busy();
         while self.array.membership.takes_writes() {
             let next = self.range.staging.next_to_reclaim(haste, may, busy, &self.geo);
             let Some(stripe) = next else { break };
@@ -104,13 +104,13 @@ impl Engine {
     /// Whether a reclaim would have to wait for busy members, and can be put off.
     pub(in super::super) fn is_put_off(&mut self, id: JobId) -> bool {
         let haste = || self.range.staging.haste(self.phase != Phase::Serving);
-        if self.array.steering.busy.is_empty() || haste() == Haste::Now {
+        if self.array.steering.busy().is_empty() || haste() == Haste::Now {
             return false;
         }
         let job = &self.range.jobs[id];
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
         let members: Set<_> = touched.map(|io| self.geo.member(job.stripe, io.role)).collect();
-        let waits_for = members.and(self.array.steering.busy);
+        let waits_for = members.and(self.array.steering.busy());
         if waits_for.is_empty() {
             return false;
         }

@@ -44,23 +44,17 @@ impl Engine {
     /// Whether a write that was planned is to be staged instead, by the policy.
     pub(in super::super) fn is_to_be_staged(&mut self, id: JobId) -> bool {
         let job = &self.range.jobs[id];
-        let calm = self.array.steering.policy.as_ref().is_some_and(|policy| policy.stages_calm());
         let able = self.range.staging.is_open()
             && self.phase == Phase::Serving
-            && (calm
-                || !self.array.steering.busy.is_empty()
+            && (self.array.steering.may_stage()
                 || job.log.covers
                 || self.array.background.rebuilds());
         if !able {
             return false;
         }
         let redirect = self.redirect(id);
-        if !redirect.busy && !redirect.staged && !redirect.rebuilds && !calm {
-            return false;
-        }
-        let Some(mut policy) = self.array.steering.policy.take() else { return false };
-        let wanted = policy.stages(self.now, redirect);
-        self.array.steering.policy = Some(policy);
+        let wanted = self.array.steering.stages(self.now, redirect);
+        let Some(wanted) = wanted else { return false };
         let staged = wanted && self.has_room_for(id);
         self.range.jobs[id].way = match staged {
             true => Way::Around,
@@ -73,7 +67,7 @@ impl Engine {
     /// Whether there is room in the log for a job's pieces.
     fn has_room_for(&mut self, id: JobId) -> bool {
         let (size, flights) = (Size::of(&self.range.jobs[id].pieces), &self.array.flights);
-        let calm = self.array.membership.able().minus(self.array.steering.busy);
+        let calm = self.array.membership.able().minus(self.array.steering.busy());
         let room = self.range.staging.has_room(size, calm, |member| flights.of(member));
         self.array.counters.staging_full += u64::from(!room);
         room
@@ -85,18 +79,18 @@ impl Engine {
         // A region's bit goes to all members.
         let region = self.areas.region(job.stripe);
         let marks = self.needs_mark(id) && !self.range.maps.bitmap.map.get(region);
-        if marks || self.array.steering.busy.is_empty() {
-            return self.array.steering.busy;
+        if marks || self.array.steering.busy().is_empty() {
+            return self.array.steering.busy();
         }
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
         let members: Set<_> = touched.map(|io| self.geo.member(job.stripe, io.role)).collect();
-        members.and(self.array.steering.busy)
+        members.and(self.array.steering.busy())
     }
 
     /// What the policy is asked about.
     fn redirect(&self, id: JobId) -> Redirect {
         let job = &self.range.jobs[id];
-        let busy = |role: Role| self.array.steering.busy.has(self.geo.member(job.stripe, role));
+        let busy = |role: Role| self.array.steering.is_busy(self.geo.member(job.stripe, role));
         let (used, len) = self.range.staging.used();
         Redirect {
             blocks: job.piece_blocks(),
@@ -126,7 +120,7 @@ impl Engine {
     /// Writes a job's pieces to the log instead of to their stripe.
     pub(in super::super) fn store(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let (size, flights) = (Size::of(&self.range.jobs[id].pieces), &self.array.flights);
-        let calm = self.array.membership.able().minus(self.array.steering.busy);
+        let calm = self.array.membership.able().minus(self.array.steering.busy());
         let holders = self.range.staging.holders_for(size, calm, |member| flights.of(member));
         let Some(holders) = holders else { return Stage::Plan };
         let around = self.write_waits_for(id);
@@ -154,7 +148,7 @@ impl Engine {
             self.wait_for_record(id, ticket);
             return Stage::Invalidate;
         }
-        let (membership, busy) = (&self.array.membership, self.array.steering.busy);
+        let (membership, busy) = (&self.array.membership, self.array.steering.busy());
         let leaving = membership.succession.is_some();
         let holders = self.range.staging.holders_for_note(membership.able(), busy, leaving);
         if holders.is_empty() || !membership.takes_writes() {
@@ -241,7 +235,7 @@ impl Engine {
         if !self.range.staging.has_tail_to_tell() {
             return;
         }
-        let (membership, busy) = (&self.array.membership, self.array.steering.busy);
+        let (membership, busy) = (&self.array.membership, self.array.steering.busy());
         let leaving = membership.succession.is_some();
         let begun = self.range.staging.begin_tail(membership.able(), busy, leaving);
         if let Some(number) = begun {
