@@ -141,7 +141,7 @@ impl Job {
         self.entry = None;
         self.log.covers = false;
         self.turn = Turn::Any;
-        (self.hedge.partner, self.hedge.avoids) = (None, Set::EMPTY);
+        self.hedge = Hedge::default();
         self.is_copied = false;
         self.way = Way::Calm;
         self.blocks = 0;

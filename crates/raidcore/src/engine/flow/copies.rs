@@ -88,7 +88,7 @@ impl Engine {
     /// A job has read what a copy is wanted of: it answers, and then makes one.
     pub(in super::super) fn keep(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.range.jobs[id];
-        let ([piece], true) = (&job.pieces[..], job.error.is_none() && job.hedge.partner.is_none())
+        let ([piece], true) = (&job.pieces[..], job.error.is_none() && !job.hedge.is_paired())
         else {
             return Stage::Finish;
         };

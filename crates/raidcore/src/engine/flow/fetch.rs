@@ -19,7 +19,7 @@ impl Engine {
     pub(in super::super) fn split_staged(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
         // Of two that read the same, neither has anything staged.
-        let alone = job.hedge.avoids.is_empty();
+        let alone = !job.hedge.is_second();
         let concerned = self.range.staging.concerns(job.stripe) || self.copies_may_serve();
         if job.work != Work::Read || !alone || !concerned {
             return;

@@ -14,7 +14,7 @@ use crate::units::{MemberId, Pba, Set};
 impl Engine {
     pub(super) fn issue_reads(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let (readable, _) = self.health(self.range.jobs[id].stripe);
-        self.range.jobs[id].hedge.landed = Set::EMPTY;
+        self.range.jobs[id].hedge.begin_reads();
         for index in 0..self.range.jobs[id].plan.reads.len() {
             self.issue_read(id, index, readable, out);
         }
@@ -144,7 +144,7 @@ impl Engine {
         let replays = matches!(self.range.jobs[id].work, Work::Replay { .. });
         let scanned = self.range.jobs[id].retries.scan.take_if(|scan| scan.index == index);
         match (result, op.member) {
-            (Ok(()), _) | (_, None) => self.landed(id, index),
+            (Ok(()), _) | (_, None) => self.range.jobs[id].hedge.land(index),
             (Err(_), Some(_)) if !self.array.membership.is_current(&op) => {
                 self.range.jobs[id].replan = true
             }

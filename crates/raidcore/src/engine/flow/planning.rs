@@ -30,7 +30,7 @@ impl Engine {
             self.range.jobs[id].error = Some(RequestError::Io);
             return Stage::Finish;
         }
-        if self.is_given_up(id) {
+        if self.range.jobs.is_given_up(id) {
             return Stage::Finish;
         }
         let stripe = self.range.jobs[id].stripe;
@@ -55,7 +55,7 @@ impl Engine {
         self.range.jobs[id].base = if is_zero { Base::Zeros } else { Base::Stored };
         let parity = self.parity(stripe, readable);
         if self.range.jobs[id].work == Work::Read && self.range.jobs[id].turn != Turn::Beside {
-            if !self.range.jobs[id].hedge.avoids.is_empty() {
+            if self.range.jobs[id].hedge.is_second() {
                 return self.plan_second(id, readable, parity);
             }
             if self.plan_elsewhere(id, readable, parity) {
