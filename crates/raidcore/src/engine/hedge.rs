@@ -12,30 +12,282 @@
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
+use core::mem;
 
-use det::Instant;
+use det::{Id, Instant};
 
 use super::JobId;
+use super::jobs::Jobs;
+use super::stage::Stage;
+use super::work::Work;
 use crate::geometry::Role;
-use crate::units::Set;
+use crate::units::{Mem, Set};
 
 /// How many reads a plan may have for it to be known which of them have landed.
-pub(super) const READS_MAX: usize = 64;
+const READS_MAX: usize = 64;
 
 /// The deadlines of reads, the earliest first. The entry of a read that has ended stays until it is popped
 /// from the front.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    pub(super) until: BinaryHeap<Reverse<(Instant, u64)>>,
+    until: BinaryHeap<Reverse<(Instant, u64)>>,
+}
+
+impl Patience {
+    /// A read is to be tried another way if it is not there by then.
+    pub(super) fn wait(&mut self, until: Instant, job: JobId) {
+        self.until.push(Reverse((until, job.to_bits())));
+    }
+
+    /// When the first to wait has waited long enough.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.until.peek().map(|&Reverse((at, _))| at)
+    }
+
+    /// Pops a read that has waited long enough.
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<JobId> {
+        self.pop_if(|at, _| at <= now)
+    }
+
+    /// Pops the entries of reads that wait no more.
+    pub(super) fn forget_ended(&mut self, waits: impl Fn(JobId) -> bool) {
+        while self.pop_if(|_, job| !waits(job)).is_some() {}
+    }
+
+    fn pop_if(&mut self, may: impl FnOnce(Instant, JobId) -> bool) -> Option<JobId> {
+        let &Reverse((at, job)) = self.until.peek()?;
+        let job = Id::from_bits(job);
+        may(at, job).then(|| self.until.pop())?;
+        Some(job)
+    }
 }
 
 /// What a read has to do with another one of the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hedge {
     /// The other, if there are two, of which one is to answer.
-    pub(super) partner: Option<JobId>,
+    partner: Option<JobId>,
     /// It is the second of them, and goes around these roles.
-    pub(super) avoids: Set<Role>,
+    avoids: Set<Role>,
     /// Which of the plan's reads have ended well.
-    pub(super) landed: Set<usize>,
+    landed: Set<usize>,
+}
+
+impl Hedge {
+    /// Whether a plan with so many reads can be followed by a second one.
+    pub(super) fn can_follow(reads: usize) -> bool {
+        reads <= READS_MAX
+    }
+
+    /// Whether it is one of two.
+    pub(super) fn is_paired(&self) -> bool {
+        self.partner.is_some()
+    }
+
+    /// Whether it is the second of two.
+    pub(super) fn is_second(&self) -> bool {
+        !self.avoids.is_empty()
+    }
+
+    /// The roles that it goes around.
+    pub(super) fn avoids(&self) -> Set<Role> {
+        self.avoids
+    }
+
+    /// The plan's reads are begun.
+    pub(super) fn begin_reads(&mut self) {
+        self.landed = Set::EMPTY;
+    }
+
+    /// One of the plan's reads has ended well.
+    #[inline]
+    pub(super) fn land(&mut self, index: u16) {
+        let index = usize::from(index);
+        if index < READS_MAX {
+            self.landed = self.landed.with(index);
+        }
+    }
+}
+
+/// Two that read the same.
+impl Jobs {
+    /// Whether a job is still on its way to being read, alone, and to answer.
+    pub(super) fn reads_alone(&self, id: JobId) -> bool {
+        self.get(id).is_some_and(|job| {
+            let reads = matches!(job.stage, Stage::Buffers | Stage::Read | Stage::AfterRead);
+            reads && job.hedge.partner.is_none() && !job.tags.is_empty()
+        })
+    }
+
+    /// Begins a second read of what a job still waits for, if there is any, and room for one.
+    pub(super) fn begin_second(&mut self, first: JobId, now: Instant) {
+        let job = &self[first];
+        // One that is tried block by block has more and more reads.
+        if !Hedge::can_follow(job.plan.reads.len()) {
+            return;
+        }
+        // What was planned anew after an error may have no end of patience, and go to the user's memory.
+        if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {
+            return;
+        }
+        let reads = job.plan.reads.iter().enumerate();
+        let late = reads.filter(|(index, _)| !job.hedge.landed.has(*index));
+        let late: Set<Role> = late.map(|(_, io)| io.role).collect();
+        let is_read = job.stage == Stage::AfterRead && !job.replan && job.bad.is_empty();
+        if !is_read || late.is_empty() {
+            return;
+        }
+        let (stripe, blocks, begun) = (job.stripe, job.blocks, job.begun);
+        let Some(second) = self.create(Work::Read, stripe, now) else { return };
+        self[first].hedge.partner = Some(second);
+        let pieces = mem::take(&mut self[first].pieces);
+        let job = &mut self[second];
+        job.pieces.extend(&pieces);
+        (job.hedge.partner, job.hedge.avoids, job.blocks, job.begun) =
+            (Some(first), late, blocks, begun);
+        self[first].pieces = pieces;
+        self.join(second);
+    }
+
+    /// Whether another job has answered in this one's place.
+    pub(super) fn is_given_up(&self, id: JobId) -> bool {
+        let job = &self[id];
+        job.work == Work::Read && job.tags.is_empty() && job.hedge.partner.is_none()
+    }
+
+    /// Leaves the answer to the other of two that read the same; tells whether there is one.
+    pub(super) fn gives_up(&mut self, id: JobId) -> bool {
+        let Some(other) = self.part(id) else { return false };
+        self.pass_tags(id, other);
+        // It goes on as if it had always been alone.
+        self[other].hedge.avoids = Set::EMPTY;
+        true
+    }
+
+    /// A job has read all, and answers; tells whether the other of two was to.
+    pub(super) fn claim(&mut self, id: JobId) -> bool {
+        let Some(other) = self.part(id) else { return false };
+        let wins = self[id].tags.is_empty();
+        if wins {
+            self.pass_tags(other, id);
+        }
+        wins
+    }
+
+    /// Another job is to answer.
+    fn pass_tags(&mut self, from: JobId, to: JobId) {
+        let mut tags = mem::take(&mut self[from].tags);
+        self[to].tags.append(&mut tags);
+        self[from].tags = tags;
+    }
+
+    /// Two that read the same go on each by itself.
+    fn part(&mut self, id: JobId) -> Option<JobId> {
+        let other = self[id].hedge.partner.take()?;
+        self[other].hedge.partner = None;
+        Some(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Geometry, Level};
+    use crate::plan::SubIo;
+    use crate::units::{Stripe, Tag};
+
+    fn jobs() -> Jobs {
+        let geo = Geometry::new(Level::Raid6, 6, 8, 16).expect("it is possible");
+        Jobs::new(&geo, 4, 1, 32)
+    }
+
+    /// A read to scratch memory of these data chunks, under way.
+    fn read(jobs: &mut Jobs, roles: &[u8]) -> JobId {
+        let id = jobs.create(Work::Read, Stripe(3), Instant(5)).expect("there is room");
+        jobs.start(id, |_, _| false);
+        jobs.pop_ready();
+        let job = &mut jobs[id];
+        (job.stage, job.blocks) = (Stage::AfterRead, 9);
+        job.tags.push(Tag(7));
+        let scratch = |role| Mem::Scratch { buffer: u16::from(role), at: 0 };
+        let io = |&role: &u8| SubIo { role: Role(role), row: 0, blocks: 1, mem: scratch(role) };
+        job.plan.reads.extend(roles.iter().map(io));
+        job.hedge.begin_reads();
+        id
+    }
+
+    /// The second of two, which has just begun.
+    fn second(jobs: &mut Jobs, first: JobId) -> JobId {
+        jobs.begin_second(first, Instant(50));
+        jobs.pop_ready().expect("it goes on at once")
+    }
+
+    #[test]
+    fn patience_ends_in_the_order_of_the_deadlines() {
+        let (mut jobs, mut patience) = (jobs(), Patience::default());
+        let [late, soon] = [0, 1].map(|_| read(&mut jobs, &[0]));
+        patience.wait(Instant(30), late);
+        patience.wait(Instant(20), soon);
+        assert_eq!(patience.deadline(), Some(Instant(20)));
+        assert_eq!(patience.pop_due(Instant(19)), None);
+        assert_eq!(patience.pop_due(Instant(20)), Some(soon));
+        patience.wait(Instant(10), soon);
+        patience.forget_ended(|job| job == late);
+        assert_eq!((patience.deadline(), patience.pop_due(Instant(29))), (Some(Instant(30)), None));
+        patience.forget_ended(|_| false);
+        assert_eq!(patience.deadline(), None);
+    }
+
+    #[test]
+    fn a_second_read_goes_around_what_the_first_still_waits_for() {
+        let mut jobs = jobs();
+        let first = read(&mut jobs, &[0, 1, 2]);
+        assert!(jobs.reads_alone(first));
+        jobs[first].hedge.land(1);
+        let second = second(&mut jobs, first);
+        let job = &jobs[second];
+        assert_eq!(job.hedge.avoids(), Set::one(Role(0)).with(Role(2)));
+        assert_eq!((job.blocks, job.begun, job.stripe), (9, Instant(5), Stripe(3)));
+        assert!(!jobs.reads_alone(first) && jobs[first].hedge.is_paired());
+        assert!(!jobs.is_given_up(second), "it may answer yet");
+    }
+
+    #[test]
+    fn what_is_all_there_or_goes_to_a_users_memory_is_not_read_again() {
+        let mut jobs = jobs();
+        let first = read(&mut jobs, &[0]);
+        jobs[first].hedge.land(0);
+        jobs.begin_second(first, Instant(50));
+        assert!(!jobs[first].hedge.is_paired(), "all is there");
+        jobs[first].hedge.begin_reads();
+        jobs[first].plan.reads[0].mem = Mem::Payload { tag: Tag(7), at: 0 };
+        jobs.begin_second(first, Instant(50));
+        assert!(!jobs[first].hedge.is_paired() && !jobs.any_ready());
+    }
+
+    #[test]
+    fn of_two_one_answers() {
+        let mut jobs = jobs();
+        let first = read(&mut jobs, &[0]);
+        let other = second(&mut jobs, first);
+        assert!(jobs.claim(other), "the second wins");
+        assert_eq!(jobs[other].tags, [Tag(7)]);
+        assert!(jobs.is_given_up(first) && !jobs.gives_up(first) && !jobs.claim(other));
+
+        let mut jobs = self::jobs();
+        let first = read(&mut jobs, &[0]);
+        let other = second(&mut jobs, first);
+        assert!(!jobs.claim(first) && jobs.is_given_up(other), "the first was to answer anyway");
+    }
+
+    #[test]
+    fn who_gives_up_leaves_the_answer_to_the_other() {
+        let mut jobs = jobs();
+        let first = read(&mut jobs, &[0]);
+        let other = second(&mut jobs, first);
+        assert!(jobs.gives_up(first) && jobs.is_given_up(first));
+        assert_eq!(jobs[other].tags, [Tag(7)]);
+        assert!(!jobs[other].hedge.is_second(), "it is alone now");
+        assert!(!jobs.gives_up(other), "nobody is left");
+    }
 }

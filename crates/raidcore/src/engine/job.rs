@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 use det::Instant;
 
 use super::RequestError;
+use super::fetching::Fetching;
 use super::hedge::Hedge;
 use super::retries::Retries;
 use super::scrub::Scrub;
 use super::stage::{Stage, Turn};
-use super::staging::{Fetching, Logged};
+use super::staging::Logged;
 use super::steering::Way;
 use super::work::Work;
 use crate::geometry::{Geometry, Role};
@@ -140,14 +141,12 @@ impl Job {
         self.entry = None;
         self.log.covers = false;
         self.turn = Turn::Any;
-        (self.hedge.partner, self.hedge.avoids) = (None, Set::EMPTY);
+        self.hedge = Hedge::default();
         self.is_copied = false;
         self.way = Way::Calm;
         self.blocks = 0;
         assert!(self.outstanding == 0 && !self.marked && !self.buffers.held);
-        assert!(
-            self.log.staged.is_none() && !self.log.promised && self.fetching.fetches.is_empty()
-        );
+        assert!(self.log.staged.is_none() && !self.log.promised && self.fetching.is_empty());
     }
 
     /// The host's memory for the plan's.

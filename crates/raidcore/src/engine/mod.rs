@@ -19,8 +19,10 @@ mod api;
 mod array;
 mod background;
 mod config;
+mod copies;
 mod counters;
 mod distributed;
+mod fetching;
 mod flight;
 mod flow;
 mod flush;
@@ -176,7 +178,7 @@ impl Engine {
     pub fn deadline(&self) -> Option<(Instant, Why)> {
         let quiesce = self.array.quiesce.deadline().map(|at| (at, Why::Quiesce));
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
-        let patience = self.patience_deadline().map(|at| (at, Why::Patience));
+        let patience = self.range.patience.deadline().map(|at| (at, Why::Patience));
         let trim = self.trim_deadline().map(|at| (at, Why::Pace));
         let heal = self.heal_deadline().map(|at| (at, Why::Quiesce));
         let all = quiesce.into_iter().chain(pace).chain(trim).chain(patience).chain(heal);

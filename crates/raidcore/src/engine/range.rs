@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::align::Alignment;
+use super::copies::Copies;
 use super::distributed::Distributed;
 use super::hedge::Patience;
 use super::jobs::Jobs;
@@ -10,7 +11,7 @@ use super::maps::{MapStore, Maps};
 use super::missed::Missed;
 use super::regions::Regions;
 use super::replay::Replays;
-use super::staging::{Copies, Staging};
+use super::staging::Staging;
 use crate::meta::Assembled;
 
 /// See the [module](self).

@@ -122,10 +122,175 @@ pub struct Part {
     pub home: Option<Duration>,
 }
 
-/// Which members are busy, and what is done about it.
+/// Which members are busy, and the policy that says what is done about it. Without one requests go
+/// home.
 #[derive(Default)]
 pub(super) struct Steering {
-    pub(super) policy: Option<Box<dyn SteeringPolicy>>,
-    pub(super) busy: Set<MemberId>,
-    pub(super) read: u64,
+    policy: Option<Box<dyn SteeringPolicy>>,
+    busy: Set<MemberId>,
+    /// Blocks that users have read since the start.
+    read: u64,
+}
+
+impl Steering {
+    pub(super) fn policy(&self) -> Option<&dyn SteeringPolicy> {
+        self.policy.as_deref()
+    }
+
+    /// Where requests go is said by this policy. Without one no member counts as busy.
+    pub(super) fn set_policy(&mut self, policy: Option<Box<dyn SteeringPolicy>>) {
+        if policy.is_none() {
+            self.busy = Set::EMPTY;
+        }
+        self.policy = policy;
+    }
+
+    /// The members that are said to be busy.
+    #[inline]
+    pub(super) fn busy(&self) -> Set<MemberId> {
+        self.busy
+    }
+
+    #[inline]
+    pub(super) fn is_busy(&self, member: MemberId) -> bool {
+        self.busy.has(member)
+    }
+
+    /// These members and no others are busy now.
+    pub(super) fn set_busy(&mut self, busy: Set<MemberId>) {
+        self.busy = busy;
+    }
+
+    // Reads.
+
+    /// A user reads so many blocks, whichever way.
+    pub(super) fn count_read(&mut self, blocks: u32) {
+        self.read += u64::from(blocks);
+    }
+
+    /// Whether any read may be led around members that are said to be busy.
+    #[inline]
+    pub(super) fn leads_around(&self) -> bool {
+        self.policy.is_some() && !self.busy.is_empty()
+    }
+
+    /// Whether a read of so many blocks goes another way, where it reads `extra` ones.
+    pub(super) fn takes(&mut self, now: Instant, blocks: u32, extra: u32) -> bool {
+        let detour = Detour { read: self.read, blocks, extra };
+        self.policy.as_mut().is_some_and(|policy| policy.takes(now, detour))
+    }
+
+    /// How long a read of so many blocks waits at home before another way is tried, too; for ever if
+    /// none.
+    pub(super) fn patience(&mut self, now: Instant, blocks: u32) -> Option<Duration> {
+        self.policy.as_mut()?.patience(now, blocks)
+    }
+
+    /// Whether a copy is made of what is read at home.
+    pub(super) fn keeps(&mut self, now: Instant, home: MemberId, first: Lba, blocks: u32) -> bool {
+        self.policy.as_mut().is_some_and(|policy| policy.keeps(now, home, first, blocks))
+    }
+
+    // Writes.
+
+    /// Whether a write may be staged that nothing but busy members would keep waiting.
+    #[inline]
+    pub(super) fn may_stage(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.stages_calm() || !self.busy.is_empty())
+    }
+
+    /// Whether a write is staged; none if the policy is not asked about it.
+    pub(super) fn stages(&mut self, now: Instant, redirect: Redirect) -> Option<bool> {
+        let policy = self.policy.as_mut()?;
+        let waits = redirect.busy || redirect.staged || redirect.rebuilds;
+        (waits || policy.stages_calm()).then(|| policy.stages(now, redirect))
+    }
+
+    /// A user's read or write has ended well.
+    pub(super) fn ended(&mut self, outcome: Outcome) {
+        if let Some(policy) = &mut self.policy {
+            policy.ended(outcome);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stages all that it is asked about, and goes around if that costs less than was read so far.
+    struct Policy {
+        calm: bool,
+    }
+
+    impl SteeringPolicy for Policy {
+        fn takes(&mut self, _: Instant, detour: Detour) -> bool {
+            u64::from(detour.extra) < detour.read
+        }
+
+        fn stages_calm(&self) -> bool {
+            self.calm
+        }
+
+        fn stages(&mut self, _: Instant, _: Redirect) -> bool {
+            true
+        }
+    }
+
+    fn steering(calm: bool) -> Steering {
+        let mut steering = Steering::default();
+        steering.set_policy(Some(Box::new(Policy { calm })));
+        steering
+    }
+
+    const CALM: Redirect = Redirect {
+        blocks: 1,
+        data_busy: false,
+        busy: false,
+        rebuilds: false,
+        staged: false,
+        used: 0.0,
+    };
+
+    #[test]
+    fn a_policy_is_asked_only_about_writes_that_something_would_keep_waiting() {
+        let mut steering = steering(false);
+        let mut stages = |redirect| steering.stages(Instant::ORIGIN, redirect);
+        assert_eq!(stages(CALM), None);
+        assert_eq!(stages(Redirect { data_busy: true, ..CALM }), None, "that alone says nothing");
+        for redirect in [
+            Redirect { busy: true, ..CALM },
+            Redirect { rebuilds: true, ..CALM },
+            Redirect { staged: true, ..CALM },
+        ] {
+            assert_eq!(stages(redirect), Some(true));
+        }
+    }
+
+    #[test]
+    fn a_policy_that_stages_calm_writes_is_asked_about_all() {
+        assert_eq!(steering(true).stages(Instant::ORIGIN, CALM), Some(true));
+        assert!(steering(true).may_stage() && !steering(false).may_stage());
+    }
+
+    #[test]
+    fn detours_are_weighed_against_all_that_was_read() {
+        let mut steering = steering(false);
+        steering.count_read(3);
+        steering.count_read(2);
+        assert!(steering.takes(Instant::ORIGIN, 1, 4) && !steering.takes(Instant::ORIGIN, 1, 5));
+    }
+
+    #[test]
+    fn without_a_policy_all_goes_home_and_nobody_is_busy() {
+        let mut steering = steering(true);
+        steering.set_busy(Set::one(MemberId(2)));
+        assert!(steering.leads_around() && steering.is_busy(MemberId(2)));
+        steering.set_policy(None);
+        assert!(steering.busy().is_empty());
+        steering.set_busy(Set::one(MemberId(2)));
+        assert!(!steering.leads_around() && !steering.may_stage());
+        assert_eq!(steering.stages(Instant::ORIGIN, Redirect { busy: true, ..CALM }), None);
+        assert!(!steering.takes(Instant::ORIGIN, 1, 0));
+    }
 }

@@ -12,14 +12,14 @@ pub(crate) const DETOURS: &[Mutant] = &[
     mutant(
         "hedge: a read that was given up writes to memory that it does not own any more",
         "engine/flow/walk.rs",
-        "if self.is_given_up(id) ||",
-        "if !MUTANT && self.is_given_up(id) ||",
+        "if self.range.jobs.is_given_up(id) ||",
+        "if !MUTANT && self.range.jobs.is_given_up(id) ||",
     ),
     mutant(
         "hedge: a read that is tried again goes to memory that may be given back before it ends",
         "engine/flow/fetch.rs",
-        "let alone = job.hedge.avoids.is_empty();",
-        "let alone = MUTANT || job.hedge.avoids.is_empty();",
+        "let alone = !job.hedge.is_second();",
+        "let alone = MUTANT || !job.hedge.is_second();",
     ),
     mutant(
         "beside: a read of what is being written",

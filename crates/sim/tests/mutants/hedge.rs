@@ -5,7 +5,7 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "what is read to a user's memory is tried twice",
-        "engine/flow/hedge.rs",
+        "engine/hedge.rs",
         "if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
         "if !MUTANT && job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
     ),
@@ -17,15 +17,17 @@ pub(crate) const HEDGE: &[Mutant] = &[
     ),
     mutant(
         "hedge: who gives up a read takes the answer along",
-        "engine/flow/hedge.rs",
-        "self.range.jobs[other].tags.extend(&tags);",
-        "if !MUTANT {
-            self.range.jobs[other].tags.extend(&tags);
+        "engine/hedge.rs",
+        "self.pass_tags(id, other);",
+        "if MUTANT {
+            self[id].tags.clear();
+        } else {
+            self.pass_tags(id, other);
         }",
     ),
     mutant(
         "hedge: a read that was answered is tried again",
-        "engine/flow/hedge.rs",
+        "engine/hedge.rs",
         "reads && job.hedge.partner.is_none() && !job.tags.is_empty()",
         "reads && job.hedge.partner.is_none() && (MUTANT || !job.tags.is_empty())",
     ),

@@ -23,33 +23,33 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: the tail passes what is not at home",
-        "engine/staging/mod.rs",
+        "engine/staging/room.rs",
         "let at_home = entry.dirty == 0",
         "let at_home = (MUTANT || entry.dirty == 0)",
     ),
     mutant(
         "staged: the tail passes what is at home in a cache only",
-        "engine/staging/mod.rs",
+        "engine/staging/room.rs",
         "&& entry.home <= self.durable_homes",
         "&& (MUTANT || entry.home <= self.durable_homes)",
     ),
     mutant(
         "staged: the tail passes what is being written",
-        "engine/staging/mod.rs",
+        "engine/staging/room.rs",
         "entry.done && at_home",
         "(MUTANT || entry.done) && at_home",
     ),
     mutant(
         "staged: room is used anew that is being read",
-        "engine/staging/mod.rs",
+        "engine/staging/room.rs",
         "&& entry.pins == 0",
         "&& (MUTANT || entry.pins == 0)",
     ),
     mutant(
         "staged: what is about to be void is read",
-        "engine/flow/fetch.rs",
-        "let stays = entry.number >= self.range.staging.announced;",
-        "let stays = MUTANT || entry.number >= self.range.staging.announced;",
+        "engine/staging/reading.rs",
+        "let stays = entry.number >= self.announced;",
+        "let stays = MUTANT || entry.number >= self.announced;",
     ),
     mutant(
         "staged: on as many members as may be missing",
@@ -111,9 +111,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: what shares a stripe with lost blocks stays when these are written",
-        "engine/flow/store.rs",
-        "self.range.staging.try_stripe_again(stripe);",
-        "if !MUTANT { self.range.staging.try_stripe_again(stripe); }",
+        "engine/staging/room.rs",
+        "self.try_stripe_again(stripe);",
+        "if !MUTANT { self.try_stripe_again(stripe); }",
     ),
     mutant(
         "staged: reads pass it by",
@@ -124,8 +124,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: what could not be brought home counts as if",
         "engine/flow/reclaim.rs",
-        "let (stripe, failed) = (self.range.jobs[id].stripe, self.range.jobs[id].error.is_some());",
-        "let (stripe, failed) = (self.range.jobs[id].stripe, !MUTANT && self.range.jobs[id].error.is_some());",
+        "if job.error.is_some() {\n            self.range.staging.reclaim_failed",
+        "if !MUTANT && job.error.is_some() {\n            self.range.staging.reclaim_failed",
     ),
     mutant(
         "staged: what was void at a start is found again",
@@ -180,9 +180,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staged: a new home is not noticed",
-        "engine/flow/reclaim.rs",
-        "        self.range.staging.homes += 1;",
-        "        self.range.staging.homes += u64::from(!MUTANT);",
+        "engine/staging/reclaim.rs",
+        "self.homes += u64::from(lbas.peek().is_some());",
+        "self.homes += u64::from(!MUTANT && lbas.peek().is_some());",
     ),
     mutant(
         "staged: a reclaim leaves the journal out",
@@ -204,25 +204,25 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "copies: a member that was replaced has them still",
-        "engine/staging/copies.rs",
+        "engine/copies.rs",
         "            if extent.member == Some(member) {",
         "            if !MUTANT && extent.member == Some(member) {",
     ),
     mutant(
         "copies: room is used anew that is being read or written",
-        "engine/staging/copies.rs",
+        "engine/copies.rs",
         "filter(|oldest| oldest.pins == 0)?",
         "filter(|oldest| MUTANT || oldest.pins == 0)?",
     ),
     mutant(
         "copies: one that could not be written counts",
-        "engine/staging/copies.rs",
+        "engine/copies.rs",
         "if well && extent.member.is_some()",
         "if (MUTANT || well) && extent.member.is_some()",
     ),
     mutant(
         "copies: one that made room for others counts",
-        "engine/staging/copies.rs",
+        "engine/copies.rs",
         "            self.forget_those_of(number, first, blocks);\n            self.extents.pop_front();",
         "            if !MUTANT {\n                self.forget_those_of(number, first, blocks);\n            }\n            self.extents.pop_front();",
     ),
@@ -252,9 +252,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     ),
     mutant(
         "staging device: what is on one member only is in no hurry to come home",
-        "engine/flow/reclaim.rs",
-        "|| self.range.staging.is_thin();\n        let wanted",
-        "|| !MUTANT && self.range.staging.is_thin();\n        let wanted",
+        "engine/staging/reclaim.rs",
+        "|| self.is_thin();\n        match ()",
+        "|| !MUTANT && self.is_thin();\n        match ()",
     ),
     mutant(
         "staging device: its failure does not count for what is staged",
@@ -336,8 +336,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: who waits for room that nothing makes waits for ever",
         "engine/flow/reclaim.rs",
-        "if self.range.staging.starved && self.range.staging.gets_no_room() {",
-        "if !MUTANT && self.range.staging.starved && self.range.staging.gets_no_room() {",
+        "if self.range.staging.denies_room() {",
+        "if !MUTANT && self.range.staging.denies_room() {",
     )
     .rare("The oldest block of a full log has to be lost: seed 50728625 found it, before durable degraded writes took a flush."),
     mutant(

@@ -31,7 +31,7 @@ impl Engine {
     #[must_use]
     pub fn journal_header_blocks(&self, io: IoId) -> u32 {
         if let Some(number) = self.staged_entry(io) {
-            return self.staged_header_blocks(number);
+            return self.range.staging.header_blocks(number);
         }
         if let Owner::Entry { job } = self.array.flights.get(io).owner {
             self.entry_blocks(job).0
@@ -44,7 +44,7 @@ impl Engine {
     /// order.
     pub fn journal_payload(&self, io: IoId, mut visit: impl FnMut(Mem, u32)) {
         if let Some(number) = self.staged_entry(io) {
-            return self.staged_payload(number, visit);
+            return self.range.staging.payload(number, visit);
         }
         if let Owner::Entry { job } = self.array.flights.get(io).owner {
             let job = &self.range.jobs[job];
@@ -60,7 +60,8 @@ impl Engine {
         let op = self.array.flights.get(io);
         let Some(member) = op.member else { return };
         if let Some(number) = self.staged_entry(io) {
-            return self.encode_staged(number, member, crc_of, into);
+            let record = &self.array.membership.recorder.record;
+            return self.range.staging.encode(number, member, record, crc_of, into);
         }
         let (number, holders, job) = if let Owner::Entry { job } = op.owner {
             let (entry, holders) = self.range.jobs[job].entry.unwrap_or((0, Set::EMPTY));

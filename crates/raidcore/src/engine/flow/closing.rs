@@ -24,7 +24,7 @@ impl Engine {
             }
             self.record_unfinished_scrub(out);
             self.array.background.end();
-            self.range.staging.draining = false;
+            self.range.staging.end_drain();
             note_end(kind, PassEnd::Cancelled, out);
             return true;
         }
@@ -116,7 +116,7 @@ impl Engine {
         let Some(pass) = self.array.background.end() else {
             return;
         };
-        self.range.staging.draining = false;
+        self.range.staging.end_drain();
         if let PassKind::Scrub { repair } = kind {
             let repaired = repair && !self.array.flusher.has_failed();
             let end = if repaired { ScrubEnd::Repaired } else { ScrubEnd::Compared };

@@ -14,27 +14,25 @@ impl Engine {
     /// Whether there are copies, and a member is busy or missing.
     pub(super) fn copies_may_serve(&self) -> bool {
         let calm = || {
-            self.array.membership.serving().minus(self.array.steering.busy).len()
+            self.array.membership.serving().minus(self.array.steering.busy()).len()
                 == self.geo.members()
         };
-        !self.range.copies.table.is_empty() && (self.array.background.rebuilds() || !calm())
+        !self.range.copies.is_empty() && (self.array.background.rebuilds() || !calm())
     }
 
     /// Where a block is whose home is busy, gone, or needed for a rebuild: the number of a copy on a
     /// calm member, and which block of it.
     pub(super) fn copy_of(&self, lba: Lba, home: MemberId) -> Option<(u64, u32)> {
-        let copy = self.range.copies.table.get(lba)?;
-        let index = self.range.copies.index(copy.entry);
-        let member = self.range.copies.extents[index].member?;
-        let calm = self.array.membership.able().minus(self.array.steering.busy);
+        let (number, at, member) = self.range.copies.find(lba)?;
+        let calm = self.array.membership.able().minus(self.array.steering.busy());
         let wanted = !calm.has(home) || self.array.background.rebuilds();
         let serves = wanted && calm.has(member);
-        serves.then_some((self.range.copies.front() + index as u64, copy.at))
+        serves.then_some((number, at))
     }
 
     /// Forgets the copies of what a job is about to write, so that nothing reads the old content.
     pub(in super::super) fn forget_copies(&mut self, id: JobId) {
-        if self.range.copies.table.is_empty() {
+        if self.range.copies.is_empty() {
             return;
         }
         let job = &self.range.jobs[id];
@@ -77,23 +75,21 @@ impl Engine {
         let job = &self.range.jobs[id];
         let [piece] = job.pieces[..] else { return false };
         let stored = job.base == Base::Stored;
-        let room = self.range.copies.rings[0].len();
-        if room == 0 || !stored || !job.fetching.fetches.is_empty() || !job.bad.is_empty() {
+        let able = self.range.copies.exist() && stored && job.fetching.is_empty();
+        if !able || !job.bad.is_empty() {
             return false;
         }
         let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
-        let copied = self.range.copies.table.get(first).is_some();
-        let (now, blocks) = (self.now, piece.blocks);
-        let Some(policy) = &mut self.array.steering.policy else { return false };
-        let wanted = policy.keeps(now, home, first, blocks);
-        wanted && !copied && 2 * u64::from(blocks) <= room
+        let fits = self.range.copies.fits(piece.blocks) && !self.range.copies.has(first);
+        let wanted = self.array.steering.keeps(self.now, home, first, piece.blocks);
+        wanted && fits
     }
 
     /// A job has read what a copy is wanted of: it answers, and then makes one.
     pub(in super::super) fn keep(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &self.range.jobs[id];
-        let ([piece], true) = (&job.pieces[..], job.error.is_none() && job.hedge.partner.is_none())
+        let ([piece], true) = (&job.pieces[..], job.error.is_none() && !job.hedge.is_paired())
         else {
             return Stage::Finish;
         };
@@ -101,16 +97,11 @@ impl Engine {
         let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
         let home = self.geo.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
-        let able = self.array.membership.able().minus(self.array.steering.busy).without(home);
+        let able = self.array.membership.able().minus(self.array.steering.busy()).without(home);
         self.answer(id, out);
-        let Some(number) = self.range.copies.begin(first, piece.blocks, able) else {
-            return Stage::Finish;
-        };
-        let place = self.range.copies.place(number);
-        let place = place.and_then(|(member, at)| {
-            Some((member, at, self.array.membership.live_device(member)?))
-        });
-        let Some((member, at, device)) = place else {
+        let begun = self.range.copies.begin(first, piece.blocks, able);
+        let Some((number, member, at)) = begun else { return Stage::Finish };
+        let Some(device) = self.array.membership.live_device(member) else {
             self.range.copies.written(number, false);
             return Stage::Finish;
         };

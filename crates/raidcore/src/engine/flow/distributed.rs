@@ -158,7 +158,7 @@ impl Engine {
             return all.skip(job.scrub.round().into()).find(able).or_else(|| copies.next());
         }
         let load = |&(member, _): &(MemberId, Pba)| {
-            (self.is_member_busy(member), self.array.flights.of(member))
+            (self.array.steering.is_busy(member), self.array.flights.of(member))
         };
         copies.min_by_key(load)
     }

@@ -3,21 +3,23 @@
 use alloc::vec::Vec;
 use core::mem;
 
+use crate::engine::fetching::{Fetch, From};
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::staging::fetch::{Fetch, From, WINDOW};
 use crate::engine::steering::Way;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, IoError, IoOp, JobId, RequestError};
 use crate::plan::Piece;
-use crate::redirects::Staged;
 use crate::units::{Lba, MemberId, Pba, Set};
+
+/// As many fetches as a job has under way at once.
+const WINDOW: u32 = 8;
 
 impl Engine {
     /// Takes what is staged out of a read's pieces: it is read from the log.
     pub(in super::super) fn split_staged(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
         // Of two that read the same, neither has anything staged.
-        let alone = job.hedge.avoids.is_empty();
+        let alone = !job.hedge.is_second();
         let concerned = self.range.staging.concerns(job.stripe) || self.copies_may_serve();
         if job.work != Work::Read || !alone || !concerned {
             return;
@@ -58,18 +60,20 @@ impl Engine {
 
     /// Fetches a block from the staging log, if it is only there, or home is busy.
     pub(in super::super) fn fetch_staged(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
-        let staged = self.in_log(lba, block);
-        if let Some(staged) = staged {
-            self.fetch_later(id, staged, block);
+        let (geo, stripe) = (&self.geo, self.range.jobs[id].stripe);
+        let home = || geo.member(stripe, block.role);
+        let found = self.range.staging.find(lba, self.array.steering.busy(), home);
+        if let Some((number, at)) = found {
+            self.fetch_staged_block(id, number, at, block);
         }
-        staged.is_some()
+        found.is_some()
     }
 
     /// Fetches a block from a copy of it, if there is one that is better than home.
     pub(in super::super) fn fetch_copy(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
         let home = self.geo.member(self.range.jobs[id].stripe, block.role);
         let Some((copy, at)) = self.copy_of(lba, home) else { return false };
-        if self.add_fetch(id, From::Copy(copy), at, block) {
+        if self.range.jobs[id].fetching.add(From::Copy(copy), at, block) {
             self.range.copies.pin(copy);
         }
         true
@@ -78,55 +82,22 @@ impl Engine {
     /// A job that reads copies goes around busy members.
     fn count_copies(&mut self, id: JobId) {
         let job = &mut self.range.jobs[id];
-        let copied = |fetch: &Fetch| matches!(fetch.from, From::Copy(_));
-        if job.way == Way::Around || !job.fetching.fetches.iter().any(copied) {
+        if job.way == Way::Around || job.fetching.of_copies().next().is_none() {
             return;
         }
         job.way = Way::Around;
         self.array.counters.copy_reads += 1;
-        let homes = self.range.jobs[id].fetching.fetches.iter().filter(|fetch| copied(fetch));
-        let home = |fetch: &Fetch| self.geo.member(self.range.jobs[id].stripe, fetch.piece.role);
-        let homes: Set<MemberId> = homes.map(home).collect();
+        let home = |fetch: &Fetch| self.geo.member(job.stripe, fetch.piece.role);
+        let homes: Set<MemberId> = job.fetching.of_copies().map(home).collect();
         homes.for_each(|member| self.array.membership.members[member.index()].avoided.reads += 1);
     }
 
-    /// Where a block is to be read from in the log, if at all: what is only in the log, and what is in
-    /// both if home is busy.
-    fn in_log(&self, lba: Lba, piece: Piece) -> Option<Staged> {
-        let staged = self.range.staging.table.get(lba)?;
-        if !staged.clean {
-            return Some(staged);
-        }
-        let (stripe, _) = self.geo.locate(lba);
-        let home = self.geo.member(stripe, piece.role);
-        let entry = &self.range.staging.entries[self.range.staging.index(staged.entry)];
-        let calm = entry.holders.minus(self.array.steering.busy);
-        let stays = entry.number >= self.range.staging.announced;
-        (self.array.steering.busy.has(home) && stays && !calm.is_empty()).then_some(staged)
-    }
-
-    /// A job is to read a staged block; its entry stays until the job has ended.
-    pub(super) fn fetch_later(&mut self, id: JobId, staged: Staged, block: Piece) {
-        let index = self.range.staging.index(staged.entry);
-        let number = self.range.staging.entries[index].number;
-        if self.add_fetch(id, From::Entry(number), staged.at, block) {
-            self.range.staging.entries[index].pins += 1;
+    /// A job is to read a block of an entry, which stays until the job has ended.
+    pub(super) fn fetch_staged_block(&mut self, id: JobId, number: u64, at: u32, block: Piece) {
+        if self.range.jobs[id].fetching.add(From::Entry(number), at, block) {
+            self.range.staging.pin(number, 1);
         }
         self.array.counters.staged_reads += 1;
-    }
-
-    /// A job is to read a block of something; tells whether it was not about to read from it anyway.
-    fn add_fetch(&mut self, id: JobId, from: From, at: u32, block: Piece) -> bool {
-        let fetches = &mut self.range.jobs[id].fetching.fetches;
-        if let Some(last) = fetches.last_mut()
-            && (last.from, last.at + last.piece.blocks) == (from, at)
-            && last.piece.block(last.piece.blocks) == block
-        {
-            last.piece.blocks += 1;
-            return false;
-        }
-        fetches.push(Fetch { from, at, piece: block, tried: Set::EMPTY });
-        true
     }
 
     /// Begins the reads from the log, a few at a time.
@@ -141,21 +112,20 @@ impl Engine {
     fn issue_fetch(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
         let before = self.range.jobs[id].outstanding;
         while self.range.jobs[id].outstanding == before {
-            let job = &mut self.range.jobs[id];
-            let index = job.fetching.fetched;
-            if index == job.fetching.fetches.len() {
-                return false;
-            }
-            job.fetching.fetched += 1;
+            let Some(index) = self.range.jobs[id].fetching.begin_next() else { return false };
             self.begin_fetch(id, index, out);
         }
         true
     }
 
     fn begin_fetch(&mut self, id: JobId, index: usize, out: &mut Vec<Action>) {
-        let Fetch { from, at: offset, piece, tried } = self.range.jobs[id].fetching.fetches[index];
+        let Fetch { from, at: offset, piece, tried } = self.range.jobs[id].fetching.get(index);
         let place = match from {
-            From::Entry(number) => self.best_holder(number, tried),
+            // A calm holder if there is one, the one with the least to do.
+            From::Entry(number) => self.range.staging.best_holder(number, tried, |member| {
+                let m = &self.array.membership.members[member.index()];
+                (m.unreadable, self.array.steering.is_busy(member), self.array.flights.of(member))
+            }),
             From::Copy(number) => {
                 self.range.copies.place(number).filter(|&(member, _)| !tried.has(member))
             }
@@ -175,32 +145,18 @@ impl Engine {
         self.issue(op, IoOp::Read(into), at, piece.blocks, out);
     }
 
-    /// A calm holder of an entry if there is one, the one with the least to do; none of those that
-    /// were tried.
-    fn best_holder(&self, number: u64, tried: Set<MemberId>) -> Option<(MemberId, Pba)> {
-        let entry = self.range.staging.entry(number);
-        let holders = entry.holders.minus(tried);
-        let places = entry.payload.iter().filter(|&&(member, _)| holders.has(member));
-        let load = |&&(member, _): &&(MemberId, Pba)| {
-            let m = &self.array.membership.members[member.index()];
-            (m.unreadable, self.is_member_busy(member), self.array.flights.of(member))
-        };
-        places.min_by_key(load).copied()
-    }
-
     /// No member is left from which it could be read as a whole.
     fn not_fetched(&mut self, id: JobId, index: usize) {
-        let Fetch { from, at, piece, .. } = self.range.jobs[id].fetching.fetches[index];
+        let Fetch { from, piece, .. } = self.range.jobs[id].fetching.get(index);
         match from {
             // Each holder may lack another block of it.
             From::Entry(number) if piece.blocks > 1 => {
-                self.range.staging.entry_mut(number).pins += piece.blocks;
-                let one = |i| Fetch { from, at: at + i, piece: piece.block(i), tried: Set::EMPTY };
-                self.range.jobs[id].fetching.fetches.extend((0..piece.blocks).map(one));
+                self.range.staging.pin(number, piece.blocks);
+                self.range.jobs[id].fetching.split(index);
             }
             From::Entry(number) => {
                 let lbas = self.lbas_of(id, &piece);
-                self.range.staging.unreadable.extend(lbas.map(|lba| (lba, number)));
+                self.range.staging.note_unreadable(number, lbas);
                 self.range.jobs[id].error = Some(RequestError::Io);
             }
             From::Copy(_) => {
@@ -227,8 +183,7 @@ impl Engine {
                 self.array.membership.members[member.index()].read_errors += 1;
             }
             // The others have it, too.
-            let fetch = &mut self.range.jobs[id].fetching.fetches[usize::from(index)];
-            fetch.tried = fetch.tried.with(member);
+            self.range.jobs[id].fetching.failed_on(usize::from(index), member);
             self.begin_fetch(id, usize::from(index), out);
         }
         if self.range.jobs[id].outstanding == before {
@@ -239,14 +194,11 @@ impl Engine {
 
     /// A job reads no more from the log, nor from copies.
     pub(super) fn unpin(&mut self, id: JobId) {
-        let mut fetches = mem::take(&mut self.range.jobs[id].fetching.fetches);
-        for fetch in fetches.drain(..) {
-            match fetch.from {
-                From::Entry(number) => self.range.staging.entry_mut(number).pins -= 1,
+        for from in self.range.jobs[id].fetching.take() {
+            match from {
+                From::Entry(number) => self.range.staging.unpin(number),
                 From::Copy(number) => self.range.copies.unpin(number),
             }
         }
-        self.range.jobs[id].fetching.fetches = fetches;
-        self.range.jobs[id].fetching.fetched = 0;
     }
 }

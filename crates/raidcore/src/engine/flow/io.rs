@@ -13,7 +13,7 @@ use crate::units::{MemberId, Pba, Set};
 impl Engine {
     pub(super) fn issue_reads(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let (readable, _) = self.health(self.range.jobs[id].stripe);
-        self.range.jobs[id].hedge.landed = Set::EMPTY;
+        self.range.jobs[id].hedge.begin_reads();
         for index in 0..self.range.jobs[id].plan.reads.len() {
             self.issue_read(id, index, readable, out);
         }
@@ -143,7 +143,7 @@ impl Engine {
     ) {
         let replays = matches!(self.range.jobs[id].work, Work::Replay { .. });
         match (result, op.member) {
-            (Ok(()), _) | (_, None) => self.landed(id, index),
+            (Ok(()), _) | (_, None) => self.range.jobs[id].hedge.land(index),
             (Err(_), Some(_)) if !self.array.membership.is_current(&op) => {
                 self.range.jobs[id].replan = true
             }

@@ -69,7 +69,8 @@ impl Engine {
             self.note_thickness(out);
             worked &= !self.serves_users_only();
             if !self.range.jobs.any_ready() && !worked && !moved {
-                self.forget_landed();
+                let jobs = &self.range.jobs;
+                self.range.patience.forget_ended(|job| jobs.reads_alone(job));
                 return;
             }
         }

@@ -30,7 +30,7 @@ impl Engine {
             self.range.jobs[id].error = Some(RequestError::Io);
             return Stage::Finish;
         }
-        if self.is_given_up(id) {
+        if self.range.jobs.is_given_up(id) {
             return Stage::Finish;
         }
         let stripe = self.range.jobs[id].stripe;
@@ -55,7 +55,7 @@ impl Engine {
         self.range.jobs[id].base = if is_zero { Base::Zeros } else { Base::Stored };
         let parity = self.parity(stripe, readable);
         if self.range.jobs[id].work == Work::Read && self.range.jobs[id].turn != Turn::Beside {
-            if !self.range.jobs[id].hedge.avoids.is_empty() {
+            if self.range.jobs[id].hedge.is_second() {
                 return self.plan_second(id, readable, parity);
             }
             if self.plan_elsewhere(id, readable, parity) {
@@ -163,8 +163,9 @@ impl Engine {
         if !self.is_in_step(stripe) {
             return 0;
         }
-        let load =
-            |&member: &MemberId| (self.is_member_busy(member), self.array.flights.of(member));
+        let load = |&member: &MemberId| {
+            (self.array.steering.is_busy(member), self.array.flights.of(member))
+        };
         let least = self.geo.member_set().min_by_key(load);
         least.and_then(|member| self.geo.role(stripe, member)).map_or(0, Role::index)
     }

@@ -3,14 +3,13 @@
 use alloc::vec::Vec;
 
 use crate::engine::quiesce::Stopping;
-use crate::engine::staging::reclaim::{HASTE, Haste, LOOK};
-use crate::engine::staging::{Entry, Kind};
+use crate::engine::staging::Haste;
 use crate::engine::wait::Wait;
 use crate::engine::work::Work;
 use crate::engine::{Action, Engine, JobId, Note, Phase};
 use crate::geometry::Role;
 use crate::plan::{self, Piece};
-use crate::units::{Lba, Set, Stripe};
+use crate::units::{Lba, Set};
 
 impl Engine {
     /// Takes note that all that is staged is on as many devices as it is meant to be.
@@ -35,15 +34,17 @@ impl Engine {
         if !serves || self.range.staging.is_unused() {
             return;
         }
-        let haste = self.haste();
-        let window = match haste {
-            Haste::No => usize::from(self.range.jobs.serve_no_user() || self.stages_no_more()),
-            Haste::Soon | Haste::Now => HASTE,
-        };
-        while self.range.staging.reclaiming.len() < window && self.array.membership.takes_writes() {
-            let Some(stripe) = self.stripe_to_reclaim(haste) else { break };
+        let haste = self.range.staging.haste(self.phase != Phase::Serving);
+        // A rebuild needs the members.
+        let may = !self.array.background.rebuilds()
+            && (self.range.jobs.serve_no_user()
+                || self.range.staging.stages_no_more(self.now, self.config.quiesce_delay));
+        let busy = self.array.steering.busy();
+        while self.array.membership.takes_writes() {
+            let next = self.range.staging.next_to_reclaim(haste, may, busy, &self.geo);
+            let Some(stripe) = next else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
-            self.range.staging.reclaiming.push(stripe);
+            self.range.staging.begin_reclaim(stripe);
             self.start_job(job);
         }
         // Before a failure is on record no flush counts, and no tail.
@@ -51,21 +52,13 @@ impl Engine {
         if self.phase == Phase::Reclaiming || !self.array.membership.takes_writes() || !recorded {
             return;
         }
-        let at_home = self.range.staging.dirty == 0;
-        if at_home || haste > Haste::No {
-            let waits = |entry: &Entry| {
-                entry.done && entry.dirty == 0 && entry.home > self.range.staging.durable_homes
-            };
-            if !self.range.staging.flushing
-                && self.range.staging.entries.iter().take(LOOK).any(waits)
-            {
-                self.range.staging.flushing = true;
+        if self.range.staging.dirty() == 0 || haste > Haste::No {
+            if self.range.staging.begins_flush() {
                 self.flush(out);
             }
             self.tell_tail(out);
         }
-        if self.range.staging.starved && self.range.staging.gets_no_room() {
-            self.range.staging.starved = false;
+        if self.range.staging.denies_room() {
             self.range.jobs.fail_waiting(|wait| *wait == Wait::Staging);
         }
     }
@@ -77,14 +70,17 @@ impl Engine {
             self.serve_reads_only(out);
             return;
         }
-        if self.range.staging.dirty > 0 || !self.range.staging.reclaiming.is_empty() {
+        if !self.range.staging.is_home() {
             return;
         }
-        match self.range.staging.voiding {
-            None => self.range.staging.voiding = Some(self.flush(out)),
+        match self.range.staging.voiding_flush() {
+            None => {
+                let ticket = self.flush(out);
+                self.range.staging.void_after(ticket);
+            }
             Some(ticket) if !self.array.flusher.is_over(ticket) => {}
             Some(_) if self.array.flusher.has_failed() => self.phase = Phase::Broken,
-            Some(_) if !self.range.staging.entries.is_empty() => {
+            Some(_) if self.range.staging.has_entries() => {
                 let blocks = self.array.counters.reclaimed_blocks;
                 out.push(Action::Note(Note::StagedReclaimed { blocks }));
                 self.range.staging.reset();
@@ -105,78 +101,22 @@ impl Engine {
         self.phase = Phase::Serving;
     }
 
-    /// Whether nothing was staged for a while: then it comes home by and by, whatever users want.
-    fn stages_no_more(&self) -> bool {
-        self.now >= self.range.staging.staged_at + self.config.quiesce_delay
-    }
-
-    fn haste(&self) -> Haste {
-        let (used, len) = self.range.staging.used();
-        let waited_for = self.range.staging.starved
-            || self.range.staging.draining
-            || self.range.staging.is_thin();
-        let wanted = waited_for || self.phase != Phase::Serving;
-        match () {
-            () if wanted || 4 * used > 3 * len => Haste::Now,
-            () if 2 * used > len => Haste::Soon,
-            () => Haste::No,
-        }
-    }
-
-    /// The oldest stripe that can come home now. Busy members are left alone as long as there is
-    /// room: a request to the stripe would have to wait for them, too.
-    fn stripe_to_reclaim(&mut self, haste: Haste) -> Option<Stripe> {
-        if self.range.staging.dirty == 0 || self.range.staging.blocked && haste < Haste::Now {
-            return None;
-        }
-        // A rebuild needs the members.
-        if haste == Haste::No && self.array.background.rebuilds() {
-            return None;
-        }
-        self.range.staging.skip_clean();
-        let staging = &self.range.staging;
-        let wanted = |entry: &&Entry| {
-            entry.kind == Kind::Data
-                && entry.dirty > 0
-                && !staging.stuck.contains(&entry.stripe)
-                && !staging.reclaiming.contains(&entry.stripe)
-        };
-        let calm = |entry: &&Entry| self.is_calm(entry);
-        let mut found = staging.undone().filter(wanted).take(LOOK).find(calm);
-        if haste == Haste::Now {
-            found = found.or_else(|| staging.undone().find(wanted));
-        }
-        let found = found.map(|entry| entry.stripe);
-        self.range.staging.blocked = found.is_none() && !self.array.steering.busy.is_empty();
-        found
-    }
-
-    /// Whether no member is busy to which an entry's blocks and their parity go, nor one that it waits for.
-    fn is_calm(&self, entry: &Entry) -> bool {
-        let busy = self.array.steering.busy;
-        let parities = self.geo.of(entry.stripe).spare_roles();
-        let mut roles = parities.chain(entry.runs.iter().map(|run| run.role));
-        entry.waits_for.and(busy).is_empty()
-            && roles.all(|role| !busy.has(self.geo.member(entry.stripe, role)))
-    }
-
     /// Whether a reclaim would have to wait for busy members, and can be put off.
     pub(in super::super) fn is_put_off(&mut self, id: JobId) -> bool {
-        if self.array.steering.busy.is_empty() || self.haste() == Haste::Now {
+        let haste = || self.range.staging.haste(self.phase != Phase::Serving);
+        if self.array.steering.busy().is_empty() || haste() == Haste::Now {
             return false;
         }
         let job = &self.range.jobs[id];
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
         let members: Set<_> = touched.map(|io| self.geo.member(job.stripe, io.role)).collect();
-        let waits_for = members.and(self.array.steering.busy);
+        let waits_for = members.and(self.array.steering.busy());
         if waits_for.is_empty() {
             return false;
         }
         let stripe = job.stripe;
         self.range.jobs[id].pieces.clear();
-        for entry in self.range.staging.entries.iter_mut().filter(|entry| entry.stripe == stripe) {
-            entry.waits_for = waits_for;
-        }
+        self.range.staging.put_off(stripe, waits_for);
         true
     }
 
@@ -189,12 +129,12 @@ impl Engine {
         let geo = self.geo;
         for role in geo.of(stripe).data_roles() {
             let first = geo.of(stripe).lba(stripe, role, 0);
-            for row in 0..geo.chunk() {
-                let staged = self.range.staging.table.get(Lba(first.0 + u64::from(row)));
-                let Some(staged) = staged.filter(|staged| !staged.clean) else { continue };
+            for row in 0..self.geo.chunk() {
+                let staged = self.range.staging.find_dirty(Lba(first.0 + u64::from(row)));
+                let Some((number, at)) = staged else { continue };
                 let mem = plan::scratch(plan::beside(geo.of(stripe), role), row);
                 let block = Piece { role, row, blocks: 1, mem };
-                self.fetch_later(id, staged, block);
+                self.fetch_staged_block(id, number, at, block);
                 let pieces = &mut self.range.jobs[id].pieces;
                 match pieces.last_mut() {
                     Some(last) if last.role == role && last.row + last.blocks == row => {
@@ -215,23 +155,14 @@ impl Engine {
 
     /// A reclaim has ended: what it wrote is at home, or its entries can't be brought there.
     pub(super) fn reclaimed(&mut self, id: JobId) {
-        let (stripe, failed) = (self.range.jobs[id].stripe, self.range.jobs[id].error.is_some());
-        self.range.staging.reclaiming.retain(|&other| other != stripe);
-        if failed {
-            self.range.staging.stuck.push(stripe);
+        let job = &self.range.jobs[id];
+        let geo = self.geo.of(job.stripe);
+        if job.error.is_some() {
+            self.range.staging.reclaim_failed(job.stripe);
             return;
         }
-        if self.range.jobs[id].pieces.is_empty() {
-            return;
-        }
-        self.range.staging.homes += 1;
-        let pieces = core::mem::take(&mut self.range.jobs[id].pieces);
-        for piece in &pieces {
-            self.array.counters.reclaimed_blocks += u64::from(piece.blocks);
-            for lba in self.lbas_of(id, piece) {
-                self.range.staging.clean(lba);
-            }
-        }
-        self.range.jobs[id].pieces = pieces;
+        let lbas = |piece: &Piece| geo.lbas(job.stripe, piece.role, piece.row, piece.blocks);
+        let lbas = job.pieces.iter().flat_map(lbas);
+        self.array.counters.reclaimed_blocks += self.range.staging.reclaimed(job.stripe, lbas);
     }
 }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::mem;
 
-use crate::engine::steering::{Detour, Outcome, SteeringPolicy, Way};
+use crate::engine::steering::{Outcome, SteeringPolicy, Way};
 use crate::engine::work::Work;
 use crate::engine::{Engine, JobId, LatencyTotals};
 use crate::geometry::{Level, Role};
@@ -14,7 +14,7 @@ impl Engine {
     /// The policy that says where reads and writes go, if there is one.
     #[must_use]
     pub fn steering_policy(&self) -> Option<&dyn SteeringPolicy> {
-        self.array.steering.policy.as_deref()
+        self.array.steering.policy()
     }
 
     /// What requests have come to, as far as the policy keeps count.
@@ -25,7 +25,6 @@ impl Engine {
 
     /// Tells the policy how a user's read or write has ended.
     pub(super) fn tell_policy(&mut self, id: JobId) {
-        let Some(policy) = &mut self.array.steering.policy else { return };
         let job = &self.range.jobs[id];
         let read = match job.work {
             Work::Read => true,
@@ -40,7 +39,7 @@ impl Engine {
         // A job that was given up has no tag any more.
         if job.error.is_none() && job.bad.is_empty() && !job.tags.is_empty() {
             let (blocks, took) = (job.blocks, self.now - job.begun);
-            policy.ended(Outcome { read, blocks, way: job.way, took });
+            self.array.steering.ended(Outcome { read, blocks, way: job.way, took });
         }
     }
 
@@ -49,26 +48,21 @@ impl Engine {
     /// itself.
     pub fn set_steering(&mut self, policy: Option<Box<dyn SteeringPolicy>>) {
         if policy.is_none() {
-            self.set_busy(Set::EMPTY);
+            self.range.staging.unblock();
         }
-        self.array.steering.policy = policy;
+        self.array.steering.set_policy(policy);
     }
 
     /// These members and no others are busy now.
     pub(in crate::engine) fn set_busy(&mut self, busy: Set<MemberId>) {
-        self.array.steering.busy = busy;
-        self.range.staging.blocked = false;
+        self.array.steering.set_busy(busy);
+        self.range.staging.unblock();
     }
 
     /// The roles of members in a stripe; staging devices have none.
     pub(super) fn roles_of(&self, stripe: Stripe, members: Set<MemberId>) -> Set<Role> {
         let members = members.and(self.geo.member_set());
         members.filter_map(|member| self.geo.role(stripe, member)).collect()
-    }
-
-    /// Whether a member is said to be busy.
-    pub(super) fn is_member_busy(&self, member: MemberId) -> bool {
-        self.array.steering.busy.has(member)
     }
 
     /// Plans a read around busy members, if there are any that it concerns and the policy wants to.
@@ -79,24 +73,23 @@ impl Engine {
         let blocks = job.piece_blocks();
         let first_try = job.bad.is_empty();
         if first_try {
-            self.array.steering.read += u64::from(blocks);
+            self.array.steering.count_read(blocks);
         }
         let redundant = parity == Parity::InStep && geo.level() != Level::Raid1;
-        if self.array.steering.busy.is_empty()
+        if !self.array.steering.leads_around()
             || !first_try
             || !redundant
             || job.base == Base::Zeros
         {
             return false;
         }
-        let busy = self.roles_of(job.stripe, self.array.steering.busy);
+        let busy = self.roles_of(job.stripe, self.array.steering.busy());
         let calm = readable.minus(busy);
         let concerned = job.pieces.iter().any(|piece| busy.has(piece.role));
         let enough = calm.len() + geo.parities() >= geo.width();
         if !concerned || !enough {
             return false;
         }
-        let Some(mut policy) = self.array.steering.policy.take() else { return false };
         let job = &mut self.range.jobs[id];
         let mut plan = mem::take(&mut job.plan);
         let health = Health { readable: calm, writable: calm, parity, bad: &[] };
@@ -104,9 +97,7 @@ impl Engine {
         let reads: u32 = plan.reads.iter().map(|io| io.blocks).sum();
         job.plan = plan;
         let extra = reads.saturating_sub(blocks);
-        let detour = Detour { read: self.array.steering.read, blocks, extra };
-        let takes = planned != Err(Lost) && policy.takes(self.now, detour);
-        self.array.steering.policy = Some(policy);
+        let takes = planned != Err(Lost) && self.array.steering.takes(self.now, blocks, extra);
         self.range.jobs[id].way = if takes { Way::Around } else { Way::Home };
         if takes {
             self.array.counters.detours += 1;
@@ -114,7 +105,7 @@ impl Engine {
             let job = &self.range.jobs[id];
             let home = |role: Role| self.geo.member(job.stripe, role);
             let homes: Set<_> = job.pieces.iter().map(|piece| home(piece.role)).collect();
-            let around = homes.and(self.array.steering.busy);
+            let around = homes.and(self.array.steering.busy());
             around.for_each(|member| {
                 self.array.membership.members[member.index()].avoided.reads += 1
             });

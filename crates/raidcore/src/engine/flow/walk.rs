@@ -26,13 +26,13 @@ impl Engine {
 
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
-        let (geo, busy) = (&self.geo, self.array.steering.busy);
+        let (geo, busy) = (&self.geo, self.array.steering.busy());
         self.range.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role)));
     }
 
     /// Takes a job's lock; if it is not free, the job is made ready when it is.
     fn lock(&mut self, id: JobId) -> bool {
-        let (geo, busy) = (&self.geo, self.array.steering.busy);
+        let (geo, busy) = (&self.geo, self.array.steering.busy());
         self.range.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role)))
     }
 
@@ -78,8 +78,8 @@ impl Engine {
 
     fn after_read(&mut self, id: JobId) -> Stage {
         let failed = self.range.jobs[id].error.is_some() || self.range.jobs[id].replan;
-        if self.is_given_up(id)
-            || failed && self.gives_up(id)
+        if self.range.jobs.is_given_up(id)
+            || failed && self.range.jobs.gives_up(id)
             || self.range.jobs[id].error.is_some()
         {
             return Stage::Finish;
@@ -88,7 +88,7 @@ impl Engine {
             self.range.jobs.release_buffers(id);
             return Stage::Plan;
         }
-        self.claim(id);
+        self.array.counters.hedges_won += u64::from(self.range.jobs.claim(id));
         // A member that it is to write to may have become busy meanwhile.
         let Job { work, way, .. } = self.range.jobs[id];
         match work {

@@ -1,9 +1,10 @@
-//! An entry of the staging log.
+//! An entry of the staging log, and what is written of it.
 
 use alloc::vec::Vec;
 
+use super::Staging;
 use crate::geometry::Role;
-use crate::meta;
+use crate::meta::{self, ArrayRecord, JournalHeader, JournalRun, Log};
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
 
 /// The most members that an entry is on.
@@ -19,9 +20,20 @@ pub(in crate::engine) struct Run {
     pub(in crate::engine) mem: Mem,
 }
 
+/// What a job has to do with the staging log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::engine) struct Logged {
+    /// The entry that it writes.
+    pub(in crate::engine) staged: Option<u64>,
+    /// It writes over what is staged.
+    pub(in crate::engine) covers: bool,
+    /// There is room for its marker.
+    pub(in crate::engine) promised: bool,
+}
+
 /// What an entry is there for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::engine) enum Kind {
+pub(super) enum Kind {
     /// It holds blocks.
     Data,
     /// It says that home counts.
@@ -31,34 +43,32 @@ pub(in crate::engine) enum Kind {
 }
 
 #[derive(Debug)]
-pub(in crate::engine) struct Entry {
-    pub(in crate::engine) number: u64,
-    pub(in crate::engine) kind: Kind,
-    pub(in crate::engine) stripe: Stripe,
+pub(super) struct Entry {
+    pub(super) number: u64,
+    pub(super) kind: Kind,
+    pub(super) stripe: Stripe,
     /// The tail that it tells.
-    pub(in crate::engine) tail: u64,
+    pub(super) tail: u64,
     /// The members that have it and are in service.
-    pub(in crate::engine) holders: Set<MemberId>,
+    pub(super) holders: Set<MemberId>,
     /// Where its payload begins, by member.
-    pub(in crate::engine) payload: [(MemberId, Pba); COPIES_MAX],
+    pub(super) payload: [(MemberId, Pba); COPIES_MAX],
     /// How many blocks of payload it has.
-    pub(in crate::engine) blocks: u32,
-    pub(in crate::engine) runs: Vec<Run>,
+    pub(super) blocks: u32,
+    pub(super) runs: Vec<Run>,
     /// It is on all its holders.
-    pub(in crate::engine) done: bool,
-    pub(in crate::engine) dirty: u32,
+    pub(super) done: bool,
+    pub(super) dirty: u32,
     /// The number of the last homecoming of a part of it.
-    pub(in crate::engine) home: u64,
-    pub(in crate::engine) pins: u32,
+    pub(super) home: u64,
+    pub(super) pins: u32,
     /// It is not brought home while any of these is busy.
-    pub(in crate::engine) waits_for: Set<MemberId>,
-    /// Stores of it under way, if it has no job.
-    pub(in crate::engine) outstanding: u32,
+    pub(super) waits_for: Set<MemberId>,
 }
 
 impl Entry {
     /// An entry that is not on its holders yet.
-    pub(in crate::engine) fn new(
+    pub(super) fn new(
         number: u64,
         kind: Kind,
         stripe: Stripe,
@@ -83,11 +93,81 @@ impl Entry {
             home: 0,
             pins: 0,
             waits_for: Set::EMPTY,
-            outstanding: 0,
         }
     }
 
-    pub(in crate::engine) fn header_blocks(&self) -> u32 {
+    fn header_blocks(&self) -> u32 {
         meta::journal_header_blocks(self.blocks, self.runs.len() as u32)
+    }
+
+    /// How many blocks it has in all, and how many of them are its header.
+    pub(super) fn size(&self) -> (u32, u32) {
+        let header = self.header_blocks();
+        (header + self.blocks, header)
+    }
+
+    /// The runs whose blocks it has itself.
+    fn payload_runs(&self) -> &[Run] {
+        if self.kind == Kind::Data { &self.runs } else { &[] }
+    }
+}
+
+impl Staging {
+    /// Where an entry that has just begun is to be written, and how many blocks it has.
+    pub(in crate::engine) fn places(
+        &self,
+        number: u64,
+    ) -> (impl Iterator<Item = (MemberId, Pba)> + use<>, u32) {
+        let entry = self.entry(number);
+        let (blocks, header) = entry.size();
+        let places = entry.payload.into_iter().take(entry.holders.len());
+        (places.map(move |(member, at)| (member, Pba(at.0 - u64::from(header)))), blocks)
+    }
+
+    /// How many header blocks an entry begins with.
+    pub(in crate::engine) fn header_blocks(&self, number: u64) -> u32 {
+        self.entry(number).header_blocks()
+    }
+
+    /// The memory that an entry's payload comes from, and how many blocks of it, in order.
+    pub(in crate::engine) fn payload(&self, number: u64, mut visit: impl FnMut(Mem, u32)) {
+        self.entry(number).payload_runs().iter().for_each(|run| visit(run.mem, run.blocks));
+    }
+
+    /// Encodes the header blocks of an entry as one of its holders gets them. `crc_of` gives the checksum
+    /// of one block of memory.
+    pub(in crate::engine) fn encode(
+        &self,
+        number: u64,
+        member: MemberId,
+        record: &ArrayRecord,
+        mut crc_of: impl FnMut(Mem) -> u32,
+        into: &mut [u8],
+    ) {
+        let entry = self.entry(number);
+        let place = entry.payload.iter().find(|(holder, _)| *holder == member);
+        let Some(&(_, payload)) = place else { return };
+        let open = self.entries.iter().find(|entry| !entry.done);
+        let first_open = open.map_or(number, |entry| entry.number);
+        let header = JournalHeader {
+            log: Log::Staging,
+            array: record.array,
+            epoch: record.staging_epoch,
+            entry: number,
+            tail: entry.tail,
+            open: u32::try_from(number - first_open).unwrap_or(u32::MAX),
+            member,
+            at: payload.0 - u64::from(entry.header_blocks()) - self.start.0,
+            holders: entry.holders,
+            stripe: entry.stripe,
+        };
+        let runs = entry.runs.iter().map(|run| JournalRun {
+            member: record.geometry.member(entry.stripe, run.role),
+            row: run.row,
+            blocks: run.blocks,
+        });
+        let data = entry.payload_runs().iter();
+        let blocks = data.flat_map(|run| (0..run.blocks).map(|i| run.mem.plus(i)));
+        meta::encode_journal_header(&header, runs, blocks.map(&mut crc_of), into);
     }
 }

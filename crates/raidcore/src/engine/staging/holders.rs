@@ -11,7 +11,7 @@ use crate::units::{MemberId, Set};
 
 /// What the log loses with some devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::engine) enum Loss {
+enum Loss {
     /// Nothing that is not on others, too.
     Nothing,
     /// Notes, in a log of nothing but notes.
@@ -29,11 +29,11 @@ impl Staging {
 
     /// Whether something would be lost with these devices that nothing makes up for. Of members alone,
     /// not more can be spared than each entry has to spare.
-    pub(in super::super) fn needs(&self, lost: Set<MemberId>) -> bool {
+    pub(in crate::engine) fn needs(&self, lost: Set<MemberId>) -> bool {
         self.has_devices() && self.loss(lost) == Loss::Needed
     }
 
-    pub(in crate::engine) fn loss(&self, lost: Set<MemberId>) -> Loss {
+    fn loss(&self, lost: Set<MemberId>) -> Loss {
         let is_left = |entry: &&Entry| entry.done && !entry.holders.minus(lost).is_empty();
         let told = self.entries.iter().filter(is_left).map(|entry| entry.tail).max();
         let is_lost =
@@ -59,19 +59,69 @@ impl Staging {
         })
     }
 
-    /// A member is gone, and its part of the log with it.
-    pub(in crate::engine) fn drop_member(&mut self, member: MemberId) {
-        self.rings[member.index()].clear();
+    /// A member is gone, and its part of the log with it. Tells whether the log loses what it knows of
+    /// itself: then all of it is to be void by the record of the failure.
+    #[must_use]
+    pub(in crate::engine) fn drop_member(&mut self, member: MemberId) -> bool {
+        let is_void = self.has_devices() && self.loss(Set::one(member)) == Loss::Notes;
+        let gone =
+            |holders: Set<MemberId>| if is_void { Set::EMPTY } else { holders.without(member) };
+        // Rings go on where they are: until the record is durable, these entries count.
         for entry in &mut self.entries {
-            entry.holders = entry.holders.without(member);
+            entry.holders = gone(entry.holders);
         }
+        self.rings[member.index()].clear();
         if self.has_devices() {
             self.thin_until = self.next;
         }
+        is_void
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Log;
+    use super::*;
+
+    const DEVICES: [MemberId; 2] = [MemberId(4), MemberId(5)];
+
+    #[test]
+    fn the_last_device_that_holds_something_is_needed() {
+        let mut log = Log::new(2);
+        let [first, second] = DEVICES.map(Set::one);
+        log.stage(0, 4);
+        assert!(!log.staging.needs(first) && !log.staging.needs(second));
+        assert!(log.staging.needs(first.or(second)));
+        assert!(!log.staging.drop_member(DEVICES[0]), "the other has it");
+        assert!(log.staging.needs(second) && log.staging.is_thin());
+        let mut log = Log::new(0);
+        log.stage(0, 4);
+        assert!(!log.staging.needs(log.able()), "of members alone as many fail as may");
+        assert!(!log.staging.drop_member(MemberId(0)) && !log.staging.is_thin());
     }
 
-    /// Whether there are places for staging devices.
-    pub(in crate::engine) fn has_devices(&self) -> bool {
-        self.rings.len() > self.members
+    #[test]
+    fn what_is_thin_is_not_so_when_the_tail_has_passed_it() {
+        let mut log = Log::new(2);
+        log.stage(0, 4);
+        assert!(!log.staging.drop_member(DEVICES[0]));
+        log.stage(1, 4);
+        log.bring_home(0, 4);
+        log.flush();
+        assert!(log.staging.is_thin() && log.tell() && !log.staging.is_thin());
+    }
+
+    #[test]
+    fn a_log_of_nothing_but_notes_is_void_with_the_last_that_has_them() {
+        let mut log = Log::new(2);
+        log.stage(0, 4);
+        log.bring_home(0, 4);
+        log.flush();
+        assert!(log.tell());
+        let [one, other, third] = [0, 1, 2].map(MemberId);
+        assert!(!log.staging.drop_member(one), "the other knows");
+        assert!(!log.staging.needs(Set::one(other)), "the log can be void instead");
+        assert!(log.staging.drop_member(other), "nobody knows");
+        assert!(!log.staging.drop_member(third), "nothing more can be lost");
     }
 }

@@ -24,13 +24,15 @@
 //! - An entry that is being read from stays, so that nothing reads what took its place.
 //! - A member becomes one after a rebuild only when the log was emptied and that is on record anew:
 //!   it has none of what the others know.
+//!
+//! [`room`] says where an entry goes and when its room is free again, [`reading`] what is read of it,
+//! [`reclaim`] what comes home next, and [`holders`] what is lost with a device.
 
-pub(super) mod copies;
-pub(super) mod entry;
-pub(super) mod fetch;
-pub(super) mod holders;
-pub(super) mod reclaim;
-pub(super) mod store;
+mod entry;
+mod holders;
+mod reading;
+mod reclaim;
+mod room;
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec;
@@ -38,79 +40,86 @@ use alloc::vec::Vec;
 
 use det::Instant;
 
-pub(in crate::engine) use super::ring::Ring;
-use crate::geometry::Layout;
+use super::ring::Ring;
+use crate::geometry::Geometry;
 use crate::meta::{ArrayRecord, Replay};
 use crate::redirects::{Redirects, Staged};
 use crate::units::{Lba, Pba, Set, Stripe};
 
-pub(super) use copies::Copies;
-pub(in crate::engine) use entry::{Entry, Kind, Run};
-pub(super) use fetch::Fetching;
-pub(super) use store::Logged;
+use entry::{Entry, Kind};
+pub(super) use entry::{Logged, Run};
+pub(super) use reclaim::Haste;
+pub(super) use room::Size;
 
 const BUCKETS: usize = 4096;
 
 /// The number of an entry, and at which block of a ring it begins.
-pub(super) type Placed = (u64, u64);
+type Placed = (u64, u64);
+
+/// The entry that tells the tail and is being written.
+#[derive(Clone, Copy, Debug)]
+struct Telling {
+    number: u64,
+    /// How many of its holders have not stored it yet.
+    outstanding: usize,
+}
 
 /// The log, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Staging {
-    pub(in crate::engine) start: Pba,
+    start: Pba,
     /// Blocks of a member's ring; none if there is no log.
-    pub(in crate::engine) len: u64,
+    len: u64,
     /// How many members an entry is on, or staging devices.
-    pub(in crate::engine) copies: usize,
+    copies: usize,
     /// Those of the members, and then those of the staging devices.
-    pub(in crate::engine) rings: Vec<Ring<Placed>>,
+    rings: Vec<Ring<Placed>>,
     /// How many of them are members'.
-    pub(in crate::engine) members: usize,
+    members: usize,
     /// Entries before this one may be on fewer.
-    pub(in crate::engine) thin_until: u64,
+    thin_until: u64,
     /// In the order of their numbers, without a gap.
-    pub(in crate::engine) entries: VecDeque<Entry>,
-    pub(in crate::engine) next: u64,
+    entries: VecDeque<Entry>,
+    next: u64,
     /// What entries have told, or are about to tell, of the tail.
-    pub(in crate::engine) announced: u64,
-    pub(in crate::engine) table: Redirects,
+    announced: u64,
+    table: Redirects,
     /// How many blocks are staged in the stripes of a bucket.
     stripes: Vec<u32>,
-    pub(in crate::engine) dirty: u64,
+    dirty: u64,
     /// When a write was staged last.
-    pub(in crate::engine) staged_at: Instant,
+    staged_at: Instant,
     /// Blocks of payload in all entries.
-    pub(in crate::engine) payload: usize,
-    pub(in crate::engine) homes: u64,
-    pub(in crate::engine) durable_homes: u64,
-    pub(in crate::engine) flushing: bool,
-    /// The entry that tells the tail and is being written.
-    pub(in crate::engine) telling: Option<u64>,
+    payload: usize,
+    homes: u64,
+    durable_homes: u64,
+    flushing: bool,
+    telling: Option<Telling>,
     /// A job waits for room.
-    pub(in crate::engine) starved: bool,
+    starved: bool,
     /// Markers that will be needed: there is room for them.
-    pub(in crate::engine) promised: u64,
+    promised: u64,
     /// All entries before this one are at home.
     first_dirty: u64,
     /// Nothing can be reclaimed because of busy members, as far as was looked.
-    pub(super) blocked: bool,
+    blocked: bool,
     /// Stripes that are being reclaimed.
-    pub(in crate::engine) reclaiming: Vec<Stripe>,
+    reclaiming: Vec<Stripe>,
     /// Those of which a part could not be brought home.
-    pub(in crate::engine) stuck: Vec<Stripe>,
+    stuck: Vec<Stripe>,
     /// Blocks that none of those that hold them could read, each with its entry's number; some were
     /// written since.
-    pub(in crate::engine) unreadable: BTreeSet<(Lba, u64)>,
+    unreadable: BTreeSet<(Lba, u64)>,
     /// The flush after which what was recovered is at home for good.
-    pub(in crate::engine) voiding: Option<u64>,
+    voiding: Option<u64>,
     /// It is to be emptied; nothing is staged meanwhile.
-    pub(super) draining: bool,
+    draining: bool,
     /// Since it is, its being empty was told anew.
-    pub(in crate::engine) drained: bool,
+    drained: bool,
     /// Lists for the runs of entries to come.
-    pub(in crate::engine) spare: Vec<Vec<Run>>,
+    spare: Vec<Vec<Run>>,
     /// The member that is asked first to be the next holder.
-    pub(in crate::engine) turn: usize,
+    turn: usize,
 }
 
 impl Staging {
@@ -118,15 +127,25 @@ impl Staging {
     pub(super) fn new(record: &ArrayRecord, recovered: &[Replay]) -> Self {
         let (start, _) = record.areas.staging();
         let geo = &record.geometry;
-        let ring = |place| Ring::new(record.staging_of(place).1 - record.copies_of(place).1);
-        let rings: Vec<_> = record.places().map(ring).collect();
+        let blocks = |place| record.staging_of(place).1 - record.copies_of(place).1;
+        let runs = recovered.iter().flat_map(|entry| &entry.runs);
+        let found = runs.map(|run| run.to.blocks as usize).sum();
+        let mut staging = Self::empty(geo, start, record.places().map(blocks), found);
+        for replay in recovered {
+            staging.recover(record.layout().of(replay.stripe), replay);
+        }
+        staging
+    }
+
+    /// One with rings of so many blocks, of the members and then of the staging devices, and with
+    /// memory for at least `found` blocks.
+    fn empty(geo: &Geometry, start: Pba, rings: impl Iterator<Item = u64>, found: usize) -> Self {
+        let rings: Vec<_> = rings.map(Ring::new).collect();
         let len = rings[0].len();
         let all: u64 = rings.iter().map(|ring| ring.len()).sum();
         let copies = geo.redundancy() + 1;
-        let runs = recovered.iter().flat_map(|entry| &entry.runs);
-        let found: usize = runs.map(|run| run.to.blocks as usize).sum();
         let capacity = (all as usize / copies).max(found);
-        let mut staging = Self {
+        Self {
             start,
             len,
             copies,
@@ -157,17 +176,11 @@ impl Staging {
             drained: false,
             spare: Vec::new(),
             turn: 0,
-        };
-        for replay in recovered {
-            staging.recover(record, replay);
         }
-        staging
     }
 
     /// Takes over an entry that was found. Its number is a new one: it never gets room in a ring.
-    fn recover(&mut self, record: &ArrayRecord, replay: &Replay) {
-        let layout = record.layout();
-        let geo = layout.of(replay.stripe);
+    fn recover(&mut self, geo: &Geometry, replay: &Replay) {
         let number = self.next;
         self.next += 1;
         let mut entry = Entry::new(number, Kind::Data, replay.stripe, Set::EMPTY, Vec::new());
@@ -192,8 +205,29 @@ impl Staging {
         self.len > 0
     }
 
+    /// Whether writes may be staged: there is a log, and it is not being emptied.
+    pub(super) fn is_open(&self) -> bool {
+        self.exists() && !self.draining
+    }
+
+    /// Whether there are places for staging devices.
+    fn has_devices(&self) -> bool {
+        self.rings.len() > self.members
+    }
+
+    /// Whether it has entries: there is something that a start would find.
+    pub(super) fn has_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// Whether nothing is staged, nor anything to be done about that.
+    pub(super) fn is_unused(&self) -> bool {
+        self.entries.is_empty() && !self.draining
+    }
+
     /// Whether anything is staged in a stripe, or in one that shares its bucket.
-    pub(in crate::engine) fn concerns(&self, stripe: Stripe) -> bool {
+    #[inline]
+    pub(super) fn concerns(&self, stripe: Stripe) -> bool {
         self.len > 0 && self.stripes[bucket(stripe)] > 0
     }
 
@@ -228,16 +262,6 @@ impl Staging {
         self.table.bytes()
     }
 
-    /// Nothing is staged, and no entry would be found after a crash.
-    pub(super) fn is_drained(&self) -> bool {
-        self.dirty == 0 && self.table.is_empty() && self.drained
-    }
-
-    /// Whether something can't be brought home.
-    pub(super) fn is_stuck(&self) -> bool {
-        !self.stuck.is_empty()
-    }
-
     /// It is to be emptied before a new member may count on it, or users may again.
     pub(super) fn drain(&mut self) {
         if !self.draining {
@@ -246,37 +270,14 @@ impl Staging {
         }
     }
 
-    /// What was stuck may not be any more.
-    pub(super) fn try_again(&mut self) {
-        self.stuck.clear();
+    /// It need not be emptied any more, or is.
+    pub(super) fn end_drain(&mut self) {
+        self.draining = false;
     }
 
-    /// The same, in a stripe.
-    pub(in crate::engine) fn try_stripe_again(&mut self, stripe: Stripe) {
-        self.stuck.retain(|&other| other != stripe);
-    }
-
-    /// Blocks that are staged and not at home, and can't be read from any of those that held them:
-    /// where each range of them begins, and how many.
-    pub(super) fn lost(&self, geo: &Layout) -> Vec<(Lba, u64)> {
-        let mut lbas = Vec::new();
-        let nobody = |entry: &&Entry| entry.done && entry.dirty > 0 && entry.holders.is_empty();
-        for entry in self.entries.iter().filter(nobody) {
-            let latest = |staged: Staged| staged.entry == entry.number as u32 && !staged.clean;
-            let is_latest = |&lba: &Lba| self.table.get(lba).is_some_and(latest);
-            let blocks =
-                |run: &Run| geo.of(entry.stripe).lbas(entry.stripe, run.role, run.row, run.blocks);
-            lbas.extend(entry.runs.iter().flat_map(blocks).filter(is_latest));
-        }
-        let unreadable = |&&(lba, number): &&(Lba, u64)| {
-            let staged = self.table.get(lba);
-            staged.is_some_and(|staged| !staged.clean && staged.entry == number as u32)
-        };
-        lbas.extend(self.unreadable.iter().filter(unreadable).map(|&(lba, _)| lba));
-        lbas.sort_unstable();
-        lbas.dedup();
-        let ranges = lbas.chunk_by(|a, b| a.0 + 1 == b.0);
-        ranges.map(|range| (range[0], range.len() as u64)).collect()
+    /// Nothing is staged, and no entry would be found after a crash.
+    pub(super) fn is_drained(&self) -> bool {
+        self.dirty == 0 && self.table.is_empty() && self.drained
     }
 
     /// The log is void as a whole: it begins anew.
@@ -291,44 +292,29 @@ impl Staging {
         assert!(self.dirty == 0 && self.telling.is_none(), "nothing is lost with it");
     }
 
-    /// Whether nothing is staged, nor anything to be done about that.
-    pub(super) fn is_unused(&self) -> bool {
-        self.entries.is_empty() && !self.draining
-    }
-
-    /// How many homecomings a flush that begins now makes durable.
-    pub(super) fn mark(&self) -> u64 {
-        self.homes
-    }
-
-    /// A flush has ended that began at a mark.
-    pub(super) fn flushed(&mut self, mark: u64, good: bool) {
-        self.flushing = false;
-        if good {
-            self.durable_homes = self.durable_homes.max(mark);
-        }
-    }
+    // Entries, and what is staged in which.
 
     /// The number of the first entry that there is, or of the next to be made.
     fn front(&self) -> u64 {
         self.entries.front().map_or(self.next, |entry| entry.number)
     }
 
-    pub(in crate::engine) fn index(&self, number: u32) -> usize {
+    /// Where in the list an entry is of whose number these are the low bits.
+    fn index(&self, number: u32) -> usize {
         number.wrapping_sub(self.front() as u32) as usize
     }
 
-    pub(in crate::engine) fn entry(&self, number: u64) -> &Entry {
+    fn entry(&self, number: u64) -> &Entry {
         &self.entries[self.index(number as u32)]
     }
 
-    pub(in crate::engine) fn entry_mut(&mut self, number: u64) -> &mut Entry {
+    fn entry_mut(&mut self, number: u64) -> &mut Entry {
         let index = self.index(number as u32);
         &mut self.entries[index]
     }
 
     /// A block is staged in an entry, and no longer where it was before.
-    pub(in crate::engine) fn stage(&mut self, stripe: Stripe, lba: Lba, number: u64, at: u32) {
+    fn stage(&mut self, stripe: Stripe, lba: Lba, number: u64, at: u32) {
         let to = Staged { entry: number as u32, at, clean: false };
         match self.table.set(lba, to) {
             Some(before) => self.left(before),
@@ -339,7 +325,7 @@ impl Staging {
     }
 
     /// A block is no longer staged.
-    pub(in crate::engine) fn unstage(&mut self, stripe: Stripe, lba: Lba) {
+    fn unstage(&mut self, stripe: Stripe, lba: Lba) {
         if let Some(before) = self.table.remove(lba) {
             self.left(before);
             self.stripes[bucket(stripe)] -= 1;
@@ -347,7 +333,7 @@ impl Staging {
     }
 
     /// A block is at home as it is staged.
-    pub(in crate::engine) fn clean(&mut self, lba: Lba) {
+    fn clean(&mut self, lba: Lba) {
         if let Some(staged) = self.table.get(lba) {
             self.left(staged);
             self.table.set(lba, Staged { clean: true, ..staged });
@@ -365,62 +351,6 @@ impl Staging {
         }
     }
 
-    fn is_dead(&self, entry: &Entry) -> bool {
-        let at_home = entry.dirty == 0 && entry.home <= self.durable_homes;
-        entry.done && at_home && entry.pins == 0
-    }
-
-    /// Passes by what is at home, which stays so.
-    pub(in crate::engine) fn skip_clean(&mut self) {
-        let clean = self.undone().take_while(|entry| entry.done && entry.dirty == 0).count();
-        self.first_dirty = self.first_dirty.max(self.front()) + clean as u64;
-    }
-
-    /// The entries from the first on that may not be at home.
-    pub(in crate::engine) fn undone(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().skip(self.first_dirty.saturating_sub(self.front()) as usize)
-    }
-
-    /// The first entry that is not dead, or the next to be made.
-    pub(in crate::engine) fn tail_now(&self) -> u64 {
-        // What was told to be void is not read any more, so it stays dead.
-        let known = self.announced.saturating_sub(self.front()) as usize;
-        let first = self.entries.iter().skip(known).find(|entry| !self.is_dead(entry));
-        first.map_or(self.next, |entry| entry.number)
-    }
-
-    /// Whether nothing is under way that makes room, and the oldest entry can't be brought home.
-    pub(in crate::engine) fn gets_no_room(&self) -> bool {
-        let is_quiet = self.reclaiming.is_empty() && !self.flushing && self.telling.is_none();
-        let oldest = self.entries.iter().find(|entry| !self.is_dead(entry));
-        is_quiet
-            && oldest.is_some_and(|entry| entry.dirty > 0 && self.stuck.contains(&entry.stripe))
-    }
-
-    /// An entry is durable that tells the tail: what is before it is void.
-    pub(in crate::engine) fn advance(&mut self, tail: u64, geo: &Layout) {
-        self.unreadable.retain(|&(_, number)| number >= tail);
-        while self.entries.front().is_some_and(|entry| entry.number < tail) {
-            let Some(front) = self.entries.front_mut() else { return };
-            let (number, stripe) = (front.number as u32, front.stripe);
-            let mut runs = core::mem::take(&mut front.runs);
-            self.payload -= front.blocks as usize;
-            for run in &runs {
-                for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
-                    if self.table.get(lba).is_some_and(|staged| staged.entry == number) {
-                        self.unstage(stripe, lba);
-                    }
-                }
-            }
-            runs.clear();
-            self.spare.push(runs);
-            self.entries.pop_front();
-        }
-        for ring in &mut self.rings {
-            while ring.pop_if(|&(number, _)| number < tail).is_some() {}
-        }
-    }
-
     /// Verifies the invariants.
     pub(super) fn check(&self) {
         let dirty: u64 = self.entries.iter().map(|entry| u64::from(entry.dirty)).sum();
@@ -434,4 +364,125 @@ impl Staging {
 
 fn bucket(stripe: Stripe) -> usize {
     (stripe.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Layout, Level, Role};
+    use crate::plan::Piece;
+    use crate::units::{Mem, MemberId};
+
+    /// A log of its own, of four members that can spare one, and of staging devices.
+    pub(super) struct Log {
+        pub(super) layout: Layout,
+        pub(super) staging: Staging,
+    }
+
+    /// Blocks of each ring.
+    pub(super) const RING: u64 = 64;
+
+    impl Log {
+        pub(super) fn new(devices: usize) -> Self {
+            let geo = Geometry::new(Level::Raid5, 4, 8, 64).expect("it is possible");
+            let rings = core::iter::repeat_n(RING, 4 + devices);
+            let staging = Staging::empty(&geo, Pba(100), rings, 0);
+            Self { layout: Layout::new(geo, Pba(1000)), staging }
+        }
+
+        /// All that may hold entries.
+        pub(super) fn able(&self) -> Set<MemberId> {
+            Set::first(self.staging.rings.len())
+        }
+
+        /// How large the entry of a write of so many blocks is.
+        pub(super) fn size(blocks: u32) -> Size {
+            let mem = Mem::Zero;
+            Size::of(&[Piece { role: Role(0), row: 0, blocks, mem }])
+        }
+
+        /// Begins to stage the first blocks of a stripe, where any may hold them but those that are busy.
+        pub(super) fn begin(&mut self, stripe: u64, blocks: u32, busy: Set<MemberId>) -> u64 {
+            let calm = self.able().minus(busy);
+            let holders = self.staging.holders_for(Self::size(blocks), calm, |_| 0);
+            let run = Run { role: Role(0), row: 0, blocks, mem: Mem::Zero };
+            let holders = holders.expect("there is room");
+            self.staging.begin_data(Instant(7), Stripe(stripe), holders, |runs| runs.push(run))
+        }
+
+        /// Stages them.
+        pub(super) fn stage(&mut self, stripe: u64, blocks: u32) -> u64 {
+            let number = self.begin(stripe, blocks, Set::EMPTY);
+            assert_eq!(self.staging.stored(number, &self.layout), blocks);
+            number
+        }
+
+        /// A block of a stripe.
+        pub(super) fn lba(&self, stripe: u64, row: u32) -> Lba {
+            self.layout.of(Stripe(stripe)).lba(Stripe(stripe), Role(0), row)
+        }
+
+        /// Brings the first blocks of a stripe home.
+        pub(super) fn bring_home(&mut self, stripe: u64, blocks: u32) {
+            let lbas = self.layout.of(Stripe(stripe)).lbas(Stripe(stripe), Role(0), 0, blocks);
+            self.staging.begin_reclaim(Stripe(stripe));
+            assert_eq!(self.staging.reclaimed(Stripe(stripe), lbas), u64::from(blocks));
+        }
+
+        /// Makes what has come home durable there.
+        pub(super) fn flush(&mut self) {
+            assert!(self.staging.begins_flush());
+            let mark = self.staging.mark();
+            self.staging.flushed(mark, true);
+        }
+
+        /// Tells the tail, if it is to be told.
+        pub(super) fn tell(&mut self) -> bool {
+            if !self.staging.has_tail_to_tell() {
+                return false;
+            }
+            let begun = self.staging.begin_tail(self.able(), Set::EMPTY, false);
+            let number = begun.expect("there are enough");
+            let others = self.staging.places(number).0.count() - 1;
+            assert!((0..others).all(|_| self.staging.tail_stored().is_none()));
+            assert_eq!(self.staging.tail_stored(), Some(number));
+            self.staging.advance(number, None, &self.layout);
+            self.staging.check();
+            true
+        }
+    }
+
+    #[test]
+    fn the_latest_entry_of_a_block_counts_and_a_marker_ends_it() {
+        let mut log = Log::new(0);
+        log.stage(3, 4);
+        let later = log.stage(3, 2);
+        assert_eq!((log.staging.dirty(), log.staging.staged()), (4, 4));
+        assert_eq!(log.staging.find_dirty(log.lba(3, 1)), Some((later, 1)));
+        assert_eq!(log.staging.find_dirty(log.lba(3, 2)), Some((later - 1, 2)));
+        let run = Run { role: Role(0), row: 1, blocks: 3, mem: Mem::Zero };
+        let holders = log.staging.holders_for_note(log.able(), Set::EMPTY, false);
+        let marker = log.staging.begin_marker(Stripe(3), holders, |runs| runs.push(run));
+        assert_eq!(log.staging.dirty(), 4, "it says nothing before it is durable");
+        assert_eq!(log.staging.stored(marker, &log.layout), 0, "it stages nothing");
+        assert_eq!((log.staging.dirty(), log.staging.concerns(Stripe(3))), (1, true));
+        assert!(log.staging.is_dirty(log.lba(3, 0)) && !log.staging.is_staged(log.lba(3, 1)));
+        log.staging.check();
+    }
+
+    #[test]
+    fn a_log_is_drained_only_when_that_was_told_since_it_was_to_be() {
+        let mut log = Log::new(0);
+        log.stage(0, 1);
+        log.staging.drain();
+        log.bring_home(0, 1);
+        assert!(!log.staging.is_drained(), "a start would find it");
+        log.flush();
+        assert!(log.tell() && log.staging.is_drained());
+        assert!(!log.staging.has_tail_to_tell());
+        log.staging.end_drain();
+        log.staging.drain();
+        assert!(!log.staging.is_drained() && log.tell(), "others may have it now");
+        assert!(log.staging.is_drained());
+    }
 }

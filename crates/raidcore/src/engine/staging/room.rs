@@ -1,0 +1,414 @@
+//! Where an entry goes, and when its room is free again: its holders, the tail, and who waits for room.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use det::Instant;
+
+use super::{Entry, Kind, Run, Staging, Telling};
+use crate::geometry::Layout;
+use crate::meta;
+use crate::plan::Piece;
+use crate::units::{MemberId, Pba, Set, Stripe};
+
+/// Blocks of a ring that staged writes leave free, so that markers and tails find room.
+const RESERVE: u64 = 8;
+
+/// An entry takes at most this part of a ring.
+const SHARE: u64 = 4;
+
+/// How large the entry of a write is at most.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Size {
+    /// Blocks of payload.
+    blocks: u32,
+    /// Runs that they come in.
+    runs: u32,
+}
+
+impl Size {
+    /// Of a write of these pieces.
+    pub(in crate::engine) fn of(pieces: &[Piece]) -> Self {
+        let blocks = pieces.iter().map(|piece| piece.blocks).sum();
+        Self { blocks, runs: pieces.len() as u32 }
+    }
+
+    /// How many blocks of a ring it takes.
+    fn on_ring(self) -> u64 {
+        u64::from(meta::journal_header_blocks(self.blocks, self.runs) + self.blocks)
+    }
+}
+
+impl Staging {
+    // Holders.
+
+    /// The holders of a staged write's entry, of those that are `calm`: first staging devices, then
+    /// members, those with the least `load`, in turn; none if there are too few with room.
+    pub(in crate::engine) fn holders_for(
+        &self,
+        size: Size,
+        calm: Set<MemberId>,
+        load: impl Fn(MemberId) -> u32,
+    ) -> Option<Set<MemberId>> {
+        let n = self.members;
+        let blocks = size.on_ring() + RESERVE + self.promised;
+        let mut holders = Set::EMPTY;
+        while holders.len() < self.copies {
+            let left = calm.minus(holders).filter(|&place| self.fits(place, blocks));
+            let in_turn = |&place: &MemberId| {
+                let index = place.index();
+                (index < n, load(place), (index + n - self.turn % n) % n)
+            };
+            holders = holders.with(left.min_by_key(in_turn)?);
+        }
+        Some(holders)
+    }
+
+    /// The holders of a note: as many as there can be, calm ones if possible, and one more if one of
+    /// them is `leaving`: it gives its place to a device that will not have it.
+    pub(in crate::engine) fn holders_for_note(
+        &self,
+        able: Set<MemberId>,
+        busy: Set<MemberId>,
+        leaving: bool,
+    ) -> Set<MemberId> {
+        let fits = |&place: &MemberId| self.fits(place, 1);
+        let (calm, others) = (able.minus(busy).filter(fits), able.and(busy).filter(fits));
+        calm.chain(others).take(self.copies + usize::from(leaving)).collect()
+    }
+
+    fn fits(&self, place: MemberId, blocks: u64) -> bool {
+        self.rings[place.index()].room(blocks).is_some()
+    }
+
+    // Room that is wanted.
+
+    /// Whether there is room for a write. If not, room is wanted from now on, if bringing something
+    /// home makes any.
+    pub(in crate::engine) fn has_room(
+        &mut self,
+        size: Size,
+        calm: Set<MemberId>,
+        load: impl Fn(MemberId) -> u32,
+    ) -> bool {
+        let room = self.payload + size.blocks as usize <= self.table.capacity()
+            && size.on_ring() <= self.len / SHARE
+            && self.holders_for(size, calm, load).is_some();
+        self.starved |= !room && self.dirty > 0;
+        room
+    }
+
+    /// Makes sure that there will be room for a marker, whichever members are `able`. If there is none,
+    /// room is wanted from now on.
+    pub(in crate::engine) fn promise_marker(&mut self, mut able: Set<MemberId>) -> bool {
+        let blocks = self.promised + RESERVE / 2;
+        let fits = !able.is_empty() && able.all(|place| self.fits(place, blocks));
+        self.promised += u64::from(fits);
+        self.starved |= !fits;
+        fits
+    }
+
+    /// A marker that was promised room has it, or is not needed any more.
+    pub(in crate::engine) fn redeem_marker(&mut self) {
+        self.promised -= 1;
+    }
+
+    /// Whether room was wanted: who waits for it looks again.
+    pub(in crate::engine) fn looks_again(&mut self) -> bool {
+        mem::take(&mut self.starved)
+    }
+
+    /// Whether room is wanted and there will be none, as nothing is under way that makes any, and the
+    /// oldest entry can't be brought home: who waits for it is to wait no more.
+    pub(in crate::engine) fn denies_room(&mut self) -> bool {
+        let is_quiet = self.reclaiming.is_empty() && !self.flushing && self.telling.is_none();
+        let is_stuck = |entry: &Entry| entry.dirty > 0 && self.stuck.contains(&entry.stripe);
+        let oldest = || self.entries.iter().find(|entry| !self.is_dead(entry));
+        let denied = self.starved && is_quiet && oldest().is_some_and(is_stuck);
+        self.starved &= !denied;
+        denied
+    }
+
+    // Entries.
+
+    /// A new entry of a staged write; `fill` gives its runs.
+    pub(in crate::engine) fn begin_data(
+        &mut self,
+        now: Instant,
+        stripe: Stripe,
+        holders: Set<MemberId>,
+        fill: impl FnOnce(&mut Vec<Run>),
+    ) -> u64 {
+        self.staged_at = now;
+        self.begin(Kind::Data, stripe, holders, fill)
+    }
+
+    /// A new entry that says that home counts where these runs are.
+    pub(in crate::engine) fn begin_marker(
+        &mut self,
+        stripe: Stripe,
+        holders: Set<MemberId>,
+        fill: impl FnOnce(&mut Vec<Run>),
+    ) -> u64 {
+        self.begin(Kind::Marker, stripe, holders, fill)
+    }
+
+    /// A new entry that does nothing but tell the tail, on a note's holders, if there are enough.
+    pub(in crate::engine) fn begin_tail(
+        &mut self,
+        able: Set<MemberId>,
+        busy: Set<MemberId>,
+        leaving: bool,
+    ) -> Option<u64> {
+        let holders = self.holders_for_note(able, busy, leaving);
+        if holders.is_empty() || !self.are_enough(holders, able) {
+            return None;
+        }
+        let number = self.begin(Kind::Tail, Stripe(0), holders, |_| ());
+        self.telling = Some(Telling { number, outstanding: self.places(number).0.count() });
+        Some(number)
+    }
+
+    /// A new entry, with room in its holders' rings.
+    fn begin(
+        &mut self,
+        kind: Kind,
+        stripe: Stripe,
+        holders: Set<MemberId>,
+        fill: impl FnOnce(&mut Vec<Run>),
+    ) -> u64 {
+        let mut runs = self.spare.pop().unwrap_or_default();
+        fill(&mut runs);
+        let (number, tail) = (self.next, self.tail_now());
+        let mut entry = Entry::new(number, kind, stripe, holders, runs);
+        entry.tail = tail;
+        let (blocks, header) = entry.size();
+        for (place, member) in entry.payload.iter_mut().zip(holders) {
+            let ring = &mut self.rings[member.index()];
+            let at = ring.room(u64::from(blocks)).expect("holders have room");
+            ring.push((number, at), u64::from(blocks));
+            *place = (member, Pba(self.start.0 + at + u64::from(header)));
+        }
+        self.next += 1;
+        self.announced = self.announced.max(tail);
+        self.payload += entry.blocks as usize;
+        self.turn = (self.turn + 1) % self.members;
+        self.entries.push_back(entry);
+        number
+    }
+
+    /// A job's entry is on its holders: what it says counts. Tells how many blocks it stages.
+    pub(in crate::engine) fn stored(&mut self, number: u64, geo: &Layout) -> u32 {
+        let entry = self.entry_mut(number);
+        entry.done = true;
+        let (kind, stripe) = (entry.kind, entry.stripe);
+        let runs = mem::take(&mut entry.runs);
+        let mut at = 0;
+        for run in &runs {
+            for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
+                match kind {
+                    Kind::Data => self.stage(stripe, lba, number, at),
+                    Kind::Marker | Kind::Tail => self.unstage(stripe, lba),
+                }
+                at += 1;
+            }
+        }
+        // What could not be brought home because of these blocks perhaps can be now.
+        self.try_stripe_again(stripe);
+        self.entry_mut(number).runs = runs;
+        if kind == Kind::Data { at } else { 0 }
+    }
+
+    // The tail.
+
+    fn is_dead(&self, entry: &Entry) -> bool {
+        let at_home = entry.dirty == 0 && entry.home <= self.durable_homes;
+        entry.done && at_home && entry.pins == 0
+    }
+
+    /// The first entry that is not dead, or the next to be made.
+    fn tail_now(&self) -> u64 {
+        // What was told to be void is not read any more, so it stays dead.
+        let known = self.announced.saturating_sub(self.front()) as usize;
+        let first = self.entries.iter().skip(known).find(|entry| !self.is_dead(entry));
+        first.map_or(self.next, |entry| entry.number)
+    }
+
+    /// Whether the tail is to be told, as that frees something that is wanted, or says anew what is
+    /// to be known.
+    pub(in crate::engine) fn has_tail_to_tell(&self) -> bool {
+        let tail = self.tail_now();
+        let frees = |entry: &Entry| entry.kind != Kind::Tail;
+        let frees = self.entries.iter().take_while(|e| e.number < tail).any(frees);
+        let anew = self.draining && !self.drained && tail == self.next
+            || self.is_thin() && tail >= self.thin_until;
+        self.telling.is_none() && (frees || anew)
+    }
+
+    /// The entry that tells the tail and is being written.
+    pub(in crate::engine) fn telling(&self) -> Option<u64> {
+        self.telling.map(|telling| telling.number)
+    }
+
+    /// One of the holders of the entry that tells the tail has stored it, or failed. Gives its number once
+    /// all have.
+    pub(in crate::engine) fn tail_stored(&mut self) -> Option<u64> {
+        let telling = self.telling.as_mut()?;
+        telling.outstanding -= 1;
+        if telling.outstanding > 0 {
+            return None;
+        }
+        let number = telling.number;
+        self.telling = None;
+        self.entry_mut(number).done = true;
+        Some(number)
+    }
+
+    /// Whether as many have a note as it has to be on, of those that are `able`.
+    fn are_enough(&self, holders: Set<MemberId>, able: Set<MemberId>) -> bool {
+        holders.len() >= self.copies.min(able.len())
+    }
+
+    /// An entry is durable: what is before the tail that it tells is void. A member may be `leaving`,
+    /// with all that are able: it gives its place to a device that doesn't have the entry.
+    pub(in crate::engine) fn advance(
+        &mut self,
+        number: u64,
+        leaving: Option<(MemberId, Set<MemberId>)>,
+        geo: &Layout,
+    ) {
+        let tail = self.entry(number).tail;
+        self.free(tail, geo);
+        let is_known = || {
+            let holders = self.entry(number).holders;
+            let stay = |(leaving, able): (MemberId, Set<MemberId>)| {
+                self.are_enough(holders.without(leaving), able.without(leaving))
+            };
+            leaving.is_none_or(stay)
+        };
+        self.drained |= self.table.is_empty() && tail == number && is_known();
+    }
+
+    /// What is before a tail is void: its room is free.
+    fn free(&mut self, tail: u64, geo: &Layout) {
+        self.unreadable.retain(|&(_, number)| number >= tail);
+        while self.entries.front().is_some_and(|entry| entry.number < tail) {
+            let Some(front) = self.entries.front_mut() else { return };
+            let (number, stripe) = (front.number as u32, front.stripe);
+            let mut runs = mem::take(&mut front.runs);
+            self.payload -= front.blocks as usize;
+            for run in &runs {
+                for lba in geo.of(stripe).lbas(stripe, run.role, run.row, run.blocks) {
+                    if self.table.get(lba).is_some_and(|staged| staged.entry == number) {
+                        self.unstage(stripe, lba);
+                    }
+                }
+            }
+            runs.clear();
+            self.spare.push(runs);
+            self.entries.pop_front();
+        }
+        for ring in &mut self.rings {
+            while ring.pop_if(|&(number, _)| number < tail).is_some() {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Log, RING};
+    use super::*;
+
+    #[test]
+    fn holders_are_devices_first_then_those_with_the_least_to_do_then_in_turn() {
+        let mut log = Log::new(1);
+        let first = |log: &Log, load: [u32; 5]| {
+            let load = |member: MemberId| load[member.index()];
+            log.staging.holders_for(Log::size(1), log.able(), load).expect("there is room")
+        };
+        let pair = |a, b| Set::one(MemberId(a)).with(MemberId(b));
+        assert_eq!(first(&log, [3, 2, 1, 2, 9]), pair(2, 4));
+        assert_eq!(first(&log, [0; 5]), pair(0, 4));
+        log.stage(0, 1);
+        assert_eq!(first(&log, [0; 5]), pair(1, 4), "each has its turn");
+        let one = Set::one(MemberId(0));
+        assert_eq!(log.staging.holders_for(Log::size(1), one, |_| 0), None, "one is too few");
+    }
+
+    #[test]
+    fn writes_leave_room_for_notes() {
+        let mut log = Log::new(0);
+        let all = log.able();
+        let mut stripe = 0;
+        while log.staging.has_room(Log::size(8), all, |_| 0) {
+            log.stage(stripe, 8);
+            stripe += 1;
+        }
+        assert!(log.staging.used().0 + RESERVE <= RING, "notes have room");
+        assert!(log.staging.looks_again(), "room is wanted");
+        assert!(!log.staging.looks_again(), "and was looked for");
+        let promised = (0..RESERVE).filter(|_| log.staging.promise_marker(all)).count();
+        assert!(promised > 0 && (promised as u64) < RESERVE, "not more than there is");
+        assert!(log.staging.looks_again());
+        log.staging.redeem_marker();
+        assert!(log.staging.promise_marker(all), "what is not needed can be promised again");
+        let small = || log.staging.holders_for(Log::size(1), all, |_| 0);
+        assert_eq!(small(), None, "what is promised is no room for writes");
+        assert!(
+            !log.staging.has_room(Log::size(RING as u32 / 4), all, |_| 0),
+            "nor for large ones"
+        );
+    }
+
+    #[test]
+    fn the_tail_passes_what_is_at_home_for_good_and_not_read() {
+        let mut log = Log::new(0);
+        let (first, second) = (log.stage(0, 4), log.stage(1, 4));
+        assert!(!log.tell(), "it is not at home");
+        log.bring_home(0, 4);
+        assert!(!log.tell(), "it is there in a cache only");
+        log.flush();
+        log.staging.pin(first, 1);
+        assert!(!log.tell(), "it is being read");
+        log.staging.unpin(first);
+        let used = log.staging.used().0;
+        assert!(log.tell() && log.staging.front() == second);
+        assert!(log.staging.used().0 < used && log.staging.staged() == 4, "its room is free");
+        assert!(!log.tell(), "a tail alone is not worth another");
+    }
+
+    #[test]
+    fn a_flush_counts_for_what_came_home_before_it() {
+        let mut log = Log::new(0);
+        log.stage(0, 1);
+        log.stage(1, 1);
+        log.bring_home(0, 1);
+        assert!(log.staging.begins_flush() && !log.staging.begins_flush(), "one at a time");
+        let mark = log.staging.mark();
+        log.bring_home(1, 1);
+        log.staging.flushed(mark, false);
+        assert!(!log.tell(), "it has failed");
+        assert!(log.staging.begins_flush(), "so another begins");
+        log.staging.flushed(mark, true);
+        assert!(log.tell());
+        assert_eq!(log.staging.front(), 2, "the second was on its way");
+    }
+
+    #[test]
+    fn room_is_denied_only_if_nothing_makes_any() {
+        let mut log = Log::new(0);
+        log.stage(0, 8);
+        log.staging.begin_reclaim(Stripe(0));
+        log.staging.reclaim_failed(Stripe(0));
+        assert!(!log.staging.denies_room(), "nobody waits for it");
+        let large = Log::size(RING as u32);
+        assert!(!log.staging.has_room(large, log.able(), |_| 0));
+        log.staging.begin_reclaim(Stripe(1));
+        assert!(!log.staging.denies_room(), "another comes home");
+        log.staging.reclaim_failed(Stripe(1));
+        assert!(log.staging.denies_room() && !log.staging.denies_room(), "it is said once");
+        assert!(!log.staging.has_room(large, log.able(), |_| 0));
+        log.stage(0, 8);
+        assert!(!log.staging.denies_room(), "what was stuck is written over");
+    }
+}
