@@ -35,7 +35,7 @@ impl Engine {
         self.array.flusher.started += 1;
         // What a member has lost by a flush that failed is not made up for by one that does not.
         self.array.flusher.round.failed = self.array.membership.members.iter().any(|m| m.unkept);
-        self.array.flusher.round.journal_mark = self.range.journal.homes_done();
+        self.array.flusher.round.journal_mark = self.range.journal.mark();
         self.array.flusher.round.staging_mark = self.range.staging.mark();
         self.array.flusher.round.rebuilt.clear();
         self.array.flusher.round.rebuilt.extend(self.array.background.rebuilt_to());
