@@ -37,8 +37,12 @@ pub(crate) const HEALING: &[Mutant] = &[
     mutant(
         "after a refusal, a flush that has failed does not matter",
         "engine/flow/flush.rs",
-        "            if !kept {",
-        "            if !kept && !MUTANT {",
+        "                self.array.flusher.fail();
+",
+        "                self.array.flusher.fail();
+            }
+            if !kept && !MUTANT {
+",
     ),
     mutant(
         "after a refusal, what a start could not carry out does not matter",

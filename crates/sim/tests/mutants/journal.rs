@@ -19,9 +19,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "an entry is retired by what came home after the flush began",
         "engine/flow/flush.rs",
-        "let mark = self.array.flusher.last.journal_mark;",
-        "let mark =
-                if MUTANT { self.range.journal.mark() } else { self.array.flusher.last.journal_mark };",
+        "self.retire_entries(marks.journal, out);",
+        "self.retire_entries(if MUTANT { self.range.journal.mark() } else { marks.journal }, out);",
     ),
     mutant(
         "entries are never void",

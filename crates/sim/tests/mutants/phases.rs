@@ -25,10 +25,10 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a flush is answered before a failure is on record",
         "engine/flow/flush.rs",
-        "                Some(record) => self.array.flusher.recording.push((record, tag)),
+        "                Some(record) => self.array.flusher.answer_with(record, tag),
 ",
         "                Some(_) if MUTANT => self.complete(tag, None, out),
-                Some(record) => self.array.flusher.recording.push((record, tag)),
+                Some(record) => self.array.flusher.answer_with(record, tag),
 ",
     ),
     mutant(

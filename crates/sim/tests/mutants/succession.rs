@@ -22,7 +22,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "let ticket = self.flush(out);
                 self.set_closing(Closing::Flushing(ticket));",
         "let unflushed = MUTANT && matches!(kind, PassKind::Copy(_));
-                let ticket = if unflushed { self.flusher.completed } else { self.flush(out) };
+                let ticket = if unflushed { 0 } else { self.flush(out) };
                 self.set_closing(Closing::Flushing(ticket));",
     ),
     mutant(
@@ -34,9 +34,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: the watermark is ahead of what is durable",
         "engine/flow/succession.rs",
-        "let flushed = self.array.flusher.copied();",
+        "let flushed = self.array.flusher.marks().copied;",
         "let ahead = self.array.membership.succession.map_or(0, |succession| succession.progress.base);
-        let flushed = if MUTANT { ahead } else { self.array.flusher.copied() };",
+        let flushed = if MUTANT { ahead } else { self.array.flusher.marks().copied };",
     ),
     mutant(
         "succession: what a crash may have left different counts as copied",

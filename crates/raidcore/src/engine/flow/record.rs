@@ -160,7 +160,9 @@ impl Engine {
                 .jobs
                 .wake(|wait| matches!(wait, Wait::Record(version) if *version <= durable));
         }
-        self.failures_recorded(durable, broken.then_some(RequestError::Io), out);
+        while let Some(tag) = self.array.flusher.take_recorded(durable) {
+            self.complete(tag, broken.then_some(RequestError::Io), out);
+        }
         let changed = self.array.membership.recorder.wanted
             > self.array.membership.recorder.started
             && !broken;

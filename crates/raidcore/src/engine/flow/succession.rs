@@ -214,7 +214,7 @@ impl Engine {
 
     /// Records how far the successor is durably filled, if that has changed.
     pub(super) fn record_copied(&mut self, out: &mut Vec<Action>) {
-        let flushed = self.array.flusher.copied();
+        let flushed = self.array.flusher.marks().copied;
         if let Some(successor) = &mut self.array.membership.recorder.record.successor
             && successor.watermark < flushed
         {
