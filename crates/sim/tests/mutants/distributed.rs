@@ -143,9 +143,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
         "engine/flow/distributed.rs",
-        "self.acknowledge_after(self.range.distributed.freed_with);",
+        "self.array.membership.recorder.acknowledge_after(self.range.distributed.freed_with);",
         "if !MUTANT {
-                self.acknowledge_after(self.range.distributed.freed_with);
+                self.array.membership.recorder.acknowledge_after(self.range.distributed.freed_with);
             }",
     ),
     mutant(

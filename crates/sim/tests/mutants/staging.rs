@@ -316,9 +316,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "what a new staging device takes is acknowledged before it is on record",
         "engine/flow/closing.rs",
-        "self.acknowledge_after(self.array.membership.recorder.next_version());",
+        "self.array.membership.recorder.acknowledge_after_next();",
         "if !MUTANT {
-                self.acknowledge_after(self.array.membership.recorder.next_version());
+                self.array.membership.recorder.acknowledge_after_next();
             }",
     ),
     mutant(

@@ -54,9 +54,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: a write that the new device missed is acknowledged before that is on record",
         "engine/flow/succession.rs",
-        "self.acknowledge_after(self.array.membership.recorder.next_version());",
+        "self.array.membership.recorder.acknowledge_after_next();",
         "if !MUTANT {
-            self.acknowledge_after(self.array.membership.recorder.next_version());
+            self.array.membership.recorder.acknowledge_after_next();
         }",
     ),
     mutant(
@@ -90,9 +90,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: a failure of the old device as the new one takes its place is not waited for",
         "engine/flow/fault.rs",
-        "self.acknowledge_after(version);",
+        "self.array.membership.recorder.acknowledge_after(version);",
         "if !MUTANT {
-                self.acknowledge_after(version);
+                self.array.membership.recorder.acknowledge_after(version);
             }",
     ),
     mutant(

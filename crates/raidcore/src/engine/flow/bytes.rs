@@ -14,7 +14,7 @@ impl Engine {
         match page {
             MetaPage::Superblock { .. } => {
                 let uuid = self.array.membership.uuid_of(device);
-                self.array.membership.recorder.snapshot.encode(uuid, into);
+                self.array.membership.recorder.snapshot().encode(uuid, into);
             }
             MetaPage::Bitmap { index } => {
                 self.range.maps.encode(array, MapKind::Bitmap, index, into)

@@ -240,7 +240,7 @@ impl Engine {
             self.array.membership.recorder.record.spared = None;
             self.range.distributed.freed_with = self.array.membership.recorder.next_version();
             // What it misses from now on it must not be taken to have.
-            self.acknowledge_after(self.range.distributed.freed_with);
+            self.array.membership.recorder.acknowledge_after(self.range.distributed.freed_with);
             self.range.distributed.trim = Some(SpareTrim::default());
             self.array.background.look = true;
         }

@@ -79,7 +79,7 @@ impl Engine {
         };
         self.array.membership.recorder.record.successor = None;
         // What it misses from now on it must not be taken to have.
-        self.acknowledge_after(self.array.membership.recorder.next_version());
+        self.array.membership.recorder.acknowledge_after_next();
         if let Some(Change { old, .. }) = succession.change {
             let member = succession.member;
             self.array.membership.recorder.record.slots[member.index()].device = old;
