@@ -31,9 +31,11 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "what was replayed is not flushed",
         "engine/flow/replay.rs",
-        "None => self.range.replays.flush = Some(self.flush(out)),",
-        "None if MUTANT => self.record_start(out),
-            None => self.range.replays.flush = Some(self.flush(out)),",
+        "let ticket = self.flush(out);",
+        "if MUTANT {
+                return self.record_start(out);
+            }
+            let ticket = self.flush(out);",
     ),
     mutant(
         "an entry is missed where no parity is left to disagree",
