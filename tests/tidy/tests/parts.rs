@@ -9,6 +9,7 @@ const CORE: &str = "crates/raidcore/src/";
 
 /// Which part calls which, as drawn in ARCHITECTURE.md.
 const CALLS: &[(&str, &str)] = &[
+    ("engine::hedge", "engine::jobs"),
     ("engine::maps", "engine::flight"),
     ("engine::maps", "engine::jobs"),
     ("engine::maps", "engine::membership"),

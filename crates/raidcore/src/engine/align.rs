@@ -11,7 +11,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::journal::IN_PLACE;
 use crate::geometry::{Layout, Role};
 use crate::meta::{BitMap, JournalRun, MapKind, Replay, ReplayRun};
 use crate::units::{Set, Stripe};
@@ -115,7 +114,7 @@ impl Alignment {
             replays.extend(torn.refused.iter().filter_map(|&to| {
                 let role = geo.role(stripe, to.member)?;
                 Some(Replay {
-                    entry: IN_PLACE,
+                    entry: Replay::IN_PLACE,
                     stripe,
                     copies: vec![geo.place(stripe, role)],
                     runs: vec![ReplayRun { to, from: to.row }],

@@ -180,7 +180,7 @@ impl Engine {
         let pace = self.pace_deadline().map(|at| (at, Why::Pace));
         let patience = self.range.patience.deadline().map(|at| (at, Why::Patience));
         let trim = self.trim_deadline().map(|at| (at, Why::Pace));
-        let heal = self.heal_deadline().map(|at| (at, Why::Quiesce));
+        let heal = self.array.healing.deadline().map(|at| (at, Why::Quiesce));
         let all = quiesce.into_iter().chain(pace).chain(trim).chain(patience).chain(heal);
         all.min_by_key(|&(at, _)| at)
     }

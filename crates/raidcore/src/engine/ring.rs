@@ -1,4 +1,14 @@
-//! A member's part of a log that is written in a ring: where the next entry has room.
+//! A member's part of a log that is written in a ring: where the next entry has room, and whose room is
+//! free.
+//!
+//! An entry tells the log's *tail*: all entries before that number are void. The *replay window* of a ring
+//! is what lies from its tail on: that is carried out after a crash.
+//!
+//! Invariants:
+//! - Entries lie in the order of their numbers, of which no two have the same.
+//! - Room in the replay window is not used anew. The tail moves only when an entry is durable that tells it.
+//! - Room is not used anew while something is being written there.
+//! - The latest entry that has told the tail stays, as no entry tells a tail that is beyond itself.
 
 use alloc::collections::VecDeque;
 
@@ -7,12 +17,24 @@ const ENTRY_MIN: u64 = 2;
 
 /// What a ring knows of each of its entries.
 pub(super) trait Entry {
+    /// Its number in the log.
+    fn number(&self) -> u64;
+
     /// At which block it begins.
     fn at(&self) -> u64;
+
+    /// Whether nothing is being written where it lies.
+    fn is_settled(&self) -> bool {
+        true
+    }
 }
 
 /// An entry of which only its number is known, and where it begins.
 impl Entry for (u64, u64) {
+    fn number(&self) -> u64 {
+        self.0
+    }
+
     fn at(&self) -> u64 {
         self.1
     }
@@ -26,6 +48,8 @@ pub(super) struct Ring<E> {
     len: u64,
     /// Behind the latest entry.
     head: u64,
+    /// All entries before this number are void.
+    tail: u64,
     /// Oldest first.
     entries: VecDeque<E>,
 }
@@ -33,7 +57,7 @@ pub(super) struct Ring<E> {
 impl<E: Entry> Ring<E> {
     /// An empty one of so many blocks.
     pub(super) fn new(len: u64) -> Self {
-        Self { len, head: 0, entries: VecDeque::new() }
+        Self { len, head: 0, tail: 0, entries: VecDeque::new() }
     }
 
     /// The same, with memory for as many entries as they can hold.
@@ -44,7 +68,7 @@ impl<E: Entry> Ring<E> {
     /// It has no entries any more, and begins anew.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
-        self.head = 0;
+        (self.head, self.tail) = (0, 0);
     }
 
     /// Its blocks.
@@ -62,20 +86,30 @@ impl<E: Entry> Ring<E> {
         self.entries.iter_mut()
     }
 
-    /// An entry by its number: they lie in the order of their numbers, of which no two have the same. So it
-    /// is at most as far from the latest as their numbers are, and mostly it is one of the latest.
-    pub(super) fn find_by(&mut self, number: u64, of: impl Fn(&E) -> u64) -> Option<&mut E> {
+    /// An entry by its number.
+    pub(super) fn find(&self, number: u64) -> Option<&E> {
+        self.entries.get(self.index(number)?)
+    }
+
+    /// The same.
+    pub(super) fn find_mut(&mut self, number: u64) -> Option<&mut E> {
+        let index = self.index(number)?;
+        self.entries.get_mut(index)
+    }
+
+    /// An entry is at most as far from the latest as their numbers are, and mostly it is one of the latest.
+    fn index(&self, number: u64) -> Option<usize> {
         let last = self.entries.len().checked_sub(1)?;
-        let behind = of(&self.entries[last]).checked_sub(number)?;
+        let behind = self.entries[last].number().checked_sub(number)?;
         let (mut low, mut high) = (last.saturating_sub(behind as usize), last);
         while low < high {
             let middle = low.midpoint(high);
-            match of(&self.entries[middle]) < number {
+            match self.entries[middle].number() < number {
                 true => low = middle + 1,
                 false => high = middle,
             }
         }
-        self.entries.get_mut(low).filter(|entry| of(entry) == number)
+        (self.entries[low].number() == number).then_some(low)
     }
 
     /// Where so many contiguous blocks are free, at least one.
@@ -104,6 +138,31 @@ impl<E: Entry> Ring<E> {
         self.entries.push_back(entry);
     }
 
+    /// An entry takes so many blocks where `free` more are free behind them, if there are such. `entry`
+    /// makes it of where it begins, which is returned.
+    pub(super) fn append(
+        &mut self,
+        blocks: u64,
+        free: u64,
+        entry: impl FnOnce(u64) -> E,
+    ) -> Option<u64> {
+        let at = self.room(blocks + free)?;
+        self.push(entry(at), blocks);
+        Some(at)
+    }
+
+    /// An entry is durable that tells the tail: the room of the entries before it is free, which `freed`
+    /// is told of, up to one that is being written. The room of that and of what lies behind it becomes free
+    /// with one of the next tails.
+    pub(super) fn free_before(&mut self, tail: u64, mut freed: impl FnMut(E)) {
+        self.tail = self.tail.max(tail);
+        let tail = self.tail;
+        let is_void = |oldest: &E| oldest.number() < tail && oldest.is_settled();
+        while let Some(entry) = self.pop_if(is_void) {
+            freed(entry);
+        }
+    }
+
     /// The oldest entry's room is free, if it may be.
     pub(super) fn pop_if(&mut self, may: impl FnOnce(&E) -> bool) -> Option<E> {
         self.entries.front().is_some_and(may).then(|| self.entries.pop_front()).flatten()
@@ -121,7 +180,65 @@ impl<E: Entry> Ring<E> {
 mod tests {
     use alloc::vec::Vec;
 
-    use super::Ring;
+    use super::{Entry, Ring};
+
+    /// An entry with its number, where it begins, and whether it is settled.
+    impl Entry for (u64, u64, bool) {
+        fn number(&self) -> u64 {
+            self.0
+        }
+
+        fn at(&self) -> u64 {
+            self.1
+        }
+
+        fn is_settled(&self) -> bool {
+            self.2
+        }
+    }
+
+    fn numbers(ring: &Ring<(u64, u64, bool)>) -> Vec<u64> {
+        ring.entries().iter().map(Entry::number).collect()
+    }
+
+    #[test]
+    fn room_is_free_before_the_tail_but_for_what_is_being_written() {
+        let mut ring = Ring::new(16);
+        for number in 1..=5 {
+            ring.append(2, 0, |at| (number, at, number != 3)).expect("there is room");
+        }
+        let mut freed = Vec::new();
+        ring.free_before(5, |(number, ..)| freed.push(number));
+        assert_eq!((freed, numbers(&ring)), (alloc::vec![1, 2], alloc::vec![3, 4, 5]));
+        ring.find_mut(3).expect("it is there").2 = true;
+        // An entry that was begun earlier tells less than what is known.
+        ring.free_before(2, drop);
+        assert_eq!(numbers(&ring), [5], "the tail does not move back");
+    }
+
+    #[test]
+    fn an_entry_begins_where_there_is_room_for_what_is_to_stay_free_behind_it() {
+        let mut ring = Ring::new(10);
+        let entry = |number| move |at| (number, at);
+        assert_eq!(ring.append(4, 2, entry(1)), Some(0));
+        assert_eq!(ring.append(4, 2, entry(2)), Some(4));
+        assert_eq!(ring.append(2, 1, entry(3)), None, "the end is too near, the start not free");
+        ring.free_before(2, drop);
+        assert_eq!(ring.append(2, 1, entry(3)), Some(0));
+    }
+
+    #[test]
+    fn an_entry_is_found_by_its_number_or_not_at_all() {
+        let mut ring = Ring::new(64);
+        for number in [2, 3, 7, 8, 20] {
+            ring.append(2, 0, |at| (number, at)).expect("there is room");
+        }
+        let found = |number| ring.find(number).map(Entry::number);
+        (0..22).for_each(|number| {
+            let is_there = [2, 3, 7, 8, 20].contains(&number);
+            assert_eq!(found(number), is_there.then_some(number));
+        });
+    }
 
     /// The same as `room`, by looking at every block. `used` is where entries begin, and their blocks.
     fn free_run(len: u64, used: &[(u64, u64)], head: u64, blocks: u64) -> Option<u64> {

@@ -132,6 +132,11 @@ pub struct Replay {
     pub runs: Vec<ReplayRun>,
 }
 
+impl Replay {
+    /// The number of what is in no entry, but is to be written where it is.
+    pub(crate) const IN_PLACE: u64 = u64::MAX;
+}
+
 /// Consecutive blocks of an entry that are to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayRun {

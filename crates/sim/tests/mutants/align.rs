@@ -63,8 +63,8 @@ pub(crate) const ALIGN: &[Mutant] = &[
     mutant(
         "torn: what the journal has of a refused block is forgotten",
         "engine/flow/replay.rs",
-        "!self.range.replays.refused.is_empty() =>",
-        "!MUTANT && !self.range.replays.refused.is_empty() =>",
+        "} else if self.range.replays.has_refused() {",
+        "} else if !MUTANT && self.range.replays.has_refused() {",
     ),
     mutant(
         "torn: a block that is older than the journal's is read",

@@ -34,10 +34,10 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: the watermark is ahead of what is durable",
         "engine/flow/quiesce.rs",
-        "let flushed = self.array.flusher.spared().min(",
+        "let flushed = self.array.flusher.marks().spared.min(",
         "let pass = self.array.background.pass();
             let ahead = pass.map_or(0, |pass| pass.progress().base);
-            let flushed = if MUTANT { ahead } else { self.array.flusher.spared() }.min(",
+            let flushed = if MUTANT { ahead } else { self.array.flusher.marks().spared }.min(",
     ),
     mutant(
         "distributed: a spare that is not filled stands in for a member",
@@ -146,9 +146,9 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "distributed: what the spare misses is acknowledged before it is on record that it is free",
         "engine/flow/distributed.rs",
-        "self.acknowledge_after(version);",
+        "self.array.membership.recorder.acknowledge_after(version);",
         "if !MUTANT {
-                self.acknowledge_after(version);
+                self.array.membership.recorder.acknowledge_after(version);
             }",
     ),
     mutant(

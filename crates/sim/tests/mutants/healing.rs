@@ -6,9 +6,9 @@ pub(crate) const HEALING: &[Mutant] = &[
     mutant(
         "after a refusal, writes are taken again before what was refused is in its place",
         "engine/flow/heal.rs",
-        "            Step::Writing => self.write_refused(out),",
-        "            Step::Writing if MUTANT => self.take_writes_again(out),
-            Step::Writing => self.write_refused(out),",
+        "            Turn::Write => self.write_refused(out),",
+        "            Turn::Write if MUTANT => self.take_writes_again(out),
+            Turn::Write => self.write_refused(out),",
     ),
     mutant(
         "after a refusal, who has refused it is not given it again",
@@ -37,8 +37,12 @@ pub(crate) const HEALING: &[Mutant] = &[
     mutant(
         "after a refusal, a flush that has failed does not matter",
         "engine/flow/flush.rs",
-        "            if !kept {",
-        "            if !kept && !MUTANT {",
+        "                self.array.flusher.fail();
+",
+        "                self.array.flusher.fail();
+            }
+            if !kept && !MUTANT {
+",
     ),
     mutant(
         "after a refusal, what a start could not carry out does not matter",

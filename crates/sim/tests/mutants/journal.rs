@@ -19,9 +19,8 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "an entry is retired by what came home after the flush began",
         "engine/flow/flush.rs",
-        "let mark = self.array.flusher.last.journal_mark;",
-        "let mark =
-                if MUTANT { self.range.journal.homes_done() } else { self.array.flusher.last.journal_mark };",
+        "self.retire_entries(marks.journal, out);",
+        "self.retire_entries(if MUTANT { self.range.journal.mark() } else { marks.journal }, out);",
     ),
     mutant(
         "entries are never void",
@@ -32,9 +31,11 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "what was replayed is not flushed",
         "engine/flow/replay.rs",
-        "None => self.range.replays.flush = Some(self.flush(out)),",
-        "None if MUTANT => self.record_start(out),
-            None => self.range.replays.flush = Some(self.flush(out)),",
+        "let ticket = self.flush(out);",
+        "if MUTANT {
+                return self.record_start(out);
+            }
+            let ticket = self.flush(out);",
     ),
     mutant(
         "an entry is missed where no parity is left to disagree",
@@ -50,15 +51,15 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     ),
     mutant(
         "entries are overwritten before a tail says that they are retired",
-        "engine/journal.rs",
-        "let live = oldest.id >= tail;",
-        "let live = oldest.id >= tail && !(MUTANT && oldest.retired);",
+        "engine/journal_ring.rs",
+        "let tail = entry.tail;",
+        "let tail = if MUTANT { self.tail_now(number) } else { entry.tail };",
     ),
     mutant(
         "a tail record under way is overwritten",
-        "engine/journal.rs",
-        "oldest.id < latest && oldest.on_disk",
-        "oldest.id < latest && (MUTANT || oldest.on_disk)",
+        "engine/ring.rs",
+        "oldest.number() < tail && oldest.is_settled()",
+        "oldest.number() < tail && (MUTANT || oldest.is_settled())",
     ),
     mutant(
         "rebuilds and corrections don't wait for the replay to be void",
@@ -129,20 +130,14 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "an entry that a holder could not take counts",
         "engine/flow/journal.rs",
-        "                if self.array.membership.is_current(&op) && !self.write_failed(member, why, out) =>",
-        "                if !MUTANT && self.array.membership.is_current(&op) && !self.write_failed(member, why, out) =>",
+        "&& !self.stored_in_ring(entry, &op, result, out)",
+        "&& !self.stored_in_ring(entry, &op, if MUTANT { Ok(()) } else { result }, out)",
     ),
     mutant(
         "a tail that a member could not take counts",
         "engine/flow/journal.rs",
-        "Err(why) => {
-                self.array.membership.is_current(&op) && !self.write_failed(member, why, out)
-            }
-            Ok(()) => false,",
-        "            Err(why) if !MUTANT => {
-                self.array.membership.is_current(&op) && !self.write_failed(member, why, out)
-            }
-            Ok(()) | Err(_) => false,",
+        "if self.stored_in_ring(entry, &op, result, out) &&",
+        "if self.stored_in_ring(entry, &op, if MUTANT { Ok(()) } else { result }, out) &&",
     ),
     mutant(
         "entries are carried out before members know where",
@@ -170,7 +165,7 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "what was retired while a tail was being recorded is not recorded",
         "engine/flow/journal.rs",
-        "if !failed && self.range.journal.starved {",
-        "if !MUTANT && !failed && self.range.journal.starved {",
+        "&& self.range.journal.is_starved() {",
+        "&& !MUTANT && self.range.journal.is_starved() {",
     ),
 ];

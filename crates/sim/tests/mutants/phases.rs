@@ -25,10 +25,10 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a flush is answered before a failure is on record",
         "engine/flow/flush.rs",
-        "                Some(record) => self.array.flusher.recording.push((record, tag)),
+        "                Some(record) => self.array.flusher.answer_with(record, tag),
 ",
         "                Some(_) if MUTANT => self.complete(tag, None, out),
-                Some(record) => self.array.flusher.recording.push((record, tag)),
+                Some(record) => self.array.flusher.answer_with(record, tag),
 ",
     ),
     mutant(
@@ -66,8 +66,8 @@ pub(crate) const PHASES: &[Mutant] = &[
     mutant(
         "phases: a start goes on though what it has carried out could not be flushed",
         "engine/flow/replay.rs",
-        "self.array.flusher.is_over(ticket) && self.array.flusher.has_failed() => {",
-        "self.array.flusher.is_over(ticket) && !MUTANT && self.array.flusher.has_failed() => {",
+        "if self.array.flusher.has_failed() {",
+        "if !MUTANT && self.array.flusher.has_failed() {",
     ),
     mutant(
         "phases: the distributed spare stands in though it could not be flushed",

@@ -19,30 +19,20 @@ pub(crate) const RECORD: &[Mutant] = &[
     mutant(
         "all copies of the superblock are written at once",
         "engine/flow/record.rs",
-        "        self.store_copies([0, 1], out);
-    }
-
-    fn store_copies",
-        "        self.store_copies([0, 1], out);
-        if MUTANT && self.array.membership.recorder.outstanding > 0 {
-            self.array.membership.recorder.second_round = true;
-            self.store_copies([2, 3], out);
-        }
-    }
-
-    fn store_copies",
+        "for copy in copies {",
+        "for copy in copies.into_iter().chain([2, 3]).take(if MUTANT { 4 } else { 2 }) {",
     ),
     mutant(
         "a start does not level the records first",
-        "engine/flow/record.rs",
-        "if let Some(assembled) = self.array.membership.recorder.assembled.take() {",
-        "if let Some(assembled) = self.array.membership.recorder.assembled.take().filter(|_| !MUTANT) {",
+        "engine/record.rs",
+        "if let Some(assembled) = self.assembled.take() {",
+        "if let Some(assembled) = self.assembled.take().filter(|_| !MUTANT) {",
     ),
     mutant(
         "a record that nobody has stored is the last, though another one is to be stored",
-        "engine/flow/record.rs",
-        "if !kept && changed && !self.array.membership.recorder.broken {",
-        "if !MUTANT && !kept && changed && !self.array.membership.recorder.broken {",
+        "engine/record.rs",
+        "if !kept && self.has_changed() {",
+        "if !MUTANT && !kept && self.has_changed() {",
     ),
     mutant(
         "a stop is answered while something is still to be recorded",

@@ -27,12 +27,12 @@ pub(crate) const STACK: &[Mutant] = &[
     mutant(
         "stack: every group has the first one's header",
         "array/mod.rs",
-        "out.extend(slot.map(|slot| Action::Pages { group, pages, blocks, slot }));",
-        "out.extend(slot.map(|slot| Action::Pages {
+        "out.extend(to.map(|to| Action::Pages { group, pages, blocks, to }));",
+        "out.extend(to.map(|to| Action::Pages {
                     group: if MUTANT { GroupId(0) } else { group },
                     pages,
                     blocks,
-                    slot,
+                    to,
                 }));",
     )
     .of_stacks(),

@@ -187,8 +187,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staged: a reclaim leaves the journal out",
         "engine/flow/journal.rs",
-        "        self.range.journal.len > 0\n            && job.entry.is_none()",
-        "        self.range.journal.len > 0\n            && !(MUTANT && job.work == crate::engine::work::Work::Reclaim)\n            && job.entry.is_none()",
+        "        self.range.journal.exists()\n            && job.entry.is_none()",
+        "        self.range.journal.exists()\n            && !(MUTANT && job.work == crate::engine::work::Work::Reclaim)\n            && job.entry.is_none()",
     ),
     mutant(
         "copies: a write leaves them be",
@@ -316,9 +316,9 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "what a new staging device takes is acknowledged before it is on record",
         "engine/flow/closing.rs",
-        "self.acknowledge_after(self.array.membership.recorder.next_version());",
+        "self.array.membership.recorder.acknowledge_after_next();",
         "if !MUTANT {
-                self.acknowledge_after(self.array.membership.recorder.next_version());
+                self.array.membership.recorder.acknowledge_after_next();
             }",
     ),
     mutant(

@@ -22,7 +22,7 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
         "let ticket = self.flush(out);
                 self.array.background.close(Closing::Flushing(ticket));",
         "let unflushed = MUTANT && matches!(kind, PassKind::Copy(_));
-                let ticket = if unflushed { self.array.flusher.completed } else { self.flush(out) };
+                let ticket = if unflushed { 0 } else { self.flush(out) };
                 self.array.background.close(Closing::Flushing(ticket));",
     ),
     mutant(
@@ -54,10 +54,10 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     ),
     mutant(
         "succession: a write that the new device missed is acknowledged before that is on record",
-        "engine/flow/succession.rs",
-        "self.acknowledge_after(self.array.membership.recorder.next_version());",
+        "engine/membership/succession.rs",
+        "self.recorder.acknowledge_after_next();",
         "if !MUTANT {
-            self.acknowledge_after(self.array.membership.recorder.next_version());
+            self.recorder.acknowledge_after_next();
         }",
     ),
     mutant(
@@ -91,9 +91,9 @@ pub(crate) const SUCCESSION: &[Mutant] = &[
     mutant(
         "succession: a failure of the old device as the new one takes its place is not waited for",
         "engine/flow/fault.rs",
-        "self.acknowledge_after(version);",
+        "self.array.membership.recorder.acknowledge_after(version);",
         "if !MUTANT {
-                self.acknowledge_after(version);
+                self.array.membership.recorder.acknowledge_after(version);
             }",
     ),
     mutant(

@@ -2,6 +2,7 @@
 //! log.
 
 use crate::engine::flight::Owner;
+use crate::engine::journal::entry_blocks;
 use crate::engine::{Engine, IoId};
 use crate::meta::{self, JournalRun, MapKind, MetaPage};
 use crate::units::{DeviceId, Mem, Set, Stripe};
@@ -13,7 +14,7 @@ impl Engine {
         match page {
             MetaPage::Superblock { .. } => {
                 let uuid = self.array.membership.uuid_of(device);
-                self.array.membership.recorder.snapshot.encode(uuid, into);
+                self.array.membership.recorder.snapshot().encode(uuid, into);
             }
             MetaPage::Bitmap { index } => {
                 self.range.maps.encode(array, MapKind::Bitmap, index, into)
@@ -34,7 +35,7 @@ impl Engine {
             return self.range.staging.header_blocks(number);
         }
         if let Owner::Entry { job } = self.array.flights.get(io).owner {
-            self.entry_blocks(job).0
+            entry_blocks(&self.range.jobs[job].plan.writes).0
         } else {
             1
         }
@@ -71,7 +72,7 @@ impl Engine {
         } else {
             return;
         };
-        let Some(entry) = self.range.journal.entry(member, number) else { return };
+        let Some((at, tail)) = self.range.journal.header(member, number) else { return };
         let writes = job.map_or(&[][..], |job| &self.range.jobs[job].plan.writes[..]);
         let stripe = job.map_or(Stripe(0), |job| self.range.jobs[job].stripe);
         let runs = writes.iter().map(|io| JournalRun {
@@ -84,10 +85,10 @@ impl Engine {
             open: 0,
             array: self.array.membership.recorder.record.array,
             epoch: self.array.membership.recorder.record.epoch,
-            entry: entry.id,
-            tail: entry.tail,
+            entry: number,
+            tail,
             member,
-            at: entry.at,
+            at,
             holders,
             stripe,
         };

@@ -132,7 +132,7 @@ impl Engine {
         self.leave_spare(member);
         if member.index() >= self.geo.members() {
             // Entries on a staging device count for nothing at a start that does not know it as one.
-            self.acknowledge_after(self.array.membership.recorder.next_version());
+            self.array.membership.recorder.acknowledge_after_next();
         }
         self.array.membership.look_at_members();
         self.fail_the_useless(out);

@@ -236,7 +236,7 @@ impl Engine {
             let version = self.array.membership.recorder.next_version();
             self.range.distributed.free(version);
             // What it misses from now on it must not be taken to have.
-            self.acknowledge_after(version);
+            self.array.membership.recorder.acknowledge_after(version);
             self.array.background.look();
         }
     }

@@ -106,7 +106,7 @@ impl Engine {
         {
             // Another device has all that this one has, and will be on record as the member.
             out.push(Action::Note(Note::MemberFailed { member, device, why }));
-            self.acknowledge_after(version);
+            self.array.membership.recorder.acknowledge_after(version);
             self.succeed(out);
             return;
         }

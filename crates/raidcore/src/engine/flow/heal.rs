@@ -2,21 +2,13 @@
 
 use alloc::vec::Vec;
 
-use det::Instant;
-
-use crate::engine::heal::{Healing, Step};
-use crate::engine::work::Work;
+use crate::engine::heal::{Healing, Turn};
 use crate::engine::{Action, Engine, Note, Phase, Remedy};
 use crate::geometry::Role;
 use crate::meta::SlotState;
 use crate::units::{Set, Stripe};
 
 impl Engine {
-    /// When the next attempt is to begin.
-    pub(in crate::engine) fn heal_deadline(&self) -> Option<Instant> {
-        self.array.healing.at.filter(|_| !self.array.healing.is_under_way())
-    }
-
     /// What has to happen before writes are taken again, if they are not.
     pub(super) fn remedy(&self) -> Option<Remedy> {
         let remedy = if self.can_heal() { Remedy::Room } else { Remedy::Start };
@@ -37,7 +29,7 @@ impl Engine {
         let one_sided =
             || self.range.alignment.torn().any(|stripe| self.geo.of(stripe).parities() == 0);
         self.has_refusing()
-            && !self.array.healing.hopeless
+            && !self.array.healing.is_hopeless()
             && !self.array.membership.recorder.is_broken()
             && self.array.membership.members.iter().all(|m| !m.unreadable)
             && (!one_sided() || !filled())
@@ -52,72 +44,50 @@ impl Engine {
         if !self.array.membership.impaired && self.array.healing.is_idle() {
             return false;
         }
-        let before = self.array.healing.step;
         if self.phase != Phase::Serving || self.array.stop_command.is_some() || !self.can_heal() {
             if !self.range.replays.is_under_way() {
-                (self.array.healing.step, self.array.healing.at) = (Step::Resting, None);
+                self.array.healing.stop();
             }
             return false;
         }
-        match self.array.healing.step {
-            Step::Resting => match self.array.healing.at {
-                Some(at) if at <= self.now => self.begin_to_heal(),
-                Some(_) => {}
-                None => self.heal_later(),
-            },
-            Step::Writing if self.range.replays.is_under_way() => {}
-            _ if self.array.healing.refused => self.heal_later(),
-            Step::Writing => self.write_refused(out),
-            Step::Flushing(ticket) if !self.array.flusher.is_over(ticket) => {}
-            Step::Flushing(_) if !self.flushed_for_good() => self.heal_later(),
-            Step::Flushing(_) => {
+        let (before, later) = (self.array.healing.step(), self.now + self.config.quiesce_delay);
+        let (writing, flusher) = (self.range.replays.is_under_way(), &self.array.flusher);
+        let is_over = |round| flusher.is_over(round);
+        match self.array.healing.turn(self.now, later, writing, is_over) {
+            Turn::Nothing => {}
+            // Whether what these have in the journal is to be carried out is not clear yet.
+            Turn::Begin if self.range.jobs.iter().any(|job| job.entry.is_some()) => {
+                self.array.healing.try_later(later);
+            }
+            Turn::Begin => {
+                self.array.healing.begin();
+                let refused = self.range.alignment.refused(&self.geo);
+                self.range.replays.begin_anew(refused);
+            }
+            Turn::Write => self.write_refused(out),
+            Turn::Flushed if !self.flushed_for_good() => self.array.healing.try_later(later),
+            Turn::Flushed => {
                 self.range.alignment.made_good();
                 self.range.maps.spread();
-                self.array.healing.step = Step::Storing;
+                self.array.healing.flushed();
             }
-            Step::Storing => {
+            Turn::Store => {
                 self.write_tails(out);
                 if self.range.maps.are_spread() && !self.range.journal.is_unsettled() {
                     self.take_writes_again(out);
                 }
             }
         }
-        self.array.healing.step != before
-    }
-
-    fn heal_later(&mut self) {
-        self.array.healing.step = Step::Resting;
-        self.array.healing.at = Some(self.now + self.config.quiesce_delay);
-    }
-
-    fn begin_to_heal(&mut self) {
-        // Whether what these have in the journal is to be carried out is not clear yet.
-        if self.range.jobs.iter().any(|job| job.entry.is_some()) {
-            return self.heal_later();
-        }
-        self.array.healing.refused = false;
-        self.array.healing.step = Step::Writing;
-        let refused = self.range.alignment.refused(&self.geo);
-        self.range.replays.begin_anew(refused);
+        self.array.healing.step() != before
     }
 
     /// Writes the next of what was refused, or has all of it made durable.
     fn write_refused(&mut self, out: &mut Vec<Action>) {
-        if let Some((index, stripe)) = self.range.replays.next() {
-            if let Some(job) = self.new_job(Work::Replay { index }, stripe) {
-                self.range.replays.one_begun();
-                self.start_job(job);
-            }
-            return;
+        if !self.replay_next() {
+            self.range.journal.all_at_home();
+            let round = self.flush(out);
+            self.array.healing.flush_with(round);
         }
-        self.range.journal.all_at_home();
-        self.array.healing.step = Step::Flushing(self.flush(out));
-    }
-
-    /// What was refused is written, or was not taken once more.
-    pub(super) fn wrote_refused(&mut self, done: bool) {
-        self.array.healing.refused |= !done;
-        self.range.replays.one_done();
     }
 
     fn take_writes_again(&mut self, out: &mut Vec<Action>) {

@@ -82,7 +82,8 @@ impl Engine {
             self.range.regions.end_write(region);
         }
         if let Some((entry, holders)) = job.entry.take().filter(|_| !failed) {
-            self.entry_at_home(entry, holders, out);
+            self.range.journal.entry_at_home(entry, holders);
+            self.feed_starved(out);
         }
     }
 

@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 
 use crate::engine::flight::{Flight, Owner};
-use crate::engine::journal::{Journal, RESERVE};
-use crate::engine::journal_ring::JournalRing;
+use crate::engine::journal::entry_blocks;
 use crate::engine::wait::Wait;
 use crate::engine::{Action, Engine, IoError, IoOp, JobId, RequestError};
-use crate::meta::{self, JournalRun, Replay, ReplayRun};
+use crate::meta::{JournalRun, Replay, ReplayRun};
 use crate::plan::WriteKind;
 use crate::units::{MemberId, Pba, Set};
 
@@ -21,7 +20,7 @@ impl Engine {
             && (job.kind != WriteKind::Full
                 || self.array.membership.impaired
                 || !self.array.membership.recorder.is_durable());
-        self.range.journal.len > 0
+        self.range.journal.exists()
             && job.entry.is_none()
             && job.error.is_none()
             && (at_risk || self.range.journal.is_live(job.stripe))
@@ -37,10 +36,15 @@ impl Engine {
         {
             return false;
         }
-        self.range.journal.starved = true;
+        self.range.journal.starve();
+        self.wait_for_space(id, out);
+        true
+    }
+
+    /// A job waits for room in the journal, which a flush can make.
+    fn wait_for_space(&mut self, id: JobId, out: &mut Vec<Action>) {
         self.range.jobs.wait(id, Wait::Space);
         self.flush(out);
-        true
     }
 
     /// The members that hold the parity that a job writes. A spare that has taken a member's place
@@ -54,47 +58,26 @@ impl Engine {
             .fold(Set::EMPTY, |set, role| set.or(self.holders_of(job.stripe, role)))
     }
 
-    pub(super) fn entry_blocks(&self, id: JobId) -> (u32, u32) {
-        let writes = &self.range.jobs[id].plan.writes;
-        let payload = writes.iter().map(|io| io.blocks).sum();
-        (meta::journal_header_blocks(payload, writes.len() as u32), payload)
-    }
-
     /// Writes a job's entry to all holders; returns whether there was room. If not, the job waits.
     pub(super) fn write_entry(&mut self, id: JobId, out: &mut Vec<Action>) -> bool {
-        let holders = self.holders(id);
-        let (header, payload) = self.entry_blocks(id);
-        let blocks = u64::from(header + payload);
         if !self.array.membership.takes_writes() {
             // Room is made by writes that come home, and none does any more.
             self.range.jobs[id].error = Some(RequestError::Io);
             return true;
         }
-        let fits = |of: &JournalRing| of.ring.room(blocks + RESERVE).is_some();
-        if !holders.into_iter().all(|member| fits(&self.range.journal.rings[member.index()])) {
-            self.range.journal.starved = true;
-            self.range.jobs.wait(id, Wait::Space);
-            self.flush(out);
+        let holders = self.holders(id);
+        let job = &self.range.jobs[id];
+        let (header, payload) = entry_blocks(&job.plan.writes);
+        let blocks = header + payload;
+        let entry = self.range.journal.begin_entry(job.stripe, holders, u64::from(blocks));
+        let Some(entry) = entry else {
+            self.wait_for_space(id, out);
             return false;
-        }
-        let entry = self.range.journal.next_entry;
-        self.range.journal.next_entry += 1;
-        let stripe = self.range.jobs[id].stripe;
+        };
         for member in holders {
-            let ring = &mut self.range.journal.rings[member.index()];
-            let Some(at) = ring.ring.room(blocks + RESERVE) else {
-                continue;
-            };
-            ring.push(entry, at, blocks, Some(stripe));
-            self.range.journal.live[usize::from(Journal::bucket(stripe))] += 1;
-            self.range.journal.entries += 1;
-            let begun = self.store_in_ring(
-                member.index(),
-                Owner::Entry { job: id },
-                (entry, at, blocks),
-                out,
-            );
-            self.range.jobs[id].outstanding += begun;
+            let owner = Owner::Entry { job: id };
+            self.range.jobs[id].outstanding +=
+                self.store_in_ring(member, owner, entry, blocks, out);
         }
         self.range.jobs[id].entry = Some((entry, holders));
         self.array.counters.journal_entries += 1;
@@ -108,22 +91,10 @@ impl Engine {
         result: Result<(), IoError>,
         out: &mut Vec<Action>,
     ) {
-        match (result, op.member) {
-            (Err(why), Some(member))
-                if self.array.membership.is_current(&op)
-                    && !self.write_failed(member, why, out) =>
-            {
-                self.range.jobs[id].error = Some(RequestError::Io);
-                if let Some((entry, _)) = self.range.jobs[id].entry {
-                    self.range.journal.rings[member.index()].refuse(entry);
-                }
-            }
-            (_, Some(member)) => {
-                if let Some((entry, _)) = self.range.jobs[id].entry {
-                    self.stored_in_ring(member, entry);
-                }
-            }
-            (_, None) => {}
+        if let Some((entry, _)) = self.range.jobs[id].entry
+            && !self.stored_in_ring(entry, &op, result, out)
+        {
+            self.range.jobs[id].error = Some(RequestError::Io);
         }
         self.range.jobs.one_done(id);
     }
@@ -132,63 +103,52 @@ impl Engine {
     /// it has the same place. Tells how many stores that are.
     fn store_in_ring(
         &mut self,
-        index: usize,
+        member: MemberId,
         owner: Owner,
-        (entry, at, blocks): (u64, u64, u64),
+        entry: u64,
+        blocks: u32,
         out: &mut Vec<Action>,
     ) -> u32 {
-        let member = MemberId::at(index);
         let mut stores = 0;
         for device in self.array.membership.stored_on(member) {
+            let Some(at) = self.range.journal.begin_store(member, entry) else { break };
             stores += 1;
-            if let Some(entry) = self.range.journal.rings[index].find(entry) {
-                entry.stores += 1;
-            }
-            let place = Pba(self.range.journal.start.0 + at);
-            self.issue(
-                Flight::new(owner, Some(member), device),
-                IoOp::Journal,
-                place,
-                blocks as u32,
-                out,
-            );
+            self.issue(Flight::new(owner, Some(member), device), IoOp::Journal, at, blocks, out);
         }
         stores
     }
 
-    /// A store in a ring has ended. What it says counts when it is wherever it has to be; returns
-    /// whether it is.
-    fn stored_in_ring(&mut self, member: MemberId, id: u64) -> bool {
-        let Some(entry) = self.range.journal.rings[member.index()].find(id) else {
+    /// A store in a ring has ended. Returns whether it does not matter that the member has not taken it, if
+    /// it has not.
+    fn stored_in_ring(
+        &mut self,
+        entry: u64,
+        op: &Flight,
+        result: Result<(), IoError>,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let Some(member) = op.member else { return true };
+        if let Err(why) = result
+            && self.array.membership.is_current(op)
+            && !self.write_failed(member, why, out)
+        {
+            self.range.journal.refuse(member, entry);
             return false;
-        };
-        entry.stores -= 1;
-        let everywhere = entry.stores == 0 && !entry.refused;
-        entry.on_disk |= entry.stores == 0;
-        if everywhere {
-            self.ring_moved(member, id);
         }
-        everywhere
-    }
-
-    fn ring_moved(&mut self, member: MemberId, entry: u64) {
-        let before = self.range.journal.rings[member.index()].entries().len();
-        self.range.journal.on_disk(member, entry);
-        if self.range.journal.rings[member.index()].entries().len() < before {
-            self.range.journal.starved = false;
+        if self.range.journal.stored(member, entry) {
             self.range.jobs.wake(|wait| *wait == Wait::Space);
         }
+        true
     }
 
     /// What a replay would carry out of a job's entry, if it has one.
     pub(super) fn replay_of(&self, id: JobId) -> Option<Replay> {
         let job = &self.range.jobs[id];
         let (number, holders) = job.entry?;
-        let header = u64::from(self.entry_blocks(id).0);
+        let header = u64::from(entry_blocks(&job.plan.writes).0);
         let copy = |member: MemberId| {
-            let mut entries = self.range.journal.rings[member.index()].entries().iter();
-            let at = entries.find(|e| e.id == number)?.at;
-            Some((member, Pba(self.range.journal.start.0 + at + header)))
+            let at = self.range.journal.place(member, number)?;
+            Some((member, Pba(at.0 + header)))
         };
         let runs = job.plan.writes.iter().scan(0, |from, io| {
             let member = self.geo.member(job.stripe, io.role);
@@ -205,60 +165,31 @@ impl Engine {
         })
     }
 
-    /// The blocks of an entry are written to where they belong (but may not be durable there).
-    pub(super) fn entry_at_home(
-        &mut self,
-        entry: u64,
-        holders: Set<MemberId>,
-        out: &mut Vec<Action>,
-    ) {
-        self.range.journal.homes_done += 1;
-        let home = self.range.journal.homes_done;
-        for member in holders {
-            if let Some(entry) = self.range.journal.rings[member.index()].find(entry) {
-                entry.home = Some(home);
-            }
-        }
-        self.feed_starved(out);
-    }
-
     /// Flushes if a job waits for room in the journal, which a flush can make.
     pub(super) fn feed_starved(&mut self, out: &mut Vec<Action>) {
-        self.range.journal.starved &= self.range.jobs.waits().any(|wait| *wait == Wait::Space);
-        if self.range.journal.starved {
+        let waits = || self.range.jobs.waits().any(|wait| *wait == Wait::Space);
+        if self.range.journal.is_still_starved(waits) {
             self.flush(out);
         }
     }
 
     /// What was home when a flush began needs no replay any more.
     pub(super) fn retire_entries(&mut self, mark: u64, out: &mut Vec<Action>) {
-        self.range.journal.flushed = mark;
-        for index in 0..self.range.journal.rings.len() {
-            let ring = &mut self.range.journal.rings[index];
-            for entry in ring.ring.entries_mut() {
-                entry.retired |= entry.home.is_some_and(|home| home <= mark);
-            }
-            if self.range.journal.starved || ring.ring.used() > self.range.journal.len / 2 {
-                self.write_tail(MemberId::at(index), out);
+        self.range.journal.flushed(mark);
+        for member in self.geo.member_set() {
+            if self.range.journal.is_wanting(member) {
+                self.write_tail(member, out);
             }
         }
     }
 
     /// Writes how far a ring has become free, if it has.
-    pub(super) fn write_tail(&mut self, member: MemberId, out: &mut Vec<Action>) {
-        let id = self.range.journal.next_entry;
-        if self.array.membership.live_device(member).is_none() {
-            return;
+    fn write_tail(&mut self, member: MemberId, out: &mut Vec<Action>) {
+        if self.array.membership.live_device(member).is_some()
+            && let Some(entry) = self.range.journal.begin_tail(member)
+        {
+            self.store_in_ring(member, Owner::Tail { entry }, entry, 1, out);
         }
-        let ring = &mut self.range.journal.rings[member.index()];
-        let wanted = ring.has_retired() && !ring.tail_in_flight;
-        let Some(at) = ring.ring.room(1).filter(|_| wanted) else {
-            return;
-        };
-        ring.push(id, at, 1, None);
-        ring.tail_in_flight = true;
-        self.range.journal.next_entry += 1;
-        self.store_in_ring(member.index(), Owner::Tail { entry: id }, (id, at, 1), out);
     }
 
     pub(super) fn tail_done(
@@ -270,28 +201,14 @@ impl Engine {
         let (Owner::Tail { entry }, Some(member)) = (op.owner, op.member) else {
             return;
         };
-        let failed = match result {
-            Err(why) => {
-                self.array.membership.is_current(&op) && !self.write_failed(member, why, out)
-            }
-            Ok(()) => false,
-        };
-        if failed {
-            self.range.journal.rings[member.index()].refuse(entry);
-        }
-        if failed || self.stored_in_ring(member, entry) {
-            self.range.journal.rings[member.index()].tail_in_flight = false;
-        }
         // What was retired meanwhile may be what a job waits for, and no flush may follow.
-        if !failed && self.range.journal.starved {
+        if self.stored_in_ring(entry, &op, result, out) && self.range.journal.is_starved() {
             self.write_tail(member, out);
         }
     }
 
     /// Writes the tails of all rings that lag behind.
     pub(super) fn write_tails(&mut self, out: &mut Vec<Action>) {
-        for index in 0..self.range.journal.rings.len() {
-            self.write_tail(MemberId::at(index), out);
-        }
+        self.geo.member_set().for_each(|member| self.write_tail(member, out));
     }
 }

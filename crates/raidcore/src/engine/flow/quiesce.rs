@@ -42,7 +42,7 @@ impl Engine {
             (kind, &mut self.array.membership.recorder.record.spared)
         {
             // It stands in for the member only when what is staged has come home, too.
-            let flushed = self.array.flusher.spared().min(self.geo.stripes() - 1);
+            let flushed = self.array.flusher.marks().spared.min(self.geo.stripes() - 1);
             if spared.watermark < flushed {
                 spared.watermark = flushed;
                 self.record_change(out);
@@ -52,7 +52,7 @@ impl Engine {
         let member = match kind {
             Some(PassKind::Rebuild(member)) => member,
             Some(PassKind::Copy(_)) => {
-                if self.array.membership.copied_durably(self.array.flusher.copied()) {
+                if self.array.membership.copied_durably(self.array.flusher.marks().copied) {
                     self.record_change(out);
                 }
                 return;

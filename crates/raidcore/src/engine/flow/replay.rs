@@ -24,16 +24,13 @@ impl Engine {
     /// member has the stripe's parity, as it is out of service or yet to be rebuilt there: then there is
     /// nothing that has to agree.
     pub(super) fn replayed(&mut self, done: bool) {
+        let (stripe, is_kept) = self.range.replays.one_done();
         if self.array.healing.is_under_way() {
-            return self.wrote_refused(done);
+            return self.array.healing.wrote(done);
         }
-        let stripe = self.range.replays.get(self.range.replays.next).stripe;
         let (readable, writable) = self.health(stripe);
         let current = readable.or(writable);
         let hole = !current.and(self.geo.of(stripe).spare_roles()).is_empty();
-        let refused = self.range.replays.refused.last();
-        let is_kept = refused.is_some_and(|&(entry, ..)| entry == self.range.replays.next);
-        self.range.replays.one_done();
         if !done && hole && !is_kept {
             self.phase = Phase::Broken;
         }
@@ -42,47 +39,48 @@ impl Engine {
     /// Carries out what an unclean stop has left in the journal, one entry after the other; then
     /// records the start.
     pub(super) fn replay(&mut self, out: &mut Vec<Action>) {
-        if self.range.replays.under_way {
+        if self.range.replays.is_under_way() {
             return;
         }
-        let is_prepared = self.range.replays.list.is_empty()
+        let is_prepared = self.range.replays.is_empty()
             || self.miss_the_missing(out) && self.range.maps.are_spread();
-        if !is_prepared {
+        if !is_prepared || self.replay_next() {
             return;
         }
-        if let Some(entry) = self.range.replays.list.get(self.range.replays.next) {
-            let work = Work::Replay { index: self.range.replays.next };
-            if let Some(job) = self.new_job(work, entry.stripe) {
-                self.range.replays.under_way = true;
-                self.start_job(job);
-            }
+        let Some(ticket) = self.range.replays.flush() else {
+            let ticket = self.flush(out);
+            self.range.replays.flush_with(ticket);
+            return;
+        };
+        if !self.array.flusher.is_over(ticket) {
             return;
         }
-        match self.range.replays.flush {
-            None => self.range.replays.flush = Some(self.flush(out)),
-            Some(ticket)
-                if self.array.flusher.is_over(ticket) && self.array.flusher.has_failed() =>
-            {
-                self.phase = Phase::Broken;
-            }
-            Some(ticket)
-                if self.array.flusher.is_over(ticket) && !self.range.replays.refused.is_empty() =>
-            {
-                self.serve_reads(out);
-            }
-            Some(ticket) if self.array.flusher.is_over(ticket) => self.record_start(out),
-            Some(_) => {}
+        if self.array.flusher.has_failed() {
+            self.phase = Phase::Broken;
+        } else if self.range.replays.has_refused() {
+            self.serve_reads(out);
+        } else {
+            self.record_start(out);
         }
+    }
+
+    /// Carries out the next entry, when there is a job for it; returns whether there is an entry left.
+    pub(super) fn replay_next(&mut self) -> bool {
+        let Some((index, stripe)) = self.range.replays.next() else { return false };
+        if let Some(job) = self.new_job(Work::Replay { index }, stripe) {
+            self.range.replays.one_begun();
+            self.start_job(job);
+        }
+        true
     }
 
     /// Serves users without taking writes, as members have refused what the journal has for them: a
     /// thin pool may be full. The start is not recorded, so that the next one finds all entries.
     fn serve_reads(&mut self, out: &mut Vec<Action>) {
-        for (_, member, why) in core::mem::take(&mut self.range.replays.refused) {
+        for (member, why) in self.range.replays.give_up() {
             self.write_failed(member, why, out);
         }
         self.array.healing.leave_to_a_start();
-        self.range.replays.list = Vec::new();
         self.phase =
             if self.range.staging.dirty() > 0 { Phase::Reclaiming } else { Phase::Serving };
     }
@@ -129,16 +127,13 @@ impl Engine {
 
     /// Records that the array is in use, by which members; entries of earlier epochs are void.
     fn record_start(&mut self, out: &mut Vec<Action>) {
-        if self.range.replays.list.is_empty() {
+        if self.range.replays.is_empty() {
             // After a crash some members may lack the latest pages; those that have them may fail.
             self.range.maps.spread();
         } else {
-            let entries = self.range.replays.list.len() as u32;
-            let runs = self.range.replays.list.iter().flat_map(|entry| &entry.runs);
-            let blocks = runs.map(|run| u64::from(run.to.blocks)).sum();
+            let (entries, blocks) = self.range.replays.finish();
             out.push(Action::Note(Note::JournalReplayed { entries, blocks }));
         }
-        self.range.replays.list = Vec::new();
         self.fail_missing(out);
         self.array.membership.recorder.record.epoch += 1;
         if self.range.staging.exists() && self.range.staging.dirty() == 0 {

@@ -49,7 +49,8 @@ impl Engine {
     /// Cuts a request, of which `cut` blocks are cut; returns whether all of it is.
     fn cut(&mut self, request: &Request, mut cut: u32, out: &mut Vec<Action>) -> bool {
         if request.op == Op::Flush {
-            self.flush_for_user(request.tag, out);
+            self.array.flusher.serve(request.tag);
+            self.flush(out);
             return true;
         }
         while cut < request.blocks {

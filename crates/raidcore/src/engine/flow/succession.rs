@@ -47,8 +47,6 @@ impl Engine {
     /// A device is no successor any more, if it was one, and the member stays; that is to be recorded next.
     pub(super) fn end_succession(&mut self, device: DeviceId) {
         if self.array.membership.end_succession(device) {
-            // What it misses from now on it must not be taken to have.
-            self.acknowledge_after(self.array.membership.recorder.next_version());
             self.array.background.cancel_if(|kind| matches!(kind, PassKind::Copy(_)));
             self.array.background.look();
         }

@@ -155,6 +155,8 @@ impl Membership {
             return false;
         };
         self.recorder.record.successor = None;
+        // What it misses from now on it must not be taken to have.
+        self.recorder.acknowledge_after_next();
         if let Some(Change { old, .. }) = succession.change {
             let member = succession.member;
             self.recorder.record.slots[member.index()].device = old;
