@@ -188,7 +188,7 @@ pub(crate) const STAGING: &[Mutant] = &[
         "staged: a reclaim leaves the journal out",
         "engine/flow/journal.rs",
         "        self.range.journal.len > 0\n            && job.entry.is_none()",
-        "        self.range.journal.len > 0\n            && !(MUTANT && job.work == super::work::Work::Reclaim)\n            && job.entry.is_none()",
+        "        self.range.journal.len > 0\n            && !(MUTANT && job.work == crate::engine::work::Work::Reclaim)\n            && job.entry.is_none()",
     ),
     mutant(
         "copies: a write leaves them be",
