@@ -2,7 +2,7 @@
 //! only after a flush or with FUA. Until then each block survives in any of its versions.
 //!
 //! The engine never looks at data, and parity is computed byte by byte. So only the first bytes of
-//! a data block are kept, and the rest is zeros. Metadata is kept whole, since it has checksums.
+//! a data block are kept, the rest is zeros. Metadata has checksums, so it is kept whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -5,7 +5,7 @@ use crate::mutant::{Mutant, mutant};
 pub(crate) const HEDGE: &[Mutant] = &[
     mutant(
         "what is read to a user's memory is tried twice",
-        "engine/hedge.rs",
+        "engine/hedge/pairs.rs",
         "if job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
         "if !MUTANT && job.plan.reads.iter().any(|io| matches!(io.mem, Mem::Payload { .. })) {",
     ),
@@ -17,7 +17,7 @@ pub(crate) const HEDGE: &[Mutant] = &[
     ),
     mutant(
         "hedge: who gives up a read takes the answer along",
-        "engine/hedge.rs",
+        "engine/hedge/pairs.rs",
         "self.pass_tags(id, other);",
         "if MUTANT {
             self[id].tags.clear();
@@ -27,7 +27,7 @@ pub(crate) const HEDGE: &[Mutant] = &[
     ),
     mutant(
         "hedge: a read that was answered is tried again",
-        "engine/hedge.rs",
+        "engine/hedge/pairs.rs",
         "reads && job.hedge.partner.is_none() && !job.tags.is_empty()",
         "reads && job.hedge.partner.is_none() && (MUTANT || !job.tags.is_empty())",
     ),

@@ -1,118 +1,20 @@
-//! Reads that take long are tried another way, too (hedged requests: Dean and Barroso, "The Tail at
-//! Scale").
-//!
-//! Where the policy's patience has an end, a read goes to scratch memory. If it is not there by
-//! then, a second job reads what the first still waits for from the other members. The one that
-//! has all of it first takes the tag and answers; the other is given up: it ends when the devices have
-//! answered, and its memory is its own until then.
-//!
-//! Invariants: of two that read the same, one has the tag; no I/O of theirs goes to a user's memory,
-//! so that nothing is written there after the answer; the second holds the lock as long as the first
-//! did, so both read the same.
+//! Pairs of jobs that read the same in two ways.
 
-use alloc::collections::BinaryHeap;
-use core::cmp::Reverse;
 use core::mem;
 
-use det::{Id, Instant};
+use det::Instant;
 
-use super::JobId;
-use super::jobs::Jobs;
-use super::stage::Stage;
-use super::work::Work;
+use super::Hedge;
+use crate::engine::JobId;
+use crate::engine::jobs::Jobs;
+use crate::engine::stage::Stage;
+use crate::engine::work::Work;
 use crate::geometry::Role;
 use crate::units::{Mem, Set};
 
-/// How many reads a plan may have for it to be known which of them have landed.
-const READS_MAX: usize = 64;
-
-/// The deadlines of reads, the earliest first. The entry of a read that has ended stays until it is popped
-/// from the front.
-#[derive(Debug, Default)]
-pub(super) struct Patience {
-    until: BinaryHeap<Reverse<(Instant, u64)>>,
-}
-
-impl Patience {
-    /// A read is to be tried another way if it is not there by then.
-    pub(super) fn wait(&mut self, until: Instant, job: JobId) {
-        self.until.push(Reverse((until, job.to_bits())));
-    }
-
-    /// When the first to wait has waited long enough.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.until.peek().map(|&Reverse((at, _))| at)
-    }
-
-    /// Pops a read that has waited long enough.
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<JobId> {
-        self.pop_if(|at, _| at <= now)
-    }
-
-    /// Pops the entries of reads that wait no more.
-    pub(super) fn forget_ended(&mut self, waits: impl Fn(JobId) -> bool) {
-        while self.pop_if(|_, job| !waits(job)).is_some() {}
-    }
-
-    fn pop_if(&mut self, may: impl FnOnce(Instant, JobId) -> bool) -> Option<JobId> {
-        let &Reverse((at, job)) = self.until.peek()?;
-        let job = Id::from_bits(job);
-        may(at, job).then(|| self.until.pop())?;
-        Some(job)
-    }
-}
-
-/// What a read has to do with another one of the same.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hedge {
-    /// The other, if there are two, of which one is to answer.
-    partner: Option<JobId>,
-    /// It is the second of them, and goes around these roles.
-    avoids: Set<Role>,
-    /// Which of the plan's reads have ended well.
-    landed: Set<usize>,
-}
-
-impl Hedge {
-    /// Whether a plan with so many reads can be followed by a second one.
-    pub(super) fn can_follow(reads: usize) -> bool {
-        reads <= READS_MAX
-    }
-
-    /// Whether it is one of two.
-    pub(super) fn is_paired(&self) -> bool {
-        self.partner.is_some()
-    }
-
-    /// Whether it is the second of two.
-    pub(super) fn is_second(&self) -> bool {
-        !self.avoids.is_empty()
-    }
-
-    /// The roles that it goes around.
-    pub(super) fn avoids(&self) -> Set<Role> {
-        self.avoids
-    }
-
-    /// The plan's reads are begun.
-    pub(super) fn begin_reads(&mut self) {
-        self.landed = Set::EMPTY;
-    }
-
-    /// One of the plan's reads has ended well.
-    #[inline]
-    pub(super) fn land(&mut self, index: u16) {
-        let index = usize::from(index);
-        if index < READS_MAX {
-            self.landed = self.landed.with(index);
-        }
-    }
-}
-
-/// Two that read the same.
 impl Jobs {
     /// Whether a job is still on its way to being read, alone, and to answer.
-    pub(super) fn reads_alone(&self, id: JobId) -> bool {
+    pub(in crate::engine) fn reads_alone(&self, id: JobId) -> bool {
         self.get(id).is_some_and(|job| {
             let reads = matches!(job.stage, Stage::Buffers | Stage::Read | Stage::AfterRead);
             reads && job.hedge.partner.is_none() && !job.tags.is_empty()
@@ -120,7 +22,7 @@ impl Jobs {
     }
 
     /// Begins a second read of what a job still waits for, if there is any, and room for one.
-    pub(super) fn begin_second(&mut self, first: JobId, now: Instant) {
+    pub(in crate::engine) fn begin_second(&mut self, first: JobId, now: Instant) {
         let job = &self[first];
         // One that is tried block by block has more and more reads.
         if !Hedge::can_follow(job.plan.reads.len()) {
@@ -150,13 +52,13 @@ impl Jobs {
     }
 
     /// Whether another job has answered in this one's place.
-    pub(super) fn is_given_up(&self, id: JobId) -> bool {
+    pub(in crate::engine) fn is_given_up(&self, id: JobId) -> bool {
         let job = &self[id];
         job.work == Work::Read && job.tags.is_empty() && job.hedge.partner.is_none()
     }
 
     /// Leaves the answer to the other of two that read the same; tells whether there is one.
-    pub(super) fn gives_up(&mut self, id: JobId) -> bool {
+    pub(in crate::engine) fn gives_up(&mut self, id: JobId) -> bool {
         let Some(other) = self.part(id) else { return false };
         self.pass_tags(id, other);
         // It goes on as if it had always been alone.
@@ -165,7 +67,7 @@ impl Jobs {
     }
 
     /// A job has read all, and answers; tells whether the other of two was to.
-    pub(super) fn claim(&mut self, id: JobId) -> bool {
+    pub(in crate::engine) fn claim(&mut self, id: JobId) -> bool {
         let Some(other) = self.part(id) else { return false };
         let wins = self[id].tags.is_empty();
         if wins {
@@ -192,6 +94,7 @@ impl Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::hedge::Patience;
     use crate::geometry::{Geometry, Level};
     use crate::plan::SubIo;
     use crate::units::{Stripe, Tag};
