@@ -1,8 +1,7 @@
 //! A disk with a volatile cache. A written block is read at once, but survives a crash for sure
-//! only after a flush or with FUA. Until then each block survives in any of its versions.
-//!
-//! The engine never looks at data, and parity is computed byte by byte. So only the first bytes of
-//! a data block are kept, the rest is zeros. Metadata has checksums, so it is kept whole.
+//! only after a flush or with FUA; until then it survives in any of its versions. Of a data block
+//! only the first bytes are kept, as the engine never looks at data and parity is computed byte by
+//! byte; the rest is zeros. Metadata has checksums, so it is kept whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
