@@ -181,13 +181,13 @@ impl JournalRing {
         while let Some(entry) = self.ring.pop_if(|entry| entry.number < first) {
             freed(entry.stripe);
         }
+        self.telling.take_if(|record| *record < first);
     }
 
     /// Nothing of it counts any more; `freed` is told of what goes.
     pub(super) fn clear(&mut self, freed: impl FnMut(Option<Stripe>)) {
         self.drop_before(u64::MAX, freed);
         self.ring.clear();
-        self.telling = None;
     }
 }
 
@@ -273,5 +273,21 @@ mod tests {
         ring.begin_store(2);
         assert_eq!(freed_by(&mut ring, 2), [1]);
         assert!(!ring.append_tail(3));
+    }
+
+    #[test]
+    fn a_record_of_the_tail_that_is_dropped_while_it_is_under_way_holds_up_no_other() {
+        let mut ring = ring(16, 3);
+        ring.at_home(1, 1);
+        ring.retire(1);
+        assert!(ring.append_tail(4));
+        ring.begin_store(4);
+        ring.drop_before(5, |_| ());
+        assert!(ring.append(5, 2, 0, Some(Stripe(5))));
+        ring.begin_store(5);
+        ring.stored(5, |_| ());
+        ring.at_home(5, 2);
+        ring.retire(2);
+        assert!(ring.append_tail(6));
     }
 }

@@ -33,6 +33,12 @@ impl Quiesce {
         self.at.filter(|_| self.flush.is_none())
     }
 
+    /// Whether the next flush is due later.
+    #[inline]
+    pub(super) fn waits(&self, now: Instant) -> bool {
+        self.at.is_some_and(|at| at > now)
+    }
+
     /// Whether a flush is to begin, as something has waited for it for so long. If something wants one
     /// that did not before, it is due after `delay`.
     pub(super) fn is_due(&mut self, wanted: bool, now: Instant, delay: Duration) -> bool {

@@ -25,6 +25,9 @@ impl Engine {
             }
             return;
         }
+        if self.array.quiesce.waits(self.now) {
+            return;
+        }
         let pass = self.array.background.pass();
         let rebuilds = pass.is_some_and(|p| p.kind().has_watermark() && !p.is_paused());
         let wanted = self.phase == Phase::Serving

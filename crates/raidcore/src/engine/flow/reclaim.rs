@@ -26,12 +26,15 @@ impl Engine {
 
     /// Brings home what may come home now, and tells what need not be there any more.
     pub(in super::super) fn reclaim(&mut self, out: &mut Vec<Action>) {
+        if self.range.staging.is_unused() {
+            return;
+        }
         let serves = match self.phase {
             Phase::Serving | Phase::Reclaiming => true,
             Phase::Stopping => self.array.quiesce.stopping() == Stopping::Draining,
             Phase::Replaying | Phase::Starting | Phase::Broken | Phase::Stopped => false,
         };
-        if !serves || self.range.staging.is_unused() {
+        if !serves {
             return;
         }
         let haste = self.range.staging.haste(self.phase != Phase::Serving);

@@ -7,8 +7,9 @@ use crate::geometry::Role;
 use crate::meta::{self, ArrayRecord, JournalHeader, JournalRun, Log};
 use crate::units::{Mem, MemberId, Pba, Set, Stripe};
 
-/// The most members that an entry is on.
-const COPIES_MAX: usize = 3;
+/// The most members that an entry is on: as many as may be lost, one more, and one in place of a member
+/// that a successor takes the place of.
+const COPIES_MAX: usize = 4;
 
 /// Consecutive blocks of a data chunk.
 #[derive(Clone, Copy, Debug)]

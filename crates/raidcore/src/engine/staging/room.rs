@@ -318,6 +318,7 @@ impl Staging {
 mod tests {
     use super::super::tests::{Log, RING};
     use super::*;
+    use crate::geometry::{Geometry, Level};
 
     #[test]
     fn holders_are_devices_first_then_those_with_the_least_to_do_then_in_turn() {
@@ -410,5 +411,16 @@ mod tests {
         assert!(!log.staging.has_room(large, log.able(), |_| 0));
         log.stage(0, 8);
         assert!(!log.staging.denies_room(), "what was stuck is written over");
+    }
+
+    #[test]
+    fn a_note_is_in_every_place_that_it_is_said_to_be_in() {
+        let geo = Geometry::new(Level::Raid6, 6, 8, 64).expect("it is possible");
+        let mut staging = Staging::empty(&geo, Pba(100), core::iter::repeat_n(RING, 6), 0);
+        let holders = staging.holders_for_note(geo.member_set(), Set::EMPTY, true);
+        let number = staging.begin(Kind::Tail, Stripe(0), holders, |_| ());
+        // As many as may be lost, one more, and one in place of the member that leaves.
+        assert_eq!(holders.len(), 4);
+        assert_eq!(staging.places(number).0.map(|(member, _)| member).collect::<Set<_>>(), holders);
     }
 }
