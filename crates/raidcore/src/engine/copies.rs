@@ -151,8 +151,10 @@ impl Copies {
         let in_turn = (0..n).map(|i| (self.turn + i) % n);
         let member =
             (n..self.rings.len()).chain(in_turn).find(|&place| able.has(MemberId::at(place)))?;
+        let new = self.next;
         let at = loop {
-            if let Some(at) = self.rings[member].room(u64::from(blocks)) {
+            let ring = &mut self.rings[member];
+            if let Some(at) = ring.append(u64::from(blocks), 0, |at| (new, at)) {
                 break at;
             }
             let oldest = self.extents.front().filter(|oldest| oldest.pins == 0)?;
@@ -164,14 +166,12 @@ impl Copies {
                 ring.pop_if(|&(entry, _)| entry == number);
             }
         };
-        let number = self.next;
         self.next += 1;
-        self.rings[member].push((number, at), u64::from(blocks));
         self.turn = (member + 1) % n;
         let at = Pba(self.starts[member].0 + at);
         let member = MemberId::at(member);
         self.extents.push_back(Extent { first, blocks, member: Some(member), at, pins: 1 });
-        Some((number, member, at))
+        Some((new, member, at))
     }
 
     /// A copy has been written, well or not.

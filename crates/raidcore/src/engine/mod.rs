@@ -115,7 +115,7 @@ enum Phase {
 
 /// See the [module](self).
 pub struct Engine {
-    geo: Layout,
+    layout: Layout,
     areas: Areas,
     config: Config,
     now: Instant,
@@ -142,9 +142,9 @@ impl Engine {
         wall: u64,
     ) -> Self {
         let record = &assembled.record;
-        let (geo, areas) = (record.layout(), record.areas.clone());
+        let (layout, areas) = (record.layout(), record.areas.clone());
         Self {
-            geo,
+            layout,
             areas,
             config,
             now,
@@ -209,7 +209,7 @@ impl Engine {
     /// Where its stripes lie.
     #[must_use]
     pub fn layout(&self) -> &Layout {
-        &self.geo
+        &self.layout
     }
 
     /// How many scratch buffers of one chunk the host has to provide.
@@ -228,8 +228,8 @@ impl Engine {
     /// them, and nothing has brought it in step since.
     #[must_use]
     pub fn is_in_doubt(&self, at: u64, blocks: u32) -> bool {
-        let mut stripes = self.geo.stripes_of(Lba(at), blocks);
-        self.geo.redundancy() > 0
+        let mut stripes = self.layout.stripes_of(Lba(at), blocks);
+        self.layout.redundancy() > 0
             && stripes.any(|stripe| self.range.regions.is_unsynced(self.areas.region(stripe)))
     }
 }

@@ -133,7 +133,7 @@ impl<E: Entry> Ring<E> {
     }
 
     /// An entry takes so many blocks, of those that [`room`](Self::room) has told.
-    pub(super) fn push(&mut self, entry: E, blocks: u64) {
+    fn push(&mut self, entry: E, blocks: u64) {
         self.head = entry.at() + blocks;
         self.entries.push_back(entry);
     }

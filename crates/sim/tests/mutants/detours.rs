@@ -55,7 +55,7 @@ pub(crate) const DETOURS: &[Mutant] = &[
         "a detour leads over who has failed",
         "engine/flow/steering.rs",
         "let calm = readable.minus(busy);",
-        "let calm = if MUTANT { Set::first(self.geo.members()) } else { readable }.minus(busy);",
+        "let calm = if MUTANT { Set::first(self.layout.members()) } else { readable }.minus(busy);",
     ),
     mutant(
         "a detour is taken again over what could not be read",

@@ -161,7 +161,7 @@ pub(crate) const DISTRIBUTED: &[Mutant] = &[
     mutant(
         "the spare stands in before what is staged has come home",
         "engine/flow/quiesce.rs",
-        ".min(self.geo.stripes() - 1);",
-        ".min(self.geo.stripes() - u64::from(!MUTANT));",
+        ".min(self.layout.stripes() - 1);",
+        ".min(self.layout.stripes() - u64::from(!MUTANT));",
     ),
 ];

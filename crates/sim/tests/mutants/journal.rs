@@ -40,14 +40,14 @@ pub(crate) const JOURNAL: &[Mutant] = &[
     mutant(
         "an entry is missed where no parity is left to disagree",
         "engine/flow/replay.rs",
-        "let hole = !current.and(self.geo.of(stripe).spare_roles()).is_empty();",
-        "let hole = MUTANT || !current.and(self.geo.of(stripe).spare_roles()).is_empty();",
+        "let hole = !current.and(self.layout.of(stripe).spare_roles()).is_empty();",
+        "let hole = MUTANT || !current.and(self.layout.of(stripe).spare_roles()).is_empty();",
     ),
     mutant(
         "a spare counts as a holder before it is filled",
         "engine/flow/journal.rs",
-        "role.index() >= self.geo.of(job.stripe).data() && writable.has(role)",
-        "role.index() >= self.geo.of(job.stripe).data() && (MUTANT || writable.has(role))",
+        "role.index() >= self.layout.of(job.stripe).data() && writable.has(role)",
+        "role.index() >= self.layout.of(job.stripe).data() && (MUTANT || writable.has(role))",
     ),
     mutant(
         "entries are overwritten before a tail says that they are retired",

@@ -105,8 +105,8 @@ pub(crate) const REGIONS: &[Mutant] = &[
     mutant(
         "regions: the last one has to be full to be in step",
         "engine/flow/background.rs",
-        "let end = ((region + 1) * per_region).min(self.geo.stripes());",
+        "let end = ((region + 1) * per_region).min(self.layout.stripes());",
         "let end = (region + 1) * per_region;
-                let end = if MUTANT { end } else { end.min(self.geo.stripes()) };",
+                let end = if MUTANT { end } else { end.min(self.layout.stripes()) };",
     ),
 ];

@@ -324,8 +324,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "a staging device that was being filled is missed",
         "engine/flow/replay.rs",
-        "if index >= self.geo.members() && was_up {",
-        "if index >= self.geo.members() && (MUTANT || was_up) {",
+        "if index >= self.layout.members() && was_up {",
+        "if index >= self.layout.members() && (MUTANT || was_up) {",
     ),
     mutant(
         "nobody starts without a staging device that is being filled",

@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn shows_doubt(&self, stripe: Stripe) -> bool {
         self.range.regions.any_unsynced()
             && !self.is_in_step(stripe)
-            && self.geo.redundancy() > 0
+            && self.layout.redundancy() > 0
             && self.array.membership.recorder.record.volume.is_none()
     }
 
@@ -29,7 +29,7 @@ impl Engine {
     pub(super) fn tear(&mut self, id: JobId, member: MemberId, io: &SubIo) {
         let stripe = self.range.jobs[id].stripe;
         let entry = self.replay_of(id).filter(|entry| !entry.copies.is_empty());
-        let geo = self.geo.of(stripe);
+        let geo = self.layout.of(stripe);
         let parity = geo.parities() > 0 && !self.kept(stripe).and(geo.spare_roles()).is_empty();
         let refused = JournalRun { member, row: io.row, blocks: io.blocks };
         self.range.alignment.tear(stripe, refused, entry, parity);
@@ -40,8 +40,8 @@ impl Engine {
     pub(super) fn look_at_torn(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
         let stripe = job.stripe;
-        let all = self.geo.of(stripe).roles();
-        let rows = |io: &SubIo| io.blocks == self.geo.chunk();
+        let all = self.layout.of(stripe).roles();
+        let rows = |io: &SubIo| io.blocks == self.layout.chunk();
         let remade = match job.work {
             Work::Write => job.kind == WriteKind::Full && job.plan.writes.iter().all(rows),
             // It reads as zeros, whatever members hold.
@@ -59,7 +59,7 @@ impl Engine {
     /// Begins to bring a stripe in doubt in step. Jobs that ask for its lock from now on get it after
     /// that. Returns whether there was room for the job.
     pub(super) fn align(&mut self, stripe: Stripe) -> bool {
-        if !self.range.alignment.ask(stripe, self.geo.stripes()) {
+        if !self.range.alignment.ask(stripe, self.layout.stripes()) {
             return true;
         }
         let Some(job) = self.new_job(Work::Align, stripe) else {

@@ -51,7 +51,7 @@ impl Engine {
     }
 
     fn begin_pass(&mut self, out: &mut Vec<Action>) {
-        let kind = if self.range.regions.any_unsynced() && self.geo.redundancy() > 0 {
+        let kind = if self.range.regions.any_unsynced() && self.layout.redundancy() > 0 {
             PassKind::Resync
         } else if let Some(member) = self.array.membership.rebuilding() {
             PassKind::Rebuild(member)
@@ -113,7 +113,7 @@ impl Engine {
     pub(super) fn stripes_of(&self, kind: PassKind) -> u64 {
         match kind {
             PassKind::Rebuild(member) | PassKind::Copy(member)
-                if member.index() >= self.geo.members() =>
+                if member.index() >= self.layout.members() =>
             {
                 0
             }
@@ -121,7 +121,7 @@ impl Engine {
             | PassKind::Copy(_)
             | PassKind::Distribute(_)
             | PassKind::Resync
-            | PassKind::Scrub { .. } => self.geo.stripes(),
+            | PassKind::Scrub { .. } => self.layout.stripes(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Engine {
     /// When the pass may begin its next stripe at the pace that holds now; nothing if at once.
     fn next_at(&self) -> Option<Instant> {
         let busy = self.array.users.are_busy(self.now);
-        self.array.background.next_at(busy, self.geo.chunk().into())
+        self.array.background.next_at(busy, self.layout.chunk().into())
     }
 
     /// When the pass has to be looked at again, as the next stripe's time has come or the pace
@@ -185,7 +185,7 @@ impl Engine {
         } else if kind == PassKind::Resync {
             let per_region = self.areas.region_stripes();
             for region in from / per_region..to.div_ceil(per_region) {
-                let end = ((region + 1) * per_region).min(self.geo.stripes());
+                let end = ((region + 1) * per_region).min(self.layout.stripes());
                 if end <= to && self.range.regions.is_unsynced(region) {
                     self.range.regions.synced(region);
                 }

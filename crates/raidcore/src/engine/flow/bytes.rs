@@ -76,7 +76,7 @@ impl Engine {
         let writes = job.map_or(&[][..], |job| &self.range.jobs[job].plan.writes[..]);
         let stripe = job.map_or(Stripe(0), |job| self.range.jobs[job].stripe);
         let runs = writes.iter().map(|io| JournalRun {
-            member: self.geo.member(stripe, io.role),
+            member: self.layout.member(stripe, io.role),
             row: io.row,
             blocks: io.blocks,
         });

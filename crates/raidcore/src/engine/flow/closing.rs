@@ -70,7 +70,7 @@ impl Engine {
                 if self.array.flusher.has_failed() =>
             {
                 // A copy may not be there; nothing can be done but to try again.
-                let last = Stripe(self.geo.stripes() - 1);
+                let last = Stripe(self.layout.stripes() - 1);
                 self.array.background.stick(last);
                 note_end(kind, PassEnd::Stuck(last), out);
             }
@@ -130,7 +130,7 @@ impl Engine {
         self.array.membership.recorder.record.slots[member.index()].becomes(SlotState::Up, seconds);
         self.range.missed.forget(member);
         self.leave_spare(member);
-        if member.index() >= self.geo.members() {
+        if member.index() >= self.layout.members() {
             // Entries on a staging device count for nothing at a start that does not know it as one.
             self.array.membership.recorder.acknowledge_after_next();
         }

@@ -15,7 +15,7 @@ impl Engine {
     pub(super) fn copies_may_serve(&self) -> bool {
         let calm = || {
             self.array.membership.serving().minus(self.array.steering.busy()).len()
-                == self.geo.members()
+                == self.layout.members()
         };
         !self.range.copies.is_empty() && (self.array.background.rebuilds() || !calm())
     }
@@ -50,7 +50,7 @@ impl Engine {
             | Work::Align
             | Work::Repair
             | Work::Replay { .. } => {
-                let geo = self.geo.of(job.stripe);
+                let geo = self.layout.of(job.stripe);
                 let whole = geo.lbas(job.stripe, Role(0), 0, geo.stripe_blocks());
                 whole.for_each(|lba| self.range.copies.forget(lba));
             }
@@ -79,8 +79,8 @@ impl Engine {
         if !able || !job.bad.is_empty() {
             return false;
         }
-        let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
-        let home = self.geo.member(job.stripe, piece.role);
+        let first = self.layout.of(job.stripe).lba(job.stripe, piece.role, piece.row);
+        let home = self.layout.member(job.stripe, piece.role);
         let fits = self.range.copies.fits(piece.blocks) && !self.range.copies.has(first);
         let wanted = self.array.steering.keeps(self.now, home, first, piece.blocks);
         wanted && fits
@@ -94,8 +94,8 @@ impl Engine {
             return Stage::Finish;
         };
         let piece = *piece;
-        let first = self.geo.of(job.stripe).lba(job.stripe, piece.role, piece.row);
-        let home = self.geo.member(job.stripe, piece.role);
+        let first = self.layout.of(job.stripe).lba(job.stripe, piece.role, piece.row);
+        let home = self.layout.member(job.stripe, piece.role);
         let from = job.bind(plan::scratch(piece.role, piece.row));
         let able = self.array.membership.able().minus(self.array.steering.busy()).without(home);
         self.answer(id, out);

@@ -46,15 +46,15 @@ impl Engine {
         let failed = self.array.membership.spared().filter(|_| self.is_spared(stripe))?;
         let copies = self.copies_on_spare(stripe, 0);
         let readable = copies.iter().any(|(m, _)| !self.array.membership.is_unreadable(m));
-        Some((self.geo.role(stripe, failed)?, readable, copies.len() > 0))
+        Some((self.layout.role(stripe, failed)?, readable, copies.len() > 0))
     }
 
     /// The copies on the spare of a row of a stripe's chunk, on the members that are current there.
     fn copies_on_spare(&self, stripe: Stripe, row: u32) -> Targets {
         let mut places = Targets::NONE;
         let Some(failed) = self.array.membership.spared() else { return places };
-        for copy in 0..spare_copies(self.geo.of(stripe)) {
-            let (member, at) = self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
+        for copy in 0..spare_copies(self.layout.of(stripe)) {
+            let (member, at) = self.areas.on_distributed_spare(&self.layout, failed, stripe, copy);
             if self.is_current_in(member, stripe) {
                 places.push(member, Pba(at.0 + u64::from(row)));
             }
@@ -104,8 +104,8 @@ impl Engine {
     /// Where a member's copy of a stripe's chunk begins, if one belongs on it.
     fn copy_on(&self, member: MemberId, stripe: Stripe) -> Option<Pba> {
         let failed = self.array.membership.spared().filter(|_| self.is_spared(stripe))?;
-        let place = |copy| self.areas.on_distributed_spare(&self.geo, failed, stripe, copy);
-        let mut places = (0..spare_copies(self.geo.of(stripe))).map(place);
+        let place = |copy| self.areas.on_distributed_spare(&self.layout, failed, stripe, copy);
+        let mut places = (0..spare_copies(self.layout.of(stripe))).map(place);
         places.find(|&(holder, _)| holder == member).map(|(_, at)| at)
     }
 
@@ -115,7 +115,7 @@ impl Engine {
     pub(super) fn also_written(&self, id: JobId) -> Option<Role> {
         let job = &self.range.jobs[id];
         let failed = self.array.membership.spared()?;
-        let role = self.geo.role(job.stripe, failed)?;
+        let role = self.layout.role(job.stripe, failed)?;
         let wanted = match job.work {
             Work::Sync(PassKind::Rebuild(member)) => {
                 member != failed && self.copy_on(member, job.stripe).is_some()
@@ -165,7 +165,7 @@ impl Engine {
 
     /// The members that hold a role of a stripe now: at home, or its copies on the spare.
     pub(super) fn holders_of(&self, stripe: Stripe, role: Role) -> Set<MemberId> {
-        let member = self.geo.member(stripe, role);
+        let member = self.layout.member(stripe, role);
         if self.array.membership.spared() != Some(member) {
             return Set::one(member);
         }
@@ -180,7 +180,7 @@ impl Engine {
 
     /// Whether what is at a place of a member is on the spare.
     pub(super) fn is_on_spare(&self, member: MemberId, at: Pba) -> bool {
-        self.areas.has_distributed_spare() && at >= self.geo.data_end(member)
+        self.areas.has_distributed_spare() && at >= self.layout.data_end(member)
     }
 
     /// The failed member whose chunks are to be put on the spare next, if there is one.
@@ -192,10 +192,10 @@ impl Engine {
         let failed = |member: &MemberId| record.slots[member.index()].state == SlotState::Failed;
         match record.spared {
             Some(spared) => {
-                let whole = self.distributed().base >= self.geo.stripes();
+                let whole = self.distributed().base >= self.layout.stripes();
                 Some(spared.member).filter(|member| failed(member) && !whole)
             }
-            None => self.geo.member_set().find(failed),
+            None => self.layout.member_set().find(failed),
         }
     }
 
@@ -219,7 +219,7 @@ impl Engine {
 
     /// All of a failed member's chunks are on the spare, durably.
     pub(super) fn is_distributed(&mut self, out: &mut Vec<Action>) {
-        let stripes = self.geo.stripes();
+        let stripes = self.layout.stripes();
         self.range.distributed.set_progress(Progress::from(stripes));
         if let Some(spared) = &mut self.array.membership.recorder.record.spared {
             spared.watermark = stripes;

@@ -23,8 +23,8 @@ impl Engine {
     /// Whether the others make up for members and staging devices that are in service.
     fn can_spare_all(&self, lost: Set<MemberId>) -> bool {
         let others = self.array.membership.present().minus(lost);
-        let stripes = others.len() >= self.geo.members() - self.geo.redundancy();
-        let of_stripes = lost.and(self.geo.member_set());
+        let stripes = others.len() >= self.layout.members() - self.layout.redundancy();
+        let of_stripes = lost.and(self.layout.member_set());
         (stripes || of_stripes.is_empty()) && !self.range.staging.needs(lost)
     }
 
@@ -116,7 +116,7 @@ impl Engine {
         };
         out.push(Action::Note(Note::MemberFailed { member, device, why }));
         out.push(Action::Release(device));
-        let has_ring = member.index() < self.geo.members();
+        let has_ring = member.index() < self.layout.members();
         if !has_ring && was_up {
             // One that was being filled held nothing.
             membership.thin_staging(member);
@@ -307,10 +307,11 @@ impl Engine {
     }
 
     fn want_scrub(&mut self, repair: bool) -> Result<(), CommandError> {
-        if self.geo.redundancy() == 0 {
+        if self.layout.redundancy() == 0 {
             return Err(CommandError::NotRedundant);
         }
-        if self.array.membership.present().len() <= self.geo.members() - self.geo.redundancy() {
+        if self.array.membership.present().len() <= self.layout.members() - self.layout.redundancy()
+        {
             return Err(CommandError::NothingToCompare);
         }
         self.array.background.want_scrub(repair)

@@ -28,7 +28,7 @@ impl Engine {
         for index in 0..pieces.len() {
             let piece = pieces[index];
             let stripe = self.range.jobs[id].stripe;
-            let first = self.geo.of(stripe).lba(stripe, piece.role, piece.row);
+            let first = self.layout.of(stripe).lba(stripe, piece.role, piece.row);
             // What stays of it takes its place, in as many parts as it has.
             let (mut parts, mut part) = (0, Piece { blocks: 0, ..piece });
             for offset in 0..=piece.blocks {
@@ -60,7 +60,7 @@ impl Engine {
 
     /// Fetches a block from the staging log, if it is only there, or home is busy.
     pub(in super::super) fn fetch_staged(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
-        let (geo, stripe) = (&self.geo, self.range.jobs[id].stripe);
+        let (geo, stripe) = (&self.layout, self.range.jobs[id].stripe);
         let home = || geo.member(stripe, block.role);
         let found = self.range.staging.find(lba, self.array.steering.busy(), home);
         if let Some((number, at)) = found {
@@ -71,7 +71,7 @@ impl Engine {
 
     /// Fetches a block from a copy of it, if there is one that is better than home.
     pub(in super::super) fn fetch_copy(&mut self, id: JobId, lba: Lba, block: Piece) -> bool {
-        let home = self.geo.member(self.range.jobs[id].stripe, block.role);
+        let home = self.layout.member(self.range.jobs[id].stripe, block.role);
         let Some((copy, at)) = self.copy_of(lba, home) else { return false };
         if self.range.jobs[id].fetching.add(From::Copy(copy), at, block) {
             self.range.copies.pin(copy);
@@ -87,7 +87,7 @@ impl Engine {
         }
         job.way = Way::Around;
         self.array.counters.copy_reads += 1;
-        let home = |fetch: &Fetch| self.geo.member(job.stripe, fetch.piece.role);
+        let home = |fetch: &Fetch| self.layout.member(job.stripe, fetch.piece.role);
         let homes: Set<MemberId> = job.fetching.of_copies().map(home).collect();
         homes.for_each(|member| self.array.membership.members[member.index()].avoided.reads += 1);
     }

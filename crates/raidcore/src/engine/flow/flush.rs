@@ -36,7 +36,7 @@ impl Engine {
         self.array.flusher.begin(unkept, marks, self.array.background.rebuilt_to());
         // What is written to staging devices is durable at once.
         let mut begun = 0;
-        for member in self.geo.member_set() {
+        for member in self.layout.member_set() {
             for device in self.array.membership.stored_on(member) {
                 begun += 1;
                 let op = Flight::new(Owner::Flush, Some(member), device);

@@ -17,7 +17,7 @@ impl Engine {
     }
 
     fn has_refusing(&self) -> bool {
-        self.array.membership.members[..self.geo.members()].iter().any(|m| m.unwritable)
+        self.array.membership.members[..self.layout.members()].iter().any(|m| m.unwritable)
     }
 
     /// Whether writes are refused, and it is known what has to be written for the array to be in order.
@@ -27,7 +27,7 @@ impl Engine {
             || record.slots.iter().any(|s| matches!(s.state, SlotState::Rebuilding { .. }));
         // Nothing tells which of a mirror's copies is right that a refused write has left different.
         let one_sided =
-            || self.range.alignment.torn().any(|stripe| self.geo.of(stripe).parities() == 0);
+            || self.range.alignment.torn().any(|stripe| self.layout.of(stripe).parities() == 0);
         self.has_refusing()
             && !self.array.healing.is_hopeless()
             && !self.array.membership.recorder.is_broken()
@@ -61,7 +61,7 @@ impl Engine {
             }
             Turn::Begin => {
                 self.array.healing.begin();
-                let refused = self.range.alignment.refused(&self.geo);
+                let refused = self.range.alignment.refused(&self.layout);
                 self.range.replays.begin_anew(refused);
             }
             Turn::Write => self.write_refused(out),
@@ -102,7 +102,7 @@ impl Engine {
 
     /// The roles of a stripe whose members are kept current, whether they have taken all or not.
     pub(super) fn kept(&self, stripe: Stripe) -> Set<Role> {
-        let kept = self.geo.member_set().filter(|&member| self.is_current_in(member, stripe));
-        kept.filter_map(|member| self.geo.role(stripe, member)).collect()
+        let kept = self.layout.member_set().filter(|&member| self.is_current_in(member, stripe));
+        kept.filter_map(|member| self.layout.role(stripe, member)).collect()
     }
 }

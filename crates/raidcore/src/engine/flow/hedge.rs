@@ -15,7 +15,7 @@ impl Engine {
         let able = job.base == Base::Stored
             && job.bad.is_empty()
             && job.fetching.is_empty()
-            && self.geo.redundancy() > 0;
+            && self.layout.redundancy() > 0;
         if !able {
             return false;
         }
@@ -66,7 +66,7 @@ impl Engine {
         let job = &mut self.range.jobs[id];
         let health = Health { readable, writable: readable, parity, bad: &[] };
         let plan = &mut job.plan;
-        plan::read_aside(plan, self.geo.of(job.stripe), &health, &job.pieces, prefer).is_ok()
+        plan::read_aside(plan, self.layout.of(job.stripe), &health, &job.pieces, prefer).is_ok()
     }
 
     /// Begins a second read for each that has waited long enough.

@@ -54,7 +54,7 @@ impl Engine {
         let copied = self.array.membership.spared().is_some()
             || self.array.membership.succession().is_some();
         let told = !copied && (job.entry.is_some() || self.needs_entry(id));
-        self.geo.redundancy() > 0
+        self.layout.redundancy() > 0
             && self.array.membership.recorder.record.consistency != Consistency::Resync
             && !job.marked
             && !told

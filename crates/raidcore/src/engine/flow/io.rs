@@ -79,7 +79,7 @@ impl Engine {
         let job = &self.range.jobs[id];
         if job.work == (Work::Zero { trim: true }) {
             self.issue_discards(id, out);
-        } else if job.work.resyncs() && self.geo.of(job.stripe).parities() == 0 {
+        } else if job.work.resyncs() && self.layout.of(job.stripe).parities() == 0 {
             // Copies that agree need not be written; one that can't be read now may differ.
             if job.scrub.agrees() && job.bad.is_empty() {
                 return Stage::Record;
@@ -122,13 +122,13 @@ impl Engine {
     /// Tells all members that they need not keep a stripe.
     fn issue_discards(&mut self, id: JobId, out: &mut Vec<Action>) {
         let stripe = self.range.jobs[id].stripe;
-        for member in self.geo.member_set() {
-            let Some(role) = self.geo.role(stripe, member) else { continue };
-            let (_, at) = self.geo.place(stripe, role);
+        for member in self.layout.member_set() {
+            let Some(role) = self.layout.role(stripe, member) else { continue };
+            let (_, at) = self.layout.place(stripe, role);
             for device in self.written_devices(id, member) {
                 self.range.jobs[id].outstanding += 1;
                 let op = Flight::new(Owner::Discard { job: id }, Some(member), device);
-                self.issue(op, IoOp::Discard, at, self.geo.chunk(), out);
+                self.issue(op, IoOp::Discard, at, self.layout.chunk(), out);
             }
         }
     }
@@ -188,7 +188,8 @@ impl Engine {
     ) -> bool {
         let job = &self.range.jobs[id];
         let role = job.plan.reads[usize::from(index)].role;
-        if self.geo.member(job.stripe, role) == tried || self.array.membership.spared().is_none() {
+        if self.layout.member(job.stripe, role) == tried || self.array.membership.spared().is_none()
+        {
             return false;
         }
         self.range.jobs[id].retries.try_another(index, tried);
@@ -244,7 +245,7 @@ impl Engine {
                 }
             } else if !self.write_failed(member, why, out) {
                 self.range.jobs[id].error = Some(RequestError::Io);
-                if self.range.jobs[id].writes_home() && self.geo.redundancy() > 0 {
+                if self.range.jobs[id].writes_home() && self.layout.redundancy() > 0 {
                     self.tear(id, member, &io);
                 }
             }

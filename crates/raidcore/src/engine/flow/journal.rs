@@ -54,7 +54,7 @@ impl Engine {
         let (_, writable) = self.health(job.stripe);
         let roles = job.plan.writes.iter().map(|io| io.role);
         roles
-            .filter(|&role| role.index() >= self.geo.of(job.stripe).data() && writable.has(role))
+            .filter(|&role| role.index() >= self.layout.of(job.stripe).data() && writable.has(role))
             .fold(Set::EMPTY, |set, role| set.or(self.holders_of(job.stripe, role)))
     }
 
@@ -151,7 +151,7 @@ impl Engine {
             Some((member, Pba(at.0 + header)))
         };
         let runs = job.plan.writes.iter().scan(0, |from, io| {
-            let member = self.geo.member(job.stripe, io.role);
+            let member = self.layout.member(job.stripe, io.role);
             let to = JournalRun { member, row: io.row, blocks: io.blocks };
             let run = ReplayRun { to, from: *from };
             *from += io.blocks;
@@ -176,7 +176,7 @@ impl Engine {
     /// What was home when a flush began needs no replay any more.
     pub(super) fn retire_entries(&mut self, mark: u64, out: &mut Vec<Action>) {
         self.range.journal.flushed(mark);
-        for member in self.geo.member_set() {
+        for member in self.layout.member_set() {
             if self.range.journal.is_wanting(member) {
                 self.write_tail(member, out);
             }
@@ -209,6 +209,6 @@ impl Engine {
 
     /// Writes the tails of all rings that lag behind.
     pub(super) fn write_tails(&mut self, out: &mut Vec<Action>) {
-        self.geo.member_set().for_each(|member| self.write_tail(member, out));
+        self.layout.member_set().for_each(|member| self.write_tail(member, out));
     }
 }

@@ -87,7 +87,7 @@ impl Engine {
     /// it may lack is noted. Its state is failed by now.
     pub(super) fn is_away(&mut self, member: MemberId, out: &mut Vec<Action>) {
         self.range.missed.forget(member);
-        let stripes = member.index() < self.geo.members() && self.geo.redundancy() > 0;
+        let stripes = member.index() < self.layout.members() && self.layout.redundancy() > 0;
         // A stop is answered when its record is durable: pages would be under way then.
         if !stripes || self.phase == Phase::Stopped {
             return;
@@ -153,14 +153,15 @@ impl Engine {
                 let filled = self.range.missed.to_fill(member)?;
                 let per_region = self.areas.region_stripes();
                 let left = (0..filled.len()).filter(|&region| filled.get(region));
-                let last = |region: u64| ((region + 1) * per_region).min(self.geo.stripes()) - 1;
+                let last = |region: u64| ((region + 1) * per_region).min(self.layout.stripes()) - 1;
                 let open =
                     |region: &u64| !self.array.background.is_rebuilt(member, Stripe(last(*region)));
                 left.filter(open).count() as u64
             }
             SlotState::Up => return None,
         };
-        let blocks = regions * self.geo.blocks_before(Stripe(self.areas.region_stripes()), member);
+        let blocks =
+            regions * self.layout.blocks_before(Stripe(self.areas.region_stripes()), member);
         Some(MissedStatus { regions, of: map.len(), blocks })
     }
 }

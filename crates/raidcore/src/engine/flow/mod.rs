@@ -114,19 +114,19 @@ impl Engine {
 
     /// The member and the place of rows of a role.
     fn place(&self, stripe: Stripe, role: Role, row: u32) -> (MemberId, Pba) {
-        let (member, start) = self.geo.place(stripe, role);
+        let (member, start) = self.layout.place(stripe, role);
         (member, Pba(start.0 + u64::from(row)))
     }
 
     /// What can be read and what must be written in a stripe, by role.
     fn health(&self, stripe: Stripe) -> (Set<Role>, Set<Role>) {
-        let all = self.geo.of(stripe).roles();
+        let all = self.layout.of(stripe).roles();
         if !self.array.membership.impaired {
             return (all, all);
         }
         let (mut readable, mut writable) = (all, all);
-        for (id, member, _) in self.array.membership.slots().take(self.geo.members()) {
-            let Some(role) = self.geo.role(stripe, id) else { continue };
+        for (id, member, _) in self.array.membership.slots().take(self.layout.members()) {
+            let Some(role) = self.layout.role(stripe, id) else { continue };
             let current = self.is_current_in(id, stripe);
             if !current || member.unreadable {
                 readable = readable.without(role);
@@ -151,7 +151,7 @@ impl Engine {
             Parity::InStep
         } else if self.range.alignment.is_torn(stripe) {
             Parity::OutOfStep
-        } else if journaled || readable != self.geo.of(stripe).roles() {
+        } else if journaled || readable != self.layout.of(stripe).roles() {
             Parity::Unproven
         } else {
             Parity::OutOfStep
@@ -164,7 +164,7 @@ impl Engine {
 
     /// Begins an I/O of a member or spare.
     fn issue(&mut self, flight: Flight, what: IoOp, at: Pba, blocks: u32, out: &mut Vec<Action>) {
-        let of_stripes = flight.member.filter(|m| m.index() < self.geo.members());
+        let of_stripes = flight.member.filter(|m| m.index() < self.layout.members());
         let on_spare = of_stripes.is_some_and(|member| self.is_on_spare(member, at));
         self.array.flights.issue(Flight { on_spare, ..flight }, what, at, blocks, out);
     }

@@ -101,7 +101,7 @@ impl Engine {
         let also = self.also_written(id);
         let mut plan = mem::take(&mut self.range.jobs[id].plan);
         let job = &mut self.range.jobs[id];
-        let geo = self.geo.of(stripe);
+        let geo = self.layout.of(stripe);
         let health = Health { readable, writable, parity, bad: &job.bad };
         let next = match job.work {
             Work::Write | Work::Zero { .. } | Work::Reclaim if !takes_writes => Err(Lost),
@@ -157,7 +157,7 @@ impl Engine {
     /// The copy of a mirror to read: one that is not said to be busy, the one with the least to do,
     /// or the first where copies may differ.
     pub(super) fn preferred_copy(&self, stripe: Stripe) -> usize {
-        if self.geo.of(stripe).level() != Level::Raid1 {
+        if self.layout.of(stripe).level() != Level::Raid1 {
             return 0;
         }
         if !self.is_in_step(stripe) {
@@ -166,7 +166,7 @@ impl Engine {
         let load = |&member: &MemberId| {
             (self.array.steering.is_busy(member), self.array.flights.of(member))
         };
-        let least = self.geo.member_set().min_by_key(load);
-        least.and_then(|member| self.geo.role(stripe, member)).map_or(0, Role::index)
+        let least = self.layout.member_set().min_by_key(load);
+        least.and_then(|member| self.layout.role(stripe, member)).map_or(0, Role::index)
     }
 }

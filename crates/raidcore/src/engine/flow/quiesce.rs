@@ -45,7 +45,7 @@ impl Engine {
             (kind, &mut self.array.membership.recorder.record.spared)
         {
             // It stands in for the member only when what is staged has come home, too.
-            let flushed = self.array.flusher.marks().spared.min(self.geo.stripes() - 1);
+            let flushed = self.array.flusher.marks().spared.min(self.layout.stripes() - 1);
             if spared.watermark < flushed {
                 spared.watermark = flushed;
                 self.record_change(out);

@@ -44,7 +44,7 @@ impl Engine {
                 || self.range.staging.stages_no_more(self.now, self.config.quiesce_delay));
         let busy = self.array.steering.busy();
         while self.array.membership.takes_writes() {
-            let next = self.range.staging.next_to_reclaim(haste, may, busy, &self.geo);
+            let next = self.range.staging.next_to_reclaim(haste, may, busy, &self.layout);
             let Some(stripe) = next else { break };
             let Some(job) = self.new_job(Work::Reclaim, stripe) else { break };
             self.range.staging.begin_reclaim(stripe);
@@ -112,7 +112,7 @@ impl Engine {
         }
         let job = &self.range.jobs[id];
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
-        let members: Set<_> = touched.map(|io| self.geo.member(job.stripe, io.role)).collect();
+        let members: Set<_> = touched.map(|io| self.layout.member(job.stripe, io.role)).collect();
         let waits_for = members.and(self.array.steering.busy());
         if waits_for.is_empty() {
             return false;
@@ -129,13 +129,14 @@ impl Engine {
         self.unpin(id);
         self.range.jobs[id].pieces.clear();
         let stripe = self.range.jobs[id].stripe;
-        let geo = self.geo;
-        for role in geo.of(stripe).data_roles() {
-            let first = geo.of(stripe).lba(stripe, role, 0);
-            for row in 0..self.geo.chunk() {
+        let layout = self.layout;
+        let geo = layout.of(stripe);
+        for role in geo.data_roles() {
+            let first = geo.lba(stripe, role, 0);
+            for row in 0..geo.chunk() {
                 let staged = self.range.staging.find_dirty(Lba(first.0 + u64::from(row)));
                 let Some((number, at)) = staged else { continue };
-                let mem = plan::scratch(plan::beside(geo.of(stripe), role), row);
+                let mem = plan::scratch(plan::beside(geo, role), row);
                 let block = Piece { role, row, blocks: 1, mem };
                 self.fetch_staged_block(id, number, at, block);
                 let pieces = &mut self.range.jobs[id].pieces;
@@ -152,14 +153,14 @@ impl Engine {
     /// The scratch buffers of a reclaim's pieces.
     pub(in super::super) fn gathered(&self, id: JobId) -> Set<Role> {
         let job = &self.range.jobs[id];
-        let geo = self.geo.of(job.stripe);
+        let geo = self.layout.of(job.stripe);
         job.pieces.iter().map(|piece| plan::beside(geo, piece.role)).collect()
     }
 
     /// A reclaim has ended: what it wrote is at home, or its entries can't be brought there.
     pub(super) fn reclaimed(&mut self, id: JobId) {
         let job = &self.range.jobs[id];
-        let geo = self.geo.of(job.stripe);
+        let geo = self.layout.of(job.stripe);
         if job.error.is_some() {
             self.range.staging.reclaim_failed(job.stripe);
             return;

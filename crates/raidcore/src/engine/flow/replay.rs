@@ -30,7 +30,7 @@ impl Engine {
         }
         let (readable, writable) = self.health(stripe);
         let current = readable.or(writable);
-        let hole = !current.and(self.geo.of(stripe).spare_roles()).is_empty();
+        let hole = !current.and(self.layout.of(stripe).spare_roles()).is_empty();
         if !done && hole && !is_kept {
             self.phase = Phase::Broken;
         }
@@ -115,7 +115,7 @@ impl Engine {
                     self.is_away(member, out);
                 }
                 // What was on it is on fewer others, until it is at home.
-                if index >= self.geo.members() && was_up {
+                if index >= self.layout.members() && was_up {
                     let thin = &mut self.array.membership.recorder.record.staging_thin;
                     *thin = thin.with(member);
                 }

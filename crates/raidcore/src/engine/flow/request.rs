@@ -30,7 +30,7 @@ impl Engine {
     fn is_within(&self, request: &Request) -> bool {
         let end = request.lba.0.checked_add(u64::from(request.blocks));
         request.op == Op::Flush
-            || (request.blocks > 0 && end.is_some_and(|end| end <= self.geo.capacity()))
+            || (request.blocks > 0 && end.is_some_and(|end| end <= self.layout.capacity()))
     }
 
     /// Cuts requests into jobs as far as there is room for jobs.
@@ -54,8 +54,8 @@ impl Engine {
             return true;
         }
         while cut < request.blocks {
-            let (stripe, offset) = self.geo.locate(Lba(request.lba.0 + u64::from(cut)));
-            let width = self.geo.of(stripe).stripe_blocks();
+            let (stripe, offset) = self.layout.locate(Lba(request.lba.0 + u64::from(cut)));
+            let width = self.layout.of(stripe).stripe_blocks();
             let blocks = (width - offset).min(request.blocks - cut);
             let work = match request.op {
                 Op::Read => Work::Read,
@@ -87,9 +87,9 @@ impl Engine {
 
     /// Gives a job the pieces of a request that lie in its stripe.
     fn fill(&mut self, job: JobId, request: &Request, cut: u32, offset: u32, blocks: u32) {
-        let chunk = self.geo.chunk();
+        let chunk = self.layout.chunk();
         let job = &mut self.range.jobs[job];
-        let geo = self.geo.of(job.stripe);
+        let geo = self.layout.of(job.stripe);
         job.fua = request.fua;
         job.tags.push(request.tag);
         job.blocks = blocks;

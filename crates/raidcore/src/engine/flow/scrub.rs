@@ -25,7 +25,7 @@ impl Engine {
     pub(super) fn locate(&mut self, id: JobId, out: &mut Vec<Action>) -> Stage {
         let job = &mut self.range.jobs[id];
         if !job.scrub.agrees() {
-            plan::locate(&mut job.plan, self.geo.of(job.stripe));
+            plan::locate(&mut job.plan, self.layout.of(job.stripe));
             self.ask_for_arithmetic(id, out);
         }
         Stage::Judge
@@ -39,7 +39,8 @@ impl Engine {
             return Stage::Plan;
         }
         let stripe = self.range.jobs[id].stripe;
-        if let Some(role) = self.array.membership.spared().and_then(|m| self.geo.role(stripe, m)) {
+        if let Some(role) = self.array.membership.spared().and_then(|m| self.layout.role(stripe, m))
+        {
             self.range.jobs[id].scrub.judge_copies(role);
         }
         if self.range.jobs[id].scrub.findings().is_empty() { Stage::Record } else { Stage::Mend }
@@ -57,7 +58,7 @@ impl Engine {
         }
         let (_, writable) = self.health(self.range.jobs[id].stripe);
         let job = &mut self.range.jobs[id];
-        match plan::mend(&mut job.plan, self.geo.of(job.stripe), job.scrub.to_mend(), writable) {
+        match plan::mend(&mut job.plan, self.layout.of(job.stripe), job.scrub.to_mend(), writable) {
             Ok(count) => job.scrub.mends(count),
             Err(Lost) => {
                 job.error = Some(RequestError::Io);
@@ -104,11 +105,11 @@ impl Engine {
             return;
         }
         let (stripe, corrected) = (job.stripe, job.scrub.has_mended());
-        for role in self.geo.of(stripe).roles() {
+        for role in self.layout.of(stripe).roles() {
             let located = job.scrub.findings().iter().filter(|f| f.located && f.wrong.has(role));
             let blocks = located.count() as u32;
             if blocks > 0 {
-                let member = self.geo.member(stripe, role);
+                let member = self.layout.member(stripe, role);
                 out.push(Action::Note(Note::BlocksWrong { member, stripe, blocks, corrected }));
             }
         }

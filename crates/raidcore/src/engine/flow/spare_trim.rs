@@ -17,11 +17,11 @@ impl Engine {
             return;
         }
         let blocks = self.areas.distributed_spare_blocks();
-        let part = self.range.distributed.trim_part(self.geo.chunk(), blocks, self.now);
+        let part = self.range.distributed.trim_part(self.layout.chunk(), blocks, self.now);
         let Some((from, part)) = part else { return };
-        for member in self.geo.member_set() {
+        for member in self.layout.member_set() {
             let Some(device) = self.array.membership.live_device(member) else { continue };
-            let Pba(start) = self.geo.data_end(member);
+            let Pba(start) = self.layout.data_end(member);
             let op = Flight::new(Owner::TrimSpare, Some(member), device);
             self.issue(op, IoOp::Discard, Pba(start + from), part as u32, out);
         }

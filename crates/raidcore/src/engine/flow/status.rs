@@ -32,7 +32,7 @@ impl Engine {
             distributed_spare: self.distributed_spare(),
             remedy: self.remedy(),
             torn_stripes: self.range.alignment.torn().count() as u64,
-            lost: self.range.staging.lost(&self.geo),
+            lost: self.range.staging.lost(&self.layout),
             counters: self.array.counters,
         }
     }
@@ -42,7 +42,7 @@ impl Engine {
         let labels = &self.array.membership.recorder.record.labels;
         self.array.membership.slots().map(|(member, m, slot)| MemberStatus {
             member,
-            stages: member.index() >= self.geo.members(),
+            stages: member.index() >= self.layout.members(),
             device: m.device,
             uuid: slot.device,
             state: slot.state,
@@ -92,11 +92,11 @@ impl Engine {
     #[must_use]
     pub fn in_hand(&self, member: MemberId) -> u32 {
         let bound = |job: &&Job| {
-            let Some(role) = self.geo.role(job.stripe, member) else { return false };
+            let Some(role) = self.layout.role(job.stripe, member) else { return false };
             matches!(job.stage, Stage::Intend | Stage::Write)
                 && job.plan.writes.iter().any(|io| io.role == role)
         };
-        let bound = if member.index() < self.geo.members() {
+        let bound = if member.index() < self.layout.members() {
             self.range.jobs.iter().filter(bound).count()
         } else {
             0
@@ -176,10 +176,10 @@ impl Engine {
     /// How well the array is.
     #[must_use]
     pub fn array_health(&self) -> ArrayHealth {
-        let missing = self.geo.members() - self.array.membership.present().len();
+        let missing = self.layout.members() - self.array.membership.present().len();
         if missing == 0 {
             ArrayHealth::Online
-        } else if missing <= self.geo.redundancy() {
+        } else if missing <= self.layout.redundancy() {
             ArrayHealth::Degraded
         } else {
             ArrayHealth::Failed

@@ -61,15 +61,15 @@ impl Engine {
 
     /// The roles of members in a stripe; staging devices have none.
     pub(super) fn roles_of(&self, stripe: Stripe, members: Set<MemberId>) -> Set<Role> {
-        let members = members.and(self.geo.member_set());
-        members.filter_map(|member| self.geo.role(stripe, member)).collect()
+        let members = members.and(self.layout.member_set());
+        members.filter_map(|member| self.layout.role(stripe, member)).collect()
     }
 
     /// Plans a read around busy members, if there are any that it concerns and the policy wants to.
     /// Tells whether it has.
     pub(super) fn plan_detour(&mut self, id: JobId, readable: Set<Role>, parity: Parity) -> bool {
         let job = &self.range.jobs[id];
-        let geo = self.geo.of(job.stripe);
+        let geo = self.layout.of(job.stripe);
         let blocks = job.piece_blocks();
         let first_try = job.bad.is_empty();
         if first_try {
@@ -103,7 +103,7 @@ impl Engine {
             self.array.counters.detours += 1;
             self.array.counters.detour_blocks += u64::from(extra);
             let job = &self.range.jobs[id];
-            let home = |role: Role| self.geo.member(job.stripe, role);
+            let home = |role: Role| self.layout.member(job.stripe, role);
             let homes: Set<_> = job.pieces.iter().map(|piece| home(piece.role)).collect();
             let around = homes.and(self.array.steering.busy());
             around.for_each(|member| {

@@ -26,7 +26,7 @@ impl Engine {
         match job.work {
             Work::Write => job.pieces.iter().any(|piece| self.lbas_of(id, piece).any(staged)),
             Work::Zero { .. } => {
-                let geo = self.geo.of(job.stripe);
+                let geo = self.layout.of(job.stripe);
                 geo.lbas(job.stripe, Role(0), 0, geo.stripe_blocks()).any(staged)
             }
             Work::Read
@@ -40,7 +40,7 @@ impl Engine {
 
     pub(super) fn lbas_of(&self, id: JobId, piece: &Piece) -> impl Iterator<Item = Lba> + use<> {
         let stripe = self.range.jobs[id].stripe;
-        self.geo.of(stripe).lbas(stripe, piece.role, piece.row, piece.blocks)
+        self.layout.of(stripe).lbas(stripe, piece.role, piece.row, piece.blocks)
     }
 
     /// Whether a write that was planned is to be staged instead, by the policy.
@@ -85,14 +85,14 @@ impl Engine {
             return self.array.steering.busy();
         }
         let touched = job.plan.reads.iter().chain(&job.plan.writes);
-        let members: Set<_> = touched.map(|io| self.geo.member(job.stripe, io.role)).collect();
+        let members: Set<_> = touched.map(|io| self.layout.member(job.stripe, io.role)).collect();
         members.and(self.array.steering.busy())
     }
 
     /// What the policy is asked about.
     fn redirect(&self, id: JobId) -> Redirect {
         let job = &self.range.jobs[id];
-        let busy = |role: Role| self.array.steering.is_busy(self.geo.member(job.stripe, role));
+        let busy = |role: Role| self.array.steering.is_busy(self.layout.member(job.stripe, role));
         let (used, len) = self.range.staging.used();
         Redirect {
             blocks: job.piece_blocks(),
@@ -128,7 +128,7 @@ impl Engine {
         let around = self.write_waits_for(id);
         around.for_each(|member| self.array.membership.members[member.index()].avoided.writes += 1);
         let job = &self.range.jobs[id];
-        let geo = self.geo.of(job.stripe);
+        let geo = self.layout.of(job.stripe);
         let fill = |runs: &mut Vec<Run>| add_runs(job, geo, runs);
         let number = self.range.staging.begin_data(self.now, job.stripe, holders, fill);
         self.write_staged(id, number, out);
@@ -159,7 +159,7 @@ impl Engine {
             return Stage::Record;
         }
         let job = &self.range.jobs[id];
-        let geo = self.geo.of(job.stripe);
+        let geo = self.layout.of(job.stripe);
         let fill = |runs: &mut Vec<Run>| add_runs(job, geo, runs);
         let number = self.range.staging.begin_marker(job.stripe, holders, fill);
         self.write_staged(id, number, out);
@@ -221,7 +221,7 @@ impl Engine {
         if self.range.jobs[id].error.is_some() {
             return;
         }
-        let staged = self.range.staging.stored(number, &self.geo);
+        let staged = self.range.staging.stored(number, &self.layout);
         self.array.counters.staged_blocks += u64::from(staged);
         self.tail_is_durable(number);
     }
@@ -230,7 +230,7 @@ impl Engine {
     fn tail_is_durable(&mut self, number: u64) {
         let membership = &self.array.membership;
         let leaving = membership.succession().map(|s| (s.member, membership.able()));
-        self.range.staging.advance(number, leaving, &self.geo);
+        self.range.staging.advance(number, leaving, &self.layout);
         self.wake_staging();
     }
 

@@ -26,13 +26,13 @@ impl Engine {
 
     /// Sets a job going: it takes its stripe's lock or waits for it.
     pub(super) fn start_job(&mut self, id: JobId) {
-        let (geo, busy) = (&self.geo, self.array.steering.busy());
+        let (geo, busy) = (&self.layout, self.array.steering.busy());
         self.range.jobs.start(id, |stripe, role| busy.has(geo.member(stripe, role)));
     }
 
     /// Takes a job's lock; if it is not free, the job is made ready when it is.
     fn lock(&mut self, id: JobId) -> bool {
-        let (geo, busy) = (&self.geo, self.array.steering.busy());
+        let (geo, busy) = (&self.layout, self.array.steering.busy());
         self.range.jobs.lock(id, |stripe, role| busy.has(geo.member(stripe, role)))
     }
 

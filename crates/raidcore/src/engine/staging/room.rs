@@ -185,8 +185,8 @@ impl Staging {
         let (blocks, header) = entry.size();
         for (place, member) in entry.payload.iter_mut().zip(holders) {
             let ring = &mut self.rings[member.index()];
-            let at = ring.room(u64::from(blocks)).expect("holders have room");
-            ring.push((number, at), u64::from(blocks));
+            let at = ring.append(u64::from(blocks), 0, |at| (number, at));
+            let at = at.expect("holders have room");
             *place = (member, Pba(self.start.0 + at + u64::from(header)));
         }
         self.next += 1;
@@ -309,7 +309,7 @@ impl Staging {
             self.entries.pop_front();
         }
         for ring in &mut self.rings {
-            while ring.pop_if(|&(number, _)| number < tail).is_some() {}
+            ring.free_before(tail, |_| ());
         }
     }
 }
