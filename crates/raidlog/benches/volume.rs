@@ -9,8 +9,8 @@ use det::{Instant, Prng};
 use raidcore::engine::{Op, Request};
 use raidcore::units::{BLOCK_BYTES, Lba, Tag};
 use raidlog::{
-    Action, Answer, Config, Found, GroupId, Input, Io, IoOp, Map, Pages, Pba, Recovery, Shape,
-    Volume, VolumeId, Wish,
+    Action, Answer, Config, Found, GroupId, Input, Io, IoOp, LogVolume, Map, Pages, Pba, Recovery,
+    Shape, VolumeId, Wish,
 };
 
 const VOLUME: VolumeId = VolumeId([1; 16]);
@@ -26,7 +26,7 @@ const BLOCKS: u64 = 1 << 26;
 
 /// A host whose groups answer at once.
 struct Host {
-    volume: Volume,
+    volume: LogVolume,
     config: Config,
     /// The volume's own blocks, by group and block.
     own: HashMap<(GroupId, u64), Vec<u8>>,
@@ -40,7 +40,7 @@ impl Host {
     fn new(groups: usize, group_blocks: u64, config: Config) -> Self {
         let wish = Wish { groups, group_blocks, stripe: STRIPE, segment: 0, spare: 400 };
         let shape = Shape::new(wish).expect("a shape that can be");
-        let volume = Volume::create(config, VOLUME, shape);
+        let volume = LogVolume::create(config, VOLUME, shape);
         let mut host = Self {
             volume,
             config,
@@ -119,7 +119,7 @@ impl Host {
     }
 
     /// Starts a volume from the stored blocks; returns the number of reads and of blocks read.
-    fn start(&self) -> (Volume, u64, u64) {
+    fn start(&self) -> (LogVolume, u64, u64) {
         let shape = *self.volume.shape();
         let groups = vec![shape.group_blocks(); shape.groups()];
         let mut recovery = Recovery::new(self.config, VOLUME, &groups, STRIPE);
@@ -185,7 +185,7 @@ const GROUPS_BLOCKS: u64 = 1 << 20;
 /// Requests of one iteration.
 const REQUESTS: u64 = 1 << 12;
 
-/// Appends through [`Volume::step`], with the summaries, cleaning and checkpoints that they cause.
+/// Appends through [`LogVolume::step`], with the summaries, cleaning and checkpoints that they cause.
 fn appends(c: &mut Criterion) {
     for (name, groups) in [("one group", 1), ("three groups", 3)] {
         let mut group = c.benchmark_group(format!("writes, {name}"));

@@ -5,7 +5,7 @@
 //! group it is a Log-RAID. With several it is SWAN (Kim et al., USENIX ATC '19): one group at the
 //! front takes all writes of users, while those at the back are cleaned.
 //!
-//! Like the engine below it, the [`Volume`] is a sans-IO state machine: it is given events, and
+//! Like the engine below it, the [`LogVolume`] is a sans-IO state machine: it is given events, and
 //! answers with actions. It owns no file, clock or thread, and never sees a byte of users' data.
 #![no_std]
 
@@ -35,6 +35,6 @@ pub use segments::{Choice, SegmentState};
 pub use shape::{Shape, ShapeError, Wish};
 pub use units::{GroupId, Pba, Segment};
 pub use volume::{
-    Action, Batch, BatchId, Cleaning, Config, Counters, Input, Io, IoId, IoOp, Note, Pages, Status,
-    Volume,
+    Action, Batch, BatchId, Cleaning, Config, Counters, Input, Io, IoId, IoOp, LogVolume, Note,
+    Pages, Status,
 };

@@ -12,7 +12,7 @@ use raidcore::units::{DeviceId, MEMBERS_MAX, Mem, Tag};
 
 use crate::array::{Action, Input, LogArray, STOP};
 use crate::units::GroupId;
-use crate::volume::Volume;
+use crate::volume::LogVolume;
 
 /// The group number of an array that is no log volume.
 pub const ONLY: GroupId = GroupId(0);
@@ -105,7 +105,7 @@ impl Machine {
 
     /// The volume, if it is a log volume and there is one.
     #[must_use]
-    pub fn volume(&self) -> Option<&Volume> {
+    pub fn volume(&self) -> Option<&LogVolume> {
         self.log().and_then(LogArray::volume)
     }
 

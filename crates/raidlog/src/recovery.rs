@@ -24,7 +24,7 @@ use crate::map::Map;
 use crate::shape::Shape;
 use crate::sizes::{AGES_PER_PAGE, ENTRIES_PER_PAGE, WIDTH};
 use crate::units::{GroupId, Pba, Segment};
-use crate::volume::{Config, Origin, Volume};
+use crate::volume::{Config, LogVolume, Origin};
 
 /// The most pages that are asked for at once.
 const RUN: u32 = 64;
@@ -58,7 +58,7 @@ pub enum Found {
     /// Something else has to be read first.
     Wanted(Wanted),
     /// The volume.
-    Volume(alloc::boxed::Box<Volume>),
+    Volume(alloc::boxed::Box<LogVolume>),
 }
 
 /// Why there is no volume.
@@ -407,7 +407,7 @@ impl Recovery {
     }
 
     /// The volume that was found. It continues in a new run.
-    fn volume(&mut self) -> Result<Volume, RecoveryError> {
+    fn volume(&mut self) -> Result<LogVolume, RecoveryError> {
         let header = self.header.take().ok_or(RecoveryError::NoVolume)?;
         let mut streams: Vec<(Position, bool)> =
             header.streams.iter().map(|&position| (position, true)).collect();
@@ -423,7 +423,7 @@ impl Recovery {
             ages: core::mem::take(&mut self.ages),
             streams,
         };
-        Ok(Volume::begin(self.config, origin))
+        Ok(LogVolume::begin(self.config, origin))
     }
 }
 

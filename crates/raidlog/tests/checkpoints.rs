@@ -8,7 +8,7 @@ use det::{Instant, Prng};
 use raidcore::engine::{Op, Request};
 use raidcore::units::{BLOCK_BYTES, Lba, Tag};
 use raidlog::{
-    Action, Choice, Cleaning, Config, GroupId, Input, Io, IoOp, Shape, Volume, VolumeId, Wish,
+    Action, Choice, Cleaning, Config, GroupId, Input, Io, IoOp, LogVolume, Shape, VolumeId, Wish,
 };
 
 /// More I/O than any volume here needs to come to rest, or to take a block.
@@ -17,7 +17,7 @@ const BOUND: u64 = 200_000;
 /// A volume over groups that store only summaries, and whose I/O ends in the order in which it
 /// began.
 struct World {
-    volume: Volume,
+    volume: LogVolume,
     now: Instant,
     summaries: HashMap<(GroupId, u64), Vec<u8>>,
     pending: VecDeque<Io>,
@@ -30,7 +30,7 @@ impl World {
     fn new(wish: Wish, config: Config) -> Self {
         let shape = Shape::new(wish).expect("a possible volume");
         let mut world = Self {
-            volume: Volume::create(config, VolumeId(*b"it comes to rest"), shape),
+            volume: LogVolume::create(config, VolumeId(*b"it comes to rest"), shape),
             now: Instant::ORIGIN,
             summaries: HashMap::new(),
             pending: VecDeque::new(),

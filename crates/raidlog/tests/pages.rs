@@ -7,8 +7,8 @@ use det::{Instant, Prng};
 use raidcore::engine::{Op, Request};
 use raidcore::units::{BLOCK_BYTES, Lba, Tag};
 use raidlog::{
-    Action, Answer, Config, Found, GroupId, Input, Io, IoOp, Pages, Recovery, RecoveryError, Shape,
-    Volume, VolumeId, Wish,
+    Action, Answer, Config, Found, GroupId, Input, Io, IoOp, LogVolume, Pages, Recovery,
+    RecoveryError, Shape, VolumeId, Wish,
 };
 
 const VOLUME: VolumeId = VolumeId(*b"pages everywhere");
@@ -17,7 +17,7 @@ const STRIPE: u32 = 8;
 
 /// A volume over groups that store only the volume's own blocks.
 struct World {
-    volume: Volume,
+    volume: LogVolume,
     blocks: BTreeMap<(GroupId, u64), Vec<u8>>,
     pending: VecDeque<Io>,
 }
@@ -27,7 +27,7 @@ impl World {
         let group_blocks = 60_000 / groups as u64;
         let wish = Wish { groups, group_blocks, stripe: STRIPE, segment: 32, spare: 400 };
         let shape = Shape::new(wish).expect("a possible volume");
-        let volume = Volume::create(Config::default(), VOLUME, shape);
+        let volume = LogVolume::create(Config::default(), VOLUME, shape);
         let mut world = Self { volume, blocks: BTreeMap::new(), pending: VecDeque::new() };
         world.step(Input::Tick);
         world
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// The result of a start if pages on some groups are damaged.
-    fn start(&self, damaged: &[GroupId]) -> Result<Box<Volume>, RecoveryError> {
+    fn start(&self, damaged: &[GroupId]) -> Result<Box<LogVolume>, RecoveryError> {
         let shape = *self.volume.shape();
         let groups = vec![shape.group_blocks(); shape.groups()];
         let mut recovery = Recovery::new(Config::default(), VOLUME, &groups, STRIPE);

@@ -14,7 +14,7 @@ use raidcore::meta::{ArrayId, Assembled, DeviceUuid, NewArray};
 use raidcore::units::{BLOCK_BYTES, DeviceId, Lba};
 use raidlog::array::Input;
 use raidlog::host::Said;
-use raidlog::{Counters, GroupId, LogArray, Machine, Shape, Volume, VolumeId, Wish};
+use raidlog::{Counters, GroupId, LogArray, LogVolume, Machine, Shape, VolumeId, Wish};
 use steering::Steering;
 
 use super::drive::Drive;
@@ -67,7 +67,7 @@ impl Beyond for Volumes {
     }
 }
 
-fn volume_of(machine: &Machine) -> &Volume {
+fn volume_of(machine: &Machine) -> &LogVolume {
     machine.volume().expect("a new volume is there from the start")
 }
 
@@ -166,7 +166,7 @@ impl Log {
         }
     }
 
-    fn volume(&self) -> &Volume {
+    fn volume(&self) -> &LogVolume {
         volume_of(&self.hosted.machine)
     }
 

@@ -49,7 +49,7 @@ pub enum Action {
         action: engine::Action,
     },
     /// Encode the summary of a batch with
-    /// [`Volume::encode_summary`](crate::Volume::encode_summary).
+    /// [`LogVolume::encode_summary`](crate::LogVolume::encode_summary).
     Summary {
         /// Whose.
         batch: BatchId,
@@ -61,7 +61,7 @@ pub enum Action {
         at: u64,
     },
     /// Put pages into memory, one after the other: they are
-    /// [`Volume::encode_page`](crate::Volume::encode_page)'s.
+    /// [`LogVolume::encode_page`](crate::LogVolume::encode_page)'s.
     Pages {
         /// For which group.
         group: GroupId,

@@ -11,7 +11,7 @@ use raidcore::units::{DeviceId, Mem, Tag};
 use super::{Carried, LogArray, Lower, SLOT_BLOCKS, slot_at};
 use crate::machine::Pool;
 use crate::units::GroupId;
-use crate::volume::{Io, IoOp, Volume};
+use crate::volume::{Io, IoOp, LogVolume};
 
 impl LogArray {
     /// The array of a group, to look at and to encode its writes.
@@ -65,7 +65,7 @@ impl LogArray {
 
     /// Those that are in no use.
     pub(crate) fn free_buffers(&self) -> impl Iterator<Item = u16> + '_ {
-        let segments = self.volume().into_iter().flat_map(Volume::free_buffers);
+        let segments = self.volume().into_iter().flat_map(LogVolume::free_buffers);
         let engines = self.arrays.iter().flat_map(|lower| {
             lower.engine.free_scratch().iter().map(|&buffer| lower.scratch + buffer)
         });

@@ -42,7 +42,7 @@ use crate::codec::VolumeId;
 use crate::recovery::Answer;
 use crate::shape::Shape;
 use crate::units::GroupId;
-use crate::volume::{self, Config, Io, IoId, IoOp, Pages, Volume};
+use crate::volume::{self, Config, Io, IoId, IoOp, LogVolume, Pages};
 use start::Start;
 
 /// Blocks of a *slot*, a scratch buffer for the pages of an I/O, or a summary.
@@ -76,7 +76,7 @@ struct Lower {
 /// The volume, or the recovery that finds it.
 enum Upper {
     Starting(Start),
-    Running(Box<Volume>),
+    Running(Box<LogVolume>),
     /// There is none.
     Lost,
 }
@@ -123,7 +123,7 @@ impl LogArray {
     #[must_use]
     pub fn create(config: Config, id: VolumeId, shape: Shape, engines: Vec<Engine>) -> Self {
         assert_eq!(engines.len(), shape.groups(), "an array for each group");
-        let volume = Box::new(Volume::create(config, id, shape));
+        let volume = Box::new(LogVolume::create(config, id, shape));
         Self::new(Upper::Running(volume), &config, engines)
     }
 
@@ -202,14 +202,14 @@ impl LogArray {
     /// When it wants an [`Input::Tick`].
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let volume = self.volume().and_then(Volume::deadline);
+        let volume = self.volume().and_then(LogVolume::deadline);
         let arrays = self.arrays.iter().filter_map(|lower| lower.engine.deadline());
         arrays.map(|(at, _)| at).chain(volume).min()
     }
 
     /// The volume, once there is one.
     #[must_use]
-    pub fn volume(&self) -> Option<&Volume> {
+    pub fn volume(&self) -> Option<&LogVolume> {
         match &self.upper {
             Upper::Running(volume) => Some(volume),
             Upper::Starting(_) | Upper::Lost => None,

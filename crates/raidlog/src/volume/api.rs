@@ -91,7 +91,7 @@ pub struct Io {
 }
 
 /// The operation of an I/O. For writes other than users' data, the host gets the bytes from the
-/// volume before its next call of [`Volume::step`](super::Volume::step): pages into memory of its
+/// volume before its next call of [`LogVolume::step`](super::LogVolume::step): pages into memory of its
 /// own choice, summaries into the buffer itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoOp {
@@ -100,7 +100,7 @@ pub enum IoOp {
     /// Read summaries for the volume: the answer is an [`Input::Loaded`].
     Load,
     /// Write a batch of whole stripes from memory to the group. Its summary is that of
-    /// [`Volume::encode_summary`](super::Volume::encode_summary) and goes to the start of `from`.
+    /// [`LogVolume::encode_summary`](super::LogVolume::encode_summary) and goes to the start of `from`.
     Write {
         /// The bytes.
         from: Mem,
@@ -108,7 +108,7 @@ pub enum IoOp {
         batch: BatchId,
     },
     /// Write consecutive pages of a checkpoint, those of
-    /// [`Volume::encode_page`](super::Volume::encode_page), from this one on.
+    /// [`LogVolume::encode_page`](super::LogVolume::encode_page), from this one on.
     Store(Pages),
     /// Everything written to the group so far becomes durable.
     Flush,
@@ -157,7 +157,7 @@ pub enum Input<'a> {
     },
     /// Finish what was begun, and record the stop. Later requests fail.
     Stop,
-    /// The time of [`Volume::deadline`](super::Volume::deadline) has come. Send it once at first to
+    /// The time of [`LogVolume::deadline`](super::LogVolume::deadline) has come. Send it once at first to
     /// start the volume.
     Tick,
 }

@@ -24,7 +24,7 @@ use raidcore::engine::IoError;
 
 use super::policy::{Gain, Wish};
 use super::stream::{HOT, cold};
-use super::{Action, IoOp, Note, Op, Pages, Volume};
+use super::{Action, IoOp, LogVolume, Note, Op, Pages};
 use crate::codec::{Header, Position, encode_page};
 use crate::sizes::AGES_PER_PAGE;
 use crate::units::{GroupId, Segment};
@@ -110,7 +110,7 @@ impl Checkpointer {
     }
 }
 
-impl Volume {
+impl LogVolume {
     /// Moves the checkpoint on, or begins one when it is due.
     pub(super) fn checkpoint(&mut self, out: &mut Vec<Action>) {
         loop {

@@ -20,7 +20,7 @@ use raidcore::units::Lba;
 
 use super::policy::{self, InLine, Room};
 use super::stream::{HOT, cold};
-use super::{Action, Cleaning, IoOp, Note, Op, Volume};
+use super::{Action, Cleaning, IoOp, LogVolume, Note, Op};
 use crate::codec::{Entry, Summary};
 use crate::units::{GroupId, Segment};
 
@@ -72,7 +72,7 @@ pub(super) struct Fill {
     entry: u32,
 }
 
-impl Volume {
+impl LogVolume {
     /// Moves all cleaners on.
     pub(super) fn clean(&mut self, out: &mut Vec<Action>) {
         if !self.checkpointer.is_serving() {

@@ -12,7 +12,7 @@ use raidcore::engine::IoError;
 use raidcore::units::Tag;
 
 use super::stream::HOT;
-use super::{Action, IoOp, Op, Volume};
+use super::{Action, IoOp, LogVolume, Op};
 use crate::units::GroupId;
 
 /// Segments of users' blocks after which the volume flushes by itself. This bounds what a recovery
@@ -71,7 +71,7 @@ impl Flusher {
     }
 }
 
-impl Volume {
+impl LogVolume {
     /// Moves rounds on.
     pub(super) fn flush(&mut self, out: &mut Vec<Action>) {
         loop {

@@ -10,7 +10,7 @@
 //! blocks are still at their old places.
 //!
 //! Invariants:
-//! - [`Volume::step`] does everything that can be done before it returns.
+//! - [`LogVolume::step`] does everything that can be done before it returns.
 //! - The map tells where a block is: in a segment, whose bytes are in memory from a certain block
 //!   on, and written before it.
 //! - Nothing is ever written in place. A segment is reused only after a checkpoint that does not
@@ -100,7 +100,7 @@ pub(crate) struct Origin {
 }
 
 /// A log volume: turns requests into appends to a log, and keeps room in it.
-pub struct Volume {
+pub struct LogVolume {
     id: VolumeId,
     shape: Shape,
     config: Config,
@@ -148,8 +148,8 @@ pub struct Volume {
     counters: Counters,
 }
 
-impl Volume {
-    /// A new volume. The content of the groups does not matter. The host must call [`Volume::step`]
+impl LogVolume {
+    /// A new volume. The content of the groups does not matter. The host must call [`LogVolume::step`]
     /// with [`Input::Tick`] once to start it.
     #[must_use]
     pub fn create(config: Config, id: VolumeId, shape: Shape) -> Self {

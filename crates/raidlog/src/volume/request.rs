@@ -9,7 +9,7 @@ use raidcore::engine::{IoError, Op as UserOp, Request, RequestError};
 use raidcore::units::{Lba, Mem, Tag};
 
 use super::stream::HOT;
-use super::{Action, IoOp, Op, Volume};
+use super::{Action, IoOp, LogVolume, Op};
 use crate::units::{Pba, Segment};
 
 /// The most reads under way, for each possible request.
@@ -32,7 +32,7 @@ impl UserRequest {
     }
 }
 
-impl Volume {
+impl LogVolume {
     pub(super) fn request(&mut self, request: Request, out: &mut Vec<Action>) {
         let tag = request.tag;
         let refused = match request.op {

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use raidcore::units::Lba;
 
 use super::stream::Stream;
-use super::{Counters, Status, Volume};
+use super::{Counters, LogVolume, Status};
 use crate::codec::VolumeId;
 use crate::segments::SegmentState;
 use crate::shape::Shape;
 use crate::units::{GroupId, Segment};
 
-impl Volume {
+impl LogVolume {
     /// The volume's identity.
     #[must_use]
     pub fn id(&self) -> VolumeId {

@@ -14,7 +14,7 @@ use det::Instant;
 use raidcore::engine::IoError;
 use raidcore::units::{Lba, Mem};
 
-use super::{Action, BatchId, IoOp, Note, Op, Volume};
+use super::{Action, BatchId, IoOp, LogVolume, Note, Op};
 use crate::codec::{Entry, Position, Summary};
 use crate::segments::SegmentState;
 use crate::units::{GroupId, Segment};
@@ -117,7 +117,7 @@ impl Stream {
     }
 }
 
-impl Volume {
+impl LogVolume {
     /// How many blocks of data the stream takes now; `None` if it takes no entries.
     pub(super) fn room(&mut self, index: usize) -> Option<u32> {
         if self.streams[index].sealed {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use det::Instant;
-use raidlog::{Config, GroupId, Input, Io, Note, Shape, Volume, VolumeId};
+use raidlog::{Config, GroupId, Input, Io, LogVolume, Note, Shape, VolumeId};
 
 use super::LogSummary;
 use super::group::Group;
@@ -31,7 +31,7 @@ pub(super) struct World {
     pub(super) scenario: LogScenario,
     pub(super) shape: Shape,
     pub(super) groups: Vec<Group>,
-    pub(super) volume: Volume,
+    pub(super) volume: LogVolume,
     pub(super) now: Instant,
     pub(super) pending: Vec<Pending>,
     pub(super) buffers: Vec<Vec<Block>>,
@@ -134,6 +134,6 @@ impl World {
     }
 }
 
-fn create(scenario: &LogScenario, shape: Shape) -> Volume {
-    Volume::create(scenario.config(), VOLUME, shape)
+fn create(scenario: &LogScenario, shape: Shape) -> LogVolume {
+    LogVolume::create(scenario.config(), VOLUME, shape)
 }

@@ -173,7 +173,7 @@ impl Lives for World {
     }
 
     fn state(&self) -> String {
-        let volume = self.machine.volume().map(raidlog::Volume::status);
+        let volume = self.machine.volume().map(raidlog::LogVolume::status);
         let arrays = self.all_groups().map(|group| self.machine.engine(group).status());
         format!("{volume:?} {:?}", arrays.collect::<Vec<_>>())
     }
