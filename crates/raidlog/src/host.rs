@@ -200,14 +200,14 @@ fn of_log<H: Host>(host: &mut H, action: Action) {
     match action {
         Action::Array { group, action } => of_array(host, group, action),
         Action::Summary { batch, to, group, at } => {
-            let volume = machine.volume().expect("who writes batches");
+            let volume = machine.volume().expect("a volume writes batches");
             work.bytes.resize(volume.shape().summary() as usize * BLOCK_BYTES, 0);
             volume.encode_summary(batch, &mut work.bytes, |mem| memory.checksum(mem));
             memory.put(to, &work.bytes, Some((group, at)));
         }
         Action::Pages { .. } if !H::Memory::PAGES => {}
         Action::Pages { group, pages, blocks, to } => {
-            let volume = machine.volume().expect("who stores pages");
+            let volume = machine.volume().expect("a volume stores pages");
             work.bytes.resize(blocks as usize * BLOCK_BYTES, 0);
             for (n, into) in (0..).zip(work.bytes.chunks_exact_mut(BLOCK_BYTES)) {
                 volume.encode_page(group, pages.plus(n), into);

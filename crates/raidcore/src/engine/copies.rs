@@ -111,7 +111,7 @@ impl Copies {
         self.table.get(lba).is_some()
     }
 
-    /// The copy of a block, if there is one: its number, which block of it, and who has it.
+    /// The copy of a block, if there is one: its number, which block of it, and the member that has it.
     #[inline]
     pub(super) fn find(&self, lba: Lba) -> Option<(u64, u32, MemberId)> {
         let copy = self.table.get(lba)?;

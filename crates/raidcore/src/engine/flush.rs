@@ -52,7 +52,7 @@ pub(super) struct Marks {
 }
 
 impl Flusher {
-    // Who asks.
+    // Those that ask.
 
     /// A round is asked for: its number, and whether it is to begin now.
     pub(super) fn ask(&mut self) -> (u64, bool) {
@@ -160,7 +160,7 @@ impl Flusher {
         self.last.rebuilt.get(member.index()).copied().unwrap_or(0)
     }
 
-    // Who is flushed is another.
+    // Another device is flushed.
 
     /// Another device takes a member's place: what was filled on the old one is nothing to it.
     pub(super) fn restart(&mut self, member: MemberId) {

@@ -127,7 +127,7 @@ impl Missed {
         self.filling[member.index()] = Some(regions);
     }
 
-    /// A page of what is missed has to be durable in this version before it is on record who is away.
+    /// A page of what is missed has to be durable in this version before it is on record which members are away.
     pub(super) fn wants(&mut self, page: u32, version: u64) {
         self.wanted[page as usize] = version;
     }

@@ -1,6 +1,6 @@
 //! The array's record, made durable on every member and spare.
 //!
-//! The recorder numbers the record's versions, and knows which one records a failure and who waits for one.
+//! The recorder numbers the record's versions, and knows which one records a failure, and what waits for one.
 //!
 //! Invariants: one version is written at a time, two copies and then the other two on each device,
 //! so that a quorum of the previous or of this version is there at any moment; a version is begun
@@ -44,7 +44,7 @@ pub(super) enum Next {
     Version,
     /// The other copies are.
     OtherCopies,
-    /// Who waits for the version can go on: it is durable, or nothing will be any more.
+    /// What waits for the version can go on: it is durable, or nothing will be any more.
     Ended,
 }
 
@@ -186,7 +186,7 @@ impl Recorder {
         self.durable >= version
     }
 
-    /// Who waits for a version up to this one does not have to any more.
+    /// What waits for a version up to this one need not wait any more.
     pub(super) fn over(&self) -> u64 {
         if self.broken { u64::MAX } else { self.durable }
     }

@@ -91,7 +91,7 @@ impl Replays {
         !self.refused.is_empty()
     }
 
-    /// Nothing of this is needed any more, but for who has refused something.
+    /// Nothing of this is needed any more, but for which members have refused something.
     pub(super) fn give_up(&mut self) -> impl Iterator<Item = (MemberId, IoError)> + use<> {
         self.list = Vec::new();
         core::mem::take(&mut self.refused).into_iter().map(|(_, member, why)| (member, why))

@@ -36,8 +36,8 @@ pub(crate) const FLUSHES: &[Mutant] = &[
     mutant(
         "a flush makes up for one that failed before it",
         "engine/flow/flush.rs",
-        "let unkept = self.array.membership.members.iter().any(|m| m.unkept);",
-        "let unkept = !MUTANT && self.array.membership.members.iter().any(|m| m.unkept);",
+        "let unkept = self.array.membership.has_unkept();",
+        "let unkept = !MUTANT && self.array.membership.has_unkept();",
     ),
     mutant(
         "a durable write counts before what its row leans on is flushed",

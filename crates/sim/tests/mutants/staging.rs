@@ -265,8 +265,10 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "staging device: that it is missing does not count for what is staged",
         "engine/flow/replay.rs",
-        "*thin = thin.with(member);",
-        "*thin = if MUTANT { *thin } else { thin.with(member) };",
+        "membership.thin_staging(member);",
+        "if !MUTANT {
+                    membership.thin_staging(member);
+                }",
     ),
     mutant(
         "staging device: its failure is over before all is at home",
@@ -324,8 +326,8 @@ pub(crate) const STAGING: &[Mutant] = &[
     mutant(
         "a staging device that was being filled is missed",
         "engine/flow/replay.rs",
-        "if index >= self.layout.members() && was_up {",
-        "if index >= self.layout.members() && (MUTANT || was_up) {",
+        "if member.index() >= self.layout.members() && was_up {",
+        "if member.index() >= self.layout.members() && (MUTANT || was_up) {",
     ),
     mutant(
         "nobody starts without a staging device that is being filled",

@@ -129,7 +129,7 @@ impl Engine {
                 self.write_failed(member, why, out);
             } else {
                 // Nothing is lost with a copy.
-                self.array.membership.members[member.index()].write_errors += 1;
+                self.array.membership.count_write_error(member);
             }
         }
         self.range.jobs.one_done(id);

@@ -89,7 +89,7 @@ impl Engine {
         self.array.counters.copy_reads += 1;
         let home = |fetch: &Fetch| self.layout.member(job.stripe, fetch.piece.role);
         let homes: Set<MemberId> = job.fetching.of_copies().map(home).collect();
-        homes.for_each(|member| self.array.membership.members[member.index()].avoided.reads += 1);
+        homes.for_each(|member| self.array.membership.avoid_read(member));
     }
 
     /// A job is to read a block of an entry, which stays until the job has ended.
@@ -123,8 +123,8 @@ impl Engine {
         let place = match from {
             // A calm holder if there is one, the one with the least to do.
             From::Entry(number) => self.range.staging.best_holder(number, tried, |member| {
-                let m = &self.array.membership.members[member.index()];
-                (m.unreadable, self.array.steering.is_busy(member), self.array.flights.of(member))
+                let unreadable = self.array.membership.is_unreadable(member);
+                (unreadable, self.array.steering.is_busy(member), self.array.flights.of(member))
             }),
             From::Copy(number) => {
                 self.range.copies.place(number).filter(|&(member, _)| !tried.has(member))
@@ -180,7 +180,7 @@ impl Engine {
             if why.is_final() && self.array.membership.is_current(&op) {
                 self.read_failed(member, why, out);
             } else {
-                self.array.membership.members[member.index()].read_errors += 1;
+                self.array.membership.count_read_error(member);
             }
             // The others have it, too.
             self.range.jobs[id].fetching.failed_on(usize::from(index), member);

@@ -32,7 +32,7 @@ impl Engine {
             spared: self.spared_to(),
             copied: self.array.membership.succession().map_or(0, |s| s.progress.base),
         };
-        let unkept = self.array.membership.members.iter().any(|m| m.unkept);
+        let unkept = self.array.membership.has_unkept();
         self.array.flusher.begin(unkept, marks, self.array.background.rebuilt_to());
         // What is written to staging devices is durable at once.
         let mut begun = 0;
@@ -61,7 +61,7 @@ impl Engine {
             let kept = self.write_failed(member, why, out);
             if !kept {
                 self.array.flusher.fail();
-                self.array.membership.members[member.index()].unkept = true;
+                self.array.membership.set_unkept(member);
                 self.array.healing.leave_to_a_start();
             }
         }

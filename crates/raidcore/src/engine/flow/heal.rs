@@ -12,12 +12,9 @@ impl Engine {
     /// What has to happen before writes are taken again, if they are not.
     pub(super) fn remedy(&self) -> Option<Remedy> {
         let remedy = if self.can_heal() { Remedy::Room } else { Remedy::Start };
-        let refuses = self.has_refusing() || self.array.membership.recorder.is_broken();
+        let refuses =
+            self.array.membership.has_refusing() || self.array.membership.recorder.is_broken();
         refuses.then_some(remedy)
-    }
-
-    fn has_refusing(&self) -> bool {
-        self.array.membership.members[..self.layout.members()].iter().any(|m| m.unwritable)
     }
 
     /// Whether writes are refused, and it is known what has to be written for the array to be in order.
@@ -28,10 +25,10 @@ impl Engine {
         // Nothing tells which of a mirror's copies is right that a refused write has left different.
         let one_sided =
             || self.range.alignment.torn().any(|stripe| self.layout.of(stripe).parities() == 0);
-        self.has_refusing()
+        self.array.membership.has_refusing()
             && !self.array.healing.is_hopeless()
             && !self.array.membership.recorder.is_broken()
-            && self.array.membership.members.iter().all(|m| !m.unreadable)
+            && self.array.membership.slots().all(|(_, m, _)| !m.unreadable)
             && (!one_sided() || !filled())
             && !self.range.staging.exists()
             && self.array.membership.succession().is_none()
@@ -91,11 +88,8 @@ impl Engine {
     }
 
     fn take_writes_again(&mut self, out: &mut Vec<Action>) {
-        for member in &mut self.array.membership.members {
-            member.unwritable = false;
-        }
+        self.array.membership.take_writes_again();
         self.array.healing = Healing::default();
-        self.array.membership.look_at_members();
         self.array.background.look();
         out.push(Action::Note(Note::ArrayHealed));
     }

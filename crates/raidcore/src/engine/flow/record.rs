@@ -6,8 +6,8 @@ use crate::engine::flight::{Flight, Owner};
 use crate::engine::record::Next;
 use crate::engine::wait::Wait;
 use crate::engine::{Action, CommandError, Engine, IoError, IoOp, Phase, RequestError};
-use crate::meta::{DeviceLabel, MetaPage, SlotState};
-use crate::units::{DeviceId, MemberId};
+use crate::meta::{DeviceLabel, MetaPage};
+use crate::units::DeviceId;
 
 impl Engine {
     /// Tells what people call a device. It is on record from the next change of the record on, and as
@@ -15,10 +15,8 @@ impl Engine {
     /// step, and those of others before they are given as spares.
     pub fn label(&mut self, device: DeviceId, label: DeviceLabel) {
         self.array.membership.recorder.label(device, label);
-        if let Some(place) =
-            self.array.membership.members.iter().position(|m| m.device == Some(device))
-        {
-            self.array.membership.recorder.put_label(MemberId::at(place), device);
+        if let Some(member) = self.array.membership.member_with(device) {
+            self.array.membership.recorder.put_label(member, device);
         }
     }
 
@@ -57,16 +55,8 @@ impl Engine {
     fn store_copies(&mut self, out: &mut Vec<Action>) {
         let copies = self.array.membership.recorder.begin_copies();
         let mut begun = 0;
-        for index in 0..self.array.membership.members.len() + self.array.membership.spares().len() {
-            let (member, device) = match index.checked_sub(self.array.membership.members.len()) {
-                None => (Some(MemberId::at(index)), self.array.membership.members[index].device),
-                Some(spare) => (None, Some(self.array.membership.spares()[spare].device)),
-            };
-            let failed =
-                member.is_some_and(|m| self.array.membership.state(m) == SlotState::Failed);
-            let Some(device) = device.filter(|_| !failed) else {
-                continue;
-            };
+        let devices: Vec<_> = self.array.membership.keep_record().collect();
+        for (member, device) in devices {
             for copy in copies {
                 begun += 1;
                 self.array.counters.meta_stores += 1;

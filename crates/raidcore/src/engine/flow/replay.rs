@@ -102,23 +102,20 @@ impl Engine {
     fn fail_missing(&mut self, out: &mut Vec<Action>) -> bool {
         let seconds = self.seconds();
         let mut some = false;
-        for index in 0..self.array.membership.members.len() {
-            let member = MemberId::at(index);
-            let slot = &mut self.array.membership.recorder.record.slots[index];
-            if self.array.membership.members[index].device.is_none()
-                && slot.state != SlotState::Failed
+        for member in self.array.membership.recorder.record.places() {
+            let membership = &mut self.array.membership;
+            if membership.device(member).is_some() || membership.state(member) == SlotState::Failed
             {
-                let (known, was_up) = (slot.is_known(), slot.state == SlotState::Up);
-                slot.becomes(SlotState::Failed, seconds);
-                some = true;
-                if known {
-                    self.is_away(member, out);
-                }
-                // What was on it is on fewer others, until it is at home.
-                if index >= self.layout.members() && was_up {
-                    let thin = &mut self.array.membership.recorder.record.staging_thin;
-                    *thin = thin.with(member);
-                }
+                continue;
+            }
+            let (known, was_up) = membership.becomes_failed(member, seconds);
+            some = true;
+            // What was on it is on fewer others, until it is at home.
+            if member.index() >= self.layout.members() && was_up {
+                membership.thin_staging(member);
+            }
+            if known {
+                self.is_away(member, out);
             }
         }
         some |= self.look_for_successor(out);

@@ -106,9 +106,7 @@ impl Engine {
             let home = |role: Role| self.layout.member(job.stripe, role);
             let homes: Set<_> = job.pieces.iter().map(|piece| home(piece.role)).collect();
             let around = homes.and(self.array.steering.busy());
-            around.for_each(|member| {
-                self.array.membership.members[member.index()].avoided.reads += 1
-            });
+            around.for_each(|member| self.array.membership.avoid_read(member));
         }
         takes
     }

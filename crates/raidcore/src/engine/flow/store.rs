@@ -126,7 +126,7 @@ impl Engine {
         let holders = self.range.staging.holders_for(size, calm, |member| flights.of(member));
         let Some(holders) = holders else { return Stage::Plan };
         let around = self.write_waits_for(id);
-        around.for_each(|member| self.array.membership.members[member.index()].avoided.writes += 1);
+        around.for_each(|member| self.array.membership.avoid_write(member));
         let job = &self.range.jobs[id];
         let geo = self.layout.of(job.stripe);
         let fill = |runs: &mut Vec<Run>| add_runs(job, geo, runs);

@@ -49,7 +49,7 @@ impl Member {
 /// See the [module](self).
 pub(in crate::engine) struct Membership {
     /// The members, and after them the staging devices.
-    pub(in crate::engine) members: Vec<Member>,
+    members: Vec<Member>,
     spares: Vec<Spare>,
     /// Members are being rebuilt or missing somewhere: plans have to look.
     pub(in crate::engine) impaired: bool,
@@ -168,7 +168,47 @@ impl Membership {
         useless.map(|(member, _, _)| member).collect()
     }
 
+    /// Whether members refuse writes although no other can stand in.
+    pub(in crate::engine) fn has_refusing(&self) -> bool {
+        self.members[..self.of_stripes()].iter().any(|m| m.unwritable)
+    }
+
+    /// Whether a flush of a member has failed although no other can stand in.
+    pub(in crate::engine) fn has_unkept(&self) -> bool {
+        self.members.iter().any(|m| m.unkept)
+    }
+
+    /// The devices that keep the record: those of members that are kept current, and spares.
+    pub(in crate::engine) fn keep_record(
+        &self,
+    ) -> impl Iterator<Item = (Option<MemberId>, DeviceId)> {
+        let places = (0..self.members.len()).map(MemberId::at);
+        let live = places.filter_map(|member| Some((Some(member), self.live_device(member)?)));
+        live.chain(self.spares.iter().map(|spare| (None, spare.device)))
+    }
+
     // What becomes of members.
+
+    /// A read went around a member, or a copy was read instead.
+    pub(in crate::engine) fn avoid_read(&mut self, member: MemberId) {
+        self.members[member.index()].avoided.reads += 1;
+    }
+
+    /// A write was staged because of a member.
+    pub(in crate::engine) fn avoid_write(&mut self, member: MemberId) {
+        self.members[member.index()].avoided.writes += 1;
+    }
+
+    /// A flush of a member has failed, and no other can stand in.
+    pub(in crate::engine) fn set_unkept(&mut self, member: MemberId) {
+        self.members[member.index()].unkept = true;
+    }
+
+    /// Members have room again for what they refused.
+    pub(in crate::engine) fn take_writes_again(&mut self) {
+        self.members.iter_mut().for_each(|m| m.unwritable = false);
+        self.look_at_members();
+    }
 
     /// A member could not read.
     pub(in crate::engine) fn count_read_error(&mut self, member: MemberId) {

@@ -87,7 +87,7 @@ impl Staging {
         self.first_dirty = self.first_dirty.max(self.front()) + clean as u64;
     }
 
-    /// Who is busy has changed, or what is staged: what could not be reclaimed perhaps can be now.
+    /// Other members are busy, or something else is staged: what could not be reclaimed perhaps can be now.
     pub(in crate::engine) fn unblock(&mut self) {
         self.blocked = false;
     }

@@ -1,4 +1,4 @@
-//! Where an entry goes, and when its room is free again: its holders, the tail, and who waits for room.
+//! Where an entry goes, and when its room is free again: its holders, the tail, and whether jobs wait for room.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -113,13 +113,13 @@ impl Staging {
         self.promised -= 1;
     }
 
-    /// Whether room was wanted: who waits for it looks again.
+    /// Whether room was wanted: jobs that wait for it look again.
     pub(in crate::engine) fn looks_again(&mut self) -> bool {
         mem::take(&mut self.starved)
     }
 
     /// Whether room is wanted and there will be none, as nothing is under way that makes any, and the
-    /// oldest entry can't be brought home: who waits for it is to wait no more.
+    /// oldest entry can't be brought home: jobs that wait for it are to wait no more.
     pub(in crate::engine) fn denies_room(&mut self) -> bool {
         let is_quiet = self.reclaiming.is_empty() && !self.flushing && self.telling.is_none();
         let is_stuck = |entry: &Entry| entry.dirty > 0 && self.stuck.contains(&entry.stripe);
