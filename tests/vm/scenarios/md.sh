@@ -23,11 +23,15 @@ assembled() {
     checked
 }
 
-# Lets md compare data and parity, and tells in `mismatches` how much differs.
+# Lets md compare data and parity, and tells in `mismatches` how much differs. A request that comes
+# while an assembly has not ended is forgotten, so md is asked until it has compared.
 checked() {
-    echo check >/sys/block/md7/md/sync_action
-    until [[ $(</sys/block/md7/md/sync_action) == idle ]]; do
-        sleep 0.1
+    until [[ $(</sys/block/md7/md/last_sync_action) == check ]]; do
+        # Refused while md is busy.
+        echo check >/sys/block/md7/md/sync_action 2>/dev/null || true
+        until [[ $(</sys/block/md7/md/sync_action) == idle ]]; do
+            sleep 0.1
+        done
     done
     mismatches=$(</sys/block/md7/md/mismatch_cnt)
 }
@@ -78,7 +82,10 @@ for level in raid4 raid5 raid6; do
     cmp -n "$(stat -c %s /tmp/copy)" /dev/md7 /tmp/copy
     # And md would have noticed: a changed byte of a member.
     mdadm --stop /dev/md7 2>/dev/null
-    printf x | dd of="${members[2]}" bs=1 seek=$((OFFSET * 1024 + 70000)) conv=notrunc status=none
+    changed=$((OFFSET * 1024 + 70000)) letter=x
+    was=$(dd if="${members[2]}" bs=1 skip=$changed count=1 status=none | tr '\0' ' ')
+    [[ $was != x ]] || letter=y
+    printf $letter | dd of="${members[2]}" bs=1 seek=$changed conv=notrunc status=none
     mdadm --assemble /dev/md7 "${members[@]}" 2>/dev/null
     checked
     ((mismatches > 0)) || fail "md has not noticed a changed byte"
