@@ -1,4 +1,5 @@
-//! An NBD client with one request at a time, with FUA on demand.
+//! An NBD client with one request at a time, with FUA on demand; or with many reads whose replies it
+//! does not take.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -60,6 +61,12 @@ impl Nbd {
         self.take_all(length as usize)
     }
 
+    /// Asks for so many bytes, so many times, and takes no reply: the server has to keep them.
+    pub(crate) fn ask(&mut self, times: u32, length: u32) -> Result<(), Refusal> {
+        (0..times)
+            .try_for_each(|n| self.ask_for(READ, 0, u64::from(n) * u64::from(length), length, &[]))
+    }
+
     /// With `fua`, the data is durable when this returns.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), Refusal> {
         let flags = if fua { FUA } else { 0 };
@@ -89,6 +96,21 @@ impl Nbd {
         length: u32,
         data: &[u8],
     ) -> Result<(), Refusal> {
+        self.ask_for(command, flags, offset, length, data)?;
+        assert_eq!(u32::from_be_bytes(self.take()?), 0x6744_6698, "a simple reply");
+        let error = u32::from_be_bytes(self.take()?);
+        assert_eq!(u64::from_be_bytes(self.take()?), self.handle, "the reply's handle");
+        if error == 0 { Ok(()) } else { Err(Refusal::Refused(error)) }
+    }
+
+    fn ask_for(
+        &mut self,
+        command: u16,
+        flags: u16,
+        offset: u64,
+        length: u32,
+        data: &[u8],
+    ) -> Result<(), Refusal> {
         self.handle += 1;
         let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
         request.extend(flags.to_be_bytes());
@@ -97,11 +119,7 @@ impl Nbd {
         request.extend(offset.to_be_bytes());
         request.extend(length.to_be_bytes());
         request.extend(data);
-        self.send(&request)?;
-        assert_eq!(u32::from_be_bytes(self.take()?), 0x6744_6698, "a simple reply");
-        let error = u32::from_be_bytes(self.take()?);
-        assert_eq!(u64::from_be_bytes(self.take()?), self.handle, "the reply's handle");
-        if error == 0 { Ok(()) } else { Err(Refusal::Refused(error)) }
+        self.send(&request)
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
